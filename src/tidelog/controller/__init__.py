@@ -1,0 +1,1 @@
+"""Cluster metadata: records, an immutable image, decide and apply. Pure."""

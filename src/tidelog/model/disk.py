@@ -1,0 +1,74 @@
+"""The port through which the log engine reaches bytes at rest.
+
+Two hosts implement it: real files in `runtime`, a page-cache model in `sim` whose unsynced writes
+can be lost or torn at a crash. Paths are relative to the log directory and use `/`.
+Every method may raise `OSError`; the node turns that into a failed log directory.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol, TypeAlias
+
+Buffer: TypeAlias = bytes | bytearray | memoryview
+
+
+class File(Protocol):
+    """An open file that grows at its end. It stays readable after `Disk.remove` until dropped."""
+
+    @property
+    def size(self) -> int: ...
+
+    def append(self, chunks: Sequence[Buffer]) -> None:
+        """Write all chunks at the end, or raise with the file cut back to its former size."""
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        """Overwrite in place (index files only)."""
+
+    def read(self, position: int, length: int) -> bytes:
+        """Up to `length` bytes from `position`; shorter only at the end of the file."""
+
+    def truncate(self, size: int) -> None: ...
+
+    def sync(self) -> None:
+        """fsync. Blocks: production calls it from a worker thread only (`Flush`), or at shutdown."""
+
+    def close(self) -> None: ...
+
+
+class Disk(Protocol):
+    def open(self, path: str) -> File:
+        """Open for reading and appending, created if absent."""
+
+    def exists(self, path: str) -> bool: ...
+
+    def size(self, path: str) -> int: ...
+
+    def list(self, directory: str) -> list[str]:
+        """Names in a directory, sorted; empty when it does not exist."""
+
+    def make_directory(self, path: str) -> None:
+        """Create with parents; no error if it exists."""
+
+    def read_file(self, path: str) -> bytes:
+        """The whole content; FileNotFoundError when absent."""
+
+    def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        """Replace atomically: write a temporary, sync it, rename it over, sync the directory.
+
+        With durable=False nothing is synced: after power loss the file may be old, empty or torn.
+        """
+
+    def rename(self, old: str, new: str) -> None: ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file; no error when absent."""
+
+    def remove_tree(self, directory: str) -> None:
+        """Remove a directory and all in it; no error when absent."""
+
+
+class FileSlice(NamedTuple):
+    """Bytes that the host sends straight from a file."""
+
+    file: File
+    position: int
+    length: int

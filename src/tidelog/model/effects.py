@@ -1,0 +1,213 @@
+"""What a request handler may ask of its node.
+
+A handler is a generator: it yields one of these effects, is resumed with the result named in the
+effect's docstring, and returns the response. A handler that waits (for acks, for records, for a
+metadata commit) is simply not resumed yet, so a parked request costs nothing.
+"""
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+from tidelog.model.disk import FileSlice
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import (
+    NO_EPOCH,
+    NO_NODE,
+    NO_OFFSET,
+    NO_TIMESTAMP,
+    BrokerEpoch,
+    LeaderEpoch,
+    Millis,
+    NodeId,
+    Offset,
+    TopicPartition,
+)
+
+# -- Produce ---------------------------------------------------------------------------------------
+
+
+class PartitionAppend(NamedTuple):
+    partition: TopicPartition
+    records: memoryview | None
+    """Writable, and valid only until the event that brought it has been handled."""
+
+
+class AppendResult(NamedTuple):
+    error: ErrorCode
+    base_offset: Offset = NO_OFFSET
+    log_append_time: Millis = NO_TIMESTAMP
+    log_start_offset: Offset = NO_OFFSET
+    message: str | None = None
+
+
+@dataclass(slots=True)
+class AppendBatches:
+    """Append as leader. -> list[AppendResult], in order, when `acks` is satisfied or time is up."""
+
+    appends: list[PartitionAppend]
+    acks: int
+    timeout_ms: int
+
+
+# -- Fetch -----------------------------------------------------------------------------------------
+
+
+class PartitionFetch(NamedTuple):
+    partition: TopicPartition
+    offset: Offset
+    max_bytes: int
+    current_leader_epoch: LeaderEpoch = NO_EPOCH
+    last_fetched_epoch: LeaderEpoch = NO_EPOCH
+    log_start_offset: Offset = NO_OFFSET
+
+
+class EpochEnd(NamedTuple):
+    epoch: LeaderEpoch
+    end_offset: Offset
+
+
+class AbortedTransaction(NamedTuple):
+    producer_id: int
+    first_offset: Offset
+
+
+class FetchResult(NamedTuple):
+    error: ErrorCode
+    high_watermark: Offset = NO_OFFSET
+    last_stable_offset: Offset = NO_OFFSET
+    log_start_offset: Offset = NO_OFFSET
+    records: FileSlice | None = None
+    diverging: EpochEnd | None = None
+    preferred_read_replica: NodeId = NO_NODE
+    aborted: tuple[AbortedTransaction, ...] = ()
+
+
+@dataclass(slots=True)
+class FetchBatches:
+    """Read. -> list[FetchResult], in order, once min_bytes are there, something is wrong, or time is up."""
+
+    reads: list[PartitionFetch]
+    min_bytes: int
+    max_bytes: int
+    max_wait_ms: int
+    read_committed: bool = False
+    replica: NodeId = NO_NODE
+    replica_epoch: BrokerEpoch = -1
+
+
+# -- Offsets, epochs, deletion, directories ----------------------------------------------------------
+
+
+class OffsetQuery(NamedTuple):
+    partition: TopicPartition
+    timestamp: Millis
+    """A time, or Kafka's -1 latest, -2 earliest, -3 max timestamp, -4 earliest local, -5 latest tiered."""
+    current_leader_epoch: LeaderEpoch = NO_EPOCH
+
+
+class OffsetFound(NamedTuple):
+    error: ErrorCode
+    offset: Offset = NO_OFFSET
+    timestamp: Millis = NO_TIMESTAMP
+    leader_epoch: LeaderEpoch = NO_EPOCH
+
+
+@dataclass(slots=True)
+class FindOffsets:
+    """-> list[OffsetFound], in order."""
+
+    queries: list[OffsetQuery]
+    read_committed: bool = False
+    replica: NodeId = NO_NODE
+
+
+class EpochQuery(NamedTuple):
+    partition: TopicPartition
+    current_leader_epoch: LeaderEpoch
+    leader_epoch: LeaderEpoch
+
+
+class EpochFound(NamedTuple):
+    error: ErrorCode
+    leader_epoch: LeaderEpoch = NO_EPOCH
+    end_offset: Offset = NO_OFFSET
+
+
+@dataclass(slots=True)
+class FindEpochEnds:
+    """-> list[EpochFound], in order."""
+
+    queries: list[EpochQuery]
+
+
+class RecordDeletion(NamedTuple):
+    partition: TopicPartition
+    before: Offset
+    """-1 is the high watermark."""
+
+
+class RecordsDeleted(NamedTuple):
+    error: ErrorCode
+    low_watermark: Offset = NO_OFFSET
+
+
+@dataclass(slots=True)
+class DeleteRecordsBefore:
+    """-> list[RecordsDeleted], in order, when every replica has moved its start, or time is up."""
+
+    deletions: list[RecordDeletion]
+    timeout_ms: int
+
+
+class ReplicaOnDisk(NamedTuple):
+    partition: TopicPartition
+    size: int
+    offset_lag: int
+
+
+class LogDirectory(NamedTuple):
+    error: ErrorCode
+    path: str
+    replicas: tuple[ReplicaOnDisk, ...]
+    total_bytes: int = -1
+    usable_bytes: int = -1
+
+
+@dataclass(slots=True)
+class DescribeDirectories:
+    """-> list[LogDirectory]; None asks for every partition."""
+
+    partitions: frozenset[TopicPartition] | None
+
+
+# -- Metadata and groups -----------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class ChangeMetadata:
+    """Let the controller decide on a request. -> its response, once the records are committed and applied.
+
+    The request and the response are kio's messages in their newest version.
+    """
+
+    request: Any
+
+
+@dataclass(slots=True)
+class Coordinate:
+    """Hand a request to the coordinator of `group_id`. -> its response, when the coordinator gives it."""
+
+    group_id: str
+    request: Any
+
+
+Effect: TypeAlias = (
+    AppendBatches
+    | FetchBatches
+    | FindOffsets
+    | FindEpochEnds
+    | DeleteRecordsBefore
+    | DescribeDirectories
+    | ChangeMetadata
+    | Coordinate
+)

@@ -1,0 +1,43 @@
+"""What the world may tell a node. Past tense; slotted, since one of each passes per request."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tidelog.model.ids import ConnId
+
+
+@dataclass(slots=True)
+class Connected:
+    conn: ConnId
+    peer: str
+    """`host:port` of the other side."""
+    listener: str
+
+
+@dataclass(slots=True)
+class Disconnected:
+    conn: ConnId
+
+
+@dataclass(slots=True)
+class FrameReceived:
+    """One whole request frame, without its length. The buffer is the host's: valid only during `handle`."""
+
+    conn: ConnId
+    frame: memoryview
+
+
+@dataclass(slots=True)
+class Flushed:
+    """The fsync asked for by `Flush` with this token has ended."""
+
+    token: int
+    error: str | None
+
+
+@dataclass(slots=True)
+class Ticked:
+    """Time has passed; sent when `next_deadline()` is due."""
+
+
+Event: TypeAlias = FrameReceived | Flushed | Ticked | Connected | Disconnected

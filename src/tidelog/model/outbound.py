@@ -1,0 +1,56 @@
+"""What a node may ask of its host. Imperative; the host carries them out in the order given."""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tidelog.model.disk import Buffer, File, FileSlice
+from tidelog.model.ids import ConnId
+
+Chunk: TypeAlias = Buffer | FileSlice
+
+
+@dataclass(slots=True)
+class Send:
+    """One whole response frame, length included, as chunks to be written in order."""
+
+    conn: ConnId
+    chunks: list[Chunk]
+
+
+@dataclass(slots=True)
+class CloseConnection:
+    """Close once everything sent before has left. The reason is logged once, with the peer's address."""
+
+    conn: ConnId
+    reason: str
+
+
+@dataclass(slots=True)
+class StopReading:
+    """Backpressure: take no more frames from this connection until `StartReading`."""
+
+    conn: ConnId
+
+
+@dataclass(slots=True)
+class StartReading:
+    conn: ConnId
+
+
+@dataclass(slots=True)
+class Flush:
+    """fsync these files off the node's thread and answer with `Flushed(token)`."""
+
+    token: int
+    files: tuple[File, ...]
+
+
+@dataclass(slots=True)
+class Stop:
+    """The node has finished its controlled shutdown, or cannot go on; the host ends with this status."""
+
+    status: int
+    reason: str
+
+
+Outbound: TypeAlias = Send | Flush | StopReading | StartReading | CloseConnection | Stop

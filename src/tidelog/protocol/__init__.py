@@ -1,0 +1,1 @@
+"""Frames, message codecs and the record batch header. Does no I/O."""

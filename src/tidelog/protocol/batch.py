@@ -1,0 +1,136 @@
+"""The header of a record batch (magic 2): read it, check it, patch it in place.
+
+A batch is opaque beyond its 61-byte header: nothing here looks at a record. Offsets into the header:
+
+     0 base offset i64        8 length i32        12 leader epoch i32   16 magic i8      17 crc u32
+    21 attributes i16        23 last delta i32    27 base timestamp i64 35 max timestamp i64
+    43 producer id i64       51 producer epoch i16  53 base sequence i32  57 record count i32
+
+The CRC covers everything from the attributes on, so base offset and leader epoch are patched freely.
+"""
+
+from collections.abc import Iterator
+from struct import Struct
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from tidelog.model.disk import Buffer
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import LeaderEpoch, Millis, Offset, ProducerId
+
+HEADER_SIZE = 61
+LOG_OVERHEAD = 12
+"""Base offset and length: what precedes the part that `length` counts."""
+
+MAGIC = 2
+COMPRESSION_MASK = 0x07
+TIMESTAMP_TYPE_MASK = 0x08
+TRANSACTIONAL_MASK = 0x10
+CONTROL_MASK = 0x20
+
+_HEADER = Struct(">qiibIhiqqqhii")
+_PREFIX = Struct(">qi")
+_OFFSET = Struct(">q")
+_EPOCH = Struct(">i")
+_CRC = Struct(">I")
+_ATTRIBUTES = Struct(">h")
+
+assert _HEADER.size == HEADER_SIZE
+
+
+class BatchHeader(NamedTuple):
+    base_offset: Offset
+    length: int
+    leader_epoch: LeaderEpoch
+    magic: int
+    crc: int
+    attributes: int
+    last_offset_delta: int
+    base_timestamp: Millis
+    max_timestamp: Millis
+    producer_id: ProducerId
+    producer_epoch: int
+    base_sequence: int
+    record_count: int
+
+    @property
+    def size(self) -> int:
+        return LOG_OVERHEAD + self.length
+
+    @property
+    def last_offset(self) -> Offset:
+        return self.base_offset + self.last_offset_delta
+
+    @property
+    def next_offset(self) -> Offset:
+        return self.base_offset + self.last_offset_delta + 1
+
+    @property
+    def compression(self) -> int:
+        return self.attributes & COMPRESSION_MASK
+
+    @property
+    def is_transactional(self) -> bool:
+        return self.attributes & TRANSACTIONAL_MASK != 0
+
+    @property
+    def is_control(self) -> bool:
+        return self.attributes & CONTROL_MASK != 0
+
+    @property
+    def uses_log_append_time(self) -> bool:
+        return self.attributes & TIMESTAMP_TYPE_MASK != 0
+
+
+def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
+    """The header at `position`; the caller has made sure that 61 bytes are there."""
+    return BatchHeader(*_HEADER.unpack_from(buffer, position))
+
+
+def is_valid_crc(buffer: memoryview, position: int, header: BatchHeader) -> bool:
+    return bool(crc32c(buffer[position + 21 : position + header.size]) == header.crc)
+
+
+def check(buffer: memoryview, position: int = 0) -> BatchHeader | ErrorCode:
+    """The header of a whole, sound batch at `position`, or the error that Kafka gives."""
+    available = len(buffer) - position
+    if available < HEADER_SIZE:
+        # An older format is recognised by its magic byte even when the rest is shorter than ours.
+        if available > 16 and buffer[position + 16] in (0, 1):
+            return ErrorCode.unsupported_for_message_format
+        return ErrorCode.corrupt_message
+    header = read_header(buffer, position)
+    if header.magic != MAGIC:
+        if header.magic in (0, 1):
+            return ErrorCode.unsupported_for_message_format
+        return ErrorCode.corrupt_message
+    if header.length < HEADER_SIZE - LOG_OVERHEAD or header.size > available:
+        return ErrorCode.corrupt_message
+    if not is_valid_crc(buffer, position, header):
+        return ErrorCode.corrupt_message
+    return header
+
+
+def iterate(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of each whole batch; stops at the first that is cut short."""
+    position, end = 0, len(buffer)
+    while position + HEADER_SIZE <= end:
+        header = read_header(buffer, position)
+        if header.length < HEADER_SIZE - LOG_OVERHEAD or position + header.size > end:
+            return
+        yield position, header
+        position += header.size
+
+
+def patch(buffer: memoryview, position: int, base_offset: Offset, epoch: LeaderEpoch) -> None:
+    """Assign the offset and the leader epoch; the CRC does not cover them."""
+    _OFFSET.pack_into(buffer, position, base_offset)
+    _EPOCH.pack_into(buffer, position + 12, epoch)
+
+
+def stamp_append_time(buffer: memoryview, position: int, header: BatchHeader, now: Millis) -> None:
+    """Turn the batch into one of message.timestamp.type=LogAppendTime; this moves the CRC."""
+    _ATTRIBUTES.pack_into(buffer, position + 21, header.attributes | TIMESTAMP_TYPE_MASK)
+    _OFFSET.pack_into(buffer, position + 35, now)
+    _CRC.pack_into(buffer, position + 17, crc32c(buffer[position + 21 : position + header.size]))

@@ -1,0 +1,1 @@
+"""The real host: sockets, files, clock, processes. Holds no protocol logic."""
