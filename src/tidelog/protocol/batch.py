@@ -1,12 +1,12 @@
 """The header of a record batch (magic 2): read it, check it, patch it in place.
 
-A batch is opaque beyond its 61-byte header: nothing here looks at a record. Offsets into the header:
+A batch is opaque beyond its 61-byte header: nothing here looks at a record. The header's fields:
 
      0 base offset i64        8 length i32        12 leader epoch i32   16 magic i8      17 crc u32
     21 attributes i16        23 last delta i32    27 base timestamp i64 35 max timestamp i64
     43 producer id i64       51 producer epoch i16  53 base sequence i32  57 record count i32
 
-The CRC covers everything from the attributes on, so base offset and leader epoch are patched freely.
+The CRC covers everything from the attributes on: base offset and leader epoch are patched freely.
 """
 
 from collections.abc import Iterator

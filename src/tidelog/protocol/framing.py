@@ -1,0 +1,130 @@
+"""Cuts a connection's byte stream into frames: a 4-byte length, then that many bytes. Does no I/O.
+
+One `FrameSplitter` per connection; the host owns the socket and one large buffer for all of them:
+
+    space = splitter.space()
+    if space is None:                       # the common case: any number of small frames
+        count = sock.recv_into(shared)
+        frames = splitter.feed(shared[:count])
+    else:                                   # inside a large frame: receive it where it will stay
+        count = sock.recv_into(space)
+        frames = splitter.received(count)
+
+A frame is a writable view, without its length: of the fed buffer when it lies there whole (nothing
+is copied), else of a buffer of its own. It is valid until the host receives the next bytes.
+
+Invariants: between frames a splitter holds no buffer. Inside one it holds at most `GROWTH` times
+the bytes that really came, whatever the length says, and copies each byte at most a few times.
+"""
+
+from struct import Struct
+
+GROWTH = 4
+"""How far a buffer may run ahead of the bytes received."""
+
+DIRECT = 64 * 1024
+"""A frame that has shown, and still lacks, this many bytes is worth receiving in place."""
+
+_LENGTH = Struct(">i")
+_EMPTY = bytearray()
+
+
+class BadFrame(Exception):
+    """The stream cannot be followed any further: close the connection.
+
+    `frames` are the whole frames that came in the same call before the bad length.
+    """
+
+    def __init__(self, reason: str, frames: list[memoryview]) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.frames = frames
+
+
+class FrameSplitter:
+    """Bytes in, whole frames out."""
+
+    __slots__ = ("_filled", "_frame", "_head", "_max_size", "_size")
+
+    def __init__(self, max_request_size: int) -> None:
+        self._max_size = max_request_size
+        self._head = b""  # the first bytes of a length, never all four
+        self._size = -1  # of the frame that has begun; -1 between frames
+        self._frame = _EMPTY  # its first `_filled` bytes
+        self._filled = 0
+
+    def feed(self, data: memoryview) -> list[memoryview]:
+        """The frames that these bytes complete, in order; what is left over is kept (copied)."""
+        frames: list[memoryview] = []
+        position, end = 0, len(data)
+        if self._size >= 0:
+            position = min(self._size - self._filled, end)
+            self._keep(data[:position])
+            if self._filled < self._size:
+                return frames
+            frames.append(self._finish())
+        elif self._head:
+            position = min(4 - len(self._head), end)
+            self._head += data[:position]
+            if len(self._head) == 4:
+                # The length was cut in two: from here on it is as if it had just been read.
+                size = self._checked(_LENGTH.unpack(self._head)[0], frames)
+                self._head = b""
+                position = self._take(data, position, size, frames)
+        while end - position >= 4:
+            size = self._checked(_LENGTH.unpack_from(data, position)[0], frames)
+            position = self._take(data, position + 4, size, frames)
+        if position < end:
+            self._head = bytes(data[position:])
+        return frames
+
+    def space(self) -> memoryview | None:
+        """Where to receive the rest of a large frame, or None to `feed` from the shared buffer."""
+        missing = self._size - self._filled
+        if missing < DIRECT or self._filled < DIRECT:
+            return None
+        self._reserve(min(missing, DIRECT))
+        return memoryview(self._frame)[self._filled :]
+
+    def received(self, count: int) -> list[memoryview]:
+        """Account for `count` bytes received into `space()`; the frame, if they complete it."""
+        assert 0 <= count <= len(self._frame) - self._filled
+        self._filled += count
+        return [self._finish()] if self._filled == self._size else []
+
+    def _checked(self, size: int, frames: list[memoryview]) -> int:
+        if size < 0:
+            raise BadFrame(f"negative frame length {size}", frames)
+        if size > self._max_size:
+            raise BadFrame(f"frame length {size} is over the limit of {self._max_size}", frames)
+        return size
+
+    def _take(self, data: memoryview, start: int, size: int, frames: list[memoryview]) -> int:
+        """Cut the frame at `start`, or keep its first part. -> the position after it."""
+        stop = start + size
+        if stop <= len(data):
+            frames.append(data[start:stop])
+            return stop
+        self._size = size
+        self._keep(data[start:])
+        return len(data)
+
+    def _keep(self, part: memoryview) -> None:
+        self._reserve(len(part))
+        filled = self._filled + len(part)
+        self._frame[self._filled : filled] = part
+        self._filled = filled
+
+    def _reserve(self, count: int) -> None:
+        needed = self._filled + count
+        if len(self._frame) < needed:
+            # A new buffer, not a resize: the host may still hold a view of the old one.
+            grown = bytearray(min(self._size, GROWTH * needed))
+            grown[: self._filled] = memoryview(self._frame)[: self._filled]
+            self._frame = grown
+
+    def _finish(self) -> memoryview:
+        frame = memoryview(self._frame)
+        assert len(frame) == self._size
+        self._size, self._frame, self._filled = -1, _EMPTY, 0
+        return frame

@@ -1,0 +1,149 @@
+"""The splitter gives back exactly the frames that were sent, however the stream is cut."""
+
+from collections.abc import Iterator
+from itertools import cycle, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidelog.protocol.framing import DIRECT, GROWTH, BadFrame, FrameSplitter
+
+MAX = 100 * 1024 * 1024
+
+
+def framed(frames: list[bytes]) -> bytes:
+    return b"".join(len(frame).to_bytes(4, "big") + frame for frame in frames)
+
+
+def pieces(stream: bytes, cuts: list[int]) -> Iterator[memoryview]:
+    bounds = [0, *sorted(cut % (len(stream) + 1) for cut in cuts), len(stream)]
+    for start, stop in pairwise(bounds):
+        yield memoryview(bytearray(stream[start:stop]))
+
+
+def held(splitter: FrameSplitter) -> int:
+    return len(splitter._frame) + len(splitter._head)
+
+
+@given(
+    frames=st.lists(st.binary(max_size=60), max_size=8),
+    cuts=st.lists(st.integers(0, 600), max_size=30),
+)
+def test_any_split_of_the_stream_gives_the_same_frames(
+    frames: list[bytes], cuts: list[int]
+) -> None:
+    splitter = FrameSplitter(MAX)
+
+    got = [bytes(f) for piece in pieces(framed(frames), cuts) for f in splitter.feed(piece)]
+
+    assert got == frames
+    assert held(splitter) == 0
+
+
+def test_a_whole_frame_is_a_writable_view_of_the_fed_buffer() -> None:
+    buffer = bytearray(framed([b"abc", b"defg"]))
+
+    first, second = FrameSplitter(MAX).feed(memoryview(buffer))
+    first[0] = ord("A")
+
+    assert (bytes(first), bytes(second)) == (b"Abc", b"defg")
+    assert buffer[4:5] == b"A"
+
+
+def test_a_frame_of_its_own_buffer_is_writable() -> None:
+    splitter = FrameSplitter(MAX)
+    splitter.feed(memoryview(b"\0\0\0\3a"))
+
+    (frame,) = splitter.feed(memoryview(b"bc"))
+    frame[0] = ord("A")
+
+    assert bytes(frame) == b"Abc"
+
+
+@given(
+    size=st.integers(DIRECT * 2, DIRECT * 9),
+    arrivals=st.lists(st.integers(1000, DIRECT * 3), min_size=1, max_size=9),
+)
+def test_a_large_frame_is_received_in_place(size: int, arrivals: list[int]) -> None:
+    splitter = FrameSplitter(MAX)
+    body = bytes(range(256)) * (size // 256 + 1)
+    stream = framed([body[:size], b"next"])
+    position, got = 0, []
+    for arrival in cycle(arrivals):
+        space = splitter.space()
+        room = DIRECT * 2 if space is None else len(space)
+        part = stream[position : position + min(arrival, room)]
+        if space is None:
+            got += splitter.feed(memoryview(bytearray(part)))
+        else:
+            space[: len(part)] = part
+            got += splitter.received(len(part))
+        position += len(part)
+        if position == len(stream):
+            break
+
+    assert [bytes(frame) for frame in got] == [body[:size], b"next"]
+    assert held(splitter) == 0
+
+
+def test_space_is_offered_only_inside_a_large_frame() -> None:
+    splitter = FrameSplitter(MAX)
+    assert splitter.space() is None
+
+    splitter.feed(memoryview((3 * DIRECT).to_bytes(4, "big") + bytes(DIRECT - 1)))
+    assert splitter.space() is None
+
+    splitter.feed(memoryview(b"x"))
+    space = splitter.space()
+    assert space is not None
+    assert len(space) == 2 * DIRECT
+
+
+def test_a_lying_length_costs_no_more_than_the_bytes_that_came() -> None:
+    splitter = FrameSplitter(MAX)
+    splitter.feed(memoryview(MAX.to_bytes(4, "big") + b"half a frame, then silence"))
+    assert held(splitter) < 200
+
+    splitter.feed(memoryview(bytes(DIRECT)))
+    assert splitter.space() is not None
+    assert held(splitter) <= GROWTH * 2 * (DIRECT + 26)
+
+
+def test_a_frame_in_single_bytes_is_not_copied_again_and_again() -> None:
+    splitter = FrameSplitter(MAX)
+    splitter.feed(memoryview((1 << 16).to_bytes(4, "big")))
+    buffers = set()
+    for _ in range(1 << 16):
+        frames = splitter.feed(memoryview(b"x"))
+        buffers.add(len(splitter._frame))
+    assert len(frames) == 1
+    assert len(buffers) < 12
+
+
+@pytest.mark.parametrize(
+    ("length", "reason"),
+    [
+        (b"\xff\xff\xff\xff", "negative frame length -1"),
+        (b"\x80\0\0\0", "negative frame length -2147483648"),
+        (b"\x7f\xff\xff\xff", "frame length 2147483647 is over the limit of 104857600"),
+        (b"GET ", "frame length 1195725856 is over the limit of 104857600"),
+    ],
+)
+@pytest.mark.parametrize("cut", [0, 1, 3, 4])
+def test_a_bad_length_is_refused_after_the_frames_before_it(
+    length: bytes, reason: str, cut: int
+) -> None:
+    splitter = FrameSplitter(MAX)
+    got = splitter.feed(memoryview(b"\0\0\0\2ok" + length[:cut])) if cut < 4 else []
+    rest = length[cut:] if cut < 4 else b"\0\0\0\2ok" + length
+
+    with pytest.raises(BadFrame) as raised:
+        splitter.feed(memoryview(rest))
+
+    assert raised.value.reason == reason
+    assert [bytes(frame) for frame in got + raised.value.frames] == [b"ok"]
+
+
+def test_an_empty_frame_is_a_frame() -> None:
+    assert [bytes(f) for f in FrameSplitter(MAX).feed(memoryview(bytes(8)))] == [b"", b""]
