@@ -155,7 +155,7 @@ class ClusterImage:
 
     def unfenced_brokers(self) -> Iterator[BrokerImage]:
         """Brokers that clients may be told of, in order of id."""
-        return (self.brokers[id] for id in sorted(self.brokers) if not self.brokers[id].fenced)
+        return (broker for _, broker in sorted(self.brokers.items()) if not broker.fenced)
 
     def partition_count(self) -> int:
         return sum(len(topic.partitions) for topic in self.topics.values())

@@ -51,7 +51,7 @@ NO_CHANGE = -2
 """A partition change's leader when the leader stays as it is."""
 
 
-# -- Brokers and controllers -------------------------------------------------------------------------
+# -- Brokers and controllers -----------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +137,7 @@ class RegisterControllerRecord:
     features: Features
 
 
-# -- Topics and partitions ---------------------------------------------------------------------------
+# -- Topics and partitions -------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,7 +204,7 @@ class ClearElrRecord:
     topic_name: String
 
 
-# -- Configurations, features, producer ids ----------------------------------------------------------
+# -- Configurations, features, producer ids --------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,7 +236,7 @@ class ProducerIdsRecord:
     next_producer_id: Int64
 
 
-# -- Transactions of the metadata log, and nothing at all --------------------------------------------
+# -- Transactions of the metadata log, and nothing at all ------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,7 +265,7 @@ class NoOpRecord:
     MAX_VERSION: ClassVar = 0
 
 
-# -- Security, quotas, and what older clusters wrote -------------------------------------------------
+# -- Security, quotas, and what older clusters wrote -----------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
