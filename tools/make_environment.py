@@ -1,0 +1,152 @@
+"""Makes the environment in .venv from a lock, with nothing but the standard library.
+
+Run as `python3.x tools/make_environment.py run|test`. Safe to run twice at once, to interrupt and to
+run again: a file `made-for-*` appears last, and holds the checksum of the lock that was installed.
+"""
+
+import fcntl
+import hashlib
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+VENV = ROOT / ".venv"
+LOG = VENV / "setup.log"
+SERVES = {"run": ["run"], "test": ["run", "test"]}
+"""What each lock makes ready: the tests' lock holds everything that the command line needs."""
+
+NETWORK_TROUBLE = (
+    "Failed to establish a new connection",
+    "Temporary failure in name resolution",
+    "Name or service not known",
+    "Network is unreachable",
+    "ConnectTimeoutError",
+    "ReadTimeoutError",
+    "ProxyError",
+    "Connection refused",
+)
+
+
+class Refused(Exception):
+    """Something on this machine is missing; the message is one sentence for the user."""
+
+
+def say(message: str, end: str = "\n") -> None:
+    print(message, end=end, file=sys.stderr, flush=True)
+
+
+def checksum(lock: str) -> str:
+    return hashlib.sha256((ROOT / "locks" / f"{lock}.txt").read_bytes()).hexdigest()
+
+
+def is_made(lock: str) -> bool:
+    try:
+        return (VENV / f"made-for-{lock}").read_text().strip() == checksum(lock) and has_python()
+    except FileNotFoundError:
+        return False
+
+
+def has_python() -> bool:
+    """Whether .venv belongs to this Python version and still runs."""
+    site_packages = VENV / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    return site_packages.is_dir() and os.access(VENV / "bin" / "python", os.X_OK)
+
+
+def base_python() -> str:
+    """The interpreter under its full versioned name, so that an upgrade of the system's Python leaves
+    a dangling link, which is noticed, and not another version behind the same name."""
+    return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
+
+
+def run(command: list[str]) -> bool:
+    with LOG.open("a") as log:
+        log.write(f"$ {' '.join(command)}\n")
+        log.flush()
+        status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False)
+    return status.returncode == 0
+
+
+def require_venv_module() -> None:
+    missing = [name for name in ("venv", "ensurepip") if importlib.util.find_spec(name) is None]
+    if missing:
+        version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+        raise Refused(
+            f"Python {version} ({sys.executable}) lacks its module {missing[0]}: install it "
+            f"(Debian, Ubuntu: apt install python{version}-venv) and run this again."
+        )
+
+
+def make_venv() -> None:
+    if VENV.exists() and not has_python():
+        shutil.rmtree(VENV)
+    VENV.mkdir(exist_ok=True)
+    LOG.write_text("")
+    if not run([base_python(), "-m", "venv", str(VENV)]):
+        raise Refused(f"Python's venv module failed; what it said is in {LOG}.")
+
+
+def install(lock: str) -> None:
+    pip = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
+    # Wheels only: a source package would need a compiler, and could run anything.
+    pip += ["--require-hashes", "--only-binary", ":all:", "--no-deps"]
+    if not run([*pip, "--requirement", str(ROOT / "locks" / f"{lock}.txt")]):
+        said = LOG.read_text()
+        if any(trouble in said for trouble in NETWORK_TROUBLE):
+            raise Refused(
+                "the Python package index cannot be reached, and the first use needs it once; "
+                f"check the network or pip's configuration (pip's words are in {LOG})."
+            )
+        raise Refused(f"pip could not install locks/{lock}.txt; what it said is in {LOG}.")
+
+
+def link_source() -> None:
+    """Put src/ on the environment's path; relative, so that the checkout may be moved."""
+    for site_packages in VENV.glob("lib/python*/site-packages"):
+        (site_packages / "tidelog.pth").write_text("../../../../src\n")
+
+
+def make(lock: str) -> None:
+    require_venv_module()
+    started = time.monotonic()
+    say(f"tidelog: making the environment in {VENV}, once (Python {sys.version.split()[0]}) ...", end=" ")
+    try:
+        make_venv()
+        install(lock)
+        link_source()
+        for served in SERVES[lock]:
+            (VENV / f"made-for-{served}").write_text(checksum(served) + "\n")
+    except BaseException:
+        say("")
+        raise
+    say(f"done in {time.monotonic() - started:.0f} s")
+
+
+def main(lock: str) -> int:
+    try:
+        with (ROOT / ".venv.lock").open("w") as guard:
+            try:
+                fcntl.flock(guard, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                say("tidelog: another run is making the environment; waiting for it ...")
+                fcntl.flock(guard, fcntl.LOCK_EX)
+            if not is_made(lock):
+                make(lock)
+    except Refused as refusal:
+        say(f"tidelog: {refusal}")
+        return 1
+    except OSError as error:
+        say(f"tidelog: the environment in {VENV} cannot be made: {error.strerror} ({error.filename}).")
+        return 1
+    except KeyboardInterrupt:
+        say("tidelog: interrupted; the next run starts over.")
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1]))
