@@ -1,1 +1,4 @@
-"""A partition's bytes at rest: segments, indexes, recovery, all through the Disk port. Knows nothing of replication."""
+"""A partition's bytes at rest: segments, indexes, recovery, all through the Disk port.
+
+Knows nothing of replication.
+"""

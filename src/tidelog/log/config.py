@@ -1,0 +1,35 @@
+"""What a topic's configuration means to its log, under Kafka's names and defaults."""
+
+from dataclasses import dataclass
+
+from tidelog.model.ids import Millis
+
+UNLIMITED = (1 << 63) - 1
+"""Kafka's "never" and "no bound" for a long."""
+
+CREATE_TIME = "CreateTime"
+LOG_APPEND_TIME = "LogAppendTime"
+
+
+@dataclass(frozen=True, slots=True)
+class LogConfig:
+    segment_bytes: int = 1 << 30
+    segment_ms: Millis = 7 * 24 * 3_600_000
+    segment_jitter_ms: Millis = 0
+    segment_index_bytes: int = 10 * 1024 * 1024
+    index_interval_bytes: int = 4096
+    retention_ms: Millis = 7 * 24 * 3_600_000
+    retention_bytes: int = -1
+    max_message_bytes: int = 1024 * 1024 + 12
+    flush_messages: int = UNLIMITED
+    flush_ms: Millis = UNLIMITED
+    message_timestamp_type: str = CREATE_TIME
+    message_timestamp_before_max_ms: Millis = UNLIMITED
+    message_timestamp_after_max_ms: Millis = 3_600_000
+    cleanup_policy: frozenset[str] = frozenset({"delete"})
+    file_delete_delay_ms: Millis = 60_000
+    producer_id_expiration_ms: Millis = 24 * 3_600_000
+
+    @property
+    def stamps_append_time(self) -> bool:
+        return self.message_timestamp_type == LOG_APPEND_TIME
