@@ -1,0 +1,69 @@
+"""Java's .properties format, as server.properties is written in it."""
+
+from collections.abc import Iterator
+
+_SEPARATORS = "=: \t\f"
+_ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Keys and values; the last of a repeated key counts, as in Java."""
+    return dict(_split(line) for line in _logical_lines(text))
+
+
+def _logical_lines(text: str) -> Iterator[str]:
+    """Lines without comments and blanks, each joined with those that it continues on."""
+    joined: str | None = None
+    for raw in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+        line = raw.lstrip(" \t\f")
+        if joined is None and (not line or line[0] in "#!"):
+            continue
+        joined = (joined or "") + line
+        if _ends_with_continuation(joined):
+            joined = joined[:-1]
+            continue
+        yield joined
+        joined = None
+    if joined:
+        yield joined
+
+
+def _ends_with_continuation(line: str) -> bool:
+    backslashes = len(line) - len(line.rstrip("\\"))
+    return backslashes % 2 == 1
+
+
+def _split(line: str) -> tuple[str, str]:
+    position = 0
+    while position < len(line) and line[position] not in _SEPARATORS:
+        position += 2 if line[position] == "\\" else 1
+    key, rest = line[:position], line[position:].lstrip(" \t\f")
+    if rest[:1] in ("=", ":"):
+        rest = rest[1:].lstrip(" \t\f")
+    return _unescape(key), _unescape(rest)
+
+
+def _unescape(text: str) -> str:
+    if "\\" not in text:
+        return text
+    out: list[str] = []
+    position = 0
+    while position < len(text):
+        character = text[position]
+        position += 1
+        if character != "\\" or position == len(text):
+            out.append(character)
+            continue
+        escaped = text[position]
+        position += 1
+        digits = text[position : position + 4]
+        if (
+            escaped == "u"
+            and len(digits) == 4
+            and all(d in "0123456789abcdefABCDEF" for d in digits)
+        ):
+            out.append(chr(int(digits, 16)))
+            position += 4
+        else:
+            out.append(_ESCAPES.get(escaped, escaped))
+    return "".join(out)
