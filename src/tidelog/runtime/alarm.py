@@ -1,0 +1,35 @@
+"""Wakes the loop from another thread or from a signal handler."""
+
+import contextlib
+import socket
+
+
+class Alarm:
+    """Readable from the first `ring` until the next `quiet`; rings in between are one."""
+
+    def __init__(self) -> None:
+        self._bell, self._button = socket.socketpair()
+        self._bell.setblocking(False)
+        self._button.setblocking(False)
+
+    def fileno(self) -> int:
+        """What to watch."""
+        return self._bell.fileno()
+
+    def button_fd(self) -> int:
+        """For `signal.set_wakeup_fd`, which rings as soon as a signal arrives."""
+        return self._button.fileno()
+
+    def ring(self) -> None:
+        # Full: it is ringing already. Closed: the loop has ended, and a worker comes late.
+        with contextlib.suppress(OSError):
+            self._button.send(b"!")
+
+    def quiet(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            while self._bell.recv(4096):
+                pass
+
+    def close(self) -> None:
+        self._bell.close()
+        self._button.close()

@@ -1,0 +1,26 @@
+"""Randomness from the operating system, for a node in production."""
+
+import os
+from uuid import UUID
+
+RESERVED = frozenset(UUID(int=value) for value in (0, 1))
+"""Kafka's null id and the id of the metadata topic."""
+
+_DASH = 62 << 2
+"""A first byte from here to `_DASH + 3` makes the base64 form begin with '-'."""
+
+
+class SystemDice:
+    """Draws from os.urandom."""
+
+    def below(self, bound: int) -> int:
+        assert bound > 0
+        # Reducing 64 more bits than needed keeps the bias below one in 2**64.
+        size = bound.bit_length() // 8 + 9
+        return int.from_bytes(os.urandom(size), "big") % bound
+
+    def uuid(self) -> UUID:
+        while True:
+            drawn = UUID(bytes=os.urandom(16), version=4)
+            if drawn not in RESERVED and drawn.bytes[0] & 0xFC != _DASH:
+                return drawn

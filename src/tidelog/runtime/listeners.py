@@ -1,0 +1,102 @@
+"""The sockets on which clients arrive, and the pause in accepting while there is no room."""
+
+import errno
+import logging
+import resource
+import select
+import socket
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tidelog.model.ids import Millis
+
+ACCEPTS_PER_PASS = 64
+RETRY_MS = 1_000
+"""How long accepting rests after the system has refused a descriptor, if none is freed before."""
+
+_EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+
+log = logging.getLogger(__name__)
+
+
+class ListeningSocket(NamedTuple):
+    name: str
+    sock: socket.socket
+
+
+def listen(name: str, host: str, port: int, backlog: int) -> ListeningSocket:
+    """Bind and listen; an empty host is every interface, port 0 any free port."""
+    family, _, _, _, address = socket.getaddrinfo(
+        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+        sock.listen(backlog)
+    except OSError:
+        sock.close()
+        raise
+    sock.setblocking(False)
+    return ListeningSocket(name, sock)
+
+
+def raise_descriptor_limit() -> None:
+    """Take every descriptor that the system allows this process."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+class Acceptor:
+    """Accepts on every listener; while there is no room it leaves clients in the kernel's queue."""
+
+    def __init__(self, epoll: select.epoll, listeners: list[ListeningSocket]) -> None:
+        self._epoll = epoll
+        self._by_fd = {listener.sock.fileno(): listener for listener in listeners}
+        self._complained = False
+        self.resume_at: Millis | None = None
+        """While accepting is paused: when to try again."""
+        for fd in self._by_fd:
+            epoll.register(fd, select.EPOLLIN)
+
+    def listens_on(self, fd: int) -> bool:
+        return fd in self._by_fd
+
+    def accept(self, fd: int, room: int, now: Millis) -> Iterator[tuple[str, socket.socket, str]]:
+        """(listener, socket, peer) of clients that wait on `fd`, as many as there is room for."""
+        listener = self._by_fd[fd]
+        for _ in range(min(room, ACCEPTS_PER_PASS)):
+            try:
+                sock, address = listener.sock.accept()
+            except BlockingIOError:
+                self._complained = False
+                return
+            except OSError as error:
+                if error.errno in _EXHAUSTED:
+                    self._pause(f"cannot accept connections: {error.strerror}", now)
+                    return
+                continue  # the client gave up while it waited
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            yield listener.name, sock, f"{address[0]}:{address[1]}"
+        if room <= ACCEPTS_PER_PASS:
+            self._pause("the limit max.connections is reached", now)
+
+    def resume(self) -> None:
+        """There may be room again."""
+        if self.resume_at is not None:
+            self.resume_at = None
+            for fd in self._by_fd:
+                self._epoll.modify(fd, select.EPOLLIN)
+
+    def close(self) -> None:
+        for listener in self._by_fd.values():
+            listener.sock.close()
+
+    def _pause(self, reason: str, now: Millis) -> None:
+        for fd in self._by_fd:
+            self._epoll.modify(fd, 0)
+        self.resume_at = now + RETRY_MS
+        if not self._complained:
+            self._complained = True
+            log.warning("%s; new clients wait until a connection closes", reason)

@@ -1,0 +1,168 @@
+"""A small node that answers by the first byte of a frame, and a host that runs it in a thread."""
+
+import socket
+import struct
+from collections.abc import Iterator
+from contextlib import contextmanager
+from threading import Thread
+
+from tidelog.model.disk import File, FileSlice
+from tidelog.model.events import Connected, Disconnected, Event, Flushed, FrameReceived, Ticked
+from tidelog.model.ids import ConnId, Millis
+from tidelog.model.outbound import (
+    CloseConnection,
+    Flush,
+    Outbound,
+    Send,
+    StartReading,
+    Stop,
+    StopReading,
+)
+from tidelog.runtime.listeners import listen
+from tidelog.runtime.loop import Host, Limits
+
+SLICE = struct.Struct(">qi")
+NUMBER = struct.Struct(">i")
+
+
+def framed(payload: bytes) -> bytes:
+    return NUMBER.pack(len(payload)) + payload
+
+
+class EchoNode:
+    """e: the rest again. m: so many bytes of memory. f: a slice of the file, sent from there.
+
+    y: fsync of the file with that index, answered when it has ended. p: answered after so many ms,
+    nothing else is read until then. x: the rest again, then closed. !: a bug.
+    """
+
+    def __init__(self, files: list[File] | None = None) -> None:
+        self.files = files or []
+        self.connected: list[str] = []
+        self.disconnected: list[ConnId] = []
+        self.frames = 0
+        self._open: set[ConnId] = set()
+        self._flushing: dict[int, ConnId] = {}
+        self._parked: list[tuple[Millis, ConnId]] = []
+
+    def handle(self, event: Event, now: Millis) -> list[Outbound]:
+        match event:
+            case FrameReceived():
+                assert event.conn in self._open
+                self.frames += 1
+                return self._answer(event.conn, bytes(event.frame), now)
+            case Connected():
+                self._open.add(event.conn)
+                self.connected.append(event.peer)
+            case Disconnected():
+                self._open.remove(event.conn)
+                self.disconnected.append(event.conn)
+            case Flushed():
+                answer = (event.error or "ok").encode()
+                return [Send(self._flushing.pop(event.token), [framed(answer)])]
+            case Ticked():
+                return self._unpark(now)
+        return []
+
+    def next_deadline(self) -> Millis | None:
+        return min(self._parked)[0] if self._parked else None
+
+    def shutdown(self, now: Millis) -> list[Outbound]:
+        return [Stop(0, "asked to")]
+
+    def _answer(self, conn: ConnId, frame: bytes, now: Millis) -> list[Outbound]:
+        kind, rest = frame[:1], frame[1:]
+        match kind:
+            case b"e":
+                return [Send(conn, [NUMBER.pack(len(rest)), rest])]
+            case b"m":
+                return [Send(conn, [framed(bytes(NUMBER.unpack(rest)[0]))])]
+            case b"f":
+                position, length = SLICE.unpack(rest)
+                part = FileSlice(self.files[0], position, length)
+                return [Send(conn, [NUMBER.pack(length), part])]
+            case b"y":
+                token = len(self._flushing)
+                self._flushing[token] = conn
+                return [Flush(token, (self.files[rest[0]],))]
+            case b"p":
+                self._parked.append((now + NUMBER.unpack(rest)[0], conn))
+                return [StopReading(conn)]
+            case b"x":
+                return [Send(conn, [framed(rest)]), CloseConnection(conn, "asked to")]
+        raise AssertionError(f"unknown {kind!r}")
+
+    def _unpark(self, now: Millis) -> list[Outbound]:
+        due = [conn for at, conn in sorted(self._parked) if at <= now]
+        self._parked = [entry for entry in self._parked if entry[0] > now]
+        return [out for c in due for out in (Send(c, [framed(b"late")]), StartReading(c))]
+
+
+class Client:
+    """A blocking client."""
+
+    def __init__(self, address: tuple[str, int]) -> None:
+        self.sock = socket.create_connection(address)
+
+    def ask(self, payload: bytes) -> bytes:
+        self.sock.sendall(framed(payload))
+        return self.answer()
+
+    def answer(self) -> bytes:
+        return self.read(NUMBER.unpack(self.read(4))[0])
+
+    def read(self, size: int) -> bytes:
+        received = bytearray()
+        while len(received) < size:
+            part = self.sock.recv(size - len(received))
+            if not part:
+                raise EOFError(bytes(received))
+            received += part
+        return bytes(received)
+
+    def is_closed_by_peer(self) -> bool:
+        """Wait for the end of the stream."""
+        try:
+            return self.sock.recv(1) == b""
+        except ConnectionResetError:
+            return True
+
+
+class Served:
+    """A running host with its node."""
+
+    def __init__(self, node: EchoNode, limits: Limits) -> None:
+        listening = listen("PLAINTEXT", "127.0.0.1", 0, 128)
+        self.node = node
+        self.address: tuple[str, int] = listening.sock.getsockname()
+        self.host = Host(node, [listening], limits)
+        self.status: int | None = None
+        self._thread = Thread(target=self._run)
+        self._thread.start()
+        self._clients: list[Client] = []
+
+    def client(self) -> Client:
+        self._clients.append(Client(self.address))
+        return self._clients[-1]
+
+    def stop(self) -> int | None:
+        self.host.interrupt()
+        self._thread.join()
+        return self.status
+
+    def close(self) -> None:
+        self.stop()
+        for client in self._clients:
+            client.sock.close()
+
+    def _run(self) -> None:
+        self.status = self.host.run()
+
+
+@contextmanager
+def serving(node: EchoNode | None = None, limits: Limits = Limits()) -> Iterator[Served]:
+    served = Served(node or EchoNode(), limits)
+    try:
+        yield served
+    finally:
+        served.close()
