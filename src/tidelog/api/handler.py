@@ -1,21 +1,28 @@
-"""What a request handler is given and what it is: a pure generator of effects that returns a response."""
+"""What a request handler is given, and what it is: a pure generator of effects with a response."""
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 from tidelog.controller.image import ClusterImage
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.effects import Effect
 from tidelog.model.ids import Millis, NodeId
+from tidelog.model.outbound import Chunk
 
 Handling: TypeAlias = Generator[Effect, Any, Any]
-"""Yields effects, is sent their results, returns the response message (None: no answer is due)."""
+"""Yields effects, is sent their results; returns a message, `Encoded`, or None: no answer is due."""
+
+
+class Encoded(NamedTuple):
+    """A response body that its handler has encoded itself, in the version that was asked for."""
+
+    chunks: list[Chunk]
 
 
 @dataclass(slots=True)
 class Request:
-    """One request as its handler sees it, decoded and lifted to the newest version of its message."""
+    """One request as its handler sees it: decoded, and lifted to its API's canonical version."""
 
     version: int
     client_id: str | None
@@ -23,6 +30,11 @@ class Request:
     listener: str
     message: Any
     image: ClusterImage
+    """The node sets this to its newest image whenever it resumes the handler."""
     settings: BrokerSettings
     node_id: NodeId
     now: Millis
+
+
+Handler: TypeAlias = Callable[[Request], Any]
+"""Returns a `Handling` to drive, or at once what a handling returns: a message or `Encoded`."""

@@ -1,0 +1,83 @@
+"""DescribeCluster (key 60), versions 0-2.
+
+The cluster's id and its nodes: the brokers through a broker's listener, the controllers through a
+controller's (KIP-919, version 1 on). An endpoint type that is not the listener's own is
+MISMATCHED_ENDPOINT_TYPE, one that does not exist UNSUPPORTED_ENDPOINT_TYPE. From version 2 on the
+client may ask for fenced brokers too (KIP-1073).
+"""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from kio.schema.describe_cluster.v2.response import DescribeClusterBroker, DescribeClusterResponse
+
+from tidelog.api.handler import Request
+from tidelog.api.listeners import ListenerKind, kind_of
+from tidelog.api.view import CLUSTER_OPERATIONS, NO_AUTHORIZED_OPERATIONS, View
+from tidelog.model.errors import ErrorCode
+
+_ENDPOINT_TYPES = {1: ListenerKind.BROKER, 2: ListenerKind.CONTROLLER}
+
+
+def handle(request: Request) -> DescribeClusterResponse:
+    """The brokers, or on a controller's listener the controllers."""
+    asked, kind = request.message.endpoint_type, kind_of(request)
+    wanted = _ENDPOINT_TYPES.get(asked)
+    if wanted is None:
+        return _refused(ErrorCode.unsupported_endpoint_type, f"Unsupported endpoint type {asked}")
+    if wanted is not kind:
+        return _refused(
+            ErrorCode.mismatched_endpoint_type,
+            f"The request was sent to an endpoint of type {kind.name}, "
+            f"but we wanted an endpoint of type {wanted.name}",
+        )
+    controllers = kind is ListenerKind.CONTROLLER
+    view = View(request.image, request.listener)
+    wants_operations = request.message.include_cluster_authorized_operations
+    return DescribeClusterResponse(
+        throttle_time=timedelta(0),
+        error_code=ErrorCode.none,
+        endpoint_type=asked,
+        cluster_id=request.image.cluster_id,
+        controller_id=request.node_id if controllers else view.controller(request.node_id),
+        brokers=tuple(_controllers(request) if controllers else _brokers(request)),
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if wants_operations else NO_AUTHORIZED_OPERATIONS
+        ),
+    )
+
+
+def _refused(error: ErrorCode, message: str) -> DescribeClusterResponse:
+    return DescribeClusterResponse(
+        throttle_time=timedelta(0),
+        error_code=error,
+        error_message=message,
+        cluster_id="",
+        brokers=(),
+    )
+
+
+def _brokers(request: Request) -> Iterator[DescribeClusterBroker]:
+    image = request.image
+    for id_ in sorted(image.brokers):
+        broker = image.brokers[id_]
+        endpoint = broker.endpoints.get(request.listener)
+        if endpoint is None or (broker.fenced and not request.message.include_fenced_brokers):
+            continue
+        yield DescribeClusterBroker(
+            broker_id=id_,
+            host=endpoint.host,
+            port=endpoint.port,
+            rack=broker.rack,
+            is_fenced=broker.fenced,
+        )
+
+
+def _controllers(request: Request) -> Iterator[DescribeClusterBroker]:
+    controllers = request.image.controllers
+    for id_ in sorted(controllers):
+        endpoint = controllers[id_].endpoints.get(request.listener)
+        if endpoint is not None:
+            yield DescribeClusterBroker(
+                broker_id=id_, host=endpoint.host, port=endpoint.port, is_fenced=False
+            )

@@ -1,0 +1,178 @@
+"""Metadata (key 3), versions 0-13.
+
+Where topics, their partitions and the brokers are, as seen from the listener that the client uses.
+
+- All topics (null; in version 0 an empty list), none (empty), by name, or from version 12 on by
+  topic id (KIP-516). An unknown id is UNKNOWN_TOPIC_ID, an unknown name UNKNOWN_TOPIC_OR_PARTITION,
+  a malformed one INVALID_TOPIC_EXCEPTION. An id or a null name in version 10 or 11 is
+  INVALID_REQUEST.
+- A missing topic is created when both the client (version 4 on; older ones always do) and
+  `auto.create.topics.enable` allow it. The answer waits for the creation and shows the new topic;
+  when the controller refused it, it is UNKNOWN_TOPIC_OR_PARTITION, as in Kafka.
+- A partition without a leader has leader -1 and LEADER_NOT_AVAILABLE; one whose leader has no such
+  listener, LISTENER_NOT_FOUND from version 6 on. Version 0 hides replicas that are out of reach
+  and says REPLICA_NOT_AVAILABLE.
+- Authorized operations (KIP-430) are all that exist, if asked for: there is no authorizer.
+- Every broker forwards to the controller, so the controller's id is that of the answering broker.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from tidelog.api.handler import Encoded, Handling, Request
+from tidelog.api.internal_topics import INTERNAL_TOPICS, creatable_topic, creation
+from tidelog.api.metadata_response import (
+    NOTHING,
+    MetadataRows,
+    PartitionRow,
+    TopicRow,
+    encode_metadata,
+)
+from tidelog.api.topic_names import fault_in
+from tidelog.api.view import (
+    CLUSTER_OPERATIONS,
+    NO_AUTHORIZED_OPERATIONS,
+    TOPIC_OPERATIONS,
+    View,
+)
+from tidelog.controller.image import ClusterImage, PartitionImage, TopicImage
+from tidelog.model.effects import ChangeMetadata
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_NODE, ZERO_TOPIC_ID, NodeId
+
+_FIRST_BY_ID = 12
+_FIRST_WITH_LISTENER_NOT_FOUND = 6
+
+
+def handle(request: Request) -> Handling:
+    """Topics, partitions and brokers; creates missing topics where that is allowed."""
+    asked = request.message.topics
+    if request.version == 0 and not asked:
+        asked = None
+    if request.version < _FIRST_BY_ID and asked and any(map(_needs_topic_ids, asked)):
+        return _encoded(_refused(asked), request)
+    missing = _missing(asked or (), request.image)
+    if missing and _may_create(request):
+        topics = [creatable_topic(name, request.settings) for name in missing]
+        creatable = [topic for topic in topics if topic is not None]
+        if creatable:
+            yield ChangeMetadata(creation(creatable, request.settings))
+    return _encoded(_rows(asked, request), request)
+
+
+def _encoded(rows: MetadataRows, request: Request) -> Encoded:
+    return Encoded([encode_metadata(rows, request.version)])
+
+
+def _needs_topic_ids(topic: Any) -> bool:
+    return topic.name is None or topic.topic_id is not None
+
+
+def _refused(asked: Iterable[Any]) -> MetadataRows:
+    error = ErrorCode.invalid_request
+    topics = [TopicRow(error, topic.name, topic.topic_id or ZERO_TOPIC_ID) for topic in asked]
+    return NOTHING._replace(topics=topics, error=error)
+
+
+def _may_create(request: Request) -> bool:
+    return bool(
+        request.message.allow_auto_topic_creation and request.settings.auto_create_topics_enable
+    )
+
+
+def _missing(asked: Sequence[Any], image: ClusterImage) -> list[str]:
+    """The well-formed names, each once, that no topic has; none when topics are asked for by id."""
+    if _topic_ids(asked):
+        return []
+    names = dict.fromkeys(topic.name or "" for topic in asked)
+    return [name for name in names if name not in image.topics and fault_in(name) is None]
+
+
+def _topic_ids(asked: Sequence[Any]) -> list[UUID]:
+    return [topic.topic_id for topic in asked if topic.topic_id is not None]
+
+
+def _rows(asked: Sequence[Any] | None, request: Request) -> MetadataRows:
+    message, image = request.message, request.image
+    view = View(image, request.listener)
+    describe = _Topics(view, request.version, message.include_topic_authorized_operations)
+    wants_cluster = message.include_cluster_authorized_operations
+    return MetadataRows(
+        brokers=view.nodes.values(),
+        cluster_id=image.cluster_id,
+        controller_id=view.controller(request.node_id),
+        topics=describe.all() if asked is None else describe.asked_for(asked),
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if wants_cluster else NO_AUTHORIZED_OPERATIONS
+        ),
+    )
+
+
+class _Topics:
+    """Rows of topics for one version and listener."""
+
+    def __init__(self, view: View, version: int, wants_operations: bool) -> None:
+        self._view = view
+        self._version = version
+        self._operations = TOPIC_OPERATIONS if wants_operations else NO_AUTHORIZED_OPERATIONS
+
+    def all(self) -> list[TopicRow]:
+        topics = self._view.image.topics
+        return [self._found(topics[name]) for name in sorted(topics)]
+
+    def asked_for(self, asked: Sequence[Any]) -> list[TopicRow]:
+        topic_ids = _topic_ids(asked)
+        if topic_ids:
+            return [self._by_id(topic_id) for topic_id in dict.fromkeys(topic_ids)]
+        return [self._by_name(name) for name in dict.fromkeys(topic.name or "" for topic in asked)]
+
+    def _by_id(self, topic_id: UUID) -> TopicRow:
+        topic = self._view.image.topic(topic_id)
+        if topic is None:
+            return TopicRow(ErrorCode.unknown_topic_id, None, topic_id)
+        return self._found(topic)
+
+    def _by_name(self, name: str) -> TopicRow:
+        topic = self._view.image.topics.get(name)
+        if topic is not None:
+            return self._found(topic)
+        unusable = fault_in(name) is not None
+        return TopicRow(
+            ErrorCode.invalid_topic_exception if unusable else ErrorCode.unknown_topic_or_partition,
+            name,
+            is_internal=name in INTERNAL_TOPICS,
+            authorized_operations=self._operations,
+        )
+
+    def _found(self, topic: TopicImage) -> TopicRow:
+        return TopicRow(
+            ErrorCode.none,
+            topic.name,
+            topic.topic_id,
+            topic.name in INTERNAL_TOPICS,
+            [self._partition(index, topic.partitions[index]) for index in sorted(topic.partitions)],
+            self._operations,
+        )
+
+    def _partition(self, index: int, partition: PartitionImage) -> PartitionRow:
+        leader = self._view.leader(partition)
+        replicas, isr = partition.replicas, partition.isr
+        offline = self._view.offline_replicas(partition)
+        error = ErrorCode.none
+        if self._version == 0:
+            replicas, isr = self._reachable(replicas), self._reachable(isr)
+            if len(replicas) < len(partition.replicas) or len(isr) < len(partition.isr):
+                error = ErrorCode.replica_not_available
+        if leader == NO_NODE:
+            error = self._why_no_leader(partition)
+        return PartitionRow(error, index, leader, partition.leader_epoch, replicas, isr, offline)
+
+    def _reachable(self, replicas: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
+        return tuple(replica for replica in replicas if replica in self._view.nodes)
+
+    def _why_no_leader(self, partition: PartitionImage) -> ErrorCode:
+        lacks_listener = partition.leader in self._view.image.brokers
+        if lacks_listener and self._version >= _FIRST_WITH_LISTENER_NOT_FOUND:
+            return ErrorCode.listener_not_found
+        return ErrorCode.leader_not_available

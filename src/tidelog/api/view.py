@@ -1,0 +1,93 @@
+"""What a client that came in by one listener can see of the cluster.
+
+A broker is reachable when it is unfenced and has an endpoint on the client's listener; all that a
+client is told of leaders and offline replicas follows from that, by Kafka's rules.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tidelog.controller.image import (
+    LOST_DIRECTORY,
+    MIGRATING_DIRECTORY,
+    UNASSIGNED_DIRECTORY,
+    ClusterImage,
+    PartitionImage,
+)
+from tidelog.model.ids import NO_NODE, NodeId
+
+NO_AUTHORIZED_OPERATIONS = -(2**31)
+"""What Kafka answers when the client did not ask for its authorized operations."""
+
+_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = (1 << bit for bit in range(3, 9))
+_CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = (
+    1 << bit for bit in range(9, 13)
+)
+
+TOPIC_OPERATIONS = (
+    _READ | _WRITE | _CREATE | _DELETE | _ALTER | _DESCRIBE | _DESCRIBE_CONFIGS | _ALTER_CONFIGS
+)
+CLUSTER_OPERATIONS = (
+    _CREATE
+    | _ALTER
+    | _DESCRIBE
+    | _CLUSTER_ACTION
+    | _DESCRIBE_CONFIGS
+    | _ALTER_CONFIGS
+    | _IDEMPOTENT_WRITE
+)
+"""Every operation that exists on the resource: without an authorizer everything is allowed."""
+
+
+class Node(NamedTuple):
+    """A broker's address on one listener."""
+
+    id: NodeId
+    host: str
+    port: int
+    rack: str | None
+
+
+class View:
+    """The cluster as seen through one listener."""
+
+    __slots__ = ("image", "listener", "nodes")
+
+    def __init__(self, image: ClusterImage, listener: str) -> None:
+        self.image = image
+        self.listener = listener
+        self.nodes = {node.id: node for node in _nodes(image, listener)}
+        """The reachable brokers, in order of id."""
+
+    def controller(self, answering: NodeId) -> NodeId:
+        """Where to send controller requests: any broker forwards, so to the one that answers."""
+        if answering in self.nodes:
+            return answering
+        return next(iter(self.nodes), NO_NODE)
+
+    def leader(self, partition: PartitionImage) -> NodeId:
+        """The leader, or none if it has no endpoint on this listener."""
+        broker = self.image.brokers.get(partition.leader)
+        return partition.leader if broker and self.listener in broker.endpoints else NO_NODE
+
+    def offline_replicas(self, partition: PartitionImage) -> tuple[NodeId, ...]:
+        """The replicas on brokers out of reach, or in a log directory that has failed."""
+        directories = partition.directories or (UNASSIGNED_DIRECTORY,) * len(partition.replicas)
+        return tuple(
+            replica
+            for replica, directory in zip(partition.replicas, directories, strict=True)
+            if replica not in self.nodes or self._has_lost(replica, directory)
+        )
+
+    def _has_lost(self, replica: NodeId, directory: object) -> bool:
+        if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
+            return False
+        online = self.image.brokers[replica].directories
+        return directory == LOST_DIRECTORY or (bool(online) and directory not in online)
+
+
+def _nodes(image: ClusterImage, listener: str) -> Iterator[Node]:
+    for broker in image.unfenced_brokers():
+        endpoint = broker.endpoints.get(listener)
+        if endpoint is not None:
+            yield Node(broker.id, endpoint.host, endpoint.port, broker.rack)
