@@ -1,0 +1,36 @@
+"""Log lines on stderr, short, and few of a kind: a hostile peer cannot flood the log."""
+
+import logging
+
+from tidelog.runtime.clock import wall_clock
+
+SAME_PER_SECOND = 10
+
+
+class FewOfAKind(logging.Filter):
+    """Lets so many lines of a kind pass in a second; a later line of that kind counts the rest."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._now = wall_clock()
+        self._seen: dict[str, tuple[int, int]] = {}  # kind -> the second, lines in it
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        kind, second = record.msg, self._now() // 1000
+        since, lines = self._seen.get(kind, (second, 0))
+        if since != second:
+            if lines > SAME_PER_SECOND:
+                record.msg = f"{kind} (and {lines - SAME_PER_SECOND} more like it before)"
+            since, lines = second, 0
+        self._seen[kind] = (since, lines + 1)
+        return lines < SAME_PER_SECOND
+
+
+def log_to_stderr(level: int = logging.INFO) -> None:
+    """`HH:MM:SS.mmm LEVEL message`"""
+    handler = logging.StreamHandler()
+    handler.setFormatter(
+        logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)s %(message)s", "%H:%M:%S")
+    )
+    handler.addFilter(FewOfAKind())
+    logging.basicConfig(level=level, handlers=[handler])
