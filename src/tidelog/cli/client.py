@@ -1,0 +1,169 @@
+"""A small synchronous Kafka client: enough for the command line, and no more.
+
+Finds a cluster through a bootstrap list, keeps one connection per broker, knows who leads each
+partition, and asks again when leadership has moved.
+"""
+
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import NamedTuple, Self, TypeVar
+
+from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
+from kio.schema.metadata.v12.response import MetadataResponse
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from tidelog.cli.connection import Connection, ConnectionLost
+from tidelog.cli.errors import CommandFailed
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_NODE, NodeId, TopicPartition
+
+RETRY_SECONDS = 30.0
+PAUSE_SECONDS = 0.1
+
+R = TypeVar("R", bound=ResponsePayload)
+T = TypeVar("T")
+
+
+class Address(NamedTuple):
+    host: str
+    port: int
+
+
+class Moved(Exception):
+    """The broker asked does not lead the partition, or not yet; whoever does may answer."""
+
+
+def parse_bootstrap(servers: str) -> list[Address]:
+    """`host:port,host:port`, as Kafka's tools take it."""
+    addresses = []
+    for server in filter(None, (part.strip() for part in servers.split(","))):
+        host, colon, port = server.rpartition(":")
+        if not colon or not host or not port.isdecimal() or not 0 < int(port) < 65536:
+            raise CommandFailed(f"--bootstrap-server: {server!r} is not host:port.")
+        addresses.append(Address(host.strip("[]"), int(port)))
+    if not addresses:
+        raise CommandFailed("--bootstrap-server: at least one host:port is needed.")
+    return addresses
+
+
+def explain(error: ErrorCode, message: str | None = None) -> str:
+    """The broker's own sentence, or the name of the error where it gave none."""
+    return message or error.name.upper()
+
+
+class Client:
+    """The brokers of one cluster."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = parse_bootstrap(bootstrap)
+        self._nodes: dict[NodeId, Address] = {}
+        self._connections: dict[Address, Connection] = {}
+        self._leaders: dict[TopicPartition, NodeId] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        for connection in self._connections.values():
+            connection.close()
+
+    # -- Asking ------------------------------------------------------------------------------------
+
+    def ask(self, request: RequestPayload, response: type[R]) -> R:
+        """Ask any broker: each forwards to the controller what only the controller can do."""
+        reasons: list[str] = []
+        for address in dict.fromkeys((*self._connections, *self._bootstrap, *self._nodes.values())):
+            try:
+                return self._connect(address).ask(request, response)
+            except ConnectionLost as lost:
+                self._forget(address)
+                reasons.append(str(lost))
+        raise CommandFailed(f"no broker can be reached ({'; '.join(dict.fromkeys(reasons))}).")
+
+    def speaks(self, request: type[RequestPayload]) -> bool:
+        """Whether a broker that is connected, or can be, knows this request in its version."""
+        if not self._connections:
+            self.metadata(topics=())
+        return next(iter(self._connections.values())).speaks(request)
+
+    def ask_leader(
+        self, partition: TopicPartition, request: RequestPayload, response: type[R]
+    ) -> R:
+        """Ask the partition's leader; `Moved` when there is none or it cannot be reached."""
+        leader = self._leaders.get(partition, NO_NODE)
+        address = self._nodes.get(leader)
+        if address is None:
+            raise Moved(f"partition {partition} has no leader")
+        try:
+            return self._connect(address).ask(request, response)
+        except ConnectionLost as lost:
+            self._forget(address)
+            raise Moved(str(lost)) from None
+
+    def until_led(self, topic: str, attempt: Callable[[], T]) -> T:
+        """The attempt's result, made again with fresh metadata while leadership is moving."""
+        deadline = time.monotonic() + RETRY_SECONDS
+        while True:
+            try:
+                return attempt()
+            except Moved as moved:
+                if time.monotonic() > deadline:
+                    raise CommandFailed(f"{moved}; gave up after {RETRY_SECONDS:.0f} s.") from None
+            time.sleep(PAUSE_SECONDS)
+            self.metadata((topic,))
+
+    # -- Metadata ----------------------------------------------------------------------------------
+
+    def metadata(self, topics: tuple[str, ...] | None, *, create: bool = False) -> MetadataResponse:
+        """Metadata of these topics (None: of all), remembering brokers and leaders."""
+        answer = self.ask(
+            MetadataRequest(
+                topics=None
+                if topics is None
+                else tuple(MetadataRequestTopic(name=name, topic_id=None) for name in topics),
+                allow_auto_topic_creation=create,
+                include_topic_authorized_operations=False,
+            ),
+            MetadataResponse,
+        )
+        self._nodes = {node.node_id: Address(node.host, node.port) for node in answer.brokers}
+        for topic in answer.topics:
+            for partition in topic.partitions:
+                key = TopicPartition(topic.name or "", partition.partition_index)
+                self._leaders[key] = partition.leader_id
+        return answer
+
+    def partitions(self, topic: str, *, create: bool = False) -> list[int]:
+        """The topic's partition numbers, once it exists and each has a leader."""
+        deadline = time.monotonic() + RETRY_SECONDS
+        while True:
+            (found,) = self.metadata((topic,), create=create).topics
+            error = found.error_code
+            if error is ErrorCode.none and all(p.leader_id >= 0 for p in found.partitions):
+                return sorted(partition.partition_index for partition in found.partitions)
+            if error is ErrorCode.unknown_topic_or_partition and not create:
+                raise CommandFailed(f"Topic '{topic}' does not exist.")
+            if error is not ErrorCode.none and not error.retriable:
+                raise CommandFailed(f"Topic '{topic}': {explain(error)}.")
+            if time.monotonic() > deadline:
+                raise CommandFailed(f"Topic '{topic}' has a partition without a leader.")
+            time.sleep(PAUSE_SECONDS)
+
+    # -- Connections -------------------------------------------------------------------------------
+
+    def _connect(self, address: Address) -> Connection:
+        connection = self._connections.get(address)
+        if connection is None:
+            connection = self._connections[address] = Connection(*address)
+        return connection
+
+    def _forget(self, address: Address) -> None:
+        connection = self._connections.pop(address, None)
+        if connection is not None:
+            connection.close()

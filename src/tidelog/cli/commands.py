@@ -1,0 +1,77 @@
+"""The commands, by section; each is imported only when it runs."""
+
+from importlib import import_module
+from typing import NamedTuple
+
+import click
+
+from tidelog import __version__
+
+
+class Entry(NamedTuple):
+    section: str
+    module: str
+    summary: str
+
+
+RUN, USE, LOOK = "Run a cluster", "Use a cluster", "Look inside"
+
+COMMANDS = {
+    "up": Entry(RUN, "up", "Start a local cluster in the foreground."),
+    "serve": Entry(RUN, "serve", "Run one node from a server.properties with Kafka's keys."),
+    "format": Entry(RUN, "format", "Prepare a node's log directories, once."),
+    "random-uuid": Entry(RUN, "random_uuid", "Print a new cluster id."),
+    "topics": Entry(USE, "topics", "Create, list, describe, alter and delete topics."),
+    "configs": Entry(USE, "configs", "Describe and alter the configuration of topics and brokers."),
+    "produce": Entry(USE, "produce", "Write lines from standard input to a topic."),
+    "consume": Entry(USE, "consume", "Print the records of a topic."),
+    "dump-log": Entry(LOOK, "dump_log", "Print segments and indexes as they are on disk."),
+}
+
+
+class Commands(click.Group):
+    """A group that knows its commands' names and summaries without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        entry = COMMANDS.get(cmd_name)
+        if entry is None:
+            return None
+        command = import_module(f"tidelog.cli.{entry.module}").command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for section in (RUN, USE, LOOK):
+            rows = [(name, e.summary) for name, e in COMMANDS.items() if e.section == section]
+            with formatter.section(section):
+                formatter.write_dl(rows, col_spacing=4)
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    epilog="Each command has its own --help. Flags are those of Kafka's tools.",
+)
+@click.version_option(__version__, message="tidelog %(version)s")
+def cli() -> None:
+    """Kafka's high-availability log, in Python: Kafka's clients use it unchanged."""
+
+
+def invoke(arguments: list[str]) -> int:
+    """Run one command line; a wrong one gives one sentence and status 2."""
+    try:
+        status = cli.main(arguments, prog_name="tidelog", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as help_wanted:
+        click.echo(help_wanted.format_message())
+        return 0
+    except click.UsageError as error:
+        command = error.ctx.command_path if error.ctx else "tidelog"
+        message = error.format_message().rstrip(".")
+        click.echo(f"tidelog: {message} (see {command} --help).", err=True)
+        return 2
+    except click.Abort:
+        return 130
+    return status if isinstance(status, int) else 0

@@ -1,0 +1,131 @@
+"""One connection to a broker: a request goes out, its response comes back, nothing else happens.
+
+Every request of the command line has one fixed version, old enough for any broker of the last years
+and new enough for topic ids; a broker that lacks it is told apart before anything is sent.
+"""
+
+import socket
+from io import BytesIO
+from itertools import count
+from struct import Struct
+from typing import TypeVar
+
+from kio.schema.api_versions.v3.request import ApiVersionsRequest
+from kio.schema.api_versions.v3.response import ApiVersionsResponse
+from kio.serial import entity_reader, entity_writer
+from kio.static.primitive import i16, i32
+from kio.static.protocol import RequestPayload, ResponsePayload
+
+from tidelog import __version__
+from tidelog.cli.errors import CommandFailed
+from tidelog.model.errors import ErrorCode
+
+CLIENT_ID = "tidelog-cli"
+CONNECT_SECONDS = 5.0
+ANSWER_SECONDS = 60.0
+MAX_RESPONSE_BYTES = 1 << 30
+
+_LENGTH = Struct(">i")
+_LENGTH_AND_CORRELATION = Struct(">ii")
+
+R = TypeVar("R", bound=ResponsePayload)
+
+
+class ConnectionLost(Exception):
+    """The broker could not be reached, or went away; another try may succeed."""
+
+
+class Connection:
+    """A broker that has told which versions it speaks."""
+
+    def __init__(self, host: str, port: int) -> None:
+        self.address = f"{host}:{port}"
+        self._correlation = count()
+        try:
+            self._socket = socket.create_connection((host, port), CONNECT_SECONDS)
+        except OSError as error:
+            raise ConnectionLost(f"{self.address}: {error.strerror or error}") from None
+        self._socket.settimeout(ANSWER_SECONDS)
+        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._versions = self._ask_versions()
+
+    def speaks(self, request: type[RequestPayload]) -> bool:
+        oldest, newest = self._versions.get(request.__api_key__, (0, -1))
+        return oldest <= request.__version__ <= newest
+
+    def ask(self, request: RequestPayload, response: type[R]) -> R:
+        """Send a request and wait for its response."""
+        if not self.speaks(type(request)):
+            raise CommandFailed(
+                f"the broker at {self.address} does not know {type(request).__name__} "
+                f"version {request.__version__}."
+            )
+        return self._exchange(request, response)
+
+    def close(self) -> None:
+        self._socket.close()
+
+    def _exchange(self, request: RequestPayload, response: type[R]) -> R:
+        assert request.__api_key__ == response.__api_key__
+        assert request.__version__ == response.__version__
+        correlation = next(self._correlation)
+        try:
+            self._socket.sendall(_encode(request, correlation))
+            (length,) = _LENGTH.unpack(self._receive(4))
+            if not 4 <= length <= MAX_RESPONSE_BYTES:
+                raise ConnectionLost(f"{self.address} does not speak Kafka's protocol")
+            frame = self._receive(length)
+        except TimeoutError:
+            raise ConnectionLost(f"{self.address} gave no answer in time") from None
+        except OSError as error:
+            raise ConnectionLost(f"{self.address}: {error.strerror or error}") from None
+        return _decode(frame, correlation, response)
+
+    def _receive(self, length: int) -> bytes:
+        received = bytearray(length)
+        view = memoryview(received)
+        filled = 0
+        while filled < length:
+            got = self._socket.recv_into(view[filled:])
+            if got == 0:
+                raise ConnectionLost(f"{self.address} closed the connection")
+            filled += got
+        return bytes(received)
+
+    def _ask_versions(self) -> dict[int, tuple[int, int]]:
+        try:
+            answer = self._exchange(
+                ApiVersionsRequest(
+                    client_software_name="tidelog", client_software_version=__version__
+                ),
+                ApiVersionsResponse,
+            )
+        except ConnectionLost:
+            self.close()
+            raise
+        if answer.error_code is not ErrorCode.none:
+            raise CommandFailed(f"the broker at {self.address} is older than this client can use.")
+        return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+
+
+def _encode(request: RequestPayload, correlation: int) -> bytes:
+    header = request.__header_schema__(
+        request_api_key=i16(request.__api_key__),
+        request_api_version=i16(request.__version__),
+        correlation_id=i32(correlation),
+        client_id=CLIENT_ID,
+    )
+    out = BytesIO()
+    out.write(bytes(_LENGTH.size))
+    entity_writer(type(header))(out, header)
+    entity_writer(type(request))(out, request)
+    frame = out.getbuffer()
+    _LENGTH.pack_into(frame, 0, len(frame) - _LENGTH.size)
+    return bytes(frame)
+
+
+def _decode(frame: bytes, correlation: int, response: type[R]) -> R:
+    header, size = entity_reader(response.__header_schema__)(frame, 0)
+    assert header.correlation_id == correlation
+    message, _ = entity_reader(response)(frame, size)
+    return message

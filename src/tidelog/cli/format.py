@@ -1,0 +1,98 @@
+"""`tidelog format`: gives a node's log directories their identity, as kafka-storage format does."""
+
+import os
+import re
+from base64 import urlsafe_b64encode
+from pathlib import Path
+
+import click
+
+from tidelog.cli import options
+from tidelog.cli.errors import CommandFailed
+from tidelog.cli.node_settings import load_settings
+from tidelog.cli.random_uuid import new_cluster_id
+from tidelog.controller.settings import BrokerSettings, parse_properties
+from tidelog.log.names import META_PROPERTIES
+from tidelog.model.ids import NodeId
+from tidelog.runtime.dice import SystemDice
+
+_CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]{22}")
+
+
+@click.command("format")
+@click.option("-c", "--config", required=True, metavar="FILE", help="The node's server.properties.")
+@click.option("-t", "--cluster-id", metavar="ID", help="The cluster's id; a new one if left out.")
+@click.option("-g", "--ignore-formatted", is_flag=True, help="Skip directories formatted before.")
+@click.option("--override", multiple=True, metavar="KEY=VALUE", help="Replace a key of the file.")
+def command(
+    config: str, cluster_id: str | None, ignore_formatted: bool, override: tuple[str, ...]
+) -> None:
+    """Prepare the log directories of a node, once, before its first start.
+
+    Every node of a cluster is formatted with the same --cluster-id.
+    """
+    overrides = dict(options.key_value("--override", one) for one in override)
+    settings = load_settings(config, overrides)
+    if cluster_id is not None and not _CLUSTER_ID.fullmatch(cluster_id):
+        raise click.UsageError(
+            f"--cluster-id: {cluster_id!r} is not 22 letters of base64; "
+            "`tidelog random-uuid` makes one"
+        )
+    made = format_directories(settings, cluster_id, ignore_formatted=ignore_formatted)
+    for directory in made:
+        click.echo(f"Formatting log directory {directory}.")
+    if not made:
+        click.echo("All of the log directories are already formatted.")
+
+
+def format_directories(
+    settings: BrokerSettings, cluster_id: str | None, *, ignore_formatted: bool
+) -> list[str]:
+    """Write meta.properties where it is missing. -> the directories that were formatted."""
+    directories = list(dict.fromkeys((*settings.log_dirs, settings.metadata_log_dir)))
+    formatted = {path: read_identity(path) for path in directories if _is_formatted(path)}
+    if formatted and not ignore_formatted:
+        raise CommandFailed(
+            f"Log directory {next(iter(formatted))} is already formatted. "
+            "Use --ignore-formatted to ignore this directory and format the others."
+        )
+    for path, identity in formatted.items():
+        cluster_id = cluster_id or identity.get("cluster.id")
+        _check_same(path, identity, cluster_id, settings.node_id)
+    cluster_id = cluster_id or new_cluster_id()
+    missing = [path for path in directories if path not in formatted]
+    for path in missing:
+        _write_identity(path, cluster_id, settings.node_id)
+    return missing
+
+
+def read_identity(directory: str) -> dict[str, str]:
+    return parse_properties((Path(directory) / META_PROPERTIES).read_text(encoding="utf-8"))
+
+
+def _is_formatted(directory: str) -> bool:
+    return (Path(directory) / META_PROPERTIES).exists()
+
+
+def _check_same(
+    path: str, identity: dict[str, str], cluster_id: str | None, node_id: NodeId
+) -> None:
+    if identity.get("cluster.id") != cluster_id:
+        raise CommandFailed(
+            f"{path} belongs to the cluster {identity.get('cluster.id')}, not to {cluster_id}."
+        )
+    if identity.get("node.id") != str(node_id):
+        raise CommandFailed(f"{path} belongs to node {identity.get('node.id')}, not to {node_id}.")
+
+
+def _write_identity(directory: str, cluster_id: str, node_id: NodeId) -> None:
+    directory_id = urlsafe_b64encode(SystemDice().uuid().bytes).decode().rstrip("=")
+    text = f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\ndirectory.id={directory_id}\n"
+    target = Path(directory) / META_PROPERTIES
+    target.parent.mkdir(parents=True, exist_ok=True)
+    draft = target.with_suffix(".properties.tmp")
+    with draft.open("w", encoding="utf-8") as out:
+        out.write(text)
+        out.flush()
+        os.fsync(out.fileno())
+    draft.rename(target)

@@ -1,0 +1,63 @@
+"""The entry point: finds the command, runs it, and turns every failure into one sentence.
+
+Kept light. A broker starts through here, so nothing but the command that runs is imported: neither
+click (for a plain `serve`), nor the other commands, nor what they stand on.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import cast
+
+from tidelog.cli.errors import CommandFailed
+
+
+def main() -> int:
+    # kio imports hypothesis wherever it is installed: half a second, and 24 MB in every broker.
+    sys.modules.setdefault("hypothesis", cast(ModuleType, None))
+    try:
+        return run(sys.argv[1:])
+    except KeyboardInterrupt:
+        return 130
+    except BrokenPipeError:
+        # Whoever read our output has seen enough; leave nothing for the interpreter to flush.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command line and return its exit status."""
+    if arguments[:1] == ["serve"]:
+        from tidelog.cli.serving import plain_form, serve
+
+        if (plain := plain_form(arguments[1:])) is not None:
+            return reported(lambda: serve(*plain))
+    from tidelog.cli.commands import invoke
+
+    return reported(lambda: invoke(arguments))
+
+
+def reported(command: Callable[[], int]) -> int:
+    """The command's exit status, or 1 after one sentence on stderr."""
+    try:
+        return command()
+    except CommandFailed as failure:
+        sentence = str(failure)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        sentence = f"{error.filename}: {error.strerror}" if error.filename else str(error)
+    except Exception as bug:
+        if os.environ.get("TIDELOG_DEBUG"):
+            raise
+        sentence = (
+            f"this is a bug in Tidelog: {type(bug).__name__}: {bug} "
+            "(TIDELOG_DEBUG=1 shows where it happened)"
+        )
+    print(f"tidelog: {sentence}", file=sys.stderr)
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""Options that several commands share."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def bootstrap_server(command: F) -> F:
+    return click.option(
+        "--bootstrap-server",
+        metavar="HOST:PORT,...",
+        default=DEFAULT_BOOTSTRAP,
+        show_default=True,
+        help="Where to find the cluster.",
+    )(command)
+
+
+def command_config(flag: str = "--command-config") -> Callable[[F], F]:
+    return click.option(
+        flag,
+        "command_config",
+        metavar="FILE",
+        type=click.Path(exists=True, dir_okay=False),
+        expose_value=False,
+        help="Taken, for scripts written for Kafka, and not read: only PLAINTEXT is spoken yet.",
+    )
+
+
+def key_value(option: str, text: str) -> tuple[str, str]:
+    """`key=value`; the value may hold further equals signs."""
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise click.UsageError(f"{option}: {text!r} is not name=value")
+    return key.strip(), value.strip()
