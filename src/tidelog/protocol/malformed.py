@@ -1,0 +1,9 @@
+"""The one exception for bytes that are no message: whoever sent them gets a closed connection."""
+
+
+class MalformedMessage(Exception):
+    """The bytes do not decode as the message that they claim to be."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason

@@ -1,0 +1,53 @@
+"""Variable-length integers: seven bits per byte, lowest first; zigzag puts the sign in the first.
+
+A read past the end of the buffer raises IndexError, which every decoder turns into its own error.
+"""
+
+from tidelog.model.disk import Buffer
+from tidelog.protocol.malformed import MalformedMessage
+
+
+def read_uvarint(buffer: Buffer, position: int, limit: int = 5) -> tuple[int, int]:
+    """-> the value and the position after it; at most 5 bytes for an int, 10 for a long."""
+    byte = buffer[position]
+    position += 1
+    if byte < 0x80:
+        return byte, position
+    value = byte & 0x7F
+    for shift in range(7, 7 * limit, 7):
+        byte = buffer[position]
+        position += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, position
+    raise MalformedMessage("varint is too long")
+
+
+def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
+    raw, position = read_uvarint(buffer, position)
+    return (raw >> 1) ^ -(raw & 1), position
+
+
+def read_varlong(buffer: Buffer, position: int) -> tuple[int, int]:
+    raw, position = read_uvarint(buffer, position, 10)
+    return (raw >> 1) ^ -(raw & 1), position
+
+
+_SHORT = tuple(bytes((value,)) for value in range(0x80))
+
+
+def uvarint(value: int) -> bytes:
+    assert value >= 0
+    if value < 0x80:
+        return _SHORT[value]
+    encoded = bytearray()
+    while value >= 0x80:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
+    return bytes(encoded)
+
+
+def varint(value: int) -> bytes:
+    """Zigzag; serves Kafka's varint and varlong alike."""
+    return uvarint(value << 1 if value >= 0 else (~value << 1) | 1)
