@@ -201,6 +201,13 @@ class Coordinate:
     request: Any
 
 
+@dataclass(slots=True)
+class CoordinateAll:
+    """Hand a request to every group coordinator on this node. -> list of their responses."""
+
+    request: Any
+
+
 Effect: TypeAlias = (
     AppendBatches
     | FetchBatches
@@ -210,4 +217,5 @@ Effect: TypeAlias = (
     | DescribeDirectories
     | ChangeMetadata
     | Coordinate
+    | CoordinateAll
 )
