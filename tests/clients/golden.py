@@ -1,0 +1,41 @@
+"""Answers recorded from Apache Kafka: one JSON file per API, equal answers of several versions as one."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+DIRECTORY = Path(__file__).parent / "golden"
+
+Transcript = list[Any]
+
+
+def load(api: str) -> dict[str, dict[int, Transcript]]:
+    """Case -> version -> transcript."""
+    path = DIRECTORY / f"{api}.json"
+    if not path.exists():
+        return {}
+    found: dict[str, dict[int, Transcript]] = {}
+    for name, by_range in json.loads(path.read_text()).items():
+        for versions, transcript in by_range.items():
+            low, _, high = versions.partition("-")
+            for version in range(int(low), int(high or low) + 1):
+                found.setdefault(name, {})[version] = transcript
+    return found
+
+
+def save(api: str, case: str, transcripts: dict[int, Transcript]) -> None:
+    path = DIRECTORY / f"{api}.json"
+    known = json.loads(path.read_text()) if path.exists() else {}
+    known[case] = _merged(transcripts)
+    path.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+
+
+def _merged(transcripts: dict[int, Transcript]) -> dict[str, Transcript]:
+    """Neighbouring versions with equal transcripts become one range."""
+    ranges: list[tuple[int, int, Transcript]] = []
+    for version in sorted(transcripts):
+        if ranges and ranges[-1][1] == version - 1 and ranges[-1][2] == transcripts[version]:
+            ranges[-1] = (ranges[-1][0], version, ranges[-1][2])
+        else:
+            ranges.append((version, version, transcripts[version]))
+    return {f"{low}" if low == high else f"{low}-{high}": said for low, high, said in ranges}

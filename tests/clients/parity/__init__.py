@@ -1,0 +1,29 @@
+"""Conversations that Apache Kafka and Tidelog must answer alike: one module per family of APIs."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tests.clients.talk import Talk
+
+
+class Case(NamedTuple):
+    api: str
+    name: str
+    run: Callable[[Talk], None]
+    lowest: int
+    highest: int
+
+
+CASES: list[Case] = []
+
+
+def case(
+    api: str, lowest: int = 0, highest: int = 1 << 15
+) -> Callable[[Callable[[Talk], None]], Callable[[Talk], None]]:
+    """Run this conversation in every version of the API (within these bounds) that both systems speak."""
+
+    def register(run: Callable[[Talk], None]) -> Callable[[Talk], None]:
+        CASES.append(Case(api, run.__name__, run, lowest, highest))
+        return run
+
+    return register

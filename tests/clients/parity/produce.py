@@ -1,0 +1,437 @@
+"""Produce and InitProducerId: what is accepted, what is refused and with which error."""
+
+import gzip
+from typing import Any
+from uuid import UUID
+
+from tests.clients.batches import LOG_APPEND_TIME, NOW, Batch, Record, old_message
+from tests.clients.parity import case
+from tests.clients.talk import Talk, Topic
+
+HOUR = 3_600_000
+GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
+TRANSACTIONAL, CONTROL = 0x10, 0x20
+NOWHERE = UUID("00000000-0000-0000-0000-0000deadbeef")
+
+
+def producing(topic: Topic, records: bytes | None, acks: int = -1, partition: int = 0) -> dict[str, Any]:
+    return producing_many([(topic, [(partition, records)])], acks)
+
+
+def producing_many(
+    topics: list[tuple[Topic, list[tuple[int, bytes | None]]]], acks: int = -1
+) -> dict[str, Any]:
+    return {
+        "acks": acks,
+        "timeoutMs": 30000,
+        "topicData": [
+            {
+                "name": topic.name,
+                "topicId": topic.id,
+                "partitionData": [{"index": index, "records": data} for index, data in partitions],
+            }
+            for topic, partitions in topics
+        ],
+    }
+
+
+def offer(t: Talk, *batches: Batch | bytes, **configs: object) -> Topic:
+    """Produce these, each in a request of its own, to a fresh topic."""
+    topic = t.topic(**configs)
+    for batch in batches:
+        t.ask(producing(topic, batch if isinstance(batch, bytes) else batch.encode()))
+    return topic
+
+
+# -- acks and addresses ----------------------------------------------------------------------------
+
+
+@case("Produce")
+def acks(t: Talk) -> None:
+    topic = t.topic()
+    for acks in (-1, 1):
+        t.ask(producing(topic, Batch().encode(), acks))
+    t.look(topic)
+
+
+@case("Produce")
+def acks_0_is_silent(t: Talk) -> None:
+    topic = t.topic()
+    t.wire.send_frame(t.wire.frame("Produce", t.version, producing(topic, Batch().encode(), 0)))
+    t.produce(topic, Batch())  # the next answer on this connection is this one's
+    t.look(topic)
+
+
+@case("Produce")
+def acks_0_with_an_error_hangs_up(t: Talk) -> None:
+    topic = t.topic()
+    body = producing(Topic("nowhere", NOWHERE), Batch().encode(), 0)
+    t.wire.send_frame(t.wire.frame("Produce", t.version, body))
+    t.note("closed" if t.wire.is_closed() else "answered")
+    t.hang_up()
+    t.look(topic)
+
+
+@case("Produce")
+def invalid_acks(t: Talk) -> None:
+    topic = t.topic()
+    for acks in (2, -2, 100):
+        t.ask(producing(topic, Batch().encode(), acks))
+
+
+@case("Produce")
+def unknown_topic(t: Talk) -> None:
+    t.ask(producing(Topic(t.name(), NOWHERE), Batch().encode()))
+    t.ask(producing(Topic("", UUID(int=0)), Batch().encode()))
+
+
+@case("Produce", highest=12)
+def impossible_topic_names(t: Talk) -> None:
+    for name in ("..", "../../etc", "a/b", "x" * 250, "a b", "é", "\0"):
+        t.ask(producing(Topic(name, NOWHERE), Batch().encode()))
+
+
+@case("Produce")
+def unknown_partition(t: Talk) -> None:
+    topic = t.topic(partitions=2)
+    for partition in (2, -1, 2**31 - 1, -(2**31)):
+        t.ask(producing(topic, Batch().encode(), partition=partition))
+
+
+@case("Produce")
+def several_partitions_each_for_itself(t: Talk) -> None:
+    one, other = t.topic(partitions=2), t.topic()
+    good, bad = Batch().encode(), Batch(crc=1).encode()
+    t.ask(producing_many([(one, [(0, good), (1, bad), (5, good)]), (other, [(0, good)])]))
+
+
+@case("Produce")
+def nothing(t: Talk) -> None:
+    topic = t.topic()
+    t.ask(producing_many([]))
+    t.ask(producing_many([(topic, [])]))
+
+
+@case("Produce")
+def internal_topic(t: Talk) -> None:
+    t.quietly("FindCoordinator", 2, {"key": "anyone", "keyType": 0})
+    topic = t.settled("__consumer_offsets", 3)
+    t.ask(producing(topic, Batch(records=(Record(key=b"k"),)).encode()))
+
+
+@case("Produce")
+def too_few_in_sync_replicas(t: Talk) -> None:
+    topic = t.topic(**{"min.insync.replicas": 2})
+    for acks in (-1, 1):
+        t.ask(producing(topic, Batch().encode(), acks))
+
+
+# -- bad batches -----------------------------------------------------------------------------------
+
+
+@case("Produce")
+def wrong_crc(t: Talk) -> None:
+    t.look(offer(t, Batch(crc=0xDEADBEEF)))
+
+
+@case("Produce")
+def magic_0(t: Talk) -> None:
+    offer(t, old_message(0))
+
+
+@case("Produce")
+def magic_1(t: Talk) -> None:
+    offer(t, old_message(1))
+
+
+@case("Produce")
+def magic_unknown(t: Talk) -> None:
+    for magic in (3, 127, -1):
+        offer(t, Batch(magic=magic))
+
+
+@case("Produce")
+def two_batches(t: Talk) -> None:
+    t.look(offer(t, Batch().encode() * 2))
+
+
+@case("Produce")
+def no_batch(t: Talk) -> None:
+    topic = t.topic()
+    t.ask(producing(topic, b""))
+
+
+@case("Produce")
+def null_records(t: Talk) -> None:
+    t.ask(producing(t.topic(), None))
+
+
+@case("Produce")
+def empty_batch(t: Talk) -> None:
+    for last in (-1, 0):
+        offer(t, Batch(records=(), last_offset_delta=last))
+
+
+@case("Produce")
+def count_and_last_offset_disagree(t: Talk) -> None:
+    two = Batch(records=(Record(), Record()))
+    for count in (0, 1, 3, -1, 2**31 - 1):
+        offer(t, two.but(count=count))
+    for last in (0, 2, -1, 2**31 - 1):
+        offer(t, two.but(last_offset_delta=last))
+
+
+@case("Produce")
+def length_overruns(t: Talk) -> None:
+    whole = Batch()
+    true_length = len(whole.encode()) - 12
+    for length in (true_length + 1, 2**31 - 1):
+        offer(t, whole.but(length=length))
+
+
+@case("Produce")
+def length_too_small(t: Talk) -> None:
+    true_length = len(Batch().encode()) - 12
+    for length in (true_length - 1, 48, 13, 0, -1, -(2**31)):
+        offer(t, Batch(length=length))
+
+
+@case("Produce")
+def torn_batch(t: Talk) -> None:
+    data = Batch().encode()
+    for size in (1, 11, 12, 16, 17, 60, 61, len(data) - 1):
+        offer(t, data[:size])
+
+
+@case("Produce")
+def trailing_garbage(t: Talk) -> None:
+    data = Batch().encode()
+    for tail in (b"\0", b"\0" * 12, b"\0" * 61, b"\xff" * 61):
+        offer(t, data + tail)
+
+
+@case("Produce")
+def control_batch(t: Talk) -> None:
+    offer(t, Batch(attributes=CONTROL))
+
+
+@case("Produce")
+def reserved_attributes(t: Talk) -> None:
+    t.look(offer(t, Batch(attributes=0x80)))
+
+
+@case("Produce")
+def base_offset_and_epoch_are_the_brokers(t: Talk) -> None:
+    topic = offer(t, Batch(base_offset=77, leader_epoch=9), Batch(base_offset=-5))
+    t.look(topic)
+
+
+@case("Produce")
+def nonzero_base_offset(t: Talk) -> None:
+    t.look(offer(t, Batch(base_offset=2**62)))
+
+
+# -- timestamps ------------------------------------------------------------------------------------
+
+
+@case("Produce")
+def negative_timestamps(t: Talk) -> None:
+    for base in (-1, -2, -(2**63)):
+        offer(t, Batch(base_timestamp=base, max_timestamp=base))
+
+
+@case("Produce")
+def max_timestamp_lies(t: Talk) -> None:
+    for maximum in (NOW - 1, NOW + 1, -1):
+        t.look(offer(t, Batch(max_timestamp=maximum)))
+
+
+@case("Produce")
+def timestamp_far_ahead(t: Talk) -> None:
+    import time
+
+    now = int(time.time() * 1000)
+    offer(t, Batch(base_timestamp=now + 10 * HOUR))
+
+
+@case("Produce")
+def timestamp_far_behind(t: Talk) -> None:
+    offer(t, Batch(base_timestamp=NOW), **{"message.timestamp.before.max.ms": 1000})
+
+
+@case("Produce")
+def log_append_time(t: Talk) -> None:
+    topic = offer(t, Batch(), Batch(), **{"message.timestamp.type": "LogAppendTime"})
+    t.look(topic)
+
+
+@case("Produce")
+def log_append_time_claimed_by_the_client(t: Talk) -> None:
+    t.look(offer(t, Batch(attributes=LOG_APPEND_TIME)))
+
+
+@case("Produce")
+def log_append_time_ignores_the_clients_clock(t: Talk) -> None:
+    topic = t.topic(**{"message.timestamp.type": "LogAppendTime"})
+    for base in (-1, 2**62):
+        t.ask(producing(topic, Batch(base_timestamp=base).encode()))
+
+
+# -- sizes -----------------------------------------------------------------------------------------
+
+
+@case("Produce")
+def max_message_bytes(t: Talk) -> None:
+    limit = 2000
+    topic = t.topic(**{"max.message.bytes": limit})
+    bare = len(Batch(records=(Record(value=bytes(1500)),)).encode()) - 1500
+    for size in (limit - bare, limit - bare + 1):
+        batch = Batch(records=(Record(value=bytes(size)),))
+        assert len(batch.encode()) - limit in (0, 1)
+        t.ask(producing(topic, batch.encode()))
+
+
+# -- compression -----------------------------------------------------------------------------------
+
+
+@case("Produce")
+def compressed(t: Talk) -> None:
+    records = (Record(value=b"a" * 100), Record(value=b"b" * 100, timestamp_delta=5))
+    plain = Batch(records=records)
+    payload = b"".join(record.encode(delta) for delta, record in enumerate(records))
+    t.look(offer(t, plain.but(attributes=GZIP, payload=gzip.compress(payload, mtime=0))))
+
+
+@case("Produce")
+def zstd_before_version_7(t: Talk) -> None:
+    import zstandard
+
+    payload = zstandard.compress(Record().encode(0))
+    offer(t, Batch(attributes=ZSTD, payload=payload))
+
+
+@case("Produce")
+def unknown_compression(t: Talk) -> None:
+    for codec in (5, 6, 7):
+        offer(t, Batch(attributes=codec))
+
+
+# -- what only reading every record can find ---------------------------------------------------------
+
+
+@case("Produce")
+def garbage_for_records(t: Talk) -> None:
+    offer(t, Batch(payload=b"\xff" * 20))
+
+
+@case("Produce")
+def garbage_for_compressed_records(t: Talk) -> None:
+    offer(t, Batch(attributes=GZIP, payload=b"\xff" * 20))
+
+
+@case("Produce")
+def no_key_on_a_compacted_topic(t: Talk) -> None:
+    keyed = Batch(records=(Record(key=b"k"),))
+    offer(t, keyed, Batch(), **{"cleanup.policy": "compact"})
+
+
+# -- idempotence -----------------------------------------------------------------------------------
+
+
+def numbered(sequence: int, records: int = 1, epoch: int = 0, producer: int = 4321) -> Batch:
+    return Batch(
+        records=(Record(),) * records,
+        producer_id=producer,
+        producer_epoch=epoch,
+        base_sequence=sequence,
+    )
+
+
+@case("Produce")
+def idempotent_duplicates(t: Talk) -> None:
+    topic = offer(t, *(numbered(2 * n, 2) for n in range(4)))
+    for n in (3, 0, 2):
+        t.ask(producing(topic, numbered(2 * n, 2).encode()))
+    t.look(topic)
+
+
+@case("Produce")
+def idempotent_duplicate_too_old(t: Talk) -> None:
+    topic = offer(t, *(numbered(n) for n in range(7)))
+    for n in (0, 1, 2, 6):
+        t.ask(producing(topic, numbered(n).encode()))
+
+
+@case("Produce")
+def idempotent_gap(t: Talk) -> None:
+    topic = offer(t, numbered(0), numbered(2), numbered(1), numbered(2))
+    t.look(topic)
+
+
+@case("Produce")
+def idempotent_partial_overlap(t: Talk) -> None:
+    offer(t, numbered(0, 3), numbered(1, 2), numbered(2, 2), numbered(0, 2), numbered(0, 4))
+
+
+@case("Produce")
+def idempotent_first_sequence_not_zero(t: Talk) -> None:
+    offer(t, numbered(5), numbered(6))
+
+
+@case("Produce")
+def idempotent_new_epoch(t: Talk) -> None:
+    offer(
+        t,
+        numbered(0),
+        numbered(1, epoch=1),
+        numbered(0, epoch=1),
+        numbered(1, epoch=0),
+        numbered(1, epoch=1),
+    )
+
+
+@case("Produce")
+def idempotent_sequence_wraps(t: Talk) -> None:
+    last = 2**31 - 1
+    offer(t, numbered(last - 1, 2), numbered(0), numbered(last, 3), numbered(2))
+
+
+@case("Produce")
+def idempotent_fields_disagree(t: Talk) -> None:
+    offer(t, numbered(-1))
+    offer(t, numbered(0, epoch=-1))
+    offer(t, numbered(0, producer=-1))
+
+
+@case("Produce")
+def transactional_batch_without_a_transaction(t: Talk) -> None:
+    topic = t.topic()
+    t.ask(producing(topic, numbered(0).but(attributes=TRANSACTIONAL).encode()))
+
+
+# -- InitProducerId --------------------------------------------------------------------------------
+
+
+@case("InitProducerId")
+def two_producers(t: Talk) -> None:
+    for _ in range(2):
+        t.ask({"transactionalId": None, "transactionTimeoutMs": 60000})
+
+
+@case("InitProducerId")
+def odd_timeouts(t: Talk) -> None:
+    for timeout in (0, -1, 2**31 - 1):
+        t.ask({"transactionalId": None, "transactionTimeoutMs": timeout})
+
+
+@case("InitProducerId")
+def empty_transactional_id(t: Talk) -> None:
+    t.ask({"transactionalId": "", "transactionTimeoutMs": 60000})
+
+
+@case("InitProducerId", lowest=3)
+def producer_id_given(t: Talk) -> None:
+    given = t.ask({"transactionalId": None, "transactionTimeoutMs": 60000})
+    for producer, epoch in ((given["producerId"], 0), (given["producerId"], 5), (-1, 3), (7, -1)):
+        t.ask({"transactionTimeoutMs": 1, "transactionalId": None, "producerId": producer,
+               "producerEpoch": epoch})  # fmt: skip

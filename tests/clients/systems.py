@@ -1,0 +1,213 @@
+"""The systems under test: one broker as a process on 127.0.0.1, started, killed and started again.
+
+Tidelog and Apache Kafka take the same server.properties, so a test that is right about Apache Kafka
+is right as it stands.
+"""
+
+import base64
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Mapping
+from pathlib import Path
+
+from tests.clients.schema import Schemas
+from tests.clients.wire import Wire
+
+HOST = "127.0.0.1"
+ROOT = Path(__file__).parents[2]
+PATIENCE = 120
+"""Seconds after which something that should happen is taken to be stuck. Never a measure of speed."""
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.socket() for _ in range(count)]
+    try:
+        for each in sockets:
+            each.bind((HOST, 0))
+        return [each.getsockname()[1] for each in sockets]
+    finally:
+        for each in sockets:
+            each.close()
+
+
+def new_cluster_id() -> str:
+    # A first byte of 0 gives a first letter A: an id that begins with "-" would look like an option.
+    return base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
+
+
+class Broker:
+    """One broker that is its own controller, with its data in a directory of its own."""
+
+    name: str
+
+    def __init__(
+        self,
+        directory: Path,
+        schemas: Schemas,
+        properties: Mapping[str, object] | None = None,
+        data: Path | None = None,
+    ) -> None:
+        self.directory, self.schemas = directory, schemas
+        self.port, self.controller_port = free_ports(2)
+        self.data = data or directory / "data"
+        self.log = directory / "broker.log"
+        self.config = directory / "server.properties"
+        self.process: subprocess.Popen[bytes] | None = None
+        directory.mkdir(parents=True, exist_ok=True)
+        values = {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "controller.quorum.voters": f"1@{HOST}:{self.controller_port}",
+            "listeners": f"PLAINTEXT://{HOST}:{self.port},CONTROLLER://{HOST}:{self.controller_port}",
+            "advertised.listeners": f"PLAINTEXT://{HOST}:{self.port}",
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": self.data,
+            "offsets.topic.replication.factor": 1,
+            "offsets.topic.num.partitions": 3,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+            "share.coordinator.state.topic.replication.factor": 1,
+            "share.coordinator.state.topic.min.isr": 1,
+            "group.initial.rebalance.delay.ms": 0,
+            **(properties or {}),
+        }
+        self.config.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
+
+    # -- what a system must say --------------------------------------------------------------------
+
+    def format_argv(self, cluster_id: str) -> list[str]:
+        raise NotImplementedError
+
+    def serve_argv(self) -> list[str]:
+        raise NotImplementedError
+
+    # -- its life ----------------------------------------------------------------------------------
+
+    @property
+    def address(self) -> tuple[str, int]:
+        return HOST, self.port
+
+    @property
+    def bootstrap(self) -> str:
+        return f"{HOST}:{self.port}"
+
+    @property
+    def pid(self) -> int:
+        assert self.process is not None
+        return self.process.pid
+
+    def format(self) -> None:
+        done = subprocess.run(
+            self.format_argv(new_cluster_id()), capture_output=True, text=True, timeout=PATIENCE
+        )
+        assert done.returncode == 0, f"format failed:\n{done.stdout}\n{done.stderr}"
+
+    def start(self) -> None:
+        """Start, and wait until it answers Metadata with itself in it."""
+        assert self.process is None or self.process.poll() is not None, "it runs already"
+        argv = self.serve_argv()
+        if shutil.which("setpriv"):  # no broker outlives its tests, however they end
+            argv = ["setpriv", "--pdeathsig", "KILL", *argv]
+        with self.log.open("ab") as out:
+            self.process = subprocess.Popen(
+                argv, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
+            )
+        self.await_ready()
+
+    def await_ready(self) -> None:
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
+            assert self.process is not None
+            if (status := self.process.poll()) is not None:
+                raise AssertionError(f"{self.name} ended with {status}:\n{self.log_text()[-4000:]}")
+            if self._is_ready():
+                return
+            time.sleep(0.02)
+        raise AssertionError(f"{self.name} is not up after {PATIENCE} s:\n{self.log_text()[-4000:]}")
+
+    def _is_ready(self) -> bool:
+        try:
+            with self.connect(timeout=5) as wire:
+                answer = wire.ask("Metadata", 5, {"topics": []})
+        except OSError:
+            return False
+        return isinstance(answer, dict) and bool(answer["brokers"])
+
+    def stop(self) -> int:
+        """Ask it to shut down cleanly and wait for its end."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """kill -9."""
+        self._end(signal.SIGKILL)
+
+    def _end(self, how: signal.Signals) -> int:
+        if self.process is None:
+            return 0
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        try:
+            return self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"{self.name} did not end; its log:\n{self.log_text()[-4000:]}") from None
+
+    def restart(self) -> None:
+        self.stop()
+        self.start()
+
+    def connect(self, timeout: float = PATIENCE) -> Wire:
+        return Wire(self.address, self.schemas, timeout)
+
+    # -- how it fares ------------------------------------------------------------------------------
+
+    def log_text(self) -> str:
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def rss_mib(self) -> float:
+        """Resident memory, in MiB."""
+        text = Path(f"/proc/{self.pid}/status").read_text()
+        found = re.search(r"^VmRSS:\s+(\d+) kB", text, re.M)
+        assert found is not None
+        return int(found[1]) / 1024
+
+    def is_alive(self) -> bool:
+        return self.process is not None and self.process.poll() is None
+
+
+class Tidelog(Broker):
+    name = "tidelog"
+
+    def format_argv(self, cluster_id: str) -> list[str]:
+        command = [sys.executable, "-m", "tidelog.cli.main", "format"]
+        return [*command, "--cluster-id", cluster_id, "--config", str(self.config)]
+
+    def serve_argv(self) -> list[str]:
+        return [sys.executable, "-m", "tidelog.cli.main", "serve", "--config", str(self.config)]
+
+
+class ApacheKafka(Broker):
+    name = "kafka"
+
+    # Tests need a broker soon rather than a fast one: one compiler, a small heap.
+    JAVA = ("java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+
+    def java(self, main: str, *args: str) -> list[str]:
+        return [*self.JAVA, "-cp", f"{self.schemas.libs}/*", main, *args]
+
+    def format_argv(self, cluster_id: str) -> list[str]:
+        return self.java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self.config))
+
+    def serve_argv(self) -> list[str]:
+        return self.java("kafka.Kafka", str(self.config))
+
+
+SYSTEMS: dict[str, type[Broker]] = {"tidelog": Tidelog, "kafka": ApacheKafka}

@@ -1,0 +1,89 @@
+"""What Apache Kafka answers, Tidelog answers: every API in every version that both speak, edge cases first.
+
+The answers of Apache Kafka are in golden/, recorded with
+
+    pytest tests/clients/test_wire_parity.py --system kafka --record-golden
+
+and `--system kafka` alone shows that Apache Kafka gives them again. Topic names in the cases include
+the API and its version, so Kafka can be told apart from Tidelog by nothing but its answers.
+"""
+
+import difflib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.clients import golden
+from tests.clients.parity import CASES, Case, cluster, configs, fetch, frames, groups, offsets, produce, topics
+from tests.clients.schema import Schemas
+from tests.clients.systems import Broker
+from tests.clients.talk import Talk
+
+FAMILIES = (cluster, configs, fetch, frames, groups, offsets, produce, topics)
+
+PROPERTIES = {"group.min.session.timeout.ms": 1000, "log.segment.delete.delay.ms": 100}
+
+
+@pytest.fixture(scope="module")
+def parity_broker(
+    system: type[Broker], schemas: Schemas, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Broker]:
+    """A broker of this module's own: some answers name every topic there is."""
+    broker = system(tmp_path_factory.mktemp("parity"), schemas, PROPERTIES)
+    broker.format()
+    broker.start()
+    yield broker
+    broker.kill()
+
+
+@pytest.fixture(scope="module")
+def advertised(parity_broker: Broker) -> dict[int, tuple[int, int]]:
+    """API key -> the versions that this broker says it speaks."""
+    with parity_broker.connect() as wire:
+        answer = wire.ask("ApiVersions", 0, {})
+    assert isinstance(answer, dict)
+    return {api["apiKey"]: (api["minVersion"], api["maxVersion"]) for api in answer["apiKeys"]}
+
+
+def versions_of(case: Case, schemas: Schemas, advertised: dict[int, tuple[int, int]]) -> list[int]:
+    schema = schemas.request(case.api)
+    low, high = advertised.get(schema.api_key, (0, -1))
+    low = max(low, case.lowest, schema.versions.low)
+    return list(range(low, min(high, case.highest, schema.versions.high) + 1))
+
+
+def talk(broker: Broker, case: Case, version: int) -> golden.Transcript:
+    talk = Talk(broker, case.name, case.api, version)
+    try:
+        case.run(talk)
+    finally:
+        talk.hang_up()
+    return json.loads(json.dumps(talk.transcript))  # as it would be read back
+
+
+def difference(expected: Any, got: Any) -> str:
+    lines = (json.dumps(said, indent=1).splitlines() for said in (expected, got))
+    return "\n".join(difflib.unified_diff(*lines, "Apache Kafka", "this broker", lineterm="", n=4))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.api}-{case.name}")
+def test_answers_as_kafka_does(
+    case: Case,
+    parity_broker: Broker,
+    schemas: Schemas,
+    advertised: dict[int, tuple[int, int]],
+    request: pytest.FixtureRequest,
+) -> None:
+    versions = versions_of(case, schemas, advertised)
+    transcripts = {version: talk(parity_broker, case, version) for version in versions}
+    assert parity_broker.is_alive(), parity_broker.log_text()[-3000:]
+    if request.config.getoption("--record-golden"):
+        assert parity_broker.name == "kafka", "golden answers are Apache Kafka's"
+        golden.save(case.api, case.name, transcripts)
+    recorded = golden.load(case.api)[case.name]
+    wrong = [v for v in versions if v in recorded and transcripts[v] != recorded[v]]
+    if wrong:
+        shown = difference(recorded[wrong[0]], transcripts[wrong[0]])
+        pytest.fail(f"{case.api} {case.name}: versions {wrong} differ; version {wrong[0]}:\n{shown}", False)

@@ -1,0 +1,21 @@
+"""Options of the whole suite (pytest reads them only here)."""
+
+import pytest
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("tidelog")
+    group.addoption(
+        "--system",
+        choices=("tidelog", "kafka"),
+        default="tidelog",
+        help="the broker that tests with real clients run against; kafka shows that a test is right",
+    )
+    group.addoption(
+        "--record-golden",
+        action="store_true",
+        help="write what --system kafka answers into tests/clients/golden",
+    )
+    group.addoption(
+        "--kills", type=int, default=10, help="how often a broker is killed in the kill -9 tests"
+    )
