@@ -92,6 +92,20 @@ class Client:
             self.metadata(topics=())
         return next(iter(self._connections.values())).speaks(request)
 
+    def node_ids(self) -> list[NodeId]:
+        """The brokers that are up."""
+        self.metadata(topics=())
+        return sorted(self._nodes)
+
+    def ask_node(self, node: NodeId, request: RequestPayload, response: type[R]) -> R:
+        """Ask this broker and no other."""
+        if node not in self.node_ids():
+            raise CommandFailed(f"broker {node} is not up.")
+        try:
+            return self._connect(self._nodes[node]).ask(request, response)
+        except ConnectionLost as lost:
+            raise CommandFailed(f"broker {node} cannot be reached ({lost}).") from None
+
     def ask_leader(
         self, partition: TopicPartition, request: RequestPayload, response: type[R]
     ) -> R:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from kio.schema.describe_configs.v4.request import DescribeConfigsRequest, DescribeConfigsResource
 from kio.schema.describe_configs.v4.response import DescribeConfigsResponse
@@ -12,10 +12,13 @@ from kio.schema.incremental_alter_configs.v1.request import (
     IncrementalAlterConfigsRequest,
 )
 from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
+from kio.static.protocol import RequestPayload, ResponsePayload
 
 from tidelog.cli.admin import Refused
 from tidelog.cli.client import Client
 from tidelog.model.errors import ErrorCode
+
+R = TypeVar("R", bound=ResponsePayload)
 
 
 class ResourceType(IntEnum):
@@ -62,7 +65,10 @@ class Config(NamedTuple):
 def describe_configs(
     client: Client, kind: ResourceType, names: Sequence[str], *, synonyms: bool = False
 ) -> dict[str, list[Config]]:
-    """Each resource's configuration, in the order in which the broker gives it."""
+    """Each resource's configuration, in the order in which the broker gives it.
+
+    A broker is asked about itself, so one request names topics, or one broker.
+    """
     request = DescribeConfigsRequest(
         resources=tuple(
             DescribeConfigsResource(resource_type=kind, resource_name=name, configuration_keys=None)
@@ -71,7 +77,7 @@ def describe_configs(
         include_synonyms=synonyms,
     )
     described = {}
-    for result in client.ask(request, DescribeConfigsResponse).results:
+    for result in _ask(client, kind, names, request, DescribeConfigsResponse).results:
         if result.error_code is not ErrorCode.none:
             raise Refused(result.error_code, result.error_message)
         described[result.resource_name] = [
@@ -114,6 +120,19 @@ def alter_configs(
         ),
         validate_only=False,
     )
-    for result in client.ask(request, IncrementalAlterConfigsResponse).responses:
+    for result in _ask(client, kind, [name], request, IncrementalAlterConfigsResponse).responses:
         if result.error_code is not ErrorCode.none:
             raise Refused(result.error_code, result.error_message)
+
+
+def _ask(
+    client: Client,
+    kind: ResourceType,
+    names: Sequence[str],
+    request: RequestPayload,
+    response: type[R],
+) -> R:
+    if kind is ResourceType.BROKER and any(names):
+        (broker,) = names
+        return client.ask_node(int(broker), request, response)
+    return client.ask(request, response)

@@ -5,20 +5,21 @@ and new enough for topic ids; a broker that lacks it is told apart before anythi
 """
 
 import socket
-from io import BytesIO
 from itertools import count
 from struct import Struct
 from typing import TypeVar
 
 from kio.schema.api_versions.v3.request import ApiVersionsRequest
 from kio.schema.api_versions.v3.response import ApiVersionsResponse
-from kio.serial import entity_reader, entity_writer
-from kio.static.primitive import i16, i32
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from tidelog import __version__
 from tidelog.cli.errors import CommandFailed
 from tidelog.model.errors import ErrorCode
+from tidelog.protocol.headers import correlation_id_of, response_position
+from tidelog.protocol.malformed import MalformedMessage
+from tidelog.protocol.messages import encode_request
+from tidelog.protocol.reader import decode
 
 CLIENT_ID = "tidelog-cli"
 CONNECT_SECONDS = 5.0
@@ -26,7 +27,6 @@ ANSWER_SECONDS = 60.0
 MAX_RESPONSE_BYTES = 1 << 30
 
 _LENGTH = Struct(">i")
-_LENGTH_AND_CORRELATION = Struct(">ii")
 
 R = TypeVar("R", bound=ResponsePayload)
 
@@ -40,7 +40,7 @@ class Connection:
 
     def __init__(self, host: str, port: int) -> None:
         self.address = f"{host}:{port}"
-        self._correlation = count()
+        self._correlation_ids = count()
         try:
             self._socket = socket.create_connection((host, port), CONNECT_SECONDS)
         except OSError as error:
@@ -68,18 +68,28 @@ class Connection:
     def _exchange(self, request: RequestPayload, response: type[R]) -> R:
         assert request.__api_key__ == response.__api_key__
         assert request.__version__ == response.__version__
-        correlation = next(self._correlation)
+        correlation_id = next(self._correlation_ids)
+        frame = encode_request(request, request.__version__, correlation_id, CLIENT_ID)
         try:
-            self._socket.sendall(_encode(request, correlation))
-            (length,) = _LENGTH.unpack(self._receive(4))
-            if not 4 <= length <= MAX_RESPONSE_BYTES:
-                raise ConnectionLost(f"{self.address} does not speak Kafka's protocol")
-            frame = self._receive(length)
+            self._socket.sendall(frame)
+            answer = self._receive_frame()
+            if correlation_id_of(answer) != correlation_id:
+                raise MalformedMessage("another request's answer")
+            position = response_position(response.__api_key__, response.__version__, answer)
+            message: R = decode(response, answer, position)
+        except MalformedMessage:
+            raise ConnectionLost(f"{self.address} does not speak Kafka's protocol") from None
         except TimeoutError:
             raise ConnectionLost(f"{self.address} gave no answer in time") from None
         except OSError as error:
             raise ConnectionLost(f"{self.address}: {error.strerror or error}") from None
-        return _decode(frame, correlation, response)
+        return message
+
+    def _receive_frame(self) -> bytes:
+        (length,) = _LENGTH.unpack(self._receive(_LENGTH.size))
+        if not 0 <= length <= MAX_RESPONSE_BYTES:
+            raise MalformedMessage(f"a frame of {length} bytes")
+        return self._receive(length)
 
     def _receive(self, length: int) -> bytes:
         received = bytearray(length)
@@ -106,26 +116,3 @@ class Connection:
         if answer.error_code is not ErrorCode.none:
             raise CommandFailed(f"the broker at {self.address} is older than this client can use.")
         return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
-
-
-def _encode(request: RequestPayload, correlation: int) -> bytes:
-    header = request.__header_schema__(
-        request_api_key=i16(request.__api_key__),
-        request_api_version=i16(request.__version__),
-        correlation_id=i32(correlation),
-        client_id=CLIENT_ID,
-    )
-    out = BytesIO()
-    out.write(bytes(_LENGTH.size))
-    entity_writer(type(header))(out, header)
-    entity_writer(type(request))(out, request)
-    frame = out.getbuffer()
-    _LENGTH.pack_into(frame, 0, len(frame) - _LENGTH.size)
-    return bytes(frame)
-
-
-def _decode(frame: bytes, correlation: int, response: type[R]) -> R:
-    header, size = entity_reader(response.__header_schema__)(frame, 0)
-    assert header.correlation_id == correlation
-    message, _ = entity_reader(response)(frame, size)
-    return message

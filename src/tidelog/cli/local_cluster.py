@@ -1,0 +1,177 @@
+"""A cluster on this machine, laid out under one directory:
+
+DIR/cluster.json             who runs: id, pid and ports of each node, while the cluster is up
+DIR/1/server.properties      what node 1 is told, written at every start
+DIR/1/data                   its log directory, formatted on first use
+"""
+
+import fcntl
+import json
+import socket
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from tidelog.cli.errors import CommandFailed
+from tidelog.cli.format import format_directories, read_identity
+from tidelog.cli.node_settings import load_settings
+from tidelog.cli.random_uuid import new_cluster_id
+from tidelog.model.ids import NodeId
+
+HOST = "127.0.0.1"
+CONTROLLER_PORTS = 10_000
+"""How far the controllers' ports are from the brokers'."""
+
+HIGHEST_PORT = 65_535
+
+
+@dataclass(slots=True)
+class LocalCluster:
+    """Nodes 1..brokers, node n on port first_port + n - 1; each is broker and controller."""
+
+    directory: Path
+    brokers: int
+    first_port: int
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    pids: dict[NodeId, int] = field(default_factory=dict)
+    _lock: IO[str] | None = None
+
+    @property
+    def node_ids(self) -> range:
+        return range(1, self.brokers + 1)
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"{HOST}:{self.port(node)}" for node in self.node_ids)
+
+    def port(self, node: NodeId) -> int:
+        return self.first_port + node - 1
+
+    def controller_port(self, node: NodeId) -> int:
+        up = self.first_port + CONTROLLER_PORTS + self.brokers <= HIGHEST_PORT
+        return self.port(node) + (CONTROLLER_PORTS if up else -CONTROLLER_PORTS)
+
+    def config(self, node: NodeId) -> Path:
+        return self.directory / str(node) / "server.properties"
+
+    def data(self, node: NodeId) -> Path:
+        return self.directory / str(node) / "data"
+
+    @property
+    def _state(self) -> Path:
+        return self.directory / "cluster.json"
+
+    # -- Before the start --------------------------------------------------------------------------
+
+    def claim(self) -> None:
+        """Take the directory; only one `up` at a time may have it."""
+        self.directory.mkdir(parents=True, exist_ok=True)
+        lock = (self.directory / ".lock").open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            where = _running_at(self._state)
+            raise CommandFailed(
+                f"a cluster is running in {self.directory} already{where}."
+            ) from None
+        self._lock = lock
+        self._state.unlink(missing_ok=True)
+
+    def check_ports(self) -> None:
+        for node in self.node_ids:
+            for port in (self.port(node), self.controller_port(node)):
+                if not _is_free(port):
+                    raise CommandFailed(
+                        f"port {port} on {HOST} is in use; choose others with --port."
+                    )
+
+    def prepare(self) -> None:
+        """Write each node's configuration and format its log directory on first use."""
+        cluster_id = self._known_cluster_id() or new_cluster_id()
+        for node in self.node_ids:
+            config = self.config(node)
+            config.parent.mkdir(exist_ok=True)
+            lines = [f"{key}={value}" for key, value in self.properties(node).items()]
+            config.write_text("\n".join(["# Written by `tidelog up` at every start.", *lines, ""]))
+            settings = load_settings(str(config), {})
+            format_directories(settings, cluster_id, ignore_formatted=True)
+
+    def properties(self, node: NodeId) -> dict[str, str]:
+        copies = min(3, self.brokers)
+        in_sync = max(1, copies - 1)
+        voters = (f"{one}@{HOST}:{self.controller_port(one)}" for one in self.node_ids)
+        broker = f"PLAINTEXT://{HOST}:{self.port(node)}"
+        return {
+            "process.roles": "broker,controller",
+            "node.id": str(node),
+            "controller.quorum.voters": ",".join(voters),
+            "listeners": f"{broker},CONTROLLER://{HOST}:{self.controller_port(node)}",
+            "advertised.listeners": broker,
+            "controller.listener.names": "CONTROLLER",
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": str(self.data(node).absolute()),
+            "default.replication.factor": str(copies),
+            "min.insync.replicas": str(in_sync),
+            "offsets.topic.replication.factor": str(copies),
+            "transaction.state.log.replication.factor": str(copies),
+            "transaction.state.log.min.isr": str(in_sync),
+            "group.initial.rebalance.delay.ms": "0",
+            **self.overrides,
+        }
+
+    def _known_cluster_id(self) -> str | None:
+        for node in self.node_ids:
+            with suppress(FileNotFoundError):
+                return read_identity(str(self.data(node))).get("cluster.id")
+        return None
+
+    # -- While it runs -----------------------------------------------------------------------------
+
+    def started(self, node: NodeId, pid: int) -> bool:
+        """Note that a node takes writes. -> whether now, for the first time, all of them do."""
+        was_whole = len(self.pids) == self.brokers
+        self.pids[node] = pid
+        is_whole = len(self.pids) == self.brokers
+        if is_whole:
+            self._write_state()
+        return is_whole and not was_whole
+
+    def ended(self) -> None:
+        self._state.unlink(missing_ok=True)
+
+    def _write_state(self) -> None:
+        state = {
+            "cluster_id": self._known_cluster_id(),
+            "bootstrap": self.bootstrap,
+            "nodes": [
+                {
+                    "id": node,
+                    "pid": self.pids[node],
+                    "ports": {"broker": self.port(node), "controller": self.controller_port(node)},
+                }
+                for node in self.node_ids
+            ],
+        }
+        draft = self._state.with_suffix(".tmp")
+        draft.write_text(json.dumps(state, indent=2) + "\n")
+        draft.rename(self._state)
+
+
+def _running_at(state: Path) -> str:
+    try:
+        return f" (bootstrap {json.loads(state.read_text())['bootstrap']})"
+    except (OSError, ValueError, KeyError):
+        return ""
+
+
+def _is_free(port: int) -> bool:
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, port))
+            probe.listen(1)
+        except OSError:
+            return False
+    return True

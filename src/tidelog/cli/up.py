@@ -1,0 +1,70 @@
+"""`tidelog up`: a local cluster in the foreground."""
+
+from pathlib import Path
+
+import click
+
+from tidelog.cli import options
+from tidelog.cli.errors import CommandFailed
+from tidelog.cli.local_cluster import HIGHEST_PORT, LocalCluster
+from tidelog.runtime.logs import log_to_stderr
+from tidelog.runtime.supervisor import NodeProcess, Supervisor
+
+
+@click.command("up")
+@click.option("--brokers", default=1, show_default=True, help="How many brokers; 1 for now.")
+@click.option(
+    "--dir",
+    "directory",
+    default="tidelog-data",
+    show_default=True,
+    metavar="DIR",
+    help="Where the cluster keeps its data; made and formatted on first use.",
+)
+@click.option(
+    "--port",
+    "first_port",
+    type=click.IntRange(1024, HIGHEST_PORT - 1),
+    default=9092,
+    show_default=True,
+    metavar="FIRST",
+    help="The first broker's port on 127.0.0.1; the next broker takes the next port.",
+)
+@click.option(
+    "--override", multiple=True, metavar="KEY=VALUE", help="Set a key of every server.properties."
+)
+def command(brokers: int, directory: str, first_port: int, override: tuple[str, ...]) -> int:
+    """Start a local cluster and stay in the foreground until Ctrl-C.
+
+    As soon as the cluster takes writes, one line `bootstrap HOST:PORT,...` is printed, and
+    DIR/cluster.json holds the id, pid and ports of each node. Data stays in DIR: the next `up`
+    goes on where this one ended.
+    """
+    if brokers < 1:
+        raise click.UsageError("--brokers: a cluster has at least one")
+    if brokers > 1:
+        raise CommandFailed(
+            "a cluster has one broker for now: several need the quorum, which is not there yet; "
+            "leave --brokers out."
+        )
+    overrides = dict(options.key_value("--override", one) for one in override)
+    cluster = LocalCluster(Path(directory), brokers, first_port, overrides)
+    cluster.claim()
+    cluster.check_ports()
+    cluster.prepare()
+    return run(cluster)
+
+
+def run(cluster: LocalCluster) -> int:
+    """Run the nodes until they have all ended. -> the exit status."""
+
+    def ready(node: NodeProcess, pid: int) -> None:
+        if cluster.started(node.node_id, pid):
+            click.echo(f"bootstrap {cluster.bootstrap}")
+
+    log_to_stderr()
+    nodes = [NodeProcess(node, str(cluster.config(node))) for node in cluster.node_ids]
+    try:
+        return Supervisor(nodes, ready).run()
+    finally:
+        cluster.ended()
