@@ -4,6 +4,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+from tidelog.api.producer_ids import ProducerIdBlocks
 from tidelog.controller.image import ClusterImage
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.effects import Effect
@@ -11,7 +12,7 @@ from tidelog.model.ids import Millis, NodeId
 from tidelog.model.outbound import Chunk
 
 Handling: TypeAlias = Generator[Effect, Any, Any]
-"""Yields effects, is sent their results; returns a message, `Encoded`, or None: no answer is due."""
+"""Yields effects, is sent their results; returns a message, `Encoded`, or None: no answer due."""
 
 
 class Encoded(NamedTuple):
@@ -34,6 +35,8 @@ class Request:
     settings: BrokerSettings
     node_id: NodeId
     now: Millis
+    producer_ids: ProducerIdBlocks
+    """The node's, shared by all requests."""
 
 
 Handler: TypeAlias = Callable[[Request], Any]

@@ -9,7 +9,21 @@ from dataclasses import dataclass
 
 from kio.schema.api_versions.v4.response import ApiVersion, ApiVersionsResponse
 
-from tidelog.api import cluster, metadata, topic_partitions, versions
+from tidelog.api import (
+    acls,
+    cluster,
+    coordinators,
+    group_offsets,
+    groups,
+    log_dirs,
+    metadata,
+    offsets,
+    producers,
+    reassignments,
+    topic_partitions,
+    topics,
+    versions,
+)
 from tidelog.api.handler import Handler, Request
 from tidelog.api.listeners import ListenerKind, kind_of
 
@@ -26,8 +40,6 @@ class Api:
     min_version: int
     max_version: int
     handler: Handler
-    canonical_version: int
-    """The version of the message that the handler is given and returns, whatever was asked."""
     listeners: frozenset[ListenerKind] = _BROKER
     advertised_min_version: int | None = None
     """What ApiVersions says, where clients insist on a version that is not served any more."""
@@ -56,7 +68,6 @@ def _api(
     highest: int,
     handler: Handler,
     *,
-    canonical: int | None = None,
     listeners: frozenset[ListenerKind] = _BROKER,
     advertised_lowest: int | None = None,
 ) -> Api:
@@ -66,15 +77,23 @@ def _api(
         min_version=lowest,
         max_version=highest,
         handler=handler,
-        canonical_version=highest if canonical is None else canonical,
         listeners=listeners,
         advertised_min_version=advertised_lowest,
     )
 
 
 _TABLE = (
-    # Version 10 is the last that can ask for the cluster's authorized operations.
-    _api(3, "Metadata", 0, 13, metadata.handle, canonical=10),
+    _api(2, "ListOffsets", 1, 11, offsets.list_offsets),
+    _api(3, "Metadata", 0, 13, metadata.handle),
+    _api(8, "OffsetCommit", 2, 10, group_offsets.offset_commit),
+    _api(9, "OffsetFetch", 1, 10, group_offsets.offset_fetch),
+    _api(10, "FindCoordinator", 0, 6, coordinators.handle),
+    _api(11, "JoinGroup", 0, 9, groups.join_group),
+    _api(12, "Heartbeat", 0, 4, groups.heartbeat),
+    _api(13, "LeaveGroup", 0, 5, groups.leave_group),
+    _api(14, "SyncGroup", 0, 5, groups.sync_group),
+    _api(15, "DescribeGroups", 0, 6, groups.describe_groups),
+    _api(16, "ListGroups", 0, 5, groups.list_groups),
     _api(
         versions.KEY,
         "ApiVersions",
@@ -83,6 +102,26 @@ _TABLE = (
         api_versions,
         listeners=_BOTH,
     ),
+    _api(19, "CreateTopics", 2, 7, topics.create_topics, listeners=_BOTH),
+    _api(20, "DeleteTopics", 1, 6, topics.delete_topics, listeners=_BOTH),
+    _api(21, "DeleteRecords", 0, 2, offsets.delete_records),
+    _api(22, "InitProducerId", 0, 6, producers.init_producer_id),
+    _api(23, "OffsetForLeaderEpoch", 2, 4, offsets.offset_for_leader_epoch),
+    _api(29, "DescribeAcls", 1, 3, acls.describe_acls, listeners=_BOTH),
+    _api(30, "CreateAcls", 1, 3, acls.create_acls, listeners=_BOTH),
+    _api(31, "DeleteAcls", 1, 3, acls.delete_acls, listeners=_BOTH),
+    _api(35, "DescribeLogDirs", 1, 5, log_dirs.handle),
+    _api(37, "CreatePartitions", 0, 3, topics.create_partitions, listeners=_BOTH),
+    _api(42, "DeleteGroups", 0, 2, groups.delete_groups),
+    _api(
+        46,
+        "ListPartitionReassignments",
+        0,
+        0,
+        reassignments.list_partition_reassignments,
+        listeners=_BOTH,
+    ),
+    _api(47, "OffsetDelete", 0, 0, group_offsets.offset_delete),
     _api(60, "DescribeCluster", 0, 2, cluster.handle, listeners=_BOTH),
     _api(75, "DescribeTopicPartitions", 0, 0, topic_partitions.handle),
 )

@@ -36,6 +36,7 @@ CLUSTER_OPERATIONS = (
     | _ALTER_CONFIGS
     | _IDEMPOTENT_WRITE
 )
+GROUP_OPERATIONS = _READ | _DELETE | _DESCRIBE | _DESCRIBE_CONFIGS | _ALTER_CONFIGS
 """Every operation that exists on the resource: without an authorizer everything is allowed."""
 
 

@@ -1,0 +1,52 @@
+"""DescribeAcls (key 29), CreateAcls (30), DeleteAcls (31), versions 1-3.
+
+There is no authorizer, which Kafka says with SECURITY_DISABLED. Tools ask, and take this for an
+answer; without it they would take the cluster for one from before ACLs.
+"""
+
+from datetime import timedelta
+
+from kio.schema.create_acls.v3.response import AclCreationResult, CreateAclsResponse
+from kio.schema.delete_acls.v3.response import DeleteAclsFilterResult, DeleteAclsResponse
+from kio.schema.describe_acls.v3.response import DescribeAclsResponse
+
+from tidelog.api.handler import Request
+from tidelog.model.errors import ErrorCode
+
+_NO_AUTHORIZER = "No Authorizer is configured."
+
+
+def describe_acls(_: Request) -> DescribeAclsResponse:
+    """There are no ACLs: SECURITY_DISABLED."""
+    return DescribeAclsResponse(
+        throttle_time=timedelta(0),
+        error_code=ErrorCode.security_disabled,
+        error_message="No Authorizer is configured on the broker",
+        resources=(),
+    )
+
+
+def create_acls(request: Request) -> CreateAclsResponse:
+    """There are no ACLs: SECURITY_DISABLED."""
+    return CreateAclsResponse(
+        throttle_time=timedelta(0),
+        results=tuple(
+            AclCreationResult(error_code=ErrorCode.security_disabled, error_message=_NO_AUTHORIZER)
+            for _ in request.message.creations
+        ),
+    )
+
+
+def delete_acls(request: Request) -> DeleteAclsResponse:
+    """There are no ACLs: SECURITY_DISABLED."""
+    return DeleteAclsResponse(
+        throttle_time=timedelta(0),
+        filter_results=tuple(
+            DeleteAclsFilterResult(
+                error_code=ErrorCode.security_disabled,
+                error_message=_NO_AUTHORIZER,
+                matching_acls=(),
+            )
+            for _ in request.message.filters
+        ),
+    )

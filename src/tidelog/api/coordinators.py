@@ -1,0 +1,82 @@
+"""FindCoordinator (key 10), versions 0-6.
+
+The broker to talk to about a group: the leader of the partition of `__consumer_offsets` that the
+group's id hashes to. Several keys in one request from version 4 on (KIP-699). The first request of
+all creates the topic, and is answered once it is there; a partition without a reachable leader is
+COORDINATOR_NOT_AVAILABLE, which clients retry.
+
+Key type 1 asks for a transaction's coordinator: COORDINATOR_NOT_AVAILABLE, since no node
+coordinates transactions yet. Share groups (type 2) and anything else are INVALID_REQUEST.
+"""
+
+from datetime import timedelta
+
+from kio.schema.find_coordinator.v6.response import Coordinator, FindCoordinatorResponse
+
+from tidelog.api.handler import Handling, Request
+from tidelog.api.internal_topics import CONSUMER_OFFSETS, creatable_topic, creation
+from tidelog.api.view import Node, View
+from tidelog.groups.partitioning import partition_for
+from tidelog.model.effects import ChangeMetadata
+from tidelog.model.errors import ErrorCode
+
+_GROUP = 0
+_FIRST_WITH_SEVERAL_KEYS = 4
+_NOBODY = Node(-1, "", -1, None)
+
+_MESSAGES = {
+    ErrorCode.none: "NONE",
+    ErrorCode.coordinator_not_available: "The coordinator is not available.",
+    ErrorCode.invalid_request: (
+        "This most likely occurs because of a request being malformed by the client library or "
+        "the message was sent to an incompatible broker. See the broker logs for more details."
+    ),
+}
+
+
+def handle(request: Request) -> Handling:
+    """The broker that coordinates each group."""
+    key_type = request.message.key_type
+    if key_type == _GROUP and CONSUMER_OFFSETS not in request.image.topics:
+        topic = creatable_topic(CONSUMER_OFFSETS, request.settings)
+        assert topic is not None
+        yield ChangeMetadata(creation([topic], request.settings))
+    return FindCoordinatorResponse(
+        throttle_time=timedelta(0),
+        coordinators=tuple(_coordinator(key, request) for key in request.message.coordinator_keys),
+    )
+
+
+def _coordinator(key: str, request: Request) -> Coordinator:
+    node, error = _NOBODY, ErrorCode.none
+    match request.message.key_type:
+        case 0:
+            node = _group_coordinator(key, request)
+            error = ErrorCode.coordinator_not_available if node is _NOBODY else ErrorCode.none
+        case 1:
+            error = ErrorCode.coordinator_not_available
+        case _:
+            error = ErrorCode.invalid_request
+    return Coordinator(
+        key=key,
+        node_id=node.id,
+        host=node.host,
+        port=node.port,
+        error_code=error,
+        error_message=_message(error, request.version),
+    )
+
+
+def _group_coordinator(group_id: str, request: Request) -> Node:
+    topic = request.image.topics.get(CONSUMER_OFFSETS)
+    if topic is None:
+        return _NOBODY
+    partition = topic.partitions[partition_for(group_id, len(topic.partitions))]
+    return View(request.image, request.listener).nodes.get(partition.leader, _NOBODY)
+
+
+def _message(error: ErrorCode, version: int) -> str:
+    """Kafka says NONE of a success up to version 3, and nothing since."""
+    if error is ErrorCode.none and version >= _FIRST_WITH_SEVERAL_KEYS:
+        return ""
+    return _MESSAGES[error]

@@ -1,0 +1,111 @@
+"""The classic consumer group protocol, and the tools' view of groups.
+
+    JoinGroup (key 11)  0-9     Heartbeat (12)  0-4     DescribeGroups (15)  0-6
+    SyncGroup (14)      0-5     LeaveGroup (13) 0-5     ListGroups (16)      0-5
+                                                        DeleteGroups (42)    0-2
+
+Each request goes to the coordinator of its group, which waits, decides and answers; on a broker
+that does not coordinate the group it is NOT_COORDINATOR. Static members since JoinGroup 5
+(KIP-345), several members in LeaveGroup since 3, states and types in ListGroups since 4 and 5
+(KIP-518, KIP-848). SyncGroup from version 5 on must name its protocol type and protocol, else it
+is INCONSISTENT_GROUP_PROTOCOL (KIP-559). A group that DescribeGroups does not find is
+GROUP_ID_NOT_FOUND from version 6 on (KIP-1043), and a dead one before.
+"""
+
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
+from kio.schema.delete_groups.v2.response import DeletableGroupResult, DeleteGroupsResponse
+from kio.schema.describe_groups.v6.request import DescribeGroupsRequest
+from kio.schema.describe_groups.v6.response import DescribedGroup, DescribeGroupsResponse
+from kio.schema.list_groups.v5.response import ListedGroup, ListGroupsResponse
+from kio.schema.sync_group.v5.response import SyncGroupResponse
+
+from tidelog.api.handler import Handling, Request
+from tidelog.api.view import GROUP_OPERATIONS
+from tidelog.model.effects import Coordinate, CoordinateAll
+from tidelog.model.errors import ErrorCode
+
+_FIRST_WITH_PROTOCOL = 5
+
+
+def join_group(request: Request) -> Handling:
+    """Joins a group; answered when the rebalance is complete."""
+    return _coordinated(request)
+
+
+def heartbeat(request: Request) -> Handling:
+    """Keeps a member alive, and tells it of a rebalance."""
+    return _coordinated(request)
+
+
+def leave_group(request: Request) -> Handling:
+    """Removes members from a group."""
+    return _coordinated(request)
+
+
+def sync_group(request: Request) -> Handling:
+    """Hands in the leader's assignment, and gets the member's own."""
+    message = request.message
+    if request.version >= _FIRST_WITH_PROTOCOL and None in (
+        message.protocol_type,
+        message.protocol_name,
+    ):
+        return SyncGroupResponse(
+            throttle_time=timedelta(0),
+            error_code=ErrorCode.inconsistent_group_protocol,
+            assignment=b"",
+        )
+    return (yield Coordinate(message.group_id, message))
+
+
+def _coordinated(request: Request) -> Handling:
+    return (yield Coordinate(request.message.group_id, request.message))
+
+
+def list_groups(request: Request) -> Handling:
+    """The groups that this broker coordinates."""
+    responses: list[ListGroupsResponse] = yield CoordinateAll(request.message)
+    groups: list[ListedGroup] = []
+    for response in responses:
+        # A coordinator that has just moved away is asked elsewhere; one that loads is waited for.
+        if response.error_code not in (ErrorCode.none, ErrorCode.not_coordinator):
+            return response
+        groups.extend(response.groups)
+    return ListGroupsResponse(
+        throttle_time=timedelta(0), error_code=ErrorCode.none, groups=tuple(groups)
+    )
+
+
+def describe_groups(request: Request) -> Handling:
+    """The state, members and assignments of groups."""
+    described: list[DescribedGroup] = []
+    wants_operations = request.message.include_authorized_operations
+    for group_id in dict.fromkeys(request.message.groups):
+        response: Any = yield Coordinate(
+            group_id,
+            DescribeGroupsRequest(
+                groups=(group_id,), include_authorized_operations=wants_operations
+            ),
+        )
+        described += response.groups
+    if wants_operations:
+        described = [_with_operations(group) for group in described]
+    return DescribeGroupsResponse(throttle_time=timedelta(0), groups=tuple(described))
+
+
+def _with_operations(group: DescribedGroup) -> DescribedGroup:
+    if group.error_code is not ErrorCode.none:
+        return group
+    return replace(group, authorized_operations=GROUP_OPERATIONS)
+
+
+def delete_groups(request: Request) -> Handling:
+    """Deletes groups without members, and their offsets."""
+    results: list[DeletableGroupResult] = []
+    for group_id in dict.fromkeys(request.message.groups_names):
+        response = yield Coordinate(group_id, DeleteGroupsRequest(groups_names=(group_id,)))
+        results += response.results
+    return DeleteGroupsResponse(throttle_time=timedelta(0), results=tuple(results))

@@ -1,0 +1,60 @@
+"""DescribeLogDirs (key 35), versions 1-5.
+
+This broker's log directories, the size of each replica in them and how far it lags; the volume's
+size from version 4 on (KIP-827). Null topics ask for all; a partition that is not here is left out.
+No directory is ever cordoned (version 5, KIP-1066).
+"""
+
+from datetime import timedelta
+from itertools import groupby
+
+from kio.schema.describe_log_dirs.v5.response import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+from tidelog.api.handler import Handling, Request
+from tidelog.model.effects import DescribeDirectories, LogDirectory, ReplicaOnDisk
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import TopicPartition
+
+
+def handle(request: Request) -> Handling:
+    """The log directories, and the replicas in them."""
+    topics = request.message.topics
+    wanted = None
+    if topics is not None:
+        wanted = frozenset(
+            TopicPartition(topic.topic, index) for topic in topics for index in topic.partitions
+        )
+    directories: list[LogDirectory] = yield DescribeDirectories(wanted)
+    return DescribeLogDirsResponse(
+        throttle_time=timedelta(0),
+        error_code=ErrorCode.none,
+        results=tuple(map(_described, directories)),
+    )
+
+
+def _described(directory: LogDirectory) -> DescribeLogDirsResult:
+    by_topic = groupby(sorted(directory.replicas), key=lambda replica: replica.partition.topic)
+    return DescribeLogDirsResult(
+        error_code=directory.error,
+        log_dir=directory.path,
+        topics=tuple(
+            DescribeLogDirsTopic(name=name, partitions=tuple(map(_replica, replicas)))
+            for name, replicas in by_topic
+        ),
+        total_bytes=directory.total_bytes,
+        usable_bytes=directory.usable_bytes,
+    )
+
+
+def _replica(replica: ReplicaOnDisk) -> DescribeLogDirsPartition:
+    return DescribeLogDirsPartition(
+        partition_index=replica.partition.partition,
+        partition_size=replica.size,
+        offset_lag=replica.offset_lag,
+        is_future_key=False,
+    )

@@ -1,0 +1,71 @@
+"""InitProducerId (key 22), versions 0-6.
+
+An id for an idempotent producer, from the block of ids that the controller allocated to this broker
+(KIP-730), with epoch 0. A producer that shows an old id and epoch (versions 3 on, KIP-360) and has
+no transactional id simply gets a new one; an id without an epoch, or the reverse, is
+INVALID_REQUEST.
+
+With a transactional id: an empty one is INVALID_REQUEST, a timeout beyond
+`transaction.max.timeout.ms` INVALID_TRANSACTION_TIMEOUT, and all else COORDINATOR_NOT_AVAILABLE,
+since no node coordinates transactions yet.
+"""
+
+from datetime import timedelta
+
+from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
+from kio.schema.init_producer_id.v6.response import InitProducerIdResponse
+
+from tidelog.api.handler import Handling, Request
+from tidelog.model.effects import ChangeMetadata
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_PRODUCER
+
+_NO_PRODUCER_EPOCH = -1
+
+
+def init_producer_id(request: Request) -> Handling:
+    """Gives a producer its id and epoch."""
+    error = _refusal(request)
+    if error is not ErrorCode.none:
+        return _refused(error)
+    producer_id = request.producer_ids.take()
+    while producer_id is None:
+        block = yield ChangeMetadata(_allocation(request))
+        if block.error_code is not ErrorCode.none:
+            # Kafka's word for: the ids are on their way, ask again.
+            return _refused(ErrorCode.coordinator_load_in_progress)
+        request.producer_ids.add(block.producer_id_start, block.producer_id_len)
+        producer_id = request.producer_ids.take()
+    return InitProducerIdResponse(
+        throttle_time=timedelta(0),
+        error_code=ErrorCode.none,
+        producer_id=producer_id,
+        producer_epoch=0,
+    )
+
+
+def _refusal(request: Request) -> ErrorCode:
+    message = request.message
+    has_id = message.producer_id != NO_PRODUCER
+    has_epoch = message.producer_epoch != _NO_PRODUCER_EPOCH
+    if has_id is not has_epoch or message.transactional_id == "":
+        return ErrorCode.invalid_request
+    if message.transactional_id is None:
+        return ErrorCode.none
+    limit = timedelta(milliseconds=request.settings.transaction_max_timeout_ms)
+    if not timedelta(0) < message.transaction_timeout <= limit:
+        return ErrorCode.invalid_transaction_timeout
+    return ErrorCode.coordinator_not_available
+
+
+def _refused(error: ErrorCode) -> InitProducerIdResponse:
+    return InitProducerIdResponse(
+        throttle_time=timedelta(0), error_code=error, producer_epoch=_NO_PRODUCER_EPOCH
+    )
+
+
+def _allocation(request: Request) -> AllocateProducerIdsRequest:
+    broker = request.image.brokers.get(request.node_id)
+    return AllocateProducerIdsRequest(
+        broker_id=request.node_id, broker_epoch=-1 if broker is None else broker.epoch
+    )
