@@ -1,0 +1,207 @@
+"""What a coordinator knows and the few things it can do: answer, write, wait.
+
+The modules beside this one decide; they all work on one `ShardCore`. Time stands still while an
+event is handled, so `now` is set once at the door.
+
+Writes are in flight until their outcome is known. The offsets in them become visible on success
+only, and a success means that all that was written before is durable too. A write that takes
+longer than the commit timeout fails for whoever waits for it, but stays in flight: its records are
+in the log and may yet be replicated.
+"""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from tidelog.groups.effects import Answer, GroupEffect, LogRecord, Write
+from tidelog.groups.group import ClassicGroup, GroupState
+from tidelog.groups.offsets import OffsetStore
+from tidelog.groups.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    Key,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    Value,
+    encode_key,
+    encode_value,
+)
+from tidelog.groups.settings import GroupSettings
+from tidelog.groups.timers import Timers, WriteTimeout
+from tidelog.model.dice import Dice
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import Millis
+
+Change: TypeAlias = tuple[Key, Value | None]
+"""A record to be written; no value is a tombstone."""
+
+Settled: TypeAlias = Callable[[ErrorCode], None]
+"""Told once how a write ended: none, or the error for the client."""
+
+
+@dataclass(slots=True)
+class _InFlight:
+    changes: tuple[Change, ...]
+    waiting: list[Settled]
+    undo: Callable[[], None] | None
+    timed_out: bool = False
+
+    def tell(self, error: ErrorCode) -> None:
+        waiting, self.waiting = self.waiting, []
+        for settled in waiting:
+            settled(error)
+
+
+_WRITE_ERRORS = {
+    ErrorCode.unknown_topic_or_partition: ErrorCode.coordinator_not_available,
+    ErrorCode.not_enough_replicas: ErrorCode.coordinator_not_available,
+    ErrorCode.request_timed_out: ErrorCode.coordinator_not_available,
+    ErrorCode.not_leader_or_follower: ErrorCode.not_coordinator,
+    ErrorCode.kafka_storage_error: ErrorCode.not_coordinator,
+    ErrorCode.message_too_large: ErrorCode.unknown_server_error,
+    ErrorCode.record_list_too_large: ErrorCode.unknown_server_error,
+    ErrorCode.invalid_fetch_size: ErrorCode.unknown_server_error,
+}
+"""How the failure of an append looks to a member of a group, as in Kafka."""
+
+_TIMED_OUT = _WRITE_ERRORS[ErrorCode.request_timed_out]
+
+
+class ShardCore:
+    def __init__(self, settings: GroupSettings, dice: Dice) -> None:
+        self.settings = settings
+        self.dice = dice
+        self.now: Millis = 0
+        self.groups: dict[str, ClassicGroup] = {}
+        self.offsets = OffsetStore()
+        self.timers = Timers()
+        self._effects: list[GroupEffect] = []
+        self._in_flight: dict[int, _InFlight] = {}
+        self._last_write = 0
+
+    # -- Answers -----------------------------------------------------------------------------------
+
+    def answer(self, ticket: int, response: Any) -> None:
+        self._effects.append(Answer(ticket, response))
+
+    def take_effects(self) -> list[GroupEffect]:
+        effects, self._effects = self._effects, []
+        return effects
+
+    def schedule(self, key: Any, delay_ms: Millis) -> None:
+        self.timers.schedule(key, self.now + delay_ms)
+
+    # -- Writes ------------------------------------------------------------------------------------
+
+    @property
+    def last_write(self) -> int:
+        return self._last_write
+
+    def write(
+        self,
+        changes: Iterable[Change],
+        settled: Settled | None = None,
+        *,
+        undo: Callable[[], None] | None = None,
+    ) -> None:
+        """Ask for these records to be written, and be told; `undo` if they never will be."""
+        changes = tuple(changes)
+        waiting = [] if settled is None else [settled]
+        self._last_write += 1
+        self._in_flight[self._last_write] = _InFlight(changes, waiting, undo)
+        self.schedule(WriteTimeout(self._last_write), self.settings.offsets_commit_timeout_ms)
+        self._effects.append(Write(self._last_write, tuple(map(_encode, changes))))
+
+    def settle_write(self, write_id: int, error: ErrorCode) -> None:
+        """The outcome of a write is known."""
+        assert 0 < write_id <= self._last_write
+        if write_id not in self._in_flight:
+            return  # a later success has already said so
+        if error is ErrorCode.request_timed_out:
+            self.time_out_write(write_id)
+            return
+        if error is ErrorCode.none:
+            self._settle_overtaken(write_id)
+        entry = self._in_flight.pop(write_id)
+        self.timers.cancel(WriteTimeout(write_id))
+        if error is ErrorCode.none:
+            self._apply(entry.changes)
+        elif entry.undo is not None:
+            entry.undo()
+        entry.tell(_WRITE_ERRORS.get(error, error))
+
+    def when_settled(self, write_id: int, settled: Settled) -> None:
+        """Be told how a write in flight ends; at once if it has been given up."""
+        entry = self._in_flight[write_id]
+        if entry.timed_out:
+            settled(_TIMED_OUT)
+        else:
+            entry.waiting.append(settled)
+
+    def newest_in_flight(self, up_to: int) -> int | None:
+        """The latest write, up to this one, that has not ended."""
+        return max((write_id for write_id in self._in_flight if write_id <= up_to), default=None)
+
+    def time_out_write(self, write_id: int) -> None:
+        """Stop waiting for a write, which may still succeed."""
+        entry = self._in_flight[write_id]
+        self.timers.cancel(WriteTimeout(write_id))
+        entry.timed_out = True
+        entry.tell(_TIMED_OUT)
+
+    def fail_writes(self, error: ErrorCode) -> None:
+        """Give up all writes in flight: this is no longer the leader's log."""
+        entries = list(self._in_flight.values())
+        self._in_flight.clear()
+        for entry in entries:
+            entry.tell(error)
+
+    def offsets_in_flight(self, group_id: str | None = None) -> dict[OffsetCommitKey, None]:
+        """The partitions for which a commit is in flight, in order."""
+        return {
+            key: None
+            for entry in self._in_flight.values()
+            for key, value in entry.changes
+            if isinstance(key, OffsetCommitKey)
+            and value is not None
+            and group_id in (None, key.group)
+        }
+
+    def _settle_overtaken(self, write_id: int) -> None:
+        """Durable is durable for all before it: writes that were given up have succeeded too."""
+        for earlier in [id_ for id_ in self._in_flight if id_ < write_id]:
+            entry = self._in_flight.pop(earlier)
+            assert entry.timed_out, f"write {write_id} succeeded before write {earlier}"
+            self._apply(entry.changes)
+
+    def _apply(self, changes: tuple[Change, ...]) -> None:
+        for key, value in changes:
+            if isinstance(key, OffsetCommitKey):
+                assert value is None or isinstance(value, OffsetCommitValue)
+                self.apply_offset(key, value)
+
+    def apply_offset(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
+        """An offset is durable. Whoever stores offsets without members makes a simple group."""
+        self.offsets.apply(key, value)
+        if value is not None and key.group not in self.groups:
+            self.groups[key.group] = ClassicGroup(key.group, GroupState.EMPTY, self.now)
+
+
+def group_record(group: ClassicGroup, assignment: dict[str, bytes]) -> Change:
+    """The group as it is to be found after a failover, with this assignment."""
+    return GroupMetadataKey(group.group_id), GroupMetadataValue(
+        protocol_type=group.protocol_type or "",
+        generation=group.generation,
+        protocol=group.protocol_name,
+        leader=group.leader_id,
+        current_state_timestamp=-1 if group.state_timestamp is None else group.state_timestamp,
+        members=tuple(
+            member.to_record(group.protocol_name, assignment[member.member_id])
+            for member in group.members.values()
+        ),
+    )
+
+
+def _encode(change: Change) -> LogRecord:
+    key, value = change
+    return encode_key(key), None if value is None else encode_value(value)

@@ -1,0 +1,58 @@
+"""From the records of the log to the coordinator's memory."""
+
+from tidelog.groups import rebalancing, retention
+from tidelog.groups.core import ShardCore
+from tidelog.groups.group import ClassicGroup, GroupState
+from tidelog.groups.member import Member
+from tidelog.groups.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    decode_key,
+    decode_value,
+)
+from tidelog.model.ids import NO_TIMESTAMP
+
+
+def replay(core: ShardCore, key_bytes: bytes, value_bytes: bytes | None) -> None:
+    """Take over one record; those of other kinds of groups are passed over, as Kafka does."""
+    key = decode_key(key_bytes)
+    if key is None:
+        return
+    value = None if value_bytes is None else decode_value(key, value_bytes)
+    match key, value:
+        case OffsetCommitKey(), OffsetCommitValue() | None:
+            core.apply_offset(key, value)
+        case GroupMetadataKey(), GroupMetadataValue():
+            core.groups[key.group] = _group(key.group, value)
+        case GroupMetadataKey(), None:
+            core.groups.pop(key.group, None)
+
+
+def start(core: ShardCore) -> None:
+    """All is loaded: sessions begin now, whatever the members have missed meanwhile."""
+    retention.schedule_check(core)
+    for group in list(core.groups.values()):
+        for member in group.members.values():
+            rebalancing.renew_session(core, group, member)
+        if len(group.members) > core.settings.max_size:
+            # The limit was lowered: let members commit and rejoin; the last ones are left out.
+            rebalancing.prepare_rebalance(core, group)
+
+
+def _group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+    timestamp = value.current_state_timestamp
+    group = ClassicGroup(
+        group_id=group_id,
+        state=GroupState.STABLE if value.members else GroupState.EMPTY,
+        state_timestamp=None if timestamp == NO_TIMESTAMP else timestamp,
+        generation=value.generation,
+        protocol_type=value.protocol_type or None,
+        protocol_name=value.protocol,
+        leader_id=value.leader,
+    )
+    for record in value.members:
+        group.add(Member.from_record(record, value.protocol_type, value.protocol or ""))
+    group.subscribed_topics = group.find_subscribed_topics()
+    return group

@@ -1,0 +1,100 @@
+"""Offsets do not stay for ever: not of groups that are gone, nor of topics that are.
+
+A group's offsets expire `offsets.retention.minutes` after its last member left. While members are
+there, or for a simple group, an offset expires that long after its commit, unless its topic is
+subscribed to. A group without offsets and members is removed.
+"""
+
+from collections.abc import Collection
+
+from tidelog.groups.administration import restore
+from tidelog.groups.core import Change, ShardCore
+from tidelog.groups.group import ClassicGroup, GroupState
+from tidelog.groups.records import GroupMetadataKey, OffsetCommitKey, OffsetCommitValue
+from tidelog.groups.timers import RetentionCheck
+from tidelog.model.ids import NO_TIMESTAMP, Millis, TopicPartition
+
+MAX_RECORDS = 1_000
+"""Tombstones go in writes of so many records, to stay below the limit of a batch."""
+
+
+def schedule_check(core: ShardCore) -> None:
+    core.schedule(RetentionCheck(), core.settings.offsets_retention_check_interval_ms)
+
+
+def check(core: ShardCore) -> None:
+    """Remove what has expired, and look again later."""
+    schedule_check(core)
+    in_flight = core.offsets_in_flight()
+    busy = {key.group for key in in_flight}
+    tombstones: list[Change] = []
+    removed: list[ClassicGroup] = []
+    for group in list(core.groups.values()):
+        kept, expired = _sort_out(core, group, in_flight)
+        if len(tombstones) + len(expired) >= MAX_RECORDS:
+            _write(core, tombstones, removed)
+            tombstones, removed = [], []
+        tombstones += [(key, None) for key in expired]
+        unused = kept == 0 and group.state is GroupState.EMPTY and group.group_id not in busy
+        # A group goes in the same write as the last of its offsets, or later: never before them.
+        if unused and len(tombstones) < MAX_RECORDS:
+            tombstones.append((GroupMetadataKey(group.group_id), None))
+            removed.append(core.groups.pop(group.group_id))
+    _write(core, tombstones, removed)
+
+
+def partitions_deleted(core: ShardCore, partitions: Collection[TopicPartition]) -> None:
+    """Partitions are gone, and with them what any group has committed for them."""
+    gone = frozenset(partitions)
+    keys = {
+        key: None
+        for group_id in core.offsets.group_ids()
+        for key, _ in core.offsets.of_group(group_id)
+    }
+    keys.update(core.offsets_in_flight())
+    _write(core, [(key, None) for key in keys if (key.topic, key.partition) in gone], [])
+
+
+def _write(core: ShardCore, tombstones: list[Change], removed: list[ClassicGroup]) -> None:
+    """Only a list that fits one write may hold groups to be removed."""
+    assert not removed or len(tombstones) <= MAX_RECORDS
+    for start in range(0, len(tombstones), MAX_RECORDS):
+        chunk = tombstones[start : start + MAX_RECORDS]
+        core.write(chunk, undo=lambda: restore(core, removed))
+
+
+def _sort_out(
+    core: ShardCore, group: ClassicGroup, in_flight: Collection[OffsetCommitKey]
+) -> tuple[int, list[OffsetCommitKey]]:
+    """How many offsets of the group stay, and which do not."""
+    expired = []
+    kept = 0
+    for key, value in core.offsets.of_group(group.group_id):
+        if key not in in_flight and _is_expired(core, group, key, value):
+            expired.append(key)
+        else:
+            kept += 1
+    return kept, expired
+
+
+def _is_expired(
+    core: ShardCore, group: ClassicGroup, key: OffsetCommitKey, value: OffsetCommitValue
+) -> bool:
+    since = _unused_since(group, value)
+    if since is None or group.is_subscribed_to(key.topic):
+        return False
+    if value.expire_timestamp != NO_TIMESTAMP:
+        return core.now >= value.expire_timestamp
+    return core.now - since >= core.settings.offsets_retention_ms
+
+
+def _unused_since(group: ClassicGroup, value: OffsetCommitValue) -> Millis | None:
+    """From when on the retention of an offset counts; None while it must not expire."""
+    if group.protocol_type is None:
+        return value.commit_timestamp
+    if group.state is GroupState.EMPTY:
+        empty_since = group.state_timestamp
+        return value.commit_timestamp if empty_since is None else empty_since
+    if group.state is GroupState.STABLE and group.subscribed_topics is not None:
+        return value.commit_timestamp
+    return None
