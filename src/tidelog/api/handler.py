@@ -12,13 +12,19 @@ from tidelog.model.ids import Millis, NodeId
 from tidelog.model.outbound import Chunk
 
 Handling: TypeAlias = Generator[Effect, Any, Any]
-"""Yields effects, is sent their results; returns a message, `Encoded`, or None: no answer due."""
+"""Yields effects, is sent their results; returns a message, `Encoded`, `Disconnect` or None."""
 
 
 class Encoded(NamedTuple):
     """A response body that its handler has encoded itself, in the version that was asked for."""
 
     chunks: list[Chunk]
+
+
+class Disconnect(NamedTuple):
+    """There is no way to answer: close the connection, and log the reason."""
+
+    reason: str
 
 
 @dataclass(slots=True)
@@ -40,4 +46,4 @@ class Request:
 
 
 Handler: TypeAlias = Callable[[Request], Any]
-"""Returns a `Handling` to drive, or at once what a handling returns: a message or `Encoded`."""
+"""Returns a `Handling` to drive, or at once what a handling returns: None: no answer is due."""
