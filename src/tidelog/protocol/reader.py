@@ -179,7 +179,7 @@ def _converted(layout: str, convert: Callable[[Any], Any]) -> Reader:
     return read
 
 
-def _error_code(code: int) -> ErrorCode:
+def error_code(code: int) -> ErrorCode:
     return _ERROR_CODES.get(code, ErrorCode.unknown_server_error)
 
 
@@ -214,7 +214,7 @@ _FIXED: Mapping[str, Reader] = {
     "float64": _fixed(">d"),
     "bool": _fixed(">?"),
     "uuid": _converted(">16s", _uuid),
-    "error_code": _converted(">h", _error_code),
+    "error_code": _converted(">h", error_code),
     "timedelta_i32": _converted(">i", _milliseconds),
     "timedelta_i64": _converted(">q", _milliseconds),
     "datetime_i64": _converted(">q", _datetime),

@@ -1,0 +1,27 @@
+"""Fetch (key 1), versions 4 to 18, both sides: records are slices of files or views of a frame."""
+
+from tidelog.protocol.fetch.request import (
+    FetchPartition,
+    FetchRequest,
+    decode_request,
+    encode_request,
+)
+from tidelog.protocol.fetch.response import (
+    FetchResponse,
+    PartitionFetched,
+    SnapshotId,
+    decode_response,
+    encode_response,
+)
+
+__all__ = [
+    "FetchPartition",
+    "FetchRequest",
+    "FetchResponse",
+    "PartitionFetched",
+    "SnapshotId",
+    "decode_request",
+    "decode_response",
+    "encode_request",
+    "encode_response",
+]

@@ -1,0 +1,300 @@
+"""The fetch response: records as slices of files that the host sends, or as views of a frame."""
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from struct import Struct
+from typing import NamedTuple, TypeAlias
+
+from tidelog.model.disk import Buffer, FileSlice
+from tidelog.model.effects import AbortedTransaction, EpochEnd
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_NODE, NO_OFFSET, LeaderEpoch, NodeId, Offset
+from tidelog.model.outbound import Chunk
+from tidelog.protocol.fetch.request import FETCH
+from tidelog.protocol.headers import response_position, response_prefix
+from tidelog.protocol.malformed import MalformedMessage
+from tidelog.protocol.pieces import (
+    I32,
+    CurrentLeader,
+    NodeEndpoint,
+    ReadTopic,
+    TopicRef,
+    current_leader,
+    node_endpoints,
+    read_compact_count,
+    read_compact_string,
+    read_count,
+    read_current_leader,
+    read_node_endpoints,
+    read_string,
+    read_tagged_fields,
+    read_topic_id,
+    skip_tagged_fields,
+    tagged_fields,
+    topic_by_compact_name,
+    topic_by_id,
+    topic_by_name,
+)
+from tidelog.protocol.reader import error_code
+from tidelog.protocol.varint import read_uvarint, uvarint
+
+_LOG_START, _SESSIONS, _READ_REPLICA, _FLEXIBLE, _TOPIC_IDS, _ENDPOINTS = 5, 7, 11, 12, 13, 16
+
+_PARTITION = Struct(">ihqqq")
+_PARTITION_V4 = Struct(">ihqq")
+_UNABORTED = Struct(">ihqqqBi")
+"""A flexible partition up to its records, if it lists no aborted transactions."""
+_ABORTED = Struct(">qq")
+_SESSION = Struct(">ihi")
+_EPOCH_END = Struct(">iq")
+_SNAPSHOT = Struct(">qi")
+
+
+class SnapshotId(NamedTuple):
+    """The snapshot of the metadata log to fetch instead (KIP-630)."""
+
+    end_offset: Offset
+    epoch: LeaderEpoch
+
+
+class PartitionFetched(NamedTuple):
+    partition: int
+    error: ErrorCode
+    high_watermark: Offset = NO_OFFSET
+    last_stable_offset: Offset = NO_OFFSET
+    log_start_offset: Offset = NO_OFFSET
+    records: FileSlice | Buffer | None = None
+    aborted: Sequence[AbortedTransaction] | None = None
+    """None when the reader did not ask for committed records only."""
+    preferred_read_replica: NodeId = NO_NODE
+    diverging_epoch: EpochEnd | None = None
+    current_leader: CurrentLeader | None = None
+    snapshot_id: SnapshotId | None = None
+
+
+Topics: TypeAlias = Sequence[tuple[TopicRef, Sequence[PartitionFetched]]]
+
+
+@dataclass(slots=True)
+class FetchResponse:
+    topics: Topics = ()
+    error: ErrorCode = ErrorCode.none
+    session_id: int = 0
+    throttle_time_ms: int = 0
+    node_endpoints: Sequence[NodeEndpoint] = ()
+
+
+def encode_response(version: int, correlation_id: int, response: FetchResponse) -> list[Chunk]:
+    """A whole frame, length included, as chunks; fields that the version lacks are left out.
+
+    Absent records are written as none at all, not as null, which some clients do not expect.
+    """
+    head = bytearray(response_prefix(FETCH, version, correlation_id))
+    if version >= _SESSIONS:
+        head += _SESSION.pack(response.throttle_time_ms, response.error, response.session_id)
+    else:
+        head += I32.pack(response.throttle_time_ms)
+    chunks: list[Chunk] = [head]
+    if version >= _FLEXIBLE:
+        length = _encode_flexible(version, response, head, chunks)
+    else:
+        length = _encode_legacy(version, response, head, chunks)
+    I32.pack_into(head, 0, length - 4)
+    return chunks
+
+
+def _encode_flexible(
+    version: int, response: FetchResponse, out: bytearray, chunks: list[Chunk]
+) -> int:
+    """Append to `out`, the last of the chunks, and go on in new ones. -> the length of all."""
+    write_topic = topic_by_id if version >= _TOPIC_IDS else topic_by_compact_name
+    length = 0
+    out += uvarint(len(response.topics) + 1)
+    for topic, partitions in response.topics:
+        out += write_topic(topic)
+        out += uvarint(len(partitions) + 1)
+        for fetched in partitions:
+            partition, error, high, stable, start, records, aborted, replica, *tags = fetched
+            if aborted:
+                out += _PARTITION.pack(partition, error, high, stable, start)
+                out += uvarint(len(aborted) + 1)
+                for transaction in aborted:
+                    out += _ABORTED.pack(*transaction) + b"\0"
+                out += I32.pack(replica)
+            else:
+                count = 0 if aborted is None else 1
+                out += _UNABORTED.pack(partition, error, high, stable, start, count, replica)
+            if records is None:
+                out += b"\1"
+            else:
+                size = records.length if isinstance(records, FileSlice) else len(records)
+                out += uvarint(size + 1)
+                length += len(out) + size
+                out = bytearray()
+                chunks += (records, out)
+            out += b"\0" if tags == [None, None, None] else _partition_tags(fetched)
+        out += b"\0"
+    endpoints = response.node_endpoints if version >= _ENDPOINTS else ()
+    out += tagged_fields([(0, node_endpoints(endpoints))]) if endpoints else b"\0"
+    return length + len(out)
+
+
+def _partition_tags(fetched: PartitionFetched) -> bytes:
+    tags = []
+    if fetched.diverging_epoch is not None:
+        tags.append((0, _EPOCH_END.pack(*fetched.diverging_epoch) + b"\0"))
+    if fetched.current_leader is not None:
+        tags.append((1, current_leader(fetched.current_leader)))
+    if fetched.snapshot_id is not None:
+        tags.append((2, _SNAPSHOT.pack(*fetched.snapshot_id) + b"\0"))
+    return tagged_fields(tags)
+
+
+def _encode_legacy(
+    version: int, response: FetchResponse, out: bytearray, chunks: list[Chunk]
+) -> int:
+    length = 0
+    out += I32.pack(len(response.topics))
+    for topic, partitions in response.topics:
+        out += topic_by_name(topic)
+        out += I32.pack(len(partitions))
+        for partition, error, high, stable, start, records, aborted, replica, *_ in partitions:
+            if version >= _LOG_START:
+                out += _PARTITION.pack(partition, error, high, stable, start)
+            else:
+                out += _PARTITION_V4.pack(partition, error, high, stable)
+            out += I32.pack(-1 if aborted is None else len(aborted))
+            for transaction in aborted or ():
+                out += _ABORTED.pack(*transaction)
+            if version >= _READ_REPLICA:
+                out += I32.pack(replica)
+            if records is None:
+                out += I32.pack(0)
+            else:
+                size = records.length if isinstance(records, FileSlice) else len(records)
+                out += I32.pack(size)
+                length += len(out) + size
+                out = bytearray()
+                chunks += (records, out)
+    return length + len(out)
+
+
+def decode_response(version: int, frame: memoryview) -> FetchResponse:
+    """The records of each partition are a view of the frame; nothing is copied."""
+    try:
+        position = response_position(FETCH, version, frame)
+        if version >= _SESSIONS:
+            throttle, error, session_id = _SESSION.unpack_from(frame, position)
+            position += _SESSION.size
+        else:
+            throttle, error, session_id = I32.unpack_from(frame, position)[0], 0, 0
+            position += I32.size
+        if version >= _FLEXIBLE:
+            topics, endpoints = _decode_flexible(version, frame, position)
+        else:
+            topics, endpoints = _decode_legacy(version, frame, position), ()
+    except (struct.error, IndexError):
+        raise MalformedMessage("FetchResponse is cut short") from None
+    return FetchResponse(topics, error_code(error), session_id, throttle, endpoints)
+
+
+def _decode_flexible(
+    version: int, frame: memoryview, position: int
+) -> tuple[Topics, tuple[NodeEndpoint, ...]]:
+    read_topic: ReadTopic = read_topic_id if version >= _TOPIC_IDS else read_compact_string
+    topics = []
+    topic_count, position = read_compact_count(frame, position)
+    for _ in range(topic_count):
+        topic, position = read_topic(frame, position)
+        partition_count, position = read_compact_count(frame, position)
+        partitions = []
+        for _ in range(partition_count):
+            fetched, position = _read_partition(frame, position)
+            partitions.append(fetched)
+        topics.append((topic, partitions))
+        position = skip_tagged_fields(frame, position)
+    tags, _ = read_tagged_fields(frame, position)
+    return topics, read_node_endpoints(frame, tags[0][0]) if 0 in tags else ()
+
+
+def _read_partition(frame: memoryview, position: int) -> tuple[PartitionFetched, int]:
+    partition, error, high, stable, start = _PARTITION.unpack_from(frame, position)
+    count, position = read_uvarint(frame, position + _PARTITION.size)
+    aborted, position = _read_aborted(count - 1, 1, frame, position)
+    replica = I32.unpack_from(frame, position)[0]
+    size, position = read_uvarint(frame, position + 4)
+    records, position = _read_records(size - 1, frame, position)
+    fetched = PartitionFetched(
+        partition, error_code(error), high, stable, start, records, aborted, replica
+    )
+    if frame[position] == 0:
+        return fetched, position + 1
+    tags, position = read_tagged_fields(frame, position)
+    if 0 in tags:
+        diverging = EpochEnd(*_EPOCH_END.unpack_from(frame, tags[0][0]))
+        fetched = fetched._replace(diverging_epoch=diverging)
+    if 1 in tags:
+        fetched = fetched._replace(current_leader=read_current_leader(frame, tags[1][0]))
+    if 2 in tags:
+        snapshot = SnapshotId(*_SNAPSHOT.unpack_from(frame, tags[2][0]))
+        fetched = fetched._replace(snapshot_id=snapshot)
+    return fetched, position
+
+
+def _read_aborted(
+    count: int, padding: int, frame: memoryview, position: int
+) -> tuple[tuple[AbortedTransaction, ...] | None, int]:
+    """Each is followed by `padding` bytes: the tagged fields that it does not have."""
+    if count < 0:
+        return None, position
+    aborted = []
+    for _ in range(count):
+        aborted.append(AbortedTransaction(*_ABORTED.unpack_from(frame, position)))
+        position += _ABORTED.size
+        if padding:
+            position = skip_tagged_fields(frame, position)
+    return tuple(aborted), position
+
+
+def _read_records(size: int, frame: memoryview, position: int) -> tuple[memoryview | None, int]:
+    if size < 0:
+        return None, position
+    end = position + size
+    if end > len(frame):
+        raise MalformedMessage(f"FetchResponse: records of {size} bytes")
+    return frame[position:end], end
+
+
+def _decode_legacy(version: int, frame: memoryview, position: int) -> Topics:
+    layout = _PARTITION if version >= _LOG_START else _PARTITION_V4
+    topics: list[tuple[TopicRef, list[PartitionFetched]]] = []
+    topic_count, position = read_count(frame, position)
+    for _ in range(topic_count):
+        topic, position = read_string(frame, position)
+        partition_count, position = read_count(frame, position)
+        partitions = []
+        for _ in range(partition_count):
+            partition, error, high, stable, *start = layout.unpack_from(frame, position)
+            count = I32.unpack_from(frame, position + layout.size)[0]
+            aborted, position = _read_aborted(count, 0, frame, position + layout.size + 4)
+            replica = NO_NODE
+            if version >= _READ_REPLICA:
+                replica = I32.unpack_from(frame, position)[0]
+                position += 4
+            size = I32.unpack_from(frame, position)[0]
+            records, position = _read_records(size, frame, position + 4)
+            partitions.append(
+                PartitionFetched(
+                    partition,
+                    error_code(error),
+                    high,
+                    stable,
+                    start[0] if start else NO_OFFSET,
+                    records,
+                    aborted,
+                    replica,
+                )
+            )
+        topics.append((topic, partitions))
+    return topics

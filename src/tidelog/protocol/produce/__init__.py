@@ -1,0 +1,21 @@
+"""Produce (key 0), versions 3 to 13, both sides: a request's records stay a view of its frame."""
+
+from tidelog.protocol.produce.request import ProduceRequest, decode_request, encode_request
+from tidelog.protocol.produce.response import (
+    PartitionProduced,
+    ProduceResponse,
+    RecordError,
+    decode_response,
+    encode_response,
+)
+
+__all__ = [
+    "PartitionProduced",
+    "ProduceRequest",
+    "ProduceResponse",
+    "RecordError",
+    "decode_request",
+    "decode_response",
+    "encode_request",
+    "encode_response",
+]
