@@ -4,6 +4,7 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
+from tidelog.api.fetch_sessions import FetchSessions
 from tidelog.api.producer_ids import ProducerIdBlocks
 from tidelog.controller.image import ClusterImage
 from tidelog.controller.settings import BrokerSettings
@@ -12,7 +13,10 @@ from tidelog.model.ids import Millis, NodeId
 from tidelog.model.outbound import Chunk
 
 Handling: TypeAlias = Generator[Effect, Any, Any]
-"""Yields effects, is sent their results; returns a message, `Encoded`, `Disconnect` or None."""
+"""Yields effects, is sent their results, returns a message, `Encoded`, `Disconnect`, or None.
+
+None means that no answer is due.
+"""
 
 
 class Encoded(NamedTuple):
@@ -41,9 +45,10 @@ class Request:
     settings: BrokerSettings
     node_id: NodeId
     now: Millis
+    fetch_sessions: FetchSessions
     producer_ids: ProducerIdBlocks
     """The node's, shared by all requests."""
 
 
 Handler: TypeAlias = Callable[[Request], Any]
-"""Returns a `Handling` to drive, or at once what a handling returns: None: no answer is due."""
+"""Returns a `Handling` to drive, or at once what a handling returns in the end."""

@@ -4,8 +4,9 @@ ApiVersions, the node's dispatch and docs/protocol.md all come from it, so that 
 is what works.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from kio.schema.api_versions.v4.response import ApiVersion, ApiVersionsResponse
 
@@ -13,11 +14,13 @@ from tidelog.api import (
     acls,
     cluster,
     coordinators,
+    fetch,
     group_offsets,
     groups,
     log_dirs,
     metadata,
     offsets,
+    produce,
     producers,
     reassignments,
     topic_partitions,
@@ -26,9 +29,25 @@ from tidelog.api import (
 )
 from tidelog.api.handler import Handler, Request
 from tidelog.api.listeners import ListenerKind, kind_of
+from tidelog.model.outbound import Chunk
+from tidelog.protocol import fetch as fetch_codec
+from tidelog.protocol import produce as produce_codec
 
 _BROKER = frozenset({ListenerKind.BROKER})
 _BOTH = frozenset(ListenerKind)
+
+
+class Codec(NamedTuple):
+    """Hand-tuned, for the APIs that carry records; all others are kio's."""
+
+    decode: Callable[[int, memoryview, int], Any]
+    """(version, frame, position of the body) -> message"""
+    encode: Callable[[int, int, Any], list[Chunk]]
+    """(version, correlation id, response) -> a whole frame"""
+
+
+def _encode_produced(version: int, correlation_id: int, response: Any) -> list[Chunk]:
+    return [produce_codec.encode_response(version, correlation_id, response)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +62,7 @@ class Api:
     listeners: frozenset[ListenerKind] = _BROKER
     advertised_min_version: int | None = None
     """What ApiVersions says, where clients insist on a version that is not served any more."""
+    codec: Codec | None = None
 
     def supports(self, version: int) -> bool:
         return self.min_version <= version <= self.max_version
@@ -70,6 +90,7 @@ def _api(
     *,
     listeners: frozenset[ListenerKind] = _BROKER,
     advertised_lowest: int | None = None,
+    codec: Codec | None = None,
 ) -> Api:
     return Api(
         key=key,
@@ -79,10 +100,29 @@ def _api(
         handler=handler,
         listeners=listeners,
         advertised_min_version=advertised_lowest,
+        codec=codec,
     )
 
 
 _TABLE = (
+    _api(
+        0,
+        "Produce",
+        3,
+        13,
+        produce.handle,
+        # librdkafka before 2.0 takes a broker without Produce 0 for one that lacks compression.
+        advertised_lowest=0,
+        codec=Codec(produce_codec.decode_request, _encode_produced),
+    ),
+    _api(
+        1,
+        "Fetch",
+        4,
+        18,
+        fetch.handle,
+        codec=Codec(fetch_codec.decode_request, fetch_codec.encode_response),
+    ),
     _api(2, "ListOffsets", 1, 11, offsets.list_offsets),
     _api(3, "Metadata", 0, 13, metadata.handle),
     _api(8, "OffsetCommit", 2, 10, group_offsets.offset_commit),

@@ -1,1 +1,1 @@
-"""Pure machines that decide what is committed and who may lead. No clock, no file, no socket, no dice."""
+"""Pure machines that decide what is committed and who may lead: no clock, file or socket."""

@@ -1,0 +1,142 @@
+"""Fetch (key 1), versions 4-18.
+
+Waits until min_bytes can be read, something is wrong with a partition, or max_wait is over. The
+first batch is returned whole even when it is larger than the limits, so that a reader always gets
+on (KIP-74). Sessions from version 7 on (KIP-227), topics by id from version 13 on (KIP-516); from
+version 16 on a partition that is led elsewhere comes with its leader's address (KIP-951).
+"""
+
+from collections.abc import Iterable
+
+from tidelog.api.fetch_sessions import CachedPartition, FetchPlan
+from tidelog.api.handler import Handling, Request
+from tidelog.api.leaders import current_leader, endpoints_of
+from tidelog.model.effects import FetchBatches, FetchResult, PartitionFetch
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_NODE, NodeId, TopicPartition
+from tidelog.protocol.fetch import FetchRequest, FetchResponse, PartitionFetched
+from tidelog.protocol.pieces import TopicRef
+
+READ_COMMITTED = 1
+_FIRST_WITH_TOPIC_IDS = 13
+
+_UNKNOWN_ID = FetchResult(ErrorCode.unknown_topic_id)
+
+
+def handle(request: Request) -> Handling:
+    message: FetchRequest = request.message
+    uses_ids = request.version >= _FIRST_WITH_TOPIC_IDS
+    plan = request.fetch_sessions.plan(message, uses_ids, request.now)
+    if plan.error is not ErrorCode.none:
+        return FetchResponse(error=plan.error)
+    asked = list(plan.partitions())
+    names = [_name(request, cached.topic) for cached in asked]
+    reads = [
+        _read(name, cached) for name, cached in zip(names, asked, strict=True) if name is not None
+    ]
+    max_bytes = min(message.max_bytes, request.settings.fetch_max_bytes)
+    read_committed = message.isolation_level == READ_COMMITTED
+    found = yield FetchBatches(
+        reads,
+        min_bytes=min(message.min_bytes, max_bytes),
+        max_bytes=max_bytes,
+        max_wait_ms=message.max_wait_ms if len(reads) == len(asked) else 0,
+        read_committed=read_committed,
+        replica=message.replica_id,
+        replica_epoch=message.replica_epoch,
+    )
+    results = iter(found)
+    answers = [
+        (cached, name, _UNKNOWN_ID if name is None else next(results))
+        for cached, name in zip(asked, names, strict=True)
+    ]
+    return _response(request, plan, answers, read_committed)
+
+
+def _name(request: Request, ref: TopicRef) -> str | None:
+    return ref if isinstance(ref, str) else request.image.topic_names.get(ref)
+
+
+def _read(name: str, cached: CachedPartition) -> PartitionFetch:
+    fetch = cached.fetch
+    return PartitionFetch(
+        TopicPartition(name, fetch.partition),
+        fetch.fetch_offset,
+        fetch.max_bytes,
+        fetch.current_leader_epoch,
+        fetch.last_fetched_epoch,
+        fetch.log_start_offset,
+    )
+
+
+def _response(
+    request: Request,
+    plan: FetchPlan,
+    answers: Iterable[tuple[CachedPartition, str | None, FetchResult]],
+    read_committed: bool,
+) -> FetchResponse:
+    topics: list[tuple[TopicRef, list[PartitionFetched]]] = []
+    leaders: dict[NodeId, None] = {}
+    for cached, name, result in answers:
+        if plan.session is not None:
+            is_news = _remember(plan, cached, result)
+            if plan.is_incremental and not is_news:
+                continue
+        partition = _fetched(request, cached, name, result, read_committed)
+        if partition.current_leader is not None:
+            leaders[partition.current_leader.leader_id] = None
+        if topics and topics[-1][0] == cached.topic:
+            topics[-1][1].append(partition)
+        else:
+            topics.append((cached.topic, [partition]))
+    return FetchResponse(
+        topics, session_id=plan.session_id, node_endpoints=endpoints_of(request, leaders)
+    )
+
+
+def _remember(plan: FetchPlan, cached: CachedPartition, result: FetchResult) -> bool:
+    """Keep what the client is told now; whether it differs from what it was told before."""
+    session = plan.session
+    assert session is not None
+    has_records = result.records is not None
+    is_news = (
+        has_records
+        or result.error is not ErrorCode.none
+        or result.high_watermark != cached.high_watermark
+        or result.log_start_offset != cached.log_start_offset
+        or result.diverging is not None
+        or result.preferred_read_replica != NO_NODE
+    )
+    if result.error is ErrorCode.none:
+        cached.high_watermark = result.high_watermark
+        cached.log_start_offset = result.log_start_offset
+    key = (cached.topic, cached.fetch.partition)
+    if has_records and key in session.partitions:
+        # Last served, first to wait: no partition starves behind a busy one.
+        session.partitions.move_to_end(key)
+    return is_news
+
+
+def _fetched(
+    request: Request,
+    cached: CachedPartition,
+    name: str | None,
+    result: FetchResult,
+    read_committed: bool,
+) -> PartitionFetched:
+    index = cached.fetch.partition
+    leader = None
+    if result.error is not ErrorCode.none and name is not None:
+        leader = current_leader(request.image, result.error, TopicPartition(name, index))
+    return PartitionFetched(
+        index,
+        result.error,
+        result.high_watermark,
+        result.last_stable_offset,
+        result.log_start_offset,
+        result.records,
+        result.aborted if read_committed else None,
+        result.preferred_read_replica,
+        result.diverging,
+        leader,
+    )

@@ -1,0 +1,32 @@
+"""Where to turn when the broker that was asked does not lead (KIP-951)."""
+
+from collections.abc import Iterable
+
+from tidelog.api.handler import Request
+from tidelog.controller.image import ClusterImage
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NodeId, TopicPartition
+from tidelog.protocol.pieces import CurrentLeader, NodeEndpoint
+
+_ABOUT_LEADERSHIP = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_epoch)
+
+
+def current_leader(
+    image: ClusterImage, error: ErrorCode, partition: TopicPartition
+) -> CurrentLeader | None:
+    """The leader as this broker knows it, if the error says that the client knows another."""
+    if error not in _ABOUT_LEADERSHIP:
+        return None
+    found = image.partition(partition)
+    return None if found is None else CurrentLeader(found.leader, found.leader_epoch)
+
+
+def endpoints_of(request: Request, nodes: Iterable[NodeId]) -> list[NodeEndpoint]:
+    """The addresses of these nodes on the client's own listener."""
+    endpoints = []
+    for node in nodes:
+        broker = request.image.brokers.get(node)
+        endpoint = broker.endpoints.get(request.listener) if broker is not None else None
+        if broker is not None and endpoint is not None:
+            endpoints.append(NodeEndpoint(node, endpoint.host, endpoint.port, broker.rack))
+    return endpoints

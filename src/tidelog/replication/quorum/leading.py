@@ -1,0 +1,86 @@
+"""What a quorum leader keeps of its replicas: who holds how much, who was heard of when."""
+
+from collections.abc import Mapping
+
+from tidelog.model.ids import Millis, NodeId, Offset
+from tidelog.replication.quorum.events import ReplicaFetched
+from tidelog.replication.quorum.roles import Leader, Progress
+from tidelog.replication.quorum.state import ReplicaKey, VoterSet
+
+
+def first_progress(voters: VoterSet) -> dict[ReplicaKey, Progress]:
+    return {voters.voters[voter].key: Progress() for voter in voters}
+
+
+def record_fetch(
+    role: Leader, voters: VoterSet, event: ReplicaFetched, log_end: Offset, now: Millis
+) -> None:
+    """A fetch from offset N proves that the replica holds, synced, everything below N."""
+    key = event.replica
+    if key in voters:
+        key = voters.voters[key.id].key
+        role.unacknowledged.discard(key.id)
+    progress = role.progress.setdefault(key, Progress())
+    if event.offset >= log_end:
+        progress.last_caught_up = now
+    elif event.offset >= progress.last_fetch_leader_end >= 0:
+        progress.last_caught_up = max(progress.last_caught_up, progress.last_fetch)
+    progress.end = event.offset
+    progress.last_fetch = now
+    progress.last_fetch_leader_end = log_end
+
+
+def voter_ends(
+    role: Leader, voters: VoterSet, me: NodeId, my_end: Offset
+) -> Mapping[NodeId, Offset]:
+    """The end offset of each voter as far as it is proven in this epoch."""
+    return {
+        id: my_end if id == me else role.progress[voter.key].end
+        for id, voter in voters.voters.items()
+    }
+
+
+def change_voters(role: Leader, voters: VoterSet, me: NodeId) -> None:
+    """Voters added begin with what they had as observers; a removed voter is an observer again."""
+    for id, voter in voters.voters.items():
+        if voter.key not in role.progress:
+            known = next((p for key, p in role.progress.items() if key.is_same(voter.key)), None)
+            role.progress[voter.key] = known if known is not None else Progress()
+            if id != me:
+                role.unacknowledged.add(id)
+    role.unacknowledged &= set(voters)
+
+
+def has_lost_majority(
+    role: Leader, voters: VoterSet, me: NodeId, now: Millis, patience: Millis
+) -> bool:
+    """Whether too few voters have fetched lately; moves the deadline on when enough have."""
+    if now < role.check_quorum_deadline:
+        return False
+    heard = sorted(
+        (now if id == me else role.progress[voter.key].last_fetch)
+        for id, voter in voters.voters.items()
+    )
+    # The majority-th most recent fetch: a majority has been heard of since then.
+    since = heard[len(heard) - voters.majority]
+    if me not in voters.voters:
+        since = heard[max(0, len(heard) - voters.majority)]
+    if now - since >= patience:
+        return True
+    role.check_quorum_deadline = since + patience
+    return False
+
+
+def next_deadline(role: Leader, voters: VoterSet, me: NodeId) -> Millis | None:
+    if len(voters) == 1 and me in voters.voters:
+        return None
+    if role.unacknowledged:
+        return min(role.announce_deadline, role.check_quorum_deadline)
+    return role.check_quorum_deadline
+
+
+def successors(role: Leader, voters: VoterSet, me: NodeId) -> tuple[NodeId, ...]:
+    """The other voters, the most complete log first."""
+    return tuple(
+        sorted(voters.others(me), key=lambda id: (-role.progress[voters.voters[id].key].end, id))
+    )
