@@ -14,7 +14,9 @@ is_python_311() {
 }
 
 find_python() {
-    for python in "${TIDELOG_PYTHON:-python3}" python3.13 python3.12 python3.11 python3.14 python; do
+    # First what .venv was made with: an environment keeps its Python while that works.
+    for python in ${TIDELOG_PYTHON:+"$TIDELOG_PYTHON"} "$root/.venv/bin/python" \
+        python3 python3.13 python3.12 python3.11 python3.14 python; do
         if is_python_311 "$python"; then
             return 0
         fi

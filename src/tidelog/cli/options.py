@@ -16,6 +16,8 @@ def bootstrap_server(command: F) -> F:
         metavar="HOST:PORT,...",
         default=DEFAULT_BOOTSTRAP,
         show_default=True,
+        envvar="TIDELOG_BOOTSTRAP_SERVER",
+        show_envvar=True,
         help="Where to find the cluster.",
     )(command)
 
