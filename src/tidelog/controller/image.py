@@ -135,6 +135,13 @@ class ClusterImage:
     offset: Offset = NO_OFFSET
     """Of the last record applied."""
     epoch: LeaderEpoch = 0
+    before_transaction: "ClusterImage | None" = None
+    """While a metadata transaction is open: what to show, and to go back to if it is aborted."""
+
+    @property
+    def visible(self) -> "ClusterImage":
+        """What brokers and clients may see: never half of a metadata transaction."""
+        return self if self.before_transaction is None else self.before_transaction
 
     def topic(self, topic_id: TopicId) -> TopicImage | None:
         name = self.topic_names.get(topic_id)
