@@ -78,7 +78,10 @@ class Batch:
         rest += payload
         crc = crc32c(rest) if self.crc is None else self.crc
         length = len(rest) + 9 if self.length is None else self.length
-        return struct.pack(">qiibI", self.base_offset, length, self.leader_epoch, self.magic, crc) + rest
+        return (
+            struct.pack(">qiibI", self.base_offset, length, self.leader_epoch, self.magic, crc)
+            + rest
+        )
 
     def but(self, **changes: Any) -> "Batch":
         return replace(self, **changes)
@@ -105,9 +108,21 @@ def describe(data: bytes) -> list[dict[str, Any]]:
             found.append({"tornBytes": len(data) - at})
             break
         end = at + 12 + _length(data, at)
-        (base, length, epoch, magic, crc, attributes, last, first_ts, max_ts, pid, pepoch, seq, count) = (
-            HEADER.unpack_from(data, at)
-        )
+        (
+            base,
+            length,
+            epoch,
+            magic,
+            crc,
+            attributes,
+            last,
+            first_ts,
+            max_ts,
+            pid,
+            pepoch,
+            seq,
+            count,
+        ) = HEADER.unpack_from(data, at)
         found.append(
             {
                 "baseOffset": base,
@@ -150,7 +165,9 @@ def records(data: bytes) -> list[Read]:
     out: list[Read] = []
     at = 0
     while at + HEADER.size <= len(data) and at + 12 + _length(data, at) <= len(data):
-        (base, length, *_rest, first_ts, _max_ts, _pid, _pepoch, _seq, count) = HEADER.unpack_from(data, at)
+        (base, length, *_rest, first_ts, _max_ts, _pid, _pepoch, _seq, count) = HEADER.unpack_from(
+            data, at
+        )
         cursor = Cursor(data[at + HEADER.size : at + 12 + length])
         for _ in range(count):
             out.append(_record(cursor, base, first_ts))

@@ -73,4 +73,6 @@ _numbers = itertools.count(1)
 @pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
     """A topic name that no other test uses."""
-    return re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name).strip("-")[:200] + f"-{next(_numbers)}"
+    return (
+        re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name).strip("-")[:200] + f"-{next(_numbers)}"
+    )

@@ -27,7 +27,19 @@ def save(api: str, case: str, transcripts: dict[int, Transcript]) -> None:
     path = DIRECTORY / f"{api}.json"
     known = json.loads(path.read_text()) if path.exists() else {}
     known[case] = _merged(transcripts)
-    path.write_text(json.dumps(dict(sorted(known.items())), indent=1) + "\n")
+    path.write_text(_pretty(dict(sorted(known.items()))))
+
+
+def _pretty(known: dict[str, dict[str, Transcript]]) -> str:
+    """One answer to a line, so that a difference is a line."""
+    cases = []
+    for case, by_range in known.items():
+        ranges = []
+        for versions, transcript in by_range.items():
+            answers = ",\n".join(f"   {json.dumps(answer)}" for answer in transcript)
+            ranges.append(f"  {json.dumps(versions)}: [\n{answers}\n  ]")
+        cases.append(f" {json.dumps(case)}: {{\n" + ",\n".join(ranges) + "\n }")
+    return "{\n" + ",\n".join(cases) + "\n}\n"
 
 
 def _merged(transcripts: dict[int, Transcript]) -> dict[str, Transcript]:

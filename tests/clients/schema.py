@@ -75,13 +75,17 @@ def varint(value: int) -> bytes:
 
 
 class Field:
-    def __init__(self, spec: Mapping[str, Any], structs: Mapping[str, "Struct"], flexible: Versions):
+    def __init__(
+        self, spec: Mapping[str, Any], structs: Mapping[str, "Struct"], flexible: Versions
+    ):
         self.name: str = spec["name"][0].lower() + spec["name"][1:]
         self.versions = Versions.parse(spec.get("versions", "0+"))
         self.nullable = Versions.parse(spec.get("nullableVersions"))
         self.tagged = Versions.parse(spec.get("taggedVersions"))
         self.tag: int = spec.get("tag", -1)
-        self.flexible = Versions.parse(spec["flexibleVersions"]) if "flexibleVersions" in spec else flexible
+        self.flexible = (
+            Versions.parse(spec["flexibleVersions"]) if "flexibleVersions" in spec else flexible
+        )
         self.is_array: bool = spec["type"].startswith("[]")
         self.kind: str = spec["type"].removeprefix("[]")
         self.struct = structs.get(self.kind)
@@ -215,11 +219,11 @@ class Message:
     def __init__(self, spec: dict[str, Any]) -> None:
         self.api_key: int = spec.get("apiKey", -1)
         self.versions = Versions.parse(spec["validVersions"])
-        self.flexible = Versions.parse(spec["flexibleVersions"])
+        self.flexible = Versions.parse(spec.get("flexibleVersions"))
         structs: dict[str, Struct] = {}
         for common in spec.get("commonStructs", []):
             structs[common["name"]] = Struct(common["fields"], structs, self.flexible)
-        self.body = Struct(spec["fields"], structs, self.flexible)
+        self.body = Struct(spec.get("fields", []), structs, self.flexible)
 
     def encode(self, values: Mapping[str, Any], version: int) -> bytes:
         return self.body.encode(values, version)

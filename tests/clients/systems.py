@@ -130,7 +130,9 @@ class Broker:
             if self._is_ready():
                 return
             time.sleep(0.02)
-        raise AssertionError(f"{self.name} is not up after {PATIENCE} s:\n{self.log_text()[-4000:]}")
+        raise AssertionError(
+            f"{self.name} is not up after {PATIENCE} s:\n{self.log_text()[-4000:]}"
+        )
 
     def _is_ready(self) -> bool:
         try:
@@ -158,7 +160,9 @@ class Broker:
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
-            raise AssertionError(f"{self.name} did not end; its log:\n{self.log_text()[-4000:]}") from None
+            raise AssertionError(
+                f"{self.name} did not end; its log:\n{self.log_text()[-4000:]}"
+            ) from None
 
     def restart(self) -> None:
         self.stop()
@@ -204,7 +208,9 @@ class ApacheKafka(Broker):
         return [*self.JAVA, "-cp", f"{self.schemas.libs}/*", main, *args]
 
     def format_argv(self, cluster_id: str) -> list[str]:
-        return self.java("kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self.config))
+        return self.java(
+            "kafka.tools.StorageTool", "format", "-t", cluster_id, "-c", str(self.config)
+        )
 
     def serve_argv(self) -> list[str]:
         return self.java("kafka.Kafka", str(self.config))

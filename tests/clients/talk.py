@@ -18,7 +18,14 @@ from tests.clients.wire import CLOSED, Wire
 
 Answer = dict[str, Any]
 
-SETUP = {"CreateTopics": 7, "Metadata": 12, "Produce": 9, "Fetch": 12, "ListOffsets": 7, "DeleteTopics": 6}
+SETUP = {
+    "CreateTopics": 7,
+    "Metadata": 12,
+    "Produce": 9,
+    "Fetch": 12,
+    "ListOffsets": 7,
+    "DeleteTopics": 6,
+}
 """The versions in which a case prepares its ground and looks at what it has done."""
 
 
@@ -42,10 +49,16 @@ class Normal:
         "usableBytes": "<bytes>",
         "clientHost": "<host>",
     }
-    ALIASED = {"producerId": "producer", "memberId": "member", "leader": "member", "sessionId": "session"}
+    ALIASED = {
+        "producerId": "producer",
+        "memberId": "member",
+        "leader": "member",
+        "sessionId": "session",
+    }
     """Told apart within one transcript: the first is producer-1, and so on."""
 
-    def __init__(self) -> None:
+    def __init__(self, version: int) -> None:
+        self.version = version
         self.aliases: dict[str, dict[Any, str]] = {}
 
     def alias(self, kind: str, value: Any) -> str:
@@ -61,12 +74,19 @@ class Normal:
             return "zero" if value == ZERO_UUID else self.alias("id", value)
         if isinstance(value, bytes):
             return self(describe(value)) if name == "records" else value.hex()
-        if name in self.REPLACED and value not in (None, -1):
+        if value is None:
+            return None
+        if name in self.REPLACED and value != -1:
             return self.REPLACED[name]
-        if name in self.ALIASED and value not in ("", None, -1) and (name, value) != ("sessionId", 0):
+        if name in self.ALIASED and value not in ("", -1) and (name, value) != ("sessionId", 0):
             return self.alias(self.ALIASED[name], value)
-        if name.lower().endswith(("timems", "timestamp")) and abs(value - time.time() * 1000) < 600_000:
+        if (
+            name.lower().endswith(("timems", "timestamp"))
+            and abs(value - time.time() * 1000) < 600_000
+        ):
             return "<now>"
+        if isinstance(value, str):  # names made by Talk.name
+            return value.replace(f".v{self.version}.", ".v*.")
         return value
 
 
@@ -78,7 +98,7 @@ class Talk:
     version: int
 
     def __post_init__(self) -> None:
-        self.normal = Normal()
+        self.normal = Normal(self.version)
         self.transcript: list[Any] = []
         self.connection: Wire | None = None
         self.topics = 0
@@ -141,7 +161,9 @@ class Talk:
     def topic(self, partitions: int = 1, name: str | None = None, **configs: object) -> Topic:
         """Create a topic, and wait until each of its partitions has a leader here."""
         name = name or self.name()
-        answer = self.quietly("CreateTopics", SETUP["CreateTopics"], creation(name, partitions, configs))
+        answer = self.quietly(
+            "CreateTopics", SETUP["CreateTopics"], creation(name, partitions, configs)
+        )
         assert answer["topics"][0]["errorCode"] == 0, answer
         return self.settled(name, partitions)
 
@@ -149,9 +171,13 @@ class Talk:
         deadline = time.monotonic() + PATIENCE
         while time.monotonic() < deadline:
             (found,) = self.quietly("Metadata", 12, {"topics": [{"name": name}]})["topics"]
-            led = [p for p in found["partitions"] if p["errorCode"] == 0 and p["leaderId"] > 0]
-            if found["errorCode"] == 0 and len(led) == partitions:
-                return Topic(name, found["topicId"])
+            if found["errorCode"] == 0 and len(found["partitions"]) == partitions:
+                wanted = [{"partitionIndex": n, "timestamp": -1} for n in range(partitions)]
+                body = {"replicaId": -1, "topics": [{"name": name, "partitions": wanted}]}
+                (listed,) = self.quietly("ListOffsets", SETUP["ListOffsets"], body)["topics"]
+                # Kafka names a leader a moment before that leader takes requests.
+                if all(partition["errorCode"] == 0 for partition in listed["partitions"]):
+                    return Topic(name, found["topicId"])
             time.sleep(0.01)
         raise AssertionError(f"{name} has no leader: {found}")
 
@@ -166,7 +192,9 @@ class Talk:
 
     def look(self, topic: Topic, partition: int = 0, offset: int = 0) -> None:
         """Write down what a fetch from here gives."""
-        self.ask_other("Fetch", None, fetching([(topic, [{"partition": partition, "fetchOffset": offset}])]))
+        self.ask_other(
+            "Fetch", None, fetching([(topic, [{"partition": partition, "fetchOffset": offset}])])
+        )
 
     def until(self, ready: Callable[[], bool], what: str) -> None:
         deadline = time.monotonic() + PATIENCE

@@ -16,7 +16,18 @@ from typing import Any
 import pytest
 
 from tests.clients import golden
-from tests.clients.parity import CASES, Case, cluster, configs, fetch, frames, groups, offsets, produce, topics
+from tests.clients.parity import (
+    CASES,
+    Case,
+    cluster,
+    configs,
+    fetch,
+    frames,
+    groups,
+    offsets,
+    produce,
+    topics,
+)
 from tests.clients.schema import Schemas
 from tests.clients.systems import Broker
 from tests.clients.talk import Talk
@@ -86,4 +97,27 @@ def test_answers_as_kafka_does(
     wrong = [v for v in versions if v in recorded and transcripts[v] != recorded[v]]
     if wrong:
         shown = difference(recorded[wrong[0]], transcripts[wrong[0]])
-        pytest.fail(f"{case.api} {case.name}: versions {wrong} differ; version {wrong[0]}:\n{shown}", False)
+        pytest.fail(
+            f"{case.api} {case.name}: versions {wrong} differ; version {wrong[0]}:\n{shown}", False
+        )
+
+
+def test_speaks_the_versions_that_kafka_speaks(
+    parity_broker: Broker,
+    schemas: Schemas,
+    advertised: dict[int, tuple[int, int]],
+    request: pytest.FixtureRequest,
+) -> None:
+    """For every API that a plain client needs; what else Kafka speaks may come later, but no newer."""
+    spoken = {schemas.apis[key]: list(versions) for key, versions in sorted(advertised.items())}
+    path = golden.DIRECTORY / "versions.json"
+    if request.config.getoption("--record-golden"):
+        path.write_text(json.dumps(spoken, indent=1) + "\n")
+    kafka = json.loads(path.read_text())
+    needed = {schemas.apis[key] for key in frames.CLIENT_APIS}
+    assert {api: spoken.get(api) for api in needed} == {api: kafka[api] for api in needed}
+    for api, (low, high) in spoken.items():
+        assert api in kafka, f"Kafka's clients know no {api}"
+        assert kafka[api][0] <= low <= high <= kafka[api][1], (
+            f"{api}: {low} to {high}, Kafka {kafka[api]}"
+        )

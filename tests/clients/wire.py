@@ -23,7 +23,10 @@ class Wire:
         return self
 
     def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, at: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        at: TracebackType | None,
     ) -> None:
         self.close()
 

@@ -12,20 +12,30 @@ def without_lists(answer: dict[str, Any]) -> Any:
     return {
         key: value
         for key, value in answer.items()
-        if key not in ("apiKeys", "supportedFeatures", "finalizedFeatures", "finalizedFeaturesEpoch")
+        if key
+        not in ("apiKeys", "supportedFeatures", "finalizedFeatures", "finalizedFeaturesEpoch")
     }
 
 
 @case("ApiVersions")
 def says_what_it_speaks(t: Talk) -> None:
-    answer = t.ask({"clientSoftwareName": "parity", "clientSoftwareVersion": "1.0"}, only=without_lists)
+    answer = t.ask(
+        {"clientSoftwareName": "parity", "clientSoftwareVersion": "1.0"}, only=without_lists
+    )
     own = [api for api in answer["apiKeys"] if api["apiKey"] == 18]
     t.note(own)
 
 
 @case("ApiVersions", lowest=3)
 def odd_client_names(t: Talk) -> None:
-    for name, version in (("", ""), ("a b", "1"), ("-a", "1"), ("a", "1 "), ("a" * 300, "1"), ("é", "1")):
+    for name, version in (
+        ("", ""),
+        ("a b", "1"),
+        ("-a", "1"),
+        ("a", "1 "),
+        ("a" * 300, "1"),
+        ("é", "1"),
+    ):
         t.ask({"clientSoftwareName": name, "clientSoftwareVersion": version}, only=without_lists)
 
 

@@ -34,8 +34,13 @@ def in_order(answer: dict[str, Any]) -> Any:
     return answer
 
 
-def describe(t: Talk, kind: int, name: str, keys: Any = None, version: int | None = None, **f: Any) -> None:
-    body = {"resources": [{"resourceType": kind, "resourceName": name, "configurationKeys": keys}], **f}
+def describe(
+    t: Talk, kind: int, name: str, keys: Any = None, version: int | None = None, **f: Any
+) -> None:
+    body = {
+        "resources": [{"resourceType": kind, "resourceName": name, "configurationKeys": keys}],
+        **f,
+    }
     t.ask_other("DescribeConfigs", t.version if version is None else version, body, only=in_order)
 
 
@@ -85,7 +90,11 @@ def cluster_default_configs(t: Talk) -> None:
 @case("DescribeConfigs")
 def same_resource_twice(t: Talk) -> None:
     topic = t.topic()
-    resource = {"resourceType": TOPIC, "resourceName": topic.name, "configurationKeys": ["retention.ms"]}
+    resource = {
+        "resourceType": TOPIC,
+        "resourceName": topic.name,
+        "configurationKeys": ["retention.ms"],
+    }
     t.ask({"resources": [resource, resource]})
     t.ask({"resources": []})
 
@@ -115,7 +124,9 @@ def overrides(t: Talk, name: str) -> None:
 
 def settle(t: Talk, name: str, key: str, value: str | None) -> None:
     """Wait until the broker shows this override (a change is answered before it is seen)."""
-    body = {"resources": [{"resourceType": TOPIC, "resourceName": name, "configurationKeys": [key]}]}
+    body = {
+        "resources": [{"resourceType": TOPIC, "resourceName": name, "configurationKeys": [key]}]
+    }
 
     def shown() -> bool:
         (config,) = t.quietly("DescribeConfigs", 4, body)["results"][0]["configs"]
@@ -161,7 +172,9 @@ def alter_nothing(t: Talk) -> None:
 # -- IncrementalAlterConfigs -------------------------------------------------------------------------
 
 
-def change(t: Talk, kind: int, name: str, *changes: tuple[str, int, str | None], **fields: Any) -> None:
+def change(
+    t: Talk, kind: int, name: str, *changes: tuple[str, int, str | None], **fields: Any
+) -> None:
     pairs = [{"name": key, "configOperation": how, "value": value} for key, how, value in changes]
     t.ask({"resources": [{"resourceType": kind, "resourceName": name, "configs": pairs}], **fields})
 

@@ -117,13 +117,15 @@ def waits_for_min_bytes_and_answers_with_what_there_is(t: Talk) -> None:
 def an_error_does_not_wait(t: Talk) -> None:
     topic = filled(t)
     t.ask(fetching([(topic, [at(99)])], minBytes=1, maxWaitMs=600_000))
-    t.ask(fetching([(topic, [at(6), at(0, 5)])], minBytes=1, maxWaitMs=600_000))
+    t.ask(fetching([(topic, [at(0, 5)])], minBytes=1, maxWaitMs=600_000))
 
 
 @case("Fetch")
 def answers_when_records_arrive(t: Talk) -> None:
     topic = t.topic()
-    frame = t.wire.frame("Fetch", t.version, fetching([(topic, [at(0)])], minBytes=1, maxWaitMs=600_000))
+    frame = t.wire.frame(
+        "Fetch", t.version, fetching([(topic, [at(0)])], minBytes=1, maxWaitMs=600_000)
+    )
     t.wire.send_frame(frame)
     other = Talk(t.broker, t.case, t.api, t.version)
     other.produce(topic, THREE)
@@ -168,7 +170,11 @@ def after_records_were_deleted(t: Talk) -> None:
 @case("Fetch")
 def topic_recreated(t: Talk) -> None:
     old = filled(t)
-    t.quietly("DeleteTopics", 6, {"topics": [{"name": old.name, "topicId": UUID(int=0)}], "timeoutMs": 30000})
+    t.quietly(
+        "DeleteTopics",
+        6,
+        {"topics": [{"name": old.name, "topicId": UUID(int=0)}], "timeoutMs": 30000},
+    )
     gone = {"topics": [{"name": old.name}], "allowAutoTopicCreation": False}
     t.until(lambda: t.quietly("Metadata", 12, gone)["topics"][0]["errorCode"] == 3, "deletion")
     t.topic(name=old.name)

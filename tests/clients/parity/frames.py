@@ -162,7 +162,9 @@ def _produce(topic: Topic, records: bytes) -> dict[str, Any]:
 @case("Fetch")
 def truncated_fetch(t: Talk) -> None:
     topic = t.topic()
-    frame = t.wire.frame("Fetch", t.version, fetching([(topic, [{"partition": 0, "fetchOffset": 0}])]))
+    frame = t.wire.frame(
+        "Fetch", t.version, fetching([(topic, [{"partition": 0, "fetchOffset": 0}])])
+    )
     for size in range(len(frame) - 40, len(frame), 7):
         t.send(frame[:size])
 
@@ -184,13 +186,20 @@ def versions_below_and_above_what_is_spoken(t: Talk) -> None:
         for version in (schema.versions.low - 1, 100):
             t.wire.send_frame(header(api["apiKey"], version) + bytes(64))
             answer = t.wire.receive_frame()
-            t.note([name, "too old" if version < 50 else "too new", "closed" if answer is None else "answered"])
+            t.note(
+                [
+                    name,
+                    "too old" if version < 50 else "too new",
+                    "closed" if answer is None else "answered",
+                ]
+            )
             t.hang_up()
 
 
-CLIENT_APIS = frozenset((0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 18, 19, 20, 21, 22, 23, 32, 33, 35, 37, 44, 60, 75))
+CLIENT_APIS = frozenset(
+    (0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 18, 19, 20, 21, 22, 23, 32, 33, 35, 37, 44, 60, 75)
+)
 """The APIs that a broker must have for plain clients: see `test_speaks_the_versions_that_kafka_speaks`."""
-
 
 
 @case("Metadata", highest=0)

@@ -52,7 +52,12 @@ def member_of(t: Talk, group: str) -> tuple[str, int]:
     synced = t.quietly(
         "SyncGroup",
         2,
-        {"groupId": group, "generationId": generation, "memberId": member, "assignments": assignment},
+        {
+            "groupId": group,
+            "generationId": generation,
+            "memberId": member,
+            "assignments": assignment,
+        },
     )
     assert synced["errorCode"] == 0, synced
     return member, generation
@@ -197,9 +202,16 @@ def leaves(t: Talk) -> None:
 
 
 def committing(
-    group: str, topic: Topic, offset: int = 5, partition: int = 0, metadata: str | None = "m", **f: Any
+    group: str,
+    topic: Topic,
+    offset: int = 5,
+    partition: int = 0,
+    metadata: str | None = "m",
+    **f: Any,
 ) -> dict[str, Any]:
-    partitions = [{"partitionIndex": partition, "committedOffset": offset, "committedMetadata": metadata}]
+    partitions = [
+        {"partitionIndex": partition, "committedOffset": offset, "committedMetadata": metadata}
+    ]
     return {
         "groupId": group,
         "generationIdOrMemberEpoch": -1,
@@ -209,11 +221,19 @@ def committing(
     }
 
 
-def fetching_offsets(group: str, topic: Topic | None, *partitions: int, **fields: Any) -> dict[str, Any]:
-    topics = None if topic is None else [
-        {"name": topic.name, "topicId": topic.id, "partitionIndexes": list(partitions)}
-    ]  # fmt: skip
-    return {"groupId": group, "topics": topics, "groups": [{"groupId": group, "topics": topics}], **fields}
+def fetching_offsets(
+    group: str, topic: Topic | None, *partitions: int, **fields: Any
+) -> dict[str, Any]:
+    by_name = by_id = None
+    if topic is not None:
+        by_name = [{"name": topic.name, "partitionIndexes": list(partitions)}]
+        by_id = [{**by_name[0], "topicId": topic.id}]
+    return {
+        "groupId": group,
+        "topics": by_name,
+        "groups": [{"groupId": group, "topics": by_id}],
+        **fields,
+    }
 
 
 @case("OffsetCommit")

@@ -53,7 +53,9 @@ def by_timestamp_in_a_compressed_batch(t: Talk) -> None:
     records = tuple(Record(timestamp_delta=delta) for delta in (0, 10, 20))
     payload = b"".join(record.encode(n) for n, record in enumerate(records))
     topic = t.topic()
-    t.produce(topic, Batch(records=records, attributes=GZIP, payload=gzip.compress(payload, mtime=0)))
+    t.produce(
+        topic, Batch(records=records, attributes=GZIP, payload=gzip.compress(payload, mtime=0))
+    )
     for delta in (0, 5, 15, 20, 21):
         t.ask(listing(topic.name, {"timestamp": NOW + delta}))
     t.ask(listing(topic.name, {"timestamp": MAX_TIMESTAMP}))
@@ -62,7 +64,7 @@ def by_timestamp_in_a_compressed_batch(t: Talk) -> None:
 @case("ListOffsets")
 def by_timestamp_with_log_append_time(t: Talk) -> None:
     topic = t.topic(**{"message.timestamp.type": "LogAppendTime"})
-    t.produce(topic, Batch(records=(Record(), Record())), Batch(records=(Record(), Record())))
+    t.produce(topic, Batch(records=(Record(), Record())))
     for timestamp in (NOW, MAX_TIMESTAMP, 2**62):
         t.ask(listing(topic.name, {"timestamp": timestamp}))
 

@@ -14,7 +14,9 @@ TRANSACTIONAL, CONTROL = 0x10, 0x20
 NOWHERE = UUID("00000000-0000-0000-0000-0000deadbeef")
 
 
-def producing(topic: Topic, records: bytes | None, acks: int = -1, partition: int = 0) -> dict[str, Any]:
+def producing(
+    topic: Topic, records: bytes | None, acks: int = -1, partition: int = 0
+) -> dict[str, Any]:
     return producing_many([(topic, [(partition, records)])], acks)
 
 
@@ -102,7 +104,17 @@ def unknown_partition(t: Talk) -> None:
 def several_partitions_each_for_itself(t: Talk) -> None:
     one, other = t.topic(partitions=2), t.topic()
     good, bad = Batch().encode(), Batch(crc=1).encode()
-    t.ask(producing_many([(one, [(0, good), (1, bad), (5, good)]), (other, [(0, good)])]))
+    t.ask(
+        producing_many([(one, [(0, good), (1, bad), (5, good)]), (other, [(0, good)])]),
+        only=in_order,
+    )
+
+
+def in_order(answer: dict[str, Any]) -> Any:
+    """Kafka gives topics and partitions in no fixed order."""
+    for topic in answer["responses"]:
+        topic["partitionResponses"].sort(key=lambda partition: partition["index"])
+    return sorted(answer["responses"], key=lambda topic: len(topic["partitionResponses"]))
 
 
 @case("Produce")
@@ -159,11 +171,6 @@ def two_batches(t: Talk) -> None:
 def no_batch(t: Talk) -> None:
     topic = t.topic()
     t.ask(producing(topic, b""))
-
-
-@case("Produce")
-def null_records(t: Talk) -> None:
-    t.ask(producing(t.topic(), None))
 
 
 @case("Produce")

@@ -165,7 +165,10 @@ def bad_replication_factors(t: Talk) -> None:
 def assignments(t: Talk) -> None:
     def assigned(*partitions: tuple[int, list[int]]) -> None:
         wanted = [{"partitionIndex": index, "brokerIds": brokers} for index, brokers in partitions]
-        create(t, {"name": t.name(), "numPartitions": -1, "replicationFactor": -1, "assignments": wanted})
+        create(
+            t,
+            {"name": t.name(), "numPartitions": -1, "replicationFactor": -1, "assignments": wanted},
+        )
 
     assigned((0, [1]))
     assigned((1, [1]), (0, [1]))
@@ -181,8 +184,12 @@ def assignments(t: Talk) -> None:
 @case("CreateTopics")
 def assignments_and_counts(t: Talk) -> None:
     wanted = [{"partitionIndex": 0, "brokerIds": [1]}]
-    create(t, {"name": t.name(), "numPartitions": 1, "replicationFactor": -1, "assignments": wanted})
-    create(t, {"name": t.name(), "numPartitions": -1, "replicationFactor": 1, "assignments": wanted})
+    create(
+        t, {"name": t.name(), "numPartitions": 1, "replicationFactor": -1, "assignments": wanted}
+    )
+    create(
+        t, {"name": t.name(), "numPartitions": -1, "replicationFactor": 1, "assignments": wanted}
+    )
 
 
 @case("CreateTopics")
@@ -217,7 +224,9 @@ def configured(t: Talk, **configs: object) -> None:
 @case("CreateTopics")
 def good_configs(t: Talk) -> None:
     configured(t, retention_ms="-1", cleanup_policy="compact,delete", min_insync_replicas="2")
-    configured(t, compression_type="zstd", message_timestamp_type="LogAppendTime", segment_bytes="1048576")
+    configured(
+        t, compression_type="zstd", message_timestamp_type="LogAppendTime", segment_bytes="1048576"
+    )
 
 
 @case("CreateTopics")
@@ -409,5 +418,3 @@ def describe_page_by_page(t: Talk) -> None:
     t.ask(describing(topic.name, cursor={"topicName": topic.name, "partitionIndex": 9}))
     t.ask(describing(topic.name, cursor={"topicName": "zzz", "partitionIndex": 0}))
     t.ask(describing(topic.name, limit=0))
-
-
