@@ -37,6 +37,8 @@ __all__ = [
     "decode_response",
     "encode_request",
     "encode_response",
+    "request_prefix",
+    "response_prefix",
     "versions_of",
 ]
 
