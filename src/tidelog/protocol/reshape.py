@@ -104,6 +104,7 @@ def _delete_topics_request_up(old: Any) -> Fields:
 
 
 def _delete_topics_request_down(new: Any) -> Fields:
+    assert all(topic.name is not None for topic in new.topics), "this version deletes by name"
     return {"topic_names": tuple(topic.name for topic in new.topics)}
 
 

@@ -1,0 +1,76 @@
+"""The reader reads what kio writes, in every version, and bears with anything else."""
+
+from contextlib import suppress
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from kio.schema.heartbeat.v0.request import HeartbeatRequest
+from kio.schema.metadata.v1.request import MetadataRequest
+from kio.schema.metadata.v13.request import MetadataRequest as FlexibleMetadataRequest
+from kio.static.protocol import Entity
+from tests.unit.protocol.entities import EVERY_CLASS, entities, written_by_kio
+
+from tidelog.protocol.malformed import MalformedMessage
+from tidelog.protocol.reader import decode
+
+
+def name(cls: type[Any]) -> str:
+    return f"{cls.__name__}-v{cls.__version__}"
+
+
+@pytest.mark.parametrize("cls", EVERY_CLASS, ids=name)
+@settings(max_examples=4)
+@given(data=st.data(), padding=st.binary(max_size=3))
+def test_what_kio_writes_is_read(cls: type[Entity], data: st.DataObject, padding: bytes) -> None:
+    entity = data.draw(entities(cls))
+
+    encoded = memoryview(padding + written_by_kio(entity) + padding)
+
+    assert decode(cls, encoded, len(padding)) == entity
+
+
+@settings(max_examples=500)
+@given(cls=st.sampled_from(EVERY_CLASS), data=st.data())
+def test_broken_bytes_are_malformed_or_read_but_nothing_else(
+    cls: type[Entity], data: st.DataObject
+) -> None:
+    encoded = bytearray(written_by_kio(data.draw(entities(cls))))
+    for position, byte in data.draw(st.lists(st.tuples(st.integers(0), st.integers(0, 255)))):
+        if encoded:
+            encoded[position % len(encoded)] = byte
+    cut = encoded[: data.draw(st.integers(0, len(encoded)))]
+
+    with suppress(MalformedMessage):
+        decode(cls, memoryview(cut), 0)
+
+
+LARGEST = b"\x7f\xff\xff\xff"
+
+
+@pytest.mark.parametrize(
+    ("cls", "body", "reason"),
+    [
+        (MetadataRequest, LARGEST, "a length of 2147483647, where 0 bytes are left"),
+        (MetadataRequest, LARGEST + b"\0\1a", "a length of 2147483647, where 3 bytes are left"),
+        (MetadataRequest, b"\x80\0\0\0", "topics has -2147483648 elements"),
+        (MetadataRequest, b"\xff\xff\xff\xfe", "topics has -2 elements"),
+        (MetadataRequest, b"\0\0\0\1\xff\xff", "name has the length -1"),
+        (MetadataRequest, b"\0\0\0\1\0\5abcd", "a length of 5, where 4 bytes are left"),
+        (MetadataRequest, b"\0\0\0", "is cut short"),
+        (FlexibleMetadataRequest, b"\xff\xff\xff\xff\x0f" + bytes(99), "a length of 4294967294"),
+        (FlexibleMetadataRequest, b"\xff\xff\xff\xff\xff" + bytes(99), "varint is too long"),
+        (FlexibleMetadataRequest, b"\0\0\0" + b"\xff\xff\xff\x7f", "is cut short"),
+        (FlexibleMetadataRequest, b"\0\0\0" + b"\1\0\xff\xff\xff\x7f", "a length of 268435455"),
+    ],
+)
+def test_a_lying_length_is_refused(cls: type[Entity], body: bytes, reason: str) -> None:
+    with pytest.raises(MalformedMessage, match=reason):
+        decode(cls, memoryview(body), 0)
+
+
+def test_text_that_is_not_utf8_is_read_as_kafka_reads_it() -> None:
+    entity = decode(HeartbeatRequest, memoryview(b"\0\3a\xffb\0\0\0\7\0\1m"), 0)
+
+    assert entity == HeartbeatRequest(group_id="a\ufffdb", generation_id=7, member_id="m")
