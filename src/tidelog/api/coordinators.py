@@ -10,17 +10,17 @@ coordinates transactions yet. Share groups (type 2) and anything else are INVALI
 """
 
 from datetime import timedelta
+from enum import IntEnum
 
 from kio.schema.find_coordinator.v6.response import Coordinator, FindCoordinatorResponse
 
 from tidelog.api.handler import Handling, Request
-from tidelog.api.internal_topics import CONSUMER_OFFSETS, creatable_topic, creation
+from tidelog.api.internal_topics import CONSUMER_OFFSETS, consumer_offsets, creation
 from tidelog.api.view import Node, View
 from tidelog.groups.partitioning import partition_for
 from tidelog.model.effects import ChangeMetadata
 from tidelog.model.errors import ErrorCode
 
-_GROUP = 0
 _FIRST_WITH_SEVERAL_KEYS = 4
 _NOBODY = Node(-1, "", -1, None)
 
@@ -34,12 +34,16 @@ _MESSAGES = {
 }
 
 
+class KeyType(IntEnum):
+    GROUP = 0
+    TRANSACTION = 1
+
+
 def handle(request: Request) -> Handling:
     """The broker that coordinates each group."""
     key_type = request.message.key_type
-    if key_type == _GROUP and CONSUMER_OFFSETS not in request.image.topics:
-        topic = creatable_topic(CONSUMER_OFFSETS, request.settings)
-        assert topic is not None
+    if key_type == KeyType.GROUP and CONSUMER_OFFSETS not in request.image.topics:
+        topic = consumer_offsets(request.settings)
         yield ChangeMetadata(creation([topic], request.settings))
     return FindCoordinatorResponse(
         throttle_time=timedelta(0),
@@ -50,10 +54,10 @@ def handle(request: Request) -> Handling:
 def _coordinator(key: str, request: Request) -> Coordinator:
     node, error = _NOBODY, ErrorCode.none
     match request.message.key_type:
-        case 0:
+        case KeyType.GROUP:
             node = _group_coordinator(key, request)
             error = ErrorCode.coordinator_not_available if node is _NOBODY else ErrorCode.none
-        case 1:
+        case KeyType.TRANSACTION:
             error = ErrorCode.coordinator_not_available
         case _:
             error = ErrorCode.invalid_request

@@ -18,35 +18,41 @@ INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_ST
 
 def creatable_topic(name: str, settings: BrokerSettings) -> CreatableTopic | None:
     """What to create when a client first needs the topic; None for one that nothing here uses."""
-    match name:
-        case "__consumer_offsets":
-            return _topic(
-                name,
-                settings.offsets_topic_num_partitions,
-                settings.offsets_topic_replication_factor,
-                {
-                    "cleanup.policy": "compact",
-                    "segment.bytes": str(settings.offsets_topic_segment_bytes),
-                    "compression.type": "producer",
-                },
-            )
-        case "__transaction_state":
-            return _topic(
-                name,
-                settings.transaction_state_log_num_partitions,
-                settings.transaction_state_log_replication_factor,
-                {
-                    "cleanup.policy": "compact",
-                    "segment.bytes": str(settings.transaction_state_log_segment_bytes),
-                    "compression.type": "uncompressed",
-                    "min.insync.replicas": str(settings.transaction_state_log_min_isr),
-                    "unclean.leader.election.enable": "false",
-                },
-            )
-        case "__share_group_state":
-            return None
-        case _:
-            return _topic(name, settings.num_partitions, settings.default_replication_factor, {})
+    if name == CONSUMER_OFFSETS:
+        return consumer_offsets(settings)
+    if name == TRANSACTION_STATE:
+        return _transaction_state(settings)
+    if name == SHARE_GROUP_STATE:
+        return None
+    return _topic(name, settings.num_partitions, settings.default_replication_factor, {})
+
+
+def consumer_offsets(settings: BrokerSettings) -> CreatableTopic:
+    return _topic(
+        CONSUMER_OFFSETS,
+        settings.offsets_topic_num_partitions,
+        settings.offsets_topic_replication_factor,
+        {
+            "cleanup.policy": "compact",
+            "segment.bytes": str(settings.offsets_topic_segment_bytes),
+            "compression.type": "producer",
+        },
+    )
+
+
+def _transaction_state(settings: BrokerSettings) -> CreatableTopic:
+    return _topic(
+        TRANSACTION_STATE,
+        settings.transaction_state_log_num_partitions,
+        settings.transaction_state_log_replication_factor,
+        {
+            "cleanup.policy": "compact",
+            "segment.bytes": str(settings.transaction_state_log_segment_bytes),
+            "compression.type": "uncompressed",
+            "min.insync.replicas": str(settings.transaction_state_log_min_isr),
+            "unclean.leader.election.enable": "false",
+        },
+    )
 
 
 def creation(topics: list[CreatableTopic], settings: BrokerSettings) -> CreateTopicsRequest:

@@ -12,8 +12,10 @@ from kio.schema.api_versions.v4.response import ApiVersion, ApiVersionsResponse
 
 from tidelog.api import (
     acls,
+    alter_configs,
     cluster,
     coordinators,
+    describe_configs,
     fetch,
     group_offsets,
     groups,
@@ -150,9 +152,19 @@ _TABLE = (
     _api(29, "DescribeAcls", 1, 3, acls.describe_acls, listeners=_BOTH),
     _api(30, "CreateAcls", 1, 3, acls.create_acls, listeners=_BOTH),
     _api(31, "DeleteAcls", 1, 3, acls.delete_acls, listeners=_BOTH),
+    _api(32, "DescribeConfigs", 1, 4, describe_configs.describe_configs, listeners=_BOTH),
+    _api(33, "AlterConfigs", 0, 2, alter_configs.alter_configs, listeners=_BOTH),
     _api(35, "DescribeLogDirs", 1, 5, log_dirs.handle),
     _api(37, "CreatePartitions", 0, 3, topics.create_partitions, listeners=_BOTH),
     _api(42, "DeleteGroups", 0, 2, groups.delete_groups),
+    _api(
+        44,
+        "IncrementalAlterConfigs",
+        0,
+        1,
+        alter_configs.incremental_alter_configs,
+        listeners=_BOTH,
+    ),
     _api(
         46,
         "ListPartitionReassignments",
@@ -163,6 +175,7 @@ _TABLE = (
     ),
     _api(47, "OffsetDelete", 0, 0, group_offsets.offset_delete),
     _api(60, "DescribeCluster", 0, 2, cluster.handle, listeners=_BOTH),
+    _api(74, "ListConfigResources", 0, 1, describe_configs.list_config_resources),
     _api(75, "DescribeTopicPartitions", 0, 0, topic_partitions.handle),
 )
 
