@@ -179,6 +179,14 @@ class ShardCore:
             if isinstance(key, OffsetCommitKey):
                 assert value is None or isinstance(value, OffsetCommitValue)
                 self.apply_offset(key, value)
+            elif value is None:
+                self._forget_simple_group(key.group)
+
+    def _forget_simple_group(self, group_id: str) -> None:
+        """A removed group left the memory at once; commits in flight then may have made it anew."""
+        group = self.groups.get(group_id)
+        if group is not None and group.is_unused and not self.offsets.has_group(group_id):
+            del self.groups[group_id]
 
     def apply_offset(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
         """An offset is durable. Whoever stores offsets without members makes a simple group."""

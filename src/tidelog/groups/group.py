@@ -78,6 +78,13 @@ class ClassicGroup:
         )
 
     @property
+    def is_unused(self) -> bool:
+        """Has never had a member, and expects none."""
+        return (
+            self.state is GroupState.EMPTY and self.protocol_type is None and not self.pending_joins
+        )
+
+    @property
     def uses_consumer_protocol(self) -> bool:
         return self.protocol_type == CONSUMER_PROTOCOL_TYPE
 

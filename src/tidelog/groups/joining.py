@@ -11,7 +11,7 @@ from kio.schema.join_group.v9.request import JoinGroupRequest
 from kio.schema.join_group.v9.response import JoinGroupResponse
 
 from tidelog.groups import rebalancing, replies
-from tidelog.groups.core import Change, ShardCore, group_record
+from tidelog.groups.core import ShardCore, group_record
 from tidelog.groups.effects import ClientInfo
 from tidelog.groups.group import ClassicGroup, GroupState
 from tidelog.groups.member import Member, Protocol
@@ -52,11 +52,8 @@ def join(
     if error is not ErrorCode.none:
         _refuse(core, joiner, error, joiner.member_id)
         return
-    created = group is None
     if group is None:
-        group = ClassicGroup(request.group_id, GroupState.EMPTY, core.now)
-        core.groups[request.group_id] = group
-    record = group_record(group, {})
+        group = _create_group(core, request.group_id)
     if not _has_room(core.settings, group, joiner.member_id):
         group.remove(joiner.member_id)
         _refuse(core, joiner, ErrorCode.group_max_size_reached, replies.UNKNOWN_MEMBER_ID)
@@ -64,8 +61,6 @@ def join(
         _join_as_new(core, group, joiner)
     else:
         _join_again(core, group, joiner)
-    if created:
-        _write_new_group(core, group, record)
 
 
 def _joiner(request: JoinGroupRequest, client: ClientInfo, version: int, ticket: int) -> _Joiner:
@@ -106,8 +101,10 @@ def _has_room(settings: GroupSettings, group: ClassicGroup, member_id: str) -> b
             return True
 
 
-def _write_new_group(core: ShardCore, group: ClassicGroup, record: Change) -> None:
+def _create_group(core: ShardCore, group_id: str) -> ClassicGroup:
     """A group exists from its first record on: if that cannot be written, nobody has joined it."""
+    group = ClassicGroup(group_id, GroupState.EMPTY, core.now)
+    core.groups[group_id] = group
 
     def settled(error: ErrorCode) -> None:
         if error is not ErrorCode.none and group.generation == 0:
@@ -115,10 +112,11 @@ def _write_new_group(core: ShardCore, group: ClassicGroup, record: Change) -> No
                 rebalancing.refuse_parked(core, member, error, member.member_id)
 
     def undo() -> None:
-        if group.generation == 0 and core.groups.get(group.group_id) is group:
-            del core.groups[group.group_id]
+        if group.generation == 0 and core.groups.get(group_id) is group:
+            del core.groups[group_id]
 
-    core.write([record], settled, undo=undo)
+    core.write([group_record(group, {})], settled, undo=undo)
+    return group
 
 
 def _refuse(core: ShardCore, joiner: _Joiner, error: ErrorCode, member_id: str) -> None:

@@ -15,6 +15,9 @@ class OffsetStore:
     def get(self, group_id: str, topic: str, partition: int) -> OffsetCommitValue | None:
         return self._groups.get(group_id, {}).get(topic, {}).get(partition)
 
+    def has_group(self, group_id: str) -> bool:
+        return group_id in self._groups
+
     def apply(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
         """Take over a record: a new offset, or a tombstone."""
         if value is not None:

@@ -43,7 +43,12 @@ from tidelog.groups.timers import (
 from tidelog.model.dice import Dice
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis, TopicPartition
-from tidelog.protocol.canonical import OffsetCommitRequest, OffsetFetchRequest
+from tidelog.protocol.canonical import (
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    canonical_request,
+)
+from tidelog.protocol.versions import lift
 
 
 class GroupShard:
@@ -84,9 +89,10 @@ class GroupShard:
     def handle(
         self, request: Any, client: ClientInfo, version: int, ticket: int, now: Millis
     ) -> list[GroupEffect]:
-        """A request, in the newest shape of its message, that was sent in this version."""
+        """A request that a client sent in this version, in any version's shape; answered canonically."""
         core = self._core
         core.now = now
+        request = lift(request, canonical_request(request.__api_key__))
         if self._refusing is not ErrorCode.none:
             return [Answer(ticket, refusal(request, self._refusing, version))]
         match request:
