@@ -1,12 +1,13 @@
 """One log directory: which partitions lie in it, its checkpoints, its clean-shutdown mark.
 
-Invariant: a partition is opened at most once, and a log that was not opened costs nothing but its
-name, so that a node with ten thousand partitions starts at once.
+Invariant: a partition is opened at most once, and a log that was not opened costs nothing but
+its name, so that a node with ten thousand partitions starts at once.
 """
 
 from collections.abc import Mapping
-from uuid import UUID
+from heapq import heappop, heappush
 
+from tidelog.log import checkpoints, names
 from tidelog.log.config import LogConfig
 from tidelog.log.partition import PartitionLog
 from tidelog.model.dice import Dice
@@ -15,65 +16,141 @@ from tidelog.model.ids import BrokerEpoch, Millis, Offset, TopicId, TopicPartiti
 
 
 class LogDirectory:
-    """All partition logs of one `log.dirs` entry. Its `disk` is rooted there."""
-
-    clean_shutdown: bool
-    """The last owner of this directory closed every log before it ended."""
-    notes: list[str]
-    """What was odd about the files in the root, one sentence each."""
+    """All partition logs of one `log.dirs` entry. Its disk is rooted there."""
 
     def __init__(self, disk: Disk, dice: Dice) -> None:
         """List the partitions, read the checkpoints, take the clean-shutdown mark away."""
-        raise NotImplementedError
+        self.notes: list[str] = []
+        """What was odd about the files in the root, one sentence each."""
+        self._disk = disk
+        self._dice = dice
+        self._logs: dict[TopicPartition, PartitionLog] = {}
+        self._deleted: list[tuple[Millis, str]] = []
+        self._present: dict[TopicPartition, None] = {}
+        for name in disk.list(""):
+            partition = names.partition_of(name)
+            if names.is_deleted_directory(name):
+                heappush(self._deleted, (0, name))
+            elif partition is not None:
+                self._present[partition] = None
+        self._recovery_points = self._read(names.RECOVERY_POINT_CHECKPOINT)
+        self._log_starts = self._read(names.LOG_START_CHECKPOINT)
+        self._high_watermarks = self._read(names.HIGH_WATERMARK_CHECKPOINT)
+        mark = checkpoints.take_clean_shutdown(disk)
+        self.clean_shutdown = mark.was_clean
+        """The last owner of this directory closed every log before it ended."""
+        self.previous_broker_epoch = mark.broker_epoch
+        """The epoch in which it ended so; -1 when unknown."""
+
+    @property
+    def meta(self) -> checkpoints.MetaProperties | None:
+        """Whose directory this is; None when it has not been formatted."""
+        return checkpoints.read_meta_properties(self._disk)
 
     def partitions(self) -> list[TopicPartition]:
         """All partitions on disk, opened or not, without those being deleted."""
-        raise NotImplementedError
+        return list(self._present)
 
     def topic_id(self, partition: TopicPartition) -> TopicId | None:
         """From partition.metadata; None when it is absent or bad."""
-        raise NotImplementedError
+        return checkpoints.read_topic_id(self._disk, str(partition))
 
     def high_watermark(self, partition: TopicPartition) -> Offset:
         """From replication-offset-checkpoint; 0 when absent."""
-        raise NotImplementedError
+        return self._high_watermarks.get(partition, 0)
 
     def log(self, partition: TopicPartition) -> PartitionLog | None:
         """The log if it has been opened."""
-        raise NotImplementedError
+        return self._logs.get(partition)
 
     def open(
         self, partition: TopicPartition, topic_id: TopicId, config: LogConfig, now: Millis
     ) -> PartitionLog:
         """The log, loaded (and recovered after an unclean shutdown) or created on first use."""
-        raise NotImplementedError
+        log = self._logs.get(partition)
+        if log is not None:
+            return log
+        directory = str(partition)
+        is_known = partition in self._present
+        log = PartitionLog.open(
+            self._disk,
+            directory,
+            config,
+            now,
+            clean_shutdown=self.clean_shutdown and is_known,
+            recovery_point=self._recovery_points.get(partition, 0),
+            log_start_offset=self._log_starts.get(partition, 0),
+        )
+        if self.topic_id(partition) is None:
+            # Not synced here, where it would hold up the node: it goes with the first flush.
+            checkpoints.write_topic_id(self._disk, directory, topic_id)
+            log.flush_too(f"{directory}/{names.PARTITION_METADATA}")
+        self._logs[partition] = log
+        self._present[partition] = None
+        return log
+
+    # -- deleting
 
     def delete(self, partition: TopicPartition, now: Millis, delay_ms: Millis) -> None:
         """Rename to `<topic>-<n>.<uuid>-delete` at once; `purge` removes it after the delay."""
-        raise NotImplementedError
+        name = names.renamed_directory(partition, self._dice.uuid(), names.DELETE_DIRECTORY)
+        if self._leave(partition, name):
+            heappush(self._deleted, (now + delay_ms, name))
 
     def set_aside(self, partition: TopicPartition) -> None:
-        """Rename a partition that the cluster no longer places here to `...-stray`, keeping it."""
-        raise NotImplementedError
+        """Rename what the cluster no longer places here to `...-stray`, and keep it."""
+        self._leave(
+            partition,
+            names.renamed_directory(partition, self._dice.uuid(), names.STRAY_DIRECTORY),
+        )
+
+    def _leave(self, partition: TopicPartition, new_name: str) -> bool:
+        for state in (self._recovery_points, self._log_starts, self._high_watermarks):
+            state.pop(partition, None)
+        self._logs.pop(partition, None)
+        if partition not in self._present:
+            return False
+        del self._present[partition]
+        self._disk.rename(str(partition), new_name)
+        return True
 
     def purge(self, now: Millis) -> None:
-        """Remove what was deleted long enough ago."""
-        raise NotImplementedError
+        """Remove directories that were deleted long enough ago."""
+        while self._deleted and self._deleted[0][0] <= now:
+            self._disk.remove_tree(self._deleted[0][1])
+            heappop(self._deleted)
 
     def next_deadline(self) -> Millis | None:
         """When `purge` is next worth a call."""
-        raise NotImplementedError
+        return self._deleted[0][0] if self._deleted else None
+
+    # -- checkpoints
 
     def write_checkpoints(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
-        """Recovery points, log start offsets, high watermarks of the opened logs (and of the others as read)."""
-        raise NotImplementedError
+        """Recovery points, log starts and high watermarks; of logs not opened as they were read."""
+        for partition, log in self._logs.items():
+            self._recovery_points[partition] = log.recovery_point
+            if log.log_start_offset > log.first_segment_offset:
+                self._log_starts[partition] = log.log_start_offset
+            else:
+                self._log_starts.pop(partition, None)
+        self._high_watermarks.update(high_watermarks)
+        write = checkpoints.write_offsets
+        write(self._disk, names.RECOVERY_POINT_CHECKPOINT, self._recovery_points)
+        write(self._disk, names.LOG_START_CHECKPOINT, self._log_starts)
+        write(self._disk, names.HIGH_WATERMARK_CHECKPOINT, self._high_watermarks)
 
     def close(
         self, high_watermarks: Mapping[TopicPartition, Offset], broker_epoch: BrokerEpoch = -1
     ) -> None:
         """Close all logs, write the checkpoints, leave the clean-shutdown mark."""
-        raise NotImplementedError
+        for log in self._logs.values():
+            log.close()
+        self.write_checkpoints(high_watermarks)
+        checkpoints.mark_clean_shutdown(self._disk, broker_epoch)
 
-
-def delete_directory_name(partition: TopicPartition, unique: UUID) -> str:
-    raise NotImplementedError
+    def _read(self, path: str) -> dict[TopicPartition, Offset]:
+        offsets, was_sound = checkpoints.read_offsets(self._disk, path)
+        if not was_sound:
+            self.notes.append(f"{path} was torn or garbage: {len(offsets)} of its lines are used")
+        return offsets

@@ -56,7 +56,7 @@ class AbortedTxn(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """Bytes that were on disk for good and are no longer sound: reported and not served, never cut."""
+    """Bytes that were durable and are no longer sound: reported, not served, never cut."""
 
     first_offset: Offset
     end_offset: Offset

@@ -29,14 +29,17 @@ class File(Protocol):
     def truncate(self, size: int) -> None: ...
 
     def sync(self) -> None:
-        """fsync. Blocks: production calls it from a worker thread only (`Flush`), or at shutdown."""
+        """fsync, and the directory too when the file is new: after it, power loss takes nothing.
+
+        Blocks: production calls it from a worker thread only (`Flush`), or at start and shutdown.
+        """
 
     def close(self) -> None: ...
 
 
 class Disk(Protocol):
     def open(self, path: str) -> File:
-        """Open for reading and appending, created if absent."""
+        """Open for reading and appending, created if absent; the same path gives the same file."""
 
     def exists(self, path: str) -> bool: ...
 
@@ -61,6 +64,9 @@ class Disk(Protocol):
 
     def remove(self, path: str) -> None:
         """Remove a file; no error when absent."""
+
+    def sync_directory(self, path: str) -> None:
+        """Make creations, renames and removals in a directory survive power loss ("": the root)."""
 
     def remove_tree(self, directory: str) -> None:
         """Remove a directory and all in it; no error when absent."""

@@ -1,0 +1,197 @@
+"""Kafka's small text files: offset checkpoints, epochs, topic id, meta.properties, clean shutdown.
+
+Invariant: whatever the bytes are, a reader returns what is sound in them and says if that was
+not all. A file that is absent is sound and empty; a line without its newline was torn and is not
+believed.
+"""
+
+import binascii
+import json
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+from uuid import UUID
+
+from tidelog.log import names
+from tidelog.model.disk import Disk
+from tidelog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
+
+_VERSION = "0"
+
+
+class OffsetsRead(NamedTuple):
+    offsets: dict[TopicPartition, Offset]
+    was_sound: bool
+
+
+class EpochsRead(NamedTuple):
+    starts: list[tuple[LeaderEpoch, Offset]]
+    was_sound: bool
+
+
+def encode_id(identifier: UUID) -> str:
+    """A UUID as Kafka prints it: base64 for URLs, without padding."""
+    return urlsafe_b64encode(identifier.bytes).rstrip(b"=").decode("ascii")
+
+
+def decode_id(text: str) -> UUID | None:
+    try:
+        raw = urlsafe_b64decode(text + "==")
+    except (binascii.Error, ValueError):
+        return None
+    return UUID(bytes=raw) if len(raw) == 16 else None
+
+
+# -- Checkpoints: a version, a count, and so many lines
+
+
+def read_offsets(disk: Disk, path: str) -> OffsetsRead:
+    """`<topic> <partition> <offset>` per line."""
+    rows, was_sound = _read_rows(disk, path, 3)
+    offsets = {}
+    for topic, partition, offset in rows:
+        if _is_number(partition) and _is_number(offset):
+            offsets[TopicPartition(topic, int(partition))] = int(offset)
+        else:
+            was_sound = False
+    return OffsetsRead(offsets, was_sound)
+
+
+def write_offsets(disk: Disk, path: str, offsets: Mapping[TopicPartition, Offset]) -> None:
+    rows = [f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items()]
+    disk.write_file(path, _encode_rows(rows))
+
+
+def read_epochs(disk: Disk, path: str) -> EpochsRead:
+    """`<epoch> <start offset>` per line, both growing; believed up to the first odd line."""
+    rows, was_sound = _read_rows(disk, path, 2)
+    starts: list[tuple[LeaderEpoch, Offset]] = []
+    for epoch, start in rows:
+        if not (_is_number(epoch) and _is_number(start)):
+            return EpochsRead(starts, False)
+        entry = (int(epoch), int(start))
+        if starts and (entry[0] <= starts[-1][0] or entry[1] <= starts[-1][1]):
+            return EpochsRead(starts, False)
+        starts.append(entry)
+    return EpochsRead(starts, was_sound)
+
+
+def encode_epochs(starts: Iterable[tuple[LeaderEpoch, Offset]]) -> bytes:
+    return _encode_rows([f"{epoch} {start}" for epoch, start in starts])
+
+
+def _encode_rows(rows: list[str]) -> bytes:
+    return "\n".join([_VERSION, str(len(rows)), *rows, ""]).encode()
+
+
+def _read_rows(disk: Disk, path: str, width: int) -> tuple[list[list[str]], bool]:
+    if not disk.exists(path):
+        return [], True
+    text = disk.read_file(path).decode("utf-8", errors="replace")
+    lines = text.split("\n")
+    torn = lines.pop()
+    if len(lines) < 2 or lines[0] != _VERSION or not _is_number(lines[1]):
+        return [], False
+    rows = [line.split(" ") for line in lines[2:]]
+    whole = [row for row in rows if len(row) == width]
+    return whole, not torn and len(whole) == len(rows) == int(lines[1])
+
+
+def _is_number(text: str) -> bool:
+    return len(text) < 20 and text.isascii() and text.isdigit()
+
+
+# -- partition.metadata
+
+
+def read_topic_id(disk: Disk, directory: str) -> TopicId | None:
+    """The topic id; None when the file is absent or bad."""
+    path = f"{directory}/{names.PARTITION_METADATA}"
+    if not disk.exists(path):
+        return None
+    for line in disk.read_file(path).decode("utf-8", errors="replace").splitlines():
+        key, _, value = line.partition(":")
+        if key.strip() == "topic_id":
+            return decode_id(value.strip())
+    return None
+
+
+def write_topic_id(disk: Disk, directory: str, topic_id: TopicId) -> None:
+    content = f"version: 0\ntopic_id: {encode_id(topic_id)}\n"
+    disk.write_file(f"{directory}/{names.PARTITION_METADATA}", content.encode())
+
+
+# -- meta.properties
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    """Whose directory this is (version 1 of the file)."""
+
+    cluster_id: str
+    node_id: NodeId
+    directory_id: UUID
+
+
+def read_meta_properties(disk: Disk) -> MetaProperties | None:
+    """What `format` wrote; None when the file is absent or does not say it all."""
+    if not disk.exists(names.META_PROPERTIES):
+        return None
+    found = parse_properties(disk.read_file(names.META_PROPERTIES).decode("utf-8", "replace"))
+    directory_id = decode_id(found.get("directory.id", ""))
+    node_id = found.get("node.id", "")
+    if directory_id is None or not _is_number(node_id) or "cluster.id" not in found:
+        return None
+    return MetaProperties(found["cluster.id"], int(node_id), directory_id)
+
+
+def write_meta_properties(disk: Disk, meta: MetaProperties) -> None:
+    lines = [
+        "#",
+        f"cluster.id={meta.cluster_id}",
+        f"directory.id={encode_id(meta.directory_id)}",
+        f"node.id={meta.node_id}",
+        "version=1",
+        "",
+    ]
+    disk.write_file(names.META_PROPERTIES, "\n".join(lines).encode())
+
+
+def parse_properties(text: str) -> dict[str, str]:
+    """Java's properties, as far as Kafka's own files use them."""
+    found = {}
+    for line in text.splitlines():
+        stripped = line.strip()
+        if stripped and stripped[0] not in "#!":
+            key, _, value = stripped.partition("=")
+            found[key.strip()] = value.strip().replace("\\", "")
+    return found
+
+
+# -- The clean-shutdown mark
+
+
+class CleanShutdown(NamedTuple):
+    was_clean: bool
+    broker_epoch: BrokerEpoch = -1
+    """The epoch in which the broker ended; -1 when the mark does not say."""
+
+
+def take_clean_shutdown(disk: Disk) -> CleanShutdown:
+    """Read the mark and remove it for good: from now on only a clean end may set it again."""
+    if not disk.exists(names.CLEAN_SHUTDOWN):
+        return CleanShutdown(False)
+    content = disk.read_file(names.CLEAN_SHUTDOWN)
+    disk.remove(names.CLEAN_SHUTDOWN)
+    disk.sync_directory("")
+    try:
+        epoch = json.loads(content)["brokerEpoch"]
+    except (ValueError, KeyError, TypeError):
+        return CleanShutdown(True)
+    return CleanShutdown(True, epoch if isinstance(epoch, int) else -1)
+
+
+def mark_clean_shutdown(disk: Disk, broker_epoch: BrokerEpoch) -> None:
+    content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
+    disk.write_file(names.CLEAN_SHUTDOWN, content.encode())

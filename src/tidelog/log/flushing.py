@@ -1,0 +1,55 @@
+"""How far a log has been fsynced, while fsyncs run elsewhere and the log may be cut under them.
+
+Invariant: the recovery point never passes an offset whose bytes, as they are now, have not been
+synced.
+"""
+
+from tidelog.log.config import LogConfig
+from tidelog.model.ids import Millis, Offset
+
+
+class FlushProgress:
+    __slots__ = ("_asked", "_in_flight", "_last_flush", "recovery_point")
+
+    def __init__(self, recovery_point: Offset, now: Millis) -> None:
+        self.recovery_point = recovery_point
+        self._asked = recovery_point
+        self._last_flush = now
+        self._in_flight: dict[Offset, Offset] = {}
+        """By the offset that was asked for: how much of it still counts."""
+
+    def is_due(
+        self, log_end_offset: Offset, active_base: Offset, config: LogConfig, now: Millis
+    ) -> bool:
+        """By flush.messages, by flush.ms, or because a segment was rolled."""
+        unasked = log_end_offset - self._asked
+        return unasked > 0 and (
+            self._asked < active_base
+            or unasked >= config.flush_messages
+            or now - self._last_flush >= config.flush_ms
+        )
+
+    def deadline(self, log_end_offset: Offset, flush_ms: Millis) -> Millis | None:
+        return self._last_flush + flush_ms if log_end_offset > self._asked else None
+
+    def begin(self, up_to: Offset, now: Millis) -> None:
+        # The same offset asked for twice with a cut in between: believe the lesser of the two.
+        self._in_flight[up_to] = min(up_to, self._in_flight.get(up_to, up_to))
+        self._asked = up_to
+        self._last_flush = now
+
+    def ended(self, up_to: Offset) -> None:
+        counts = self._in_flight.pop(up_to, None)
+        if counts is not None and counts > self.recovery_point:
+            self.recovery_point = counts
+
+    def truncated(self, offset: Offset) -> None:
+        """The log was cut: what is written behind the cut from now on has not been synced."""
+        self.recovery_point = min(self.recovery_point, offset)
+        self._asked = min(self._asked, offset)
+        self._in_flight = {asked: min(n, offset) for asked, n in self._in_flight.items()}
+
+    def restart(self, offset: Offset) -> None:
+        """The log begins anew at this offset, with nothing in it."""
+        self.recovery_point = self._asked = offset
+        self._in_flight = {}

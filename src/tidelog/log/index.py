@@ -1,0 +1,245 @@
+"""Sparse indexes of a segment: offset to position, and timestamp to offset.
+
+An entry is a key and a value, and both grow from entry to entry, the keys strictly. Entries not
+yet written wait in memory (a page at most), the others are searched on disk: an index costs no
+memory however large its segment. Kafka leaves zeros behind the last entry of an index it
+preallocated; they are cut when the index is first used and never read as entries.
+"""
+
+from bisect import bisect_right
+from operator import itemgetter
+from struct import Struct
+from typing import NamedTuple
+
+from tidelog.model.disk import Disk, File
+from tidelog.model.ids import Millis, Offset
+
+_PENDING_BYTES = 4096
+_SCAN_ENTRIES = 256
+"""How many entries are read at once at the end of a binary search."""
+
+_KEY, _VALUE = 0, 1
+
+
+class SparseIndex:
+    """Sorted entries of fixed size in a file, the newest of them in memory."""
+
+    __slots__ = ("_count", "_disk", "_entry", "_file", "_last", "_pending", "path")
+
+    def __init__(self, disk: Disk, path: str, entry: Struct) -> None:
+        self.path = path
+        self._disk = disk
+        self._entry = entry
+        self._file: File | None = None
+        self._pending = bytearray()
+        self._count = -1  # entries in the file; -1: not looked at yet
+        self._last = (-1, -1)
+
+    @property
+    def last(self) -> tuple[int, int] | None:
+        """The newest entry."""
+        if self._count < 0:
+            self._load()
+        return self._last if self._last[_KEY] >= 0 else None
+
+    @property
+    def size(self) -> int:
+        """Bytes of all entries, written or not."""
+        if self._count < 0:
+            self._load()
+        return self._count * self._entry.size + len(self._pending)
+
+    @property
+    def entry_size(self) -> int:
+        return self._entry.size
+
+    def add(self, key: int, value: int) -> None:
+        """Append an entry, unless its key is not beyond the last one's."""
+        if self._count < 0:
+            self._load()
+        if key <= self._last[_KEY]:
+            return
+        self._last = (key, value)
+        self._pending += self._entry.pack(key, value)
+        if len(self._pending) >= _PENDING_BYTES:
+            self.write_out()
+
+    def floor(self, key: int) -> tuple[int, int] | None:
+        """The entry with the largest key not above `key`."""
+        return self._floor(_KEY, key)
+
+    def floor_of_values(self, value: int) -> tuple[int, int] | None:
+        """The last entry whose value is not above `value`."""
+        return self._floor(_VALUE, value)
+
+    def cut(self, key: int) -> None:
+        """Drop every entry whose key is not below `key`."""
+        self._cut(_KEY, key)
+
+    def cut_values(self, value: int) -> None:
+        """Drop every entry whose value is not below `value`."""
+        self._cut(_VALUE, value)
+
+    def clear(self) -> None:
+        """Forget all: the index is about to be built from its segment."""
+        if self._disk.exists(self.path):
+            self._open().truncate(0)
+        self._pending.clear()
+        self._count = 0
+        self._last = (-1, -1)
+
+    def write_out(self) -> File:
+        """Bring pending entries to the file, which exists afterwards."""
+        if self._count < 0:
+            self._load()
+        file = self._open()
+        if self._pending:
+            file.append((bytes(self._pending),))
+            self._count += len(self._pending) // self._entry.size
+            self._pending.clear()
+        return file
+
+    def entries(self) -> list[tuple[int, int]]:
+        """All entries."""
+        file = self.write_out()
+        return list(self._entry.iter_unpack(file.read(0, self._count * self._entry.size)))
+
+    def is_sound(self) -> bool:
+        """The file is there and holds whole entries that grow."""
+        if not self._disk.exists(self.path) or self._disk.size(self.path) % self._entry.size:
+            return False
+        keys = [entry[_KEY] for entry in self.entries()]
+        return all(low < high for low, high in zip([-1, *keys], keys, strict=False))
+
+    def _load(self) -> None:
+        self._count = 0
+        if not self._disk.exists(self.path):
+            return
+        file = self._open()
+        self._count = self._used(file.size // self._entry.size)
+        if self._count * self._entry.size != file.size:
+            file.truncate(self._count * self._entry.size)
+        self._last = self._read(self._count - 1) if self._count else (-1, -1)
+
+    def _used(self, whole: int) -> int:
+        """How many entries lie before the zeros of a preallocated file."""
+        if not whole or any(self._read(whole - 1)):
+            return whole
+        low, high = 0, whole - 1
+        while low < high:
+            middle = (low + high) // 2
+            if any(self._read(middle)):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    def _cut(self, field: int, bound: int) -> None:
+        self.write_out()
+        low, high = 0, self._count
+        while low < high:
+            middle = (low + high) // 2
+            if self._read(middle)[field] < bound:
+                low = middle + 1
+            else:
+                high = middle
+        if low < self._count:
+            self._open().truncate(low * self._entry.size)
+            self._count = low
+            self._last = self._read(low - 1) if low else (-1, -1)
+
+    def _floor(self, field: int, bound: int) -> tuple[int, int] | None:
+        last = self.last
+        if last is None or last[field] <= bound:
+            return last
+        if self._pending:
+            entries = list(self._entry.iter_unpack(self._pending))
+            if entries[0][field] <= bound:
+                return _floor_in(entries, field, bound)
+        low, high = 0, self._count
+        while high - low > _SCAN_ENTRIES:
+            middle = (low + high) // 2
+            if self._read(middle)[field] <= bound:
+                low = middle
+            else:
+                high = middle
+        raw = self._open().read(low * self._entry.size, (high - low) * self._entry.size)
+        return _floor_in(list(self._entry.iter_unpack(raw)), field, bound)
+
+    def _read(self, number: int) -> tuple[int, int]:
+        raw = self._open().read(number * self._entry.size, self._entry.size)
+        key, value = self._entry.unpack(raw)
+        return key, value
+
+    def _open(self) -> File:
+        if self._file is None:
+            self._file = self._disk.open(self.path)
+        return self._file
+
+
+def _floor_in(entries: list[tuple[int, int]], field: int, bound: int) -> tuple[int, int] | None:
+    found = bisect_right(entries, bound, key=itemgetter(field))
+    return entries[found - 1] if found else None
+
+
+class OffsetIndex:
+    """For some batches, their last offset and their position in the segment."""
+
+    __slots__ = ("_base", "entries")
+
+    ENTRY = Struct(">ii")
+
+    def __init__(self, disk: Disk, path: str, base_offset: Offset) -> None:
+        self._base = base_offset
+        self.entries = SparseIndex(disk, path, self.ENTRY)
+
+    def add(self, last_offset: Offset, position: int) -> None:
+        self.entries.add(last_offset - self._base, position)
+
+    def position_before(self, offset: Offset) -> int:
+        """A batch boundary at or before the batch that holds `offset`."""
+        entry = self.entries.floor(offset - self._base)
+        return entry[1] if entry is not None else 0
+
+    def cut(self, offset: Offset) -> None:
+        """Drop entries of batches that reach `offset`."""
+        self.entries.cut(offset - self._base)
+
+
+class TimeEntry(NamedTuple):
+    timestamp: Millis
+    offset: Offset
+
+
+class TimeIndex:
+    """For some offsets, the largest timestamp up to there."""
+
+    __slots__ = ("_base", "entries")
+
+    ENTRY = Struct(">qi")
+
+    def __init__(self, disk: Disk, path: str, base_offset: Offset) -> None:
+        self._base = base_offset
+        self.entries = SparseIndex(disk, path, self.ENTRY)
+
+    def add(self, timestamp: Millis, offset: Offset) -> None:
+        self.entries.add(timestamp, offset - self._base)
+
+    @property
+    def last(self) -> TimeEntry | None:
+        entry = self.entries.last
+        return None if entry is None else TimeEntry(entry[0], self._base + entry[1])
+
+    def offset_before(self, timestamp: Millis) -> Offset:
+        """An offset below which every record is older than `timestamp`."""
+        entry = self.entries.floor(timestamp - 1)
+        return self._base if entry is None else self._base + entry[1]
+
+    def entry_below(self, offset: Offset) -> TimeEntry | None:
+        """The last entry that speaks of an offset below this one."""
+        entry = self.entries.floor_of_values(offset - 1 - self._base)
+        return None if entry is None else TimeEntry(entry[0], self._base + entry[1])
+
+    def cut(self, offset: Offset) -> None:
+        """Drop entries that speak of `offset` or a later one."""
+        self.entries.cut_values(offset - self._base)

@@ -1,0 +1,66 @@
+"""Names of files and directories, as Kafka spells them."""
+
+from uuid import UUID
+
+from tidelog.model.ids import Offset, TopicPartition
+
+LOG = ".log"
+OFFSET_INDEX = ".index"
+TIME_INDEX = ".timeindex"
+TRANSACTION_INDEX = ".txnindex"
+SNAPSHOT = ".snapshot"
+DELETED = ".deleted"
+CLEANED = ".cleaned"
+SWAP = ".swap"
+SEGMENT_SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
+
+LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
+PARTITION_METADATA = "partition.metadata"
+RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
+HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
+LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
+CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
+META_PROPERTIES = "meta.properties"
+
+DELETE_DIRECTORY = "-delete"
+STRAY_DIRECTORY = "-stray"
+FUTURE_DIRECTORY = "-future"
+
+_DIGITS = 20
+_MAX_NAME = 255
+"""What every common file system takes for one name."""
+
+
+def offset_name(offset: Offset, suffix: str) -> str:
+    return f"{offset:020d}{suffix}"
+
+
+def offset_of(name: str, suffix: str) -> Offset | None:
+    """The offset in a file's name if it has this suffix and Kafka's form."""
+    stem = name.removesuffix(suffix)
+    if len(stem) != _DIGITS or len(stem) == len(name) or not (stem.isascii() and stem.isdigit()):
+        return None
+    return int(stem)
+
+
+def partition_of(directory: str) -> TopicPartition | None:
+    """The partition that a directory `<topic>-<n>` holds; None for any other name."""
+    topic, dash, number = directory.rpartition("-")
+    if not (topic and dash and number.isascii() and number.isdigit()) or "." in number:
+        return None
+    if number != str(int(number)):
+        return None
+    return TopicPartition(topic, int(number))
+
+
+def is_deleted_directory(directory: str) -> bool:
+    """`<topic>-<n>.<uuid>-delete`: a partition on its way out."""
+    stem = directory.removesuffix(DELETE_DIRECTORY)
+    _, dot, unique = stem.rpartition(".")
+    return stem != directory and bool(dot) and len(unique) == 32
+
+
+def renamed_directory(partition: TopicPartition, unique: UUID, suffix: str) -> str:
+    """`<topic>-<n>.<uuid><suffix>`, the topic's name cut where the whole would be too long."""
+    tail = f"-{partition.partition}.{unique.hex}{suffix}"
+    return partition.topic[: _MAX_NAME - len(tail)] + tail

@@ -1,0 +1,56 @@
+"""Where the bytes lie that a fetch asks for: a slice of one segment's file, never its content."""
+
+from tidelog.log.results import ReadResult
+from tidelog.log.segment_list import SegmentList
+from tidelog.model.disk import FileSlice
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import Offset
+
+
+def read(
+    segments: SegmentList,
+    offset: Offset,
+    max_bytes: int,
+    limit: Offset,
+    log_end_offset: Offset,
+    *,
+    at_least_one: bool,
+) -> ReadResult | ErrorCode:
+    """Batches from `offset` on and below `limit`, which is not past the log end."""
+    number = segments.index_of(offset)
+    segment = segments[number]
+    location = segment.locate(offset)
+    while location is None:
+        # The offset lies in a gap that compaction left at the segment's end.
+        number += 1
+        if number == len(segments) or segments[number].base_offset >= limit:
+            return ReadResult(None, limit)
+        segment = segments[number]
+        location = segment.locate(offset)
+    position, first_size = location
+    end_offset = segments.end_of(number, log_end_offset)
+    end = segment.size
+    if limit < end_offset:
+        end_offset = limit
+        beyond = segment.locate(limit)
+        if beyond is not None:
+            end = beyond[0]
+    if segment.holes:
+        hole = segment.hole_at(offset)
+        if hole is not None and hole.first_offset <= offset:
+            return ErrorCode.corrupt_message
+        if hole is not None:
+            end = min(end, hole.position)
+    length = _bounded(end - position, first_size, max_bytes, at_least_one)
+    if length <= 0:
+        return ReadResult(None, offset)
+    return ReadResult(FileSlice(segment.file, position, length), end_offset)
+
+
+def _bounded(available: int, first_size: int, max_bytes: int, at_least_one: bool) -> int:
+    """How many bytes to give: a last batch may be cut, the first is given whole or not at all."""
+    if available <= max_bytes:
+        return available
+    if max_bytes >= first_size:
+        return max_bytes
+    return first_size if at_least_one else 0

@@ -1,0 +1,82 @@
+"""From batches to the state that follows from them: producers, transactions, epochs."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+
+from tidelog.log.epochs import LeaderEpochs
+from tidelog.log.markers import read_marker
+from tidelog.log.producer_snapshots import SnapshotFiles
+from tidelog.log.producers import ProducerStates
+from tidelog.log.results import AbortedTxn
+from tidelog.log.scan import BrokenChainError
+from tidelog.log.segment import Segment
+from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset
+from tidelog.protocol.batch import BatchHeader
+
+
+def apply(
+    producers: ProducerStates, header: BatchHeader, batch: memoryview | None
+) -> AbortedTxn | None:
+    """A batch whose offsets are final enters the state; the transaction that it aborts, if any."""
+    aborted = None
+    if header.producer_id >= 0:
+        if header.is_control:
+            assert batch is not None
+            marker = read_marker(batch)
+            if marker is not None:
+                aborted = producers.ended(header, marker, header.last_offset)
+        else:
+            producers.appended(header, header.base_offset, header.last_offset, header.max_timestamp)
+    producers.end_offset = header.next_offset
+    return aborted
+
+
+def rebuild_producers(
+    segments: Iterable[Segment], snapshots: SnapshotFiles, log_start: Offset, end: Offset
+) -> ProducerStates:
+    """The state at `end`: the newest sound snapshot and the batches from there on."""
+    producers = ProducerStates(log_start)
+    snapshot = snapshots.newest(log_start, end)
+    if snapshot is not None:
+        producers.restore(snapshot[1], snapshot[0])
+    for segment in segments:
+        if segment.base_offset >= end:
+            break
+        _replay(segment, producers, end)
+    producers.end_offset = end
+    return producers
+
+
+def _replay(segment: Segment, producers: ProducerStates, end: Offset) -> None:
+    # A broken batch in an old segment costs the state behind it, not the log: readers are told.
+    with suppress(BrokenChainError):
+        for position, header in segment.headers_from(producers.end_offset):
+            if header.base_offset >= end:
+                return
+            needs_body = header.is_control and header.producer_id >= 0
+            apply(producers, header, segment.read(position, header.size) if needs_body else None)
+
+
+def learn_epochs(segments: list[Segment], epochs: LeaderEpochs) -> None:
+    """Complete an epoch file that may lack its newest entries from the batches themselves."""
+    first = len(segments)
+    while first > 0 and _is_ahead_of(segments[first - 1], epochs):
+        first -= 1
+    for segment in segments[first:]:
+        with suppress(BrokenChainError):
+            for _, header in segment.headers():
+                if header.leader_epoch > epochs.latest:
+                    epochs.learn(header.leader_epoch, header.base_offset)
+
+
+def _is_ahead_of(segment: Segment, epochs: LeaderEpochs) -> bool:
+    return _last_epoch(segment) > epochs.latest
+
+
+def _last_epoch(segment: Segment) -> LeaderEpoch:
+    epoch = NO_EPOCH
+    last = segment.offset_index.entries.last
+    with suppress(BrokenChainError):
+        for _, header in segment.headers(last[1] if last else 0):
+            epoch = header.leader_epoch
+    return epoch

@@ -1,0 +1,116 @@
+"""Whether a client's batch may enter the log: what Kafka checks, without a look at the records."""
+
+from tidelog.log.config import UNLIMITED, LogConfig
+from tidelog.log.results import AppendRefused
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import Millis
+from tidelog.protocol.batch import (
+    COMPRESSION_MASK,
+    CONTROL_MASK,
+    HEADER_SIZE,
+    TIMESTAMP_TYPE_MASK,
+    BatchHeader,
+    check,
+    read_header,
+)
+
+_NEWEST_CODEC = 4
+
+
+def check_produced(
+    batches: memoryview, config: LogConfig, now: Millis
+) -> BatchHeader | AppendRefused:
+    """The header of the one sound batch that a produce request may carry per partition."""
+    if not len(batches):
+        return AppendRefused(ErrorCode.invalid_record, "There must be exactly one record batch")
+    header = check(batches)
+    if not isinstance(header, BatchHeader):
+        return _unsound(header)
+    if (
+        header.size != len(batches)
+        or header.last_offset_delta + 1 != header.record_count
+        or header.record_count <= 0
+        or header.base_offset != 0
+        or header.attributes & (CONTROL_MASK | TIMESTAMP_TYPE_MASK)
+        or header.attributes & COMPRESSION_MASK > _NEWEST_CODEC
+        or (header.producer_id >= 0 and header.base_sequence < 0)
+    ):
+        return _ill_formed(header, len(batches))
+    if header.size > config.max_message_bytes:
+        return AppendRefused(
+            ErrorCode.message_too_large,
+            f"The record batch size is {header.size} bytes, "
+            f"which exceeds the maximum configured value of {config.max_message_bytes}",
+        )
+    if header.size > config.segment_bytes:
+        return AppendRefused(
+            ErrorCode.record_list_too_large,
+            f"The record batch size is {header.size} bytes, "
+            f"which exceeds the maximum configured segment size of {config.segment_bytes}",
+        )
+    if not config.stamps_append_time:
+        early, late = config.message_timestamp_before_max_ms, config.message_timestamp_after_max_ms
+        if header.max_timestamp - now > late or (
+            early != UNLIMITED and 0 <= header.base_timestamp < now - early
+        ):
+            return AppendRefused(
+                ErrorCode.invalid_timestamp,
+                f"Timestamps {header.base_timestamp} to {header.max_timestamp} are out of range: "
+                f"they should be within [{now - early}, {now + late}]",
+            )
+    return header
+
+
+def _unsound(error: ErrorCode) -> AppendRefused:
+    if error is ErrorCode.unsupported_for_message_format:
+        # Kafka's answer to magic 0 and 1 in a produce request of version 3 or later.
+        return AppendRefused(
+            ErrorCode.invalid_record, "Only record batches with magic version 2 are allowed"
+        )
+    return AppendRefused(error, "The record batch is corrupt or cut short")
+
+
+def _ill_formed(header: BatchHeader, available: int) -> AppendRefused:
+    """Which of the rules on a header is broken."""
+    error, message = ErrorCode.invalid_record, ""
+    if header.size != available:
+        message = "There must be exactly one record batch"
+    elif header.record_count <= 0 or header.last_offset_delta + 1 != header.record_count:
+        message = (
+            f"Inconsistent last offset delta {header.last_offset_delta} "
+            f"and count of records {header.record_count}"
+        )
+    elif header.base_offset != 0:
+        message = f"The base offset of the record batch should be 0, but it is {header.base_offset}"
+    elif header.is_control:
+        message = "Clients are not allowed to write control records"
+    elif header.uses_log_append_time:
+        error = ErrorCode.invalid_timestamp
+        message = "A producer should not set the timestamp type to LogAppendTime"
+    elif header.compression > _NEWEST_CODEC:
+        error = ErrorCode.unsupported_compression_type
+        message = f"Unknown compression type {header.compression}"
+    else:
+        message = f"Invalid sequence number {header.base_sequence} of an idempotent producer"
+    return AppendRefused(error, message)
+
+
+def check_replicated(
+    batches: memoryview,
+) -> list[tuple[int, BatchHeader]] | AppendRefused:
+    """(position, header) of each whole batch; one that is corrupt or out of order spoils all."""
+    found: list[tuple[int, BatchHeader]] = []
+    position, least = 0, 0
+    while position + HEADER_SIZE <= len(batches):
+        if position + read_header(batches, position).size > len(batches):
+            break
+        header = check(batches, position)
+        if not isinstance(header, BatchHeader):
+            return AppendRefused(header, f"The record batch at byte {position} is corrupt")
+        if header.base_offset < least or header.last_offset_delta < 0:
+            return AppendRefused(
+                ErrorCode.corrupt_message, f"Offset {header.base_offset} is out of order"
+            )
+        found.append((position, header))
+        position, least = position + header.size, header.next_offset
+    return found

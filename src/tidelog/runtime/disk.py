@@ -1,0 +1,294 @@
+"""Real files under one log directory.
+
+Open descriptors are few however many files are in use: a file opens its descriptor when it is
+needed, and the disk closes the least wanted beyond a limit. A `File` stays good regardless: it
+reopens by its path, which the disk keeps right through renames, and gets a descriptor for good
+before its path is removed. A descriptor is closed when nobody holds it any more, and only the
+thread that owns the disk takes one away from a file; other threads may call `File.read` and
+`File.sync`.
+"""
+
+import os
+import shutil
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from threading import get_ident
+from weakref import WeakValueDictionary, ref
+
+from tidelog.model.disk import Buffer, File
+
+_READ_WRITE = os.O_RDWR | os.O_CLOEXEC
+_MAX_CHUNKS = 512
+"""Buffers per pwritev, well below IOV_MAX."""
+
+
+class Descriptor:
+    """An open file descriptor, closed when the last holder lets go of it."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def __del__(self) -> None:
+        with suppress(OSError):
+            os.close(self.number)
+
+
+class RealFile:
+    """A file of a `RealDisk`."""
+
+    __slots__ = ("__weakref__", "_descriptor", "_disk", "_is_new", "_is_wanted", "path", "size")
+
+    def __init__(self, disk: "RealDisk", path: str, descriptor: Descriptor, is_new: bool) -> None:
+        self._disk = disk
+        self._descriptor: Descriptor | None = descriptor
+        self._is_new = is_new
+        self._is_wanted = True
+        self.path = path
+        self.size = os.fstat(descriptor.number).st_size
+
+    def fileno(self) -> int:
+        """The number of an open descriptor, for the owning thread until its next call here."""
+        return self.descriptor().number
+
+    def descriptor(self) -> Descriptor:
+        """An open descriptor, which stays open while it is held."""
+        self._is_wanted = True
+        return self._descriptor or self._reopen()
+
+    def append(self, chunks: Sequence[Buffer]) -> None:
+        """Write all chunks at the end, or raise with the file cut back to its former size."""
+        descriptor = self.descriptor()
+        size = self.size
+        total = len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
+        try:
+            # At an explicit position: bytes of an append that failed are overwritten by the next.
+            written = os.pwritev(descriptor.number, chunks[:_MAX_CHUNKS], size)
+            if written != total:
+                rest = memoryview(b"".join(chunks))[written:]
+                self._write(descriptor, size + written, rest)
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(descriptor.number, size)
+            raise
+        self.size = size + total
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        """Overwrite in place."""
+        self._write(self.descriptor(), position, memoryview(data))
+        self.size = max(self.size, position + len(data))
+
+    def _write(self, descriptor: Descriptor, position: int, rest: memoryview) -> None:
+        """Go on until the disk has taken all or says why not."""
+        while rest:
+            count = os.pwrite(descriptor.number, rest, position)
+            rest, position = rest[count:], position + count
+
+    def read(self, position: int, length: int) -> bytes:
+        """Up to `length` bytes from `position`; shorter only at the end of the file."""
+        descriptor = self.descriptor()
+        found = os.pread(descriptor.number, length, position)
+        if len(found) == length or not found:
+            return found
+        parts, got = [found], len(found)
+        while got < length and (more := os.pread(descriptor.number, length - got, position + got)):
+            parts.append(more)
+            got += len(more)
+        return b"".join(parts)
+
+    def truncate(self, size: int) -> None:
+        descriptor = self.descriptor()
+        os.ftruncate(descriptor.number, size)
+        self.size = size
+
+    def sync(self) -> None:
+        """fsync, and the directory too when the file is new."""
+        descriptor = self.descriptor()
+        os.fsync(descriptor.number)
+        if self._is_new and self.path:
+            self._disk.sync_directory(os.path.dirname(self.path))
+            self._is_new = False
+
+    def close(self) -> None:
+        self._descriptor = None
+
+    def _reopen(self) -> Descriptor:
+        descriptor = self._open()
+        if self._disk.is_owner():
+            self._descriptor = descriptor
+            self._disk.opened(self)
+        return descriptor
+
+    def _open(self) -> Descriptor:
+        while True:
+            path = self.path
+            try:
+                return Descriptor(os.open(self._disk.full(path), _READ_WRITE))
+            except FileNotFoundError:
+                # Renamed or removed under another thread's eyes, or really gone.
+                if self._descriptor is not None:
+                    return self._descriptor
+                if self.path == path:
+                    raise
+
+    def pin(self) -> None:
+        """The path is about to mean something else: hold a descriptor for good."""
+        with suppress(FileNotFoundError):
+            self._descriptor = self._descriptor or self._open()
+        self.path = ""
+
+    def give_up(self) -> bool:
+        """Let the descriptor go, unless the file was used since it was last asked to."""
+        if self.path and self._is_wanted:
+            self._is_wanted = False
+            return False
+        if self.path:
+            self._descriptor = None
+        return True
+
+
+class RealDisk:
+    """The `Disk` of one log directory."""
+
+    def __init__(self, root: str | Path, max_open_files: int = 512) -> None:
+        self._root = os.fspath(root)
+        self._max_open = max_open_files
+        self._owner = get_ident()
+        self._open: deque[ref[RealFile]] = deque()
+        """Files with a descriptor, in the order in which they were last considered."""
+        self._files: dict[str, WeakValueDictionary[str, RealFile]] = {}
+        """Files in use, by directory and name."""
+        self._new_directories: set[str] = set()
+        os.makedirs(self._root, exist_ok=True)
+
+    def full(self, path: str) -> str:
+        return f"{self._root}/{path}" if path else self._root
+
+    def is_owner(self) -> bool:
+        return get_ident() == self._owner
+
+    # -- files
+
+    def open(self, path: str) -> File:
+        directory, name = os.path.split(path)
+        known = self._files.get(directory)
+        if known is None:
+            known = self._files[directory] = WeakValueDictionary()
+        file = known.get(name)
+        if file is None:
+            file = self._open_new(path)
+            known[name] = file
+        return file
+
+    def _open_new(self, path: str) -> RealFile:
+        full = self.full(path)
+        is_new = False
+        try:
+            number = os.open(full, _READ_WRITE)
+        except FileNotFoundError:
+            number = os.open(full, _READ_WRITE | os.O_CREAT, 0o644)
+            is_new = True
+        file = RealFile(self, path, Descriptor(number), is_new)
+        self.opened(file)
+        return file
+
+    def opened(self, file: RealFile) -> None:
+        """A file has got a descriptor: beyond the limit, take those away that are not wanted."""
+        self._open.append(ref(file))
+        excess = len(self._open) - self._max_open
+        for _ in range(2 * len(self._open)):
+            if excess <= 0:
+                return
+            oldest = self._open.popleft()
+            held = oldest()
+            if held is not None and (held is file or not held.give_up()):
+                self._open.append(oldest)
+            else:
+                excess -= 1
+
+    # -- the rest
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(self.full(path))
+
+    def size(self, path: str) -> int:
+        return os.stat(self.full(path)).st_size
+
+    def list(self, directory: str) -> list[str]:
+        try:
+            return sorted(os.listdir(self.full(directory)))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def make_directory(self, path: str) -> None:
+        if not os.path.isdir(self.full(path)):
+            os.makedirs(self.full(path), exist_ok=True)
+            self._new_directories.add(path)
+
+    def read_file(self, path: str) -> bytes:
+        with open(self.full(path), "rb") as file:
+            return file.read()
+
+    def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        full, temporary = self.full(path), self.full(path) + ".tmp"
+        with open(temporary, "wb") as file:
+            file.write(data)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        self._forget(path)
+        os.replace(temporary, full)
+        if durable:
+            self.sync_directory(os.path.dirname(path))
+
+    def rename(self, old: str, new: str) -> None:
+        self._forget(new)
+        os.rename(self.full(old), self.full(new))
+        self._moved(old, new)
+
+    def remove(self, path: str) -> None:
+        self._forget(path)
+        with suppress(FileNotFoundError):
+            os.unlink(self.full(path))
+
+    def sync_directory(self, path: str) -> None:
+        number = os.open(self.full(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+        if path in self._new_directories:
+            self.sync_directory(os.path.dirname(path))
+            self._new_directories.discard(path)
+
+    def remove_tree(self, directory: str) -> None:
+        for file in list(self._files.pop(directory, WeakValueDictionary()).values()):
+            file.pin()
+        shutil.rmtree(self.full(directory), ignore_errors=not self.exists(directory))
+
+    # -- files in use follow their paths
+
+    def _forget(self, path: str) -> None:
+        """The name is about to mean another file, or none: whoever uses this one keeps it."""
+        directory, name = os.path.split(path)
+        known = self._files.get(directory)
+        file = known.pop(name, None) if known is not None else None
+        if file is not None:
+            file.pin()
+
+    def _moved(self, old: str, new: str) -> None:
+        directory, name = os.path.split(old)
+        known = self._files.get(directory)
+        file = known.pop(name, None) if known is not None else None
+        if file is not None:
+            file.path = new
+            parent, name = os.path.split(new)
+            self._files.setdefault(parent, WeakValueDictionary())[name] = file
+        inside = self._files.pop(old, None)
+        if inside is not None:
+            self._files[new] = inside
+            for name, file in inside.items():
+                file.path = f"{new}/{name}"

@@ -1,0 +1,339 @@
+"""A disk in memory with a page cache: what was not synced may be lost or torn when the power goes.
+
+A write lands in the cache. `sync` makes a file's bytes durable, `sync_directory` the names in a
+directory. At a crash every page written since is kept, lost or torn, a file that grew or shrank
+ends somewhere between its sizes, and of the names created, renamed and removed in a directory a
+first part stays: all drawn from the dice, so a seed gives one outcome.
+"""
+
+import errno
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from tidelog.model.dice import Dice
+from tidelog.model.disk import Buffer
+
+PAGE = 4096
+
+
+class Inode:
+    """A file's bytes: as the cache has them, and what of the durable ones they hide."""
+
+    __slots__ = ("content", "durable_size", "handle", "hidden")
+
+    def __init__(self, content: bytes = b"") -> None:
+        self.content = bytearray(content)
+        self.durable_size = len(content)
+        self.hidden: dict[int, bytes] = {}  # by page: what a crash may bring back
+        self.handle: SimFile | None = None
+
+    def dirty(self, start: int, end: int) -> None:
+        """Remember the durable bytes of these pages before they change."""
+        for page in range(start // PAGE, (max(end, start + 1) - 1) // PAGE + 1):
+            if page not in self.hidden:
+                first = page * PAGE
+                self.hidden[page] = bytes(
+                    self.content[first : min(first + PAGE, self.durable_size)]
+                )
+
+    def sync(self) -> None:
+        self.hidden.clear()
+        self.durable_size = len(self.content)
+
+    def survive(self, dice: Dice) -> "Inode":
+        """The file as it is found after a crash."""
+        size = _between(dice, self.durable_size, len(self.content))
+        content = self.content[:size].ljust(size, b"\0")
+        for page in sorted(self.hidden):
+            first = page * PAGE
+            if first >= size:
+                continue
+            written = bytes(content[first : first + PAGE])
+            lost = self.hidden[page][: len(written)].ljust(len(written), b"\0")
+            torn = _between(dice, 0, len(written))
+            content[first : first + PAGE] = written[:torn] + lost[torn:]
+        return Inode(bytes(content))
+
+
+def _between(dice: Dice, one: int, other: int) -> int:
+    """One end, the other, or something between them, as likely as each other."""
+    low, high = min(one, other), max(one, other)
+    match dice.below(3):
+        case 0:
+            return one
+        case 1:
+            return other
+        case _:
+            return low + dice.below(high - low + 1)
+
+
+class Directory:
+    """Names in a directory: as they are, as they are durable, and the steps between the two."""
+
+    __slots__ = ("durable", "entries", "steps")
+
+    def __init__(self, entries: "dict[str, Node] | None" = None) -> None:
+        self.entries: dict[str, Node] = entries or {}
+        self.durable: dict[str, Node] = dict(self.entries)
+        self.steps: list[Callable[[dict[str, Node]], None]] = []
+
+    def change(self, step: "Callable[[dict[str, Node]], None]") -> None:
+        step(self.entries)
+        self.steps.append(step)
+
+    def sync(self) -> None:
+        self.durable = dict(self.entries)
+        self.steps.clear()
+
+    def survive(self, dice: Dice) -> "Directory":
+        entries = dict(self.durable)
+        for step in self.steps[: dice.below(len(self.steps) + 1)]:
+            step(entries)
+        return Directory({name: entries[name].survive(dice) for name in sorted(entries)})
+
+
+Node = Inode | Directory
+
+
+@dataclass
+class DiskFaults:
+    """What is wrong with the disk at the moment."""
+
+    capacity: int | None = None
+    """Bytes in all files together; an append beyond fails with ENOSPC."""
+    is_read_only: bool = False
+    fails_sync: bool = False
+    fails_reads: set[str] = field(default_factory=set)
+    """Paths with a bad sector."""
+
+
+class SimFile:
+    """An open file; good until the disk crashes, also when its name is gone."""
+
+    __slots__ = ("_disk", "_inode", "_is_new", "path")
+
+    def __init__(self, disk: "SimDisk", inode: Inode, path: str, is_new: bool) -> None:
+        self._disk = disk
+        self._inode = inode
+        self.path = path
+        self._is_new = is_new
+
+    @property
+    def size(self) -> int:
+        return len(self._inode.content)
+
+    def append(self, chunks: Sequence[Buffer]) -> None:
+        """Write all chunks at the end, or raise with the file as it was."""
+        joined = b"".join(chunks)
+        self._disk.check_write(len(joined))
+        size = len(self._inode.content)
+        self._inode.dirty(size, size + len(joined))
+        self._inode.content += joined
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        """Overwrite in place."""
+        self._disk.check_write(max(0, position + len(data) - self.size))
+        self._inode.dirty(position, position + len(data))
+        self._inode.content[position : position + len(data)] = data
+
+    def read(self, position: int, length: int) -> bytes:
+        """Up to `length` bytes from `position`; shorter only at the end of the file."""
+        self._disk.check_read(self.path)
+        return bytes(self._inode.content[position : position + length])
+
+    def truncate(self, size: int) -> None:
+        self._disk.check_write(0)
+        if size < self.size:
+            self._inode.dirty(size, self.size)
+            del self._inode.content[size:]
+        elif size > self.size:
+            self._inode.dirty(self.size, size)
+            self._inode.content += bytes(size - self.size)
+
+    def sync(self) -> None:
+        """fsync, and the directory too when the file is new."""
+        self._disk.check_sync()
+        self._inode.sync()
+        if self._is_new:
+            self._disk.sync_directory(_split(self.path)[0])
+            self._is_new = False
+
+    def close(self) -> None:
+        """Nothing to let go of."""
+
+
+class SimDisk:
+    """The `Disk` of one simulated log directory."""
+
+    def __init__(self) -> None:
+        self._root = Directory()
+        self._new_directories: set[str] = set()
+        self.faults = DiskFaults()
+
+    # -- faults
+
+    def crash(self, dice: Dice) -> None:
+        """The power goes: what was not synced is kept, lost or torn. Files held so far are void."""
+        self._root = self._root.survive(dice)
+        self._new_directories.clear()
+
+    def flip_bit(self, path: str, bit: int) -> None:
+        """A bit on the platter changes behind everyone's back."""
+        inode = self._inode(path)
+        inode.content[bit // 8] ^= 1 << bit % 8
+
+    def check_write(self, growth: int) -> None:
+        if self.faults.is_read_only:
+            raise OSError(errno.EROFS, "Read-only file system")
+        capacity = self.faults.capacity
+        if capacity is not None and growth and self.used + growth > capacity:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    def check_read(self, path: str) -> None:
+        if path in self.faults.fails_reads:
+            raise OSError(errno.EIO, "Input/output error", path)
+
+    def check_sync(self) -> None:
+        if self.faults.fails_sync:
+            raise OSError(errno.EIO, "Input/output error")
+
+    @property
+    def used(self) -> int:
+        """Bytes in all files that have a name."""
+        return sum(len(inode.content) for inode in _inodes(self._root))
+
+    # -- the port
+
+    def open(self, path: str) -> SimFile:
+        parent, name = self._parent(path)
+        node = parent.entries.get(name)
+        is_new = node is None
+        if node is None:
+            self.check_write(0)
+            node = Inode()
+            self._link(parent, name, node)
+        assert isinstance(node, Inode), path
+        if node.handle is None:
+            node.handle = SimFile(self, node, path, is_new)
+        return node.handle
+
+    def exists(self, path: str) -> bool:
+        return self._find(path) is not None
+
+    def size(self, path: str) -> int:
+        return len(self._inode(path).content)
+
+    def list(self, directory: str) -> list[str]:
+        node = self._find(directory)
+        return sorted(node.entries) if isinstance(node, Directory) else []
+
+    def make_directory(self, path: str) -> None:
+        if self._find(path) is None:
+            self.check_write(0)
+            parent, name = self._parent(path)
+            self._link(parent, name, Directory())
+            self._new_directories.add(path)
+
+    def read_file(self, path: str) -> bytes:
+        self.check_read(path)
+        return bytes(self._inode(path).content)
+
+    def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        """Replace atomically, but for durability."""
+        temporary = f"{path}.tmp"
+        self.remove(temporary)
+        file = self.open(temporary)
+        file.append((data,))
+        if durable:
+            self.check_sync()
+            self._inode(temporary).sync()
+        self.rename(temporary, path)
+        if durable:
+            self.sync_directory(_split(path)[0])
+
+    def rename(self, old: str, new: str) -> None:
+        self.check_write(0)
+        parent, name = self._parent(old)
+        new_parent, new_name = self._parent(new)
+        assert parent is new_parent, "a rename stays in its directory"
+        node = parent.entries[name]
+        _follow(node, new)
+
+        def step(entries: dict[str, Node]) -> None:
+            entries.pop(name, None)
+            entries[new_name] = node
+
+        parent.change(step)
+
+    def remove(self, path: str) -> None:
+        self._unlink(path)
+
+    def sync_directory(self, path: str) -> None:
+        self.check_sync()
+        node = self._find(path)
+        assert isinstance(node, Directory), path
+        node.sync()
+        if path in self._new_directories:
+            self._new_directories.discard(path)
+            self.sync_directory(_split(path)[0])
+
+    def remove_tree(self, directory: str) -> None:
+        self._unlink(directory)
+
+    # -- paths
+
+    def _find(self, path: str) -> Node | None:
+        node: Node = self._root
+        for part in filter(None, path.split("/")):
+            if not isinstance(node, Directory) or part not in node.entries:
+                return None
+            node = node.entries[part]
+        return node
+
+    def _inode(self, path: str) -> Inode:
+        node = self._find(path)
+        if not isinstance(node, Inode):
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+        return node
+
+    def _parent(self, path: str) -> tuple[Directory, str]:
+        directory, name = _split(path)
+        node = self._find(directory)
+        if not isinstance(node, Directory):
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+        return node, name
+
+    def _link(self, parent: Directory, name: str, node: Node) -> None:
+        parent.change(lambda entries: entries.update({name: node}))
+
+    def _unlink(self, path: str) -> None:
+        if self._find(path) is not None:
+            self.check_write(0)
+            parent, name = self._parent(path)
+
+            def step(entries: dict[str, Node]) -> None:
+                entries.pop(name, None)
+
+            parent.change(step)
+
+
+def _split(path: str) -> tuple[str, str]:
+    directory, _, name = path.rpartition("/")
+    return directory, name
+
+
+def _follow(node: Node, path: str) -> None:
+    """Open files learn the path that they have now."""
+    if isinstance(node, Directory):
+        for name, inside in node.entries.items():
+            _follow(inside, f"{path}/{name}")
+    elif node.handle is not None:
+        node.handle.path = path
+
+
+def _inodes(directory: Directory) -> Iterator[Inode]:
+    for node in directory.entries.values():
+        if isinstance(node, Directory):
+            yield from _inodes(node)
+        else:
+            yield node
