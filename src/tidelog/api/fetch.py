@@ -24,6 +24,7 @@ _UNKNOWN_ID = FetchResult(ErrorCode.unknown_topic_id)
 
 
 def handle(request: Request) -> Handling:
+    """Reads record batches; waits for `min_bytes`."""
     message: FetchRequest = request.message
     uses_ids = request.version >= _FIRST_WITH_TOPIC_IDS
     plan = request.fetch_sessions.plan(message, uses_ids, request.now)

@@ -11,21 +11,16 @@ offsets from version 2 on.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any, NamedTuple
 
-from kio.schema.offset_commit.v9.request import OffsetCommitRequest, OffsetCommitRequestTopic
 from kio.schema.offset_commit.v10.response import OffsetCommitResponsePartition
 from kio.schema.offset_delete.v0.request import OffsetDeleteRequest, OffsetDeleteRequestTopic
 from kio.schema.offset_delete.v0.response import (
     OffsetDeleteResponse,
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
-)
-from kio.schema.offset_fetch.v9.request import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopics,
 )
 from kio.schema.offset_fetch.v10.response import OffsetFetchResponsePartitions
 
@@ -35,8 +30,11 @@ from tidelog.model.effects import Coordinate
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_OFFSET, TopicId, TopicPartition
 from tidelog.protocol.canonical import (
+    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponseTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestTopics,
     OffsetFetchResponse,
     OffsetFetchResponseGroup,
     OffsetFetchResponseTopics,
@@ -77,13 +75,13 @@ def offset_commit(request: Request) -> Handling:
     message, image = request.message, request.image
     topics = [_resolve(asked, request) for asked in message.topics]
     valid = [
-        OffsetCommitRequestTopic(name=topic.name, partitions=partitions)
+        OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
         for topic in topics
         if (partitions := _existing(topic, image))
     ]
     committed: dict[TopicPartition, ErrorCode] = {}
     if valid:
-        response = yield Coordinate(message.group_id, _commit(message, valid))
+        response = yield Coordinate(message.group_id, replace(message, topics=tuple(valid)))
         committed = _errors(response.topics)
     return OffsetCommitResponse(
         throttle_time=timedelta(0),
@@ -96,16 +94,6 @@ def _existing(topic: _Topic, image: ClusterImage) -> tuple[Any, ...]:
         partition
         for partition in topic.asked.partitions
         if topic.error_of(partition.partition_index, image) is ErrorCode.none
-    )
-
-
-def _commit(message: Any, topics: Sequence[OffsetCommitRequestTopic]) -> OffsetCommitRequest:
-    return OffsetCommitRequest(
-        group_id=message.group_id,
-        generation_id_or_member_epoch=message.generation_id_or_member_epoch,
-        member_id=message.member_id,
-        group_instance_id=message.group_instance_id,
-        topics=tuple(topics),
     )
 
 
@@ -148,56 +136,37 @@ def offset_fetch(request: Request) -> Handling:
 
 
 def _fetch(request: Request, group: Any, topics: Sequence[_Topic] | None) -> OffsetFetchRequest:
+    """The request for one group, with the topics that have names."""
     known = None
     if topics is not None:
         known = tuple(
             OffsetFetchRequestTopics(
-                name=topic.name, partition_indexes=topic.asked.partition_indexes
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_indexes=topic.asked.partition_indexes,
             )
             for topic in topics
             if topic.error is ErrorCode.none
         )
-    return OffsetFetchRequest(
-        groups=(
-            OffsetFetchRequestGroup(
-                group_id=group.group_id,
-                member_id=group.member_id,
-                member_epoch=group.member_epoch,
-                topics=known,
-            ),
-        ),
-        require_stable=request.message.require_stable,
-    )
+    asked: OffsetFetchRequest = replace(request.message, groups=(replace(group, topics=known),))
+    return asked
 
 
-def _fetched(group: Any, asked: Sequence[_Topic], request: Request) -> OffsetFetchResponseGroup:
-    topics = [_found(topic, request) for topic in group.topics]
+def _fetched(
+    group: OffsetFetchResponseGroup, asked: Sequence[_Topic], request: Request
+) -> OffsetFetchResponseGroup:
+    topics = group.topics
     if request.version >= _FIRST_BY_ID:
+        ids = request.image.topics
         # What was committed for a topic that is gone has a name but no id to answer with.
-        topics = [topic for topic in topics if topic.topic_id is not None]
+        topics = tuple(
+            replace(topic, topic_id=ids[topic.name].topic_id)
+            for topic in topics
+            if topic.name in ids
+        )
     if group.error_code is ErrorCode.none:
-        topics += [_unknown(topic) for topic in asked if topic.error is not ErrorCode.none]
-    return OffsetFetchResponseGroup(
-        group_id=group.group_id, topics=tuple(topics), error_code=group.error_code
-    )
-
-
-def _found(topic: Any, request: Request) -> OffsetFetchResponseTopics:
-    image = request.image.topics.get(topic.name)
-    return OffsetFetchResponseTopics(
-        name=topic.name,
-        topic_id=None if image is None else image.topic_id,
-        partitions=tuple(
-            OffsetFetchResponsePartitions(
-                partition_index=partition.partition_index,
-                committed_offset=partition.committed_offset,
-                committed_leader_epoch=partition.committed_leader_epoch,
-                metadata=partition.metadata,
-                error_code=partition.error_code,
-            )
-            for partition in topic.partitions
-        ),
-    )
+        topics += tuple(_unknown(topic) for topic in asked if topic.error is not ErrorCode.none)
+    return replace(group, topics=topics)
 
 
 def _unknown(topic: _Topic) -> OffsetFetchResponseTopics:

@@ -27,6 +27,7 @@ class _Topic(NamedTuple):
 
 
 def handle(request: Request) -> Handling:
+    """Appends record batches; waits for `acks`."""
     message: ProduceRequest = request.message
     # The records are views of a buffer that is the host's again once the append is done.
     request.message = None

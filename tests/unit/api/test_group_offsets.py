@@ -3,22 +3,27 @@
 from datetime import timedelta
 from uuid import UUID
 
-from kio.schema.offset_commit.v9 import request as commit_v9
-from kio.schema.offset_commit.v9 import response as committed_v9
 from kio.schema.offset_commit.v10.request import OffsetCommitRequestPartition
+from kio.schema.offset_commit.v10.response import OffsetCommitResponsePartition
 from kio.schema.offset_delete.v0 import request as delete
 from kio.schema.offset_delete.v0 import response as deleted
-from kio.schema.offset_fetch.v9 import request as fetch_v9
-from kio.schema.offset_fetch.v9 import response as fetched_v9
+from kio.schema.offset_fetch.v10.response import OffsetFetchResponsePartitions
 from tests.unit.api.support import TOPIC_ID, Effects, ask, drive, request
 
 from tidelog.api import group_offsets
 from tidelog.model.effects import Coordinate
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.canonical import (
+    OffsetCommitRequest,
     OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponseTopic,
+    OffsetFetchRequest,
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponseTopics,
 )
 
 UNKNOWN_ID = UUID(int=99)
@@ -48,16 +53,17 @@ def commit(*topics: tuple[str | UUID, tuple[int, ...]]):
     )
 
 
-def accept(effect: Coordinate) -> committed_v9.OffsetCommitResponse:
+def accept(effect: Coordinate) -> OffsetCommitResponse:
     """A coordinator that takes every commit but that of partition 2."""
-    assert isinstance(effect.request, commit_v9.OffsetCommitRequest)
-    return committed_v9.OffsetCommitResponse(
+    assert type(effect.request) is OffsetCommitRequest
+    return OffsetCommitResponse(
         throttle_time=timedelta(0),
         topics=tuple(
-            committed_v9.OffsetCommitResponseTopic(
+            OffsetCommitResponseTopic(
                 name=topic.name,
+                topic_id=topic.topic_id,
                 partitions=tuple(
-                    committed_v9.OffsetCommitResponsePartition(
+                    OffsetCommitResponsePartition(
                         partition_index=p.partition_index,
                         error_code=(
                             ErrorCode.offset_metadata_too_large
@@ -154,19 +160,20 @@ def fetch(*groups: tuple[str, tuple[tuple[str | UUID, tuple[int, ...]], ...] | N
 def offsets_of(*names: str, error: ErrorCode = ErrorCode.none):
     """A coordinator's answer: offset 5 in partition 0 of these topics."""
 
-    def answer(effect: Coordinate) -> fetched_v9.OffsetFetchResponse:
-        assert isinstance(effect.request, fetch_v9.OffsetFetchRequest)
-        return fetched_v9.OffsetFetchResponse(
+    def answer(effect: Coordinate) -> OffsetFetchResponse:
+        assert type(effect.request) is OffsetFetchRequest
+        return OffsetFetchResponse(
             throttle_time=timedelta(0),
             groups=(
-                fetched_v9.OffsetFetchResponseGroup(
+                OffsetFetchResponseGroup(
                     group_id=effect.group_id,
                     error_code=error,
                     topics=tuple(
-                        fetched_v9.OffsetFetchResponseTopics(
+                        OffsetFetchResponseTopics(
                             name=name,
+                            topic_id=None,
                             partitions=(
-                                fetched_v9.OffsetFetchResponsePartitions(
+                                OffsetFetchResponsePartitions(
                                     partition_index=0,
                                     committed_offset=5,
                                     committed_leader_epoch=2,
@@ -204,7 +211,7 @@ def test_each_group_is_asked_of_its_own_coordinator():
     assert effects.asked[0].request.groups[0].topics[0].name == "orders"
     assert effects.asked[1].request.groups[0].topics is None
     first, second = response.groups
-    assert fetched(first) == [("orders", TOPIC_ID, 0, 5, ErrorCode.none)]
+    assert fetched(first) == [("orders", None, 0, 5, ErrorCode.none)]
     assert (second.group_id, second.error_code) == ("b", ErrorCode.not_coordinator)
 
 
