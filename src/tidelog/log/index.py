@@ -6,16 +6,14 @@ memory however large its segment. Kafka leaves zeros behind the last entry of an
 preallocated; they are cut when the index is first used and never read as entries.
 """
 
-from bisect import bisect_right
-from operator import itemgetter
 from struct import Struct
 from typing import NamedTuple
 
-from tidelog.model.disk import Disk, File
+from tidelog.model.disk import Buffer, Disk, File
 from tidelog.model.ids import Millis, Offset
 
 _PENDING_BYTES = 4096
-_SCAN_ENTRIES = 256
+_SCAN_ENTRIES = 512
 """How many entries are read at once at the end of a binary search."""
 
 _KEY, _VALUE = 0, 1
@@ -152,10 +150,9 @@ class SparseIndex:
         last = self.last
         if last is None or last[field] <= bound:
             return last
-        if self._pending:
-            entries = list(self._entry.iter_unpack(self._pending))
-            if entries[0][field] <= bound:
-                return _floor_in(entries, field, bound)
+        if self._pending and self._unpack(self._pending, 0)[field] <= bound:
+            return self._floor_in(self._pending, field, bound)
+        size = self._entry.size
         low, high = 0, self._count
         while high - low > _SCAN_ENTRIES:
             middle = (low + high) // 2
@@ -163,23 +160,29 @@ class SparseIndex:
                 low = middle
             else:
                 high = middle
-        raw = self._open().read(low * self._entry.size, (high - low) * self._entry.size)
-        return _floor_in(list(self._entry.iter_unpack(raw)), field, bound)
+        return self._floor_in(self._open().read(low * size, (high - low) * size), field, bound)
+
+    def _floor_in(self, entries: Buffer, field: int, bound: int) -> tuple[int, int] | None:
+        low, high = 0, len(entries) // self._entry.size
+        while low < high:
+            middle = (low + high) // 2
+            if self._unpack(entries, middle)[field] <= bound:
+                low = middle + 1
+            else:
+                high = middle
+        return self._unpack(entries, low - 1) if low else None
+
+    def _unpack(self, entries: Buffer, number: int) -> tuple[int, int]:
+        key, value = self._entry.unpack_from(entries, number * self._entry.size)
+        return key, value
 
     def _read(self, number: int) -> tuple[int, int]:
-        raw = self._open().read(number * self._entry.size, self._entry.size)
-        key, value = self._entry.unpack(raw)
-        return key, value
+        return self._unpack(self._open().read(number * self._entry.size, self._entry.size), 0)
 
     def _open(self) -> File:
         if self._file is None:
             self._file = self._disk.open(self.path)
         return self._file
-
-
-def _floor_in(entries: list[tuple[int, int]], field: int, bound: int) -> tuple[int, int] | None:
-    found = bisect_right(entries, bound, key=itemgetter(field))
-    return entries[found - 1] if found else None
 
 
 class OffsetIndex:

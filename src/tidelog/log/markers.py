@@ -3,12 +3,9 @@
 from struct import Struct
 from typing import NamedTuple
 
-from tidelog.protocol.batch import HEADER_SIZE
-from tidelog.protocol.varint import read_varint, read_varlong
+from tidelog.protocol.records import ControlType, UnreadableRecords, control_type, iterate_records
 
-_KEY = Struct(">hh")
 _VALUE = Struct(">hi")
-ABORT, COMMIT = 0, 1
 
 
 class EndTransactionMarker(NamedTuple):
@@ -18,16 +15,14 @@ class EndTransactionMarker(NamedTuple):
 
 def read_marker(batch: memoryview) -> EndTransactionMarker | None:
     """The marker in a control batch; None for another kind of control record, or no record."""
-    if len(batch) == HEADER_SIZE:
+    try:
+        record = next(iterate_records(batch), None)
+    except UnreadableRecords:
         return None
-    _, position = read_varint(batch, HEADER_SIZE)  # the record's length
-    position += 1  # its attributes
-    _, position = read_varlong(batch, position)  # timestamp delta
-    _, position = read_varint(batch, position)  # offset delta
-    size, position = read_varint(batch, position)
-    _, kind = _KEY.unpack_from(batch, position)
-    if kind not in (ABORT, COMMIT):
+    if record is None or record.value is None or len(record.value) < _VALUE.size:
         return None
-    _, position = read_varint(batch, position + size)
-    _, coordinator_epoch = _VALUE.unpack_from(batch, position)
-    return EndTransactionMarker(kind == ABORT, coordinator_epoch)
+    kind = control_type(record)
+    if kind not in (ControlType.ABORT, ControlType.COMMIT):
+        return None
+    _, coordinator_epoch = _VALUE.unpack_from(record.value)
+    return EndTransactionMarker(kind is ControlType.ABORT, coordinator_epoch)

@@ -1,6 +1,6 @@
 """From a timestamp to an offset: by time index, batch headers and, at the end, records."""
 
-from tidelog.log.record_times import first_record_at
+from tidelog.log import record_checks
 from tidelog.log.results import TimestampOffset
 from tidelog.log.segment import Segment
 from tidelog.log.segment_list import SegmentList
@@ -68,13 +68,9 @@ def _in_batch(
     segment: Segment, position: int, header: BatchHeader, timestamp: Millis, start: Offset
 ) -> TimestampOffset | None:
     """The first record of the batch, at or past `start`, that is not older than `timestamp`."""
-    if header.uses_log_append_time:
-        # All records of the batch carry the one time at which it was appended.
-        return TimestampOffset(
-            max(header.base_offset, start), header.max_timestamp, header.leader_epoch
-        )
-    batch = segment.read(position, header.size)
-    found = first_record_at(batch, header, timestamp, start)
+    found = record_checks.first_not_older(
+        segment.read(position, header.size), header, timestamp, start
+    )
     if found is None:
         return None
     return TimestampOffset(found[0], found[1], header.leader_epoch)

@@ -1,0 +1,166 @@
+"""The end of the log, where batches enter.
+
+Invariant: the bytes, the indexes, the epochs, the producers and the end offset move together; an
+append that the disk refuses leaves all of them as they were.
+"""
+
+from tidelog.log import replay
+from tidelog.log.config import LogConfig
+from tidelog.log.loading import LoadedLog
+from tidelog.log.markers import read_marker
+from tidelog.log.results import Appended, AppendOrigin, AppendRefused
+from tidelog.log.rolling import RollPolicy
+from tidelog.log.segment import Segment
+from tidelog.log.validation import check_replicated
+from tidelog.model.disk import Disk
+from tidelog.model.ids import NO_TIMESTAMP, LeaderEpoch, Millis, Offset
+from tidelog.protocol.batch import BatchHeader, patch, read_header, stamp_append_time
+
+
+class LogTail:
+    """What an append touches."""
+
+    __slots__ = (
+        "_directory",
+        "_disk",
+        "_rolling",
+        "config",
+        "end_offset",
+        "epochs",
+        "is_modified",
+        "producers",
+        "segments",
+        "snapshots",
+    )
+
+    def __init__(self, disk: Disk, directory: str, config: LogConfig, loaded: LoadedLog) -> None:
+        self._disk = disk
+        self._directory = directory
+        self.configure(config)
+        self.segments = loaded.segments
+        self.epochs = loaded.epochs
+        self.producers = loaded.producers
+        self.snapshots = loaded.snapshots
+        self.end_offset: Offset = loaded.log_end_offset
+        self.is_modified = loaded.is_modified
+        """The files are not as a clean shutdown would leave them."""
+
+    def configure(self, config: LogConfig) -> None:
+        self.config = config
+        self._rolling = RollPolicy(config)
+
+    def append_one(
+        self, batch: memoryview, header: BatchHeader, leader_epoch: LeaderEpoch, now: Millis
+    ) -> Appended:
+        """One batch of records, assigned its place. The hot path: no copy, one write."""
+        base_offset, size = self.end_offset, len(batch)
+        last_offset = base_offset + header.last_offset_delta
+        timestamp, append_time = header.max_timestamp, NO_TIMESTAMP
+        if self.config.stamps_append_time:
+            timestamp = append_time = now
+            stamp_append_time(batch, 0, header, now)
+        segment = self.segments.active
+        if self._rolling.is_due(segment, 0, size, last_offset, timestamp, now):
+            segment = self.roll(base_offset, now)
+        if leader_epoch > self.epochs.latest:
+            self.epochs.assign(leader_epoch, base_offset)
+        patch(batch, 0, base_offset, leader_epoch)
+        position = segment.append(batch)
+        self.is_modified = True
+        self.end_offset = last_offset + 1
+        interval = self.config.index_interval_bytes
+        segment.note(base_offset, last_offset, timestamp, position, size, interval)
+        producers = self.producers
+        if header.producer_id >= 0:
+            producers.appended(header, base_offset, last_offset, timestamp)
+        producers.end_offset = last_offset + 1
+        return Appended(base_offset, last_offset, append_time)
+
+    def append_internal(
+        self, batches: memoryview, leader_epoch: LeaderEpoch, origin: AppendOrigin, now: Millis
+    ) -> Appended | AppendRefused:
+        """Batches of our own making: offsets are assigned, control records are welcome."""
+        checked = check_replicated(batches)
+        if isinstance(checked, AppendRefused):
+            return checked
+        base_offset = end = self.end_offset
+        found = []
+        for position, header in checked:
+            if origin is AppendOrigin.COORDINATOR and header.producer_id >= 0:
+                refused = self._refusal(header, batches[position : position + header.size])
+                if refused is not None:
+                    return refused
+            patch(batches, position, end, leader_epoch)
+            found.append((position, read_header(batches, position)))
+            end += header.last_offset_delta + 1
+        self.append_all(batches, found, now)
+        return Appended(base_offset, end - 1, NO_TIMESTAMP)
+
+    def _refusal(self, header: BatchHeader, batch: memoryview) -> AppendRefused | None:
+        """A coordinator's batch may be fenced, but carries no sequence numbers."""
+        if not header.is_control:
+            return self.producers.refusal(header, check_sequence=False)
+        marker = read_marker(batch)
+        return None if marker is None else self.producers.marker_refusal(header, marker)
+
+    def append_all(
+        self, batches: memoryview, found: list[tuple[int, BatchHeader]], now: Millis
+    ) -> None:
+        """Batches whose offsets are final, with one write per segment that they enter."""
+        start = end = 0
+        run: list[tuple[int, BatchHeader]] = []
+        for position, header in found:
+            if self._rolling.is_due(
+                self.segments.active,
+                end - start,
+                header.size,
+                header.last_offset,
+                header.max_timestamp,
+                now,
+            ):
+                self._append_run(batches[start:end], start, run)
+                self.roll(header.base_offset, now)
+                run, start = [], position
+            run.append((position, header))
+            end = position + header.size
+        self._append_run(batches[start:end], start, run)
+
+    def _append_run(
+        self, batches: memoryview, start: int, run: list[tuple[int, BatchHeader]]
+    ) -> None:
+        if not run:
+            return
+        segment = self.segments.active
+        for _, header in run:
+            if header.leader_epoch > self.epochs.latest:
+                self.epochs.assign(header.leader_epoch, header.base_offset)
+        shift = segment.append(batches) - start
+        self.is_modified = True
+        for position, header in run:
+            segment.note(
+                header.base_offset,
+                header.last_offset,
+                header.max_timestamp,
+                position + shift,
+                header.size,
+                self.config.index_interval_bytes,
+            )
+            batch = batches[position - start : position - start + header.size]
+            aborted = replay.apply(self.producers, header, batch)
+            if aborted is not None:
+                segment.transaction_index.add(aborted)
+            self.end_offset = header.next_offset
+
+    def roll(self, base_offset: Offset, now: Millis) -> Segment:
+        """A new active segment; what can fail for want of space comes first."""
+        fresh = Segment(self._disk, self._directory, base_offset, now)
+        fresh.start()
+        former = self.segments.active
+        if former.size == 0:
+            self.segments.replace_active(fresh)
+            former.remove_files()
+            return fresh
+        former.seal()
+        self.snapshots.write(base_offset, self.producers.entries)
+        self.segments.add(fresh)
+        return fresh
