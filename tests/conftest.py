@@ -1,6 +1,17 @@
 """Options of the whole suite (pytest reads them only here)."""
 
 import pytest
+from hypothesis import HealthCheck, settings
+
+# No limit by the clock: the machine may be busy with something else.
+settings.register_profile(
+    "tidelog",
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    database=None,
+    print_blob=True,
+)
+settings.load_profile("tidelog")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -75,6 +75,10 @@ def _values(field: Field) -> st.SearchStrategy[Any]:
     return st.none() | values if field.is_nullable else values
 
 
+def whole_milliseconds(duration: timedelta) -> int:
+    return duration // timedelta(milliseconds=1)
+
+
 def written_by_kio(entity: Any) -> bytes:
     out = BytesIO()
     entity_writer(type(entity))(out, entity)
