@@ -6,6 +6,7 @@ client is told of leaders and offline replicas follows from that, by Kafka's rul
 
 from collections.abc import Iterator
 from typing import NamedTuple
+from uuid import UUID
 
 from tidelog.controller.image import (
     LOST_DIRECTORY,
@@ -80,11 +81,13 @@ class View:
             if replica not in self.nodes or self._has_lost(replica, directory)
         )
 
-    def _has_lost(self, replica: NodeId, directory: object) -> bool:
-        if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
-            return False
+    def _has_lost(self, replica: NodeId, directory: UUID) -> bool:
         online = self.image.brokers[replica].directories
-        return directory == LOST_DIRECTORY or (bool(online) and directory not in online)
+        if directory in online:
+            return False
+        if directory == LOST_DIRECTORY:
+            return True
+        return bool(online) and directory not in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
 
 
 def _nodes(image: ClusterImage, listener: str) -> Iterator[Node]:
