@@ -5,6 +5,7 @@ its name, so that a node with ten thousand partitions starts at once.
 """
 
 from collections.abc import Mapping
+from functools import partial
 from heapq import heappop, heappush
 
 from tidelog.log import checkpoints, names
@@ -27,6 +28,8 @@ class LogDirectory:
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._deleted: list[tuple[Millis, str]] = []
         self._present: dict[TopicPartition, None] = {}
+        self._left: set[TopicPartition] = set()
+        """Partitions that are gone, but not yet from the checkpoints on disk."""
         for name in disk.list(""):
             partition = names.partition_of(name)
             if names.is_deleted_directory(name):
@@ -72,6 +75,9 @@ class LogDirectory:
             return log
         directory = str(partition)
         is_known = partition in self._present
+        if partition in self._left:
+            # The offsets of its namesake must not be taken for its own after a crash.
+            self.write_checkpoints({})
         log = PartitionLog.open(
             self._disk,
             directory,
@@ -80,6 +86,7 @@ class LogDirectory:
             clean_shutdown=self.clean_shutdown and is_known,
             recovery_point=self._recovery_points.get(partition, 0),
             log_start_offset=self._log_starts.get(partition, 0),
+            lower_recovery_point=partial(self._lower_recovery_point, partition),
         )
         if self.topic_id(partition) is None:
             # Not synced here, where it would hold up the node: it goes with the first flush.
@@ -108,6 +115,7 @@ class LogDirectory:
         for state in (self._recovery_points, self._log_starts, self._high_watermarks):
             state.pop(partition, None)
         self._logs.pop(partition, None)
+        self._left.add(partition)
         if partition not in self._present:
             return False
         del self._present[partition]
@@ -139,6 +147,14 @@ class LogDirectory:
         write(self._disk, names.RECOVERY_POINT_CHECKPOINT, self._recovery_points)
         write(self._disk, names.LOG_START_CHECKPOINT, self._log_starts)
         write(self._disk, names.HIGH_WATERMARK_CHECKPOINT, self._high_watermarks)
+        self._left.clear()
+
+    def _lower_recovery_point(self, partition: TopicPartition, offset: Offset) -> None:
+        """A log is about to be cut: what is written behind the cut has not been synced."""
+        if self._recovery_points.get(partition, 0) > offset:
+            self._recovery_points[partition] = offset
+            path = names.RECOVERY_POINT_CHECKPOINT
+            checkpoints.write_offsets(self._disk, path, self._recovery_points)
 
     def close(
         self, high_watermarks: Mapping[TopicPartition, Offset], broker_epoch: BrokerEpoch = -1

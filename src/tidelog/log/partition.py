@@ -5,6 +5,8 @@ the recovery point survives power loss, and no state (index, epoch, producer) sp
 at or past the log end.
 """
 
+from collections.abc import Callable
+
 from tidelog.log import deletions, reading, record_checks, replay, timestamps
 from tidelog.log.config import LogConfig
 from tidelog.log.deletions import DeletedFiles
@@ -38,6 +40,7 @@ class PartitionLog:
         "_disk",
         "_flush",
         "_looks_inside",
+        "_lower_recovery_point",
         "_now",
         "_tail",
         "_unsynced",
@@ -47,9 +50,16 @@ class PartitionLog:
     )
 
     def __init__(
-        self, disk: Disk, directory: str, config: LogConfig, now: Millis, loaded: LoadedLog
+        self,
+        disk: Disk,
+        directory: str,
+        config: LogConfig,
+        now: Millis,
+        loaded: LoadedLog,
+        lower_recovery_point: Callable[[Offset], None],
     ) -> None:
         self._disk = disk
+        self._lower_recovery_point = lower_recovery_point
         self._tail = LogTail(disk, directory, config, loaded)
         self._looks_inside = record_checks.looks_inside(config)
         self._now = now
@@ -72,14 +82,17 @@ class PartitionLog:
         clean_shutdown: bool,
         recovery_point: Offset = 0,
         log_start_offset: Offset = 0,
+        lower_recovery_point: Callable[[Offset], None] = lambda offset: None,
     ) -> "PartitionLog":
         """Load the log in `directory`, or create an empty one.
 
         After an unclean shutdown the tail from the recovery point on is scanned, cut at the last
-        whole valid batch, and fsynced: nobody reads what power loss could still take.
+        whole valid batch, and fsynced: nobody reads what power loss could still take. Before the
+        log is cut below its recovery point, `lower_recovery_point` is to checkpoint the new one.
         """
         loader = LogLoader(disk, directory, config, now, recovery_point, log_start_offset)
-        return cls(disk, directory, config, now, loader.load(clean_shutdown=clean_shutdown))
+        loaded = loader.load(clean_shutdown=clean_shutdown)
+        return cls(disk, directory, config, now, loaded, lower_recovery_point)
 
     @property
     def config(self) -> LogConfig:
@@ -243,12 +256,15 @@ class PartitionLog:
         if offset <= self._tail.segments.first.base_offset:
             self.truncate_fully_and_start_at(offset, now)
             return
-        self._tail.is_modified = True
+        self._before_cut(offset)
         keep = self._tail.segments.index_of(offset)
         if self._tail.segments[keep].base_offset == offset:
             keep -= 1
         self._deleted.add(self._tail.segments.drop_from(keep + 1), self._removal_due())
         end = self._tail.segments.active.truncate(offset)
+        # What was cut must not come back behind what is written next: rare enough to wait for.
+        self._tail.segments.active.file.sync()
+        self._disk.sync_directory(self.directory)
         self._end_at(end)
         self._tail.producers = replay.rebuild_producers(
             self._tail.segments, self._tail.snapshots, self.log_start_offset, end
@@ -257,9 +273,8 @@ class PartitionLog:
     def truncate_fully_and_start_at(self, offset: Offset, now: Millis) -> None:
         """Drop every record; the next one is `offset`."""
         self._now = now
-        self._tail.is_modified = True
-        dropped = list(self._tail.segments)
-        self._deleted.add(dropped, self._removal_due())
+        self._before_cut(offset)
+        self._deleted.add(list(self._tail.segments), self._removal_due())
         fresh = Segment(self._disk, self.directory, offset, now)
         fresh.start()
         self._tail.segments.start_over(fresh)
@@ -267,8 +282,12 @@ class PartitionLog:
         self._end_at(offset)
         self._flush.restart(offset)
         self._tail.producers = ProducerStates(offset)
-        # The recovery point is ahead of the old segments: they must not come back (rare, so sync).
         self._disk.sync_directory(self.directory)
+
+    def _before_cut(self, offset: Offset) -> None:
+        self._tail.is_modified = True
+        if offset < self.recovery_point:
+            self._lower_recovery_point(offset)
 
     def _end_at(self, offset: Offset) -> None:
         self._tail.end_offset = offset

@@ -19,6 +19,9 @@ def read(
     """Batches from `offset` on and below `limit`, which is not past the log end."""
     number = segments.index_of(offset)
     segment = segments[number]
+    hole = segment.hole_at(offset) if segment.holes else None
+    if hole is not None and hole.first_offset <= offset:
+        return ErrorCode.corrupt_message
     location = segment.locate(offset)
     while location is None:
         # The offset lies in a gap that compaction left at the segment's end.
@@ -35,12 +38,8 @@ def read(
         beyond = segment.locate(limit)
         if beyond is not None:
             end = beyond[0]
-    if segment.holes:
-        hole = segment.hole_at(offset)
-        if hole is not None and hole.first_offset <= offset:
-            return ErrorCode.corrupt_message
-        if hole is not None:
-            end = min(end, hole.position)
+    if hole is not None:
+        end = min(end, hole.position)
     length = _bounded(end - position, first_size, max_bytes, at_least_one)
     if length <= 0:
         return ReadResult(None, offset)

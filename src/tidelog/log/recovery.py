@@ -42,7 +42,7 @@ class SegmentRecovery:
         for number, segment in enumerate(segments):
             following = segments[number + 1] if number + 1 < len(segments) else None
             cut = self._recover(segment, following)
-            if cut:
+            if cut or (following is not None and self._is_torn_apart(segment, following)):
                 self.truncated_bytes += sum(s.size for s in segments[number + 1 :])
                 return number + 1
             if following is not None:
@@ -94,6 +94,18 @@ class SegmentRecovery:
             if aborted is not None:
                 segment.transaction_index.add(aborted)
             self.end_offset = header.next_offset
+
+    def _is_torn_apart(self, segment: Segment, following: Segment) -> bool:
+        """Whether the log ends here, since the next segment does not begin where this one ends."""
+        first, end = self.end_offset, following.base_offset
+        if first == end or "compact" in self._config.cleanup_policy:
+            return False
+        if first >= self._recovery_point:
+            return True
+        if first < end:
+            self.damages.append(Damage(first, end, "the segment is shorter than it was"))
+            segment.holes += (Hole(segment.size, segment.size, first, end),)
+        return False
 
     def _hole(
         self, segment: Segment, broken: BrokenChainError, following: Segment | None
