@@ -15,6 +15,23 @@ class Connected:
 
 
 @dataclass(slots=True)
+class PeerConnected:
+    """The connection asked for by `Connect` is there."""
+
+    conn: ConnId
+
+
+@dataclass(slots=True)
+class ConnectFailed:
+    """The connection asked for by `Connect` could not be made."""
+
+    conn: ConnId
+    was_refused: bool
+    """Nobody listens at the address: no process is there."""
+    reason: str
+
+
+@dataclass(slots=True)
 class Disconnected:
     conn: ConnId
 
@@ -40,4 +57,6 @@ class Ticked:
     """Time has passed; sent when `next_deadline()` is due."""
 
 
-Event: TypeAlias = FrameReceived | Flushed | Ticked | Connected | Disconnected
+Event: TypeAlias = (
+    FrameReceived | Flushed | Ticked | Connected | Disconnected | PeerConnected | ConnectFailed
+)

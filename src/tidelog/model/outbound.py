@@ -46,6 +46,19 @@ class Flush:
 
 
 @dataclass(slots=True)
+class Connect:
+    """Open a connection under this (negative) id and answer with `PeerConnected` or `ConnectFailed`.
+
+    From then on it is like any other: `Send` to it, `FrameReceived` from it, `Disconnected` at its
+    end unless the node itself has closed it.
+    """
+
+    conn: ConnId
+    host: str
+    port: int
+
+
+@dataclass(slots=True)
 class Stop:
     """The node has finished its controlled shutdown, or cannot go on; the host ends with this status."""
 
@@ -53,4 +66,6 @@ class Stop:
     reason: str
 
 
-Outbound: TypeAlias = Send | Flush | StopReading | StartReading | CloseConnection | Stop
+Outbound: TypeAlias = (
+    Send | Flush | StopReading | StartReading | CloseConnection | Connect | Stop
+)

@@ -1,0 +1,125 @@
+"""What a new image means for this node: which partitions it holds, leads, follows or drops.
+
+Invariant: after `apply`, the node leads exactly what the image says, in the epoch that it says.
+"""
+
+import logging
+from collections.abc import Callable, Iterable
+
+from tidelog.controller.diff import diff
+from tidelog.controller.image import (
+    BROKER_RESOURCE,
+    TOPIC_RESOURCE,
+    ClusterImage,
+    PartitionImage,
+    TopicImage,
+)
+from tidelog.controller.settings import BrokerSettings
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import TopicPartition
+from tidelog.node.clock import Clock
+from tidelog.node.partitions import Partitions
+from tidelog.node.replica import Replica, StartFlush
+from tidelog.node.storage import Storage
+from tidelog.node.topic_config import TopicConfigs
+from tidelog.replication.commit import InSync
+
+log = logging.getLogger(__name__)
+
+
+class Assignments:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        clock: Clock,
+        storage: Storage,
+        partitions: Partitions,
+        start_flush: StartFlush,
+        *,
+        led: Callable[[Replica], None],
+        dropped: Callable[[Replica], None],
+    ) -> None:
+        self._me = settings.node_id
+        self._configs = TopicConfigs(settings)
+        self._clock = clock
+        self._storage = storage
+        self._partitions = partitions
+        self._start_flush = start_flush
+        self._led = led
+        self._dropped = dropped
+
+    def apply(self, old: ClusterImage, new: ClusterImage) -> None:
+        self._partitions.image = new
+        changes = diff(old, new)
+        for topic in changes.deleted:
+            for index in topic.partitions:
+                self._drop(TopicPartition(topic.name, index))
+        for change in changes.partitions:
+            if self._me in change.new.replicas:
+                self._place(change.partition, change.topic, change.new)
+            elif change.old is not None and self._me in change.old.replicas:
+                self._drop(change.partition)
+        for kind, name in changes.configs:
+            if kind == TOPIC_RESOURCE:
+                self._reconfigure(new, [name])
+            elif kind == BROKER_RESOURCE:
+                self._reconfigure(new, new.topics)
+
+    def remove_strays(self, image: ClusterImage) -> None:
+        """Delete what is on disk of topics that were deleted while this node was down."""
+        for partition, topic_id in self._storage.partitions():
+            topic = image.topics.get(partition.topic)
+            placed = image.partition(partition)
+            is_same_topic = topic is not None and topic_id in (None, topic.topic_id)
+            if placed is None or not is_same_topic or self._me not in placed.replicas:
+                log.info("%s is no longer placed here and is deleted", partition)
+                self._storage.delete(partition, self._clock.now, 0)
+
+    # -- one partition -----------------------------------------------------------------------------
+
+    def _drop(self, partition: TopicPartition) -> None:
+        replica = self._partitions.remove(partition)
+        if replica is not None:
+            replica.resign(ErrorCode.not_leader_or_follower)
+            self._dropped(replica)
+            delay = replica.log.config.file_delete_delay_ms
+            self._storage.delete(partition, self._clock.now, delay)
+
+    def _place(self, partition: TopicPartition, topic: TopicImage, placed: PartitionImage) -> None:
+        image = self._partitions.image
+        replica = self._partitions.get(partition)
+        if replica is None:
+            config = self._configs.of(image, topic.name)
+            opened = self._storage.open(partition, topic.topic_id, config.log, self._clock.now)
+            for note in opened.recovery.notes:
+                log.warning("%s: %s", partition, note)
+            replica = Replica(partition, topic.topic_id, opened, self._start_flush)
+            self._partitions.add(replica)
+        if placed.leader == self._me:
+            self._lead(replica, placed)
+        elif replica.leader is not None:
+            replica.resign(ErrorCode.not_leader_or_follower)
+            self._dropped(replica)
+
+    def _lead(self, replica: Replica, placed: PartitionImage) -> None:
+        config = self._configs.of(self._partitions.image, replica.partition.topic)
+        agreed = frozenset(placed.isr)
+        isr = InSync(agreed, agreed, min(config.min_insync_replicas, len(placed.replicas)))
+        if replica.leader is not None and replica.leader.epoch == placed.leader_epoch:
+            replica.change_isr(isr)
+        else:
+            replica.lead(self._me, placed.leader_epoch, isr)
+            self._led(replica)
+
+    def _reconfigure(self, image: ClusterImage, topics: Iterable[str]) -> None:
+        for name in topics:
+            topic = image.topics.get(name)
+            if topic is None:
+                continue
+            config = self._configs.of(image, name)
+            for index, placed in topic.partitions.items():
+                replica = self._partitions.get(TopicPartition(name, index))
+                if replica is not None:
+                    replica.log.update_config(config.log)
+                    if replica.leader is not None:
+                        self._lead(replica, placed)

@@ -1,0 +1,46 @@
+"""What every request handler is told of its broker, besides the request itself."""
+
+from typing import Any
+
+from tidelog.api.fetch_sessions import FetchSessions
+from tidelog.api.handler import Request
+from tidelog.api.producer_ids import ProducerIdBlocks
+from tidelog.controller.image import ClusterImage
+from tidelog.controller.settings import BrokerSettings
+from tidelog.model.dice import Dice
+from tidelog.node.clock import Clock
+from tidelog.node.sessions import Session
+
+
+class RequestContext:
+    """The node's newest image, settings and time, as each handler sees them."""
+
+    def __init__(self, settings: BrokerSettings, clock: Clock, dice: Dice) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._producer_ids = ProducerIdBlocks()
+        self._fetch_sessions = FetchSessions(
+            settings.max_incremental_fetch_session_cache_slots, dice
+        )
+        self.image = ClusterImage()
+
+    def request(
+        self, version: int, client_id: str | None, session: Session, message: Any
+    ) -> Request:
+        return Request(
+            version=version,
+            client_id=client_id,
+            client_host=session.host,
+            listener=session.listener,
+            message=message,
+            image=self.image,
+            settings=self._settings,
+            node_id=self._settings.node_id,
+            now=self._clock.now,
+            fetch_sessions=self._fetch_sessions,
+            producer_ids=self._producer_ids,
+        )
+
+    def refresh(self, request: Request) -> None:
+        request.image = self.image
+        request.now = self._clock.now

@@ -1,0 +1,219 @@
+"""The group coordinators of this node: one per partition of `__consumer_offsets` that it leads.
+
+Invariant: a coordinator serves only while the node leads its partition, and only what that
+partition's log says; its writes are acknowledged by every in-sync replica before they count.
+"""
+
+import logging
+from collections.abc import Callable, Collection
+from itertools import count
+from typing import Any
+
+from tidelog.api.handler import Request
+from tidelog.api.internal_topics import CONSUMER_OFFSETS
+from tidelog.controller.settings import BrokerSettings
+from tidelog.groups.effects import Answer, ClientInfo, GroupEffect, Write
+from tidelog.groups.partitioning import partition_for
+from tidelog.groups.record_codec import RecordFormatError
+from tidelog.groups.replies import refusal
+from tidelog.groups.settings import GroupSettings
+from tidelog.groups.shard import GroupShard
+from tidelog.log.results import AppendOrigin
+from tidelog.model.dice import Dice
+from tidelog.model.effects import (
+    AppendBatches,
+    AppendResult,
+    Coordinate,
+    CoordinateAll,
+    PartitionAppend,
+)
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import Millis, TopicPartition
+from tidelog.node.clock import Clock
+from tidelog.node.parking import PARKED, Parked, Resume
+from tidelog.node.partitions import Partitions
+from tidelog.node.replica import Replica
+from tidelog.node.timers import Timer, Timers
+from tidelog.protocol.batch import iterate
+from tidelog.protocol.records import Record, build_batch, read_records
+
+READ_BYTES = 1 << 20
+
+log = logging.getLogger(__name__)
+
+
+class Coordinators:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        dice: Dice,
+        clock: Clock,
+        timers: Timers,
+        partitions: Partitions,
+        partition_count: Callable[[], int],
+    ) -> None:
+        self._settings = _group_settings(settings)
+        self._dice = dice
+        self._clock = clock
+        self._timers = timers
+        self._partitions = partitions
+        self._partition_count = partition_count
+        self._shards: dict[int, GroupShard] = {}
+        self._alarms: dict[int, tuple[Millis, Timer]] = {}
+        self._waiting: dict[int, Resume] = {}
+        self._tickets = count(1)
+
+    # -- leadership --------------------------------------------------------------------------------
+
+    def lead(self, replica: Replica) -> None:
+        """Take over the groups of a partition: everything that its log says of them."""
+        index, now = replica.partition.partition, self._clock.now
+        if index in self._shards:
+            self.resign(index)
+        shard = GroupShard(self._settings, self._dice)
+        for key, value in _records_of(replica):
+            try:
+                shard.replay(key, value, now)
+            except RecordFormatError as bad:
+                log.warning("%s: a record was passed over: %s", replica.partition, bad)
+        self._shards[index] = shard
+        self._carry_out(index, shard.loaded(now))
+
+    def resign(self, index: int) -> None:
+        shard = self._shards.pop(index, None)
+        if shard is not None:
+            if (alarm := self._alarms.pop(index, None)) is not None:
+                alarm[1].cancel()
+            self._carry_out(index, shard.abandon())
+
+    def resign_all(self) -> None:
+        for index in list(self._shards):
+            self.resign(index)
+
+    def partitions_deleted(self, partitions: Collection[TopicPartition]) -> None:
+        for index, shard in list(self._shards.items()):
+            self._carry_out(index, shard.partitions_deleted(partitions, self._clock.now))
+
+    # -- effects of handlers -----------------------------------------------------------------------
+
+    def coordinate(self, effect: Coordinate, resume: Resume, request: Request) -> Any | Parked:
+        total = self._partition_count()
+        index = partition_for(effect.group_id, total) if total else 0
+        shard = self._shards.get(index)
+        if shard is None:
+            return refusal(effect.request, ErrorCode.not_coordinator, request.version)
+        self._ask(index, shard, effect.request, request, resume)
+        return PARKED
+
+    def coordinate_all(
+        self, effect: CoordinateAll, resume: Resume, request: Request
+    ) -> list[Any] | Parked:
+        answers: list[Any] = []
+        shards = list(self._shards.items())
+        if not shards:
+            return answers
+
+        def collect(answer: Any) -> None:
+            answers.append(answer)
+            if len(answers) == len(shards):
+                resume(answers)
+
+        for index, shard in shards:
+            self._ask(index, shard, effect.request, request, collect)
+        return PARKED
+
+    def _ask(
+        self, index: int, shard: GroupShard, message: Any, request: Request, resume: Resume
+    ) -> None:
+        ticket = next(self._tickets)
+        self._waiting[ticket] = resume
+        client = ClientInfo(request.client_id, request.client_host)
+        effects = shard.handle(message, client, request.version, ticket, self._clock.now)
+        self._carry_out(index, effects)
+
+    # -- effects of the machines -------------------------------------------------------------------
+
+    def _carry_out(self, index: int, effects: list[GroupEffect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Answer):
+                self._waiting.pop(effect.ticket)(effect.response)
+            else:
+                self._write(index, effect)
+        self._set_alarm(index)
+
+    def _write(self, index: int, write: Write) -> None:
+        now = self._clock.now
+        batch = build_batch([Record(key, value, now) for key, value in write.records])
+        append = AppendBatches(
+            [
+                PartitionAppend(
+                    TopicPartition(CONSUMER_OFFSETS, index), memoryview(bytearray(batch))
+                )
+            ],
+            acks=-1,
+            timeout_ms=self._settings.offsets_commit_timeout_ms,
+        )
+        shard = self._shards.get(index)
+
+        def written(results: list[AppendResult]) -> None:
+            if shard is not None and self._shards.get(index) is shard:
+                outcome = shard.written(write.write_id, results[0].error, self._clock.now)
+                self._carry_out(index, outcome)
+
+        results = self._partitions.append(append, written, AppendOrigin.COORDINATOR)
+        if results is not PARKED:
+            written(results)
+
+    def _set_alarm(self, index: int) -> None:
+        """One timer per coordinator, moved only when its next deadline has come nearer."""
+        shard = self._shards.get(index)
+        deadline = shard.next_deadline() if shard is not None else None
+        if deadline is None:
+            return
+        alarm = self._alarms.get(index)
+        if alarm is not None:
+            if alarm[0] <= deadline:
+                return
+            alarm[1].cancel()
+        self._alarms[index] = (
+            deadline,
+            self._timers.at(deadline, lambda: self._tick(index)),
+        )
+
+    def _tick(self, index: int) -> None:
+        self._alarms.pop(index, None)
+        shard = self._shards.get(index)
+        if shard is not None:
+            self._carry_out(index, shard.tick(self._clock.now))
+
+
+def _records_of(replica: Replica) -> list[tuple[bytes, bytes | None]]:
+    """Key and value of every record in the log, in order."""
+    records: list[tuple[bytes, bytes | None]] = []
+    offset, end = replica.log.log_start_offset, replica.log.log_end_offset
+    while offset < end:
+        found = replica.log.read(offset, READ_BYTES, end, at_least_one=True)
+        if isinstance(found, ErrorCode) or found.slice is None:
+            log.error("%s: cannot be read at offset %d", replica.partition, offset)
+            break
+        file, position, length = found.slice
+        data = memoryview(file.read(position, length))
+        for at, header in iterate(data):
+            if not header.is_control and header.next_offset > offset:
+                batch = read_records(data[at : at + header.size])
+                records += [(record.key, record.value) for record in batch if record.key]
+            offset = header.next_offset
+    return records
+
+
+def _group_settings(settings: BrokerSettings) -> GroupSettings:
+    return GroupSettings(
+        min_session_timeout_ms=settings.group_min_session_timeout_ms,
+        max_session_timeout_ms=settings.group_max_session_timeout_ms,
+        initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
+        max_size=settings.group_max_size,
+        offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
+        offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
+        offsets_retention_check_interval_ms=settings.offsets_retention_check_interval_ms,
+        offsets_commit_timeout_ms=settings.offsets_commit_timeout_ms,
+    )

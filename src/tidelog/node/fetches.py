@@ -1,0 +1,56 @@
+"""A fetch that found too little: parked until records come, something changes, or time is up."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, NamedTuple
+
+from tidelog.model.effects import FetchBatches, FetchResult
+from tidelog.node.timers import Timer
+
+if TYPE_CHECKING:
+    from tidelog.node.replica import Replica
+
+
+class FetchAttempt(NamedTuple):
+    """What a fetch finds now, and whether that is reason enough to answer."""
+
+    results: list[FetchResult]
+    is_enough: bool
+
+
+class PendingFetch:
+    __slots__ = ("_attempt", "_effect", "_parked_at", "_resume", "timer")
+
+    def __init__(
+        self,
+        effect: FetchBatches,
+        attempt: Callable[[FetchBatches], FetchAttempt],
+        resume: Callable[[list[FetchResult]], None],
+        parked_at: list["Replica"],
+    ) -> None:
+        self.timer: Timer | None = None
+        self._effect = effect
+        self._attempt = attempt
+        self._resume = resume
+        self._parked_at = parked_at
+        for replica in parked_at:
+            replica.park(self)
+
+    def wake(self) -> None:
+        """Something moved at one of the partitions: look again."""
+        attempt = self._attempt(self._effect)
+        if attempt.is_enough:
+            self._finish(attempt.results)
+
+    def time_out(self) -> None:
+        self._finish(self._attempt(self._effect).results)
+
+    def drop(self) -> None:
+        """The client is gone."""
+        if self.timer is not None:
+            self.timer.cancel()
+        for replica in self._parked_at:
+            replica.unpark(self)
+
+    def _finish(self, results: list[FetchResult]) -> None:
+        self.drop()
+        self._resume(results)

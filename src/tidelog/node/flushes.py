@@ -1,0 +1,30 @@
+"""fsyncs under way: each has a token, and someone who waits for its end."""
+
+from collections.abc import Callable
+from itertools import count
+
+from tidelog.model.disk import File
+from tidelog.model.events import Flushed
+from tidelog.model.outbound import Flush, Outbound
+
+
+class Flushes:
+    def __init__(self, emit: Callable[[Outbound], None], failed: Callable[[str], None]) -> None:
+        self._emit = emit
+        self._failed = failed
+        self._tokens = count(1)
+        self._waiting: dict[int, Callable[[], None]] = {}
+
+    def start(self, files: tuple[File, ...], done: Callable[[], None]) -> None:
+        """Sync the files off the node's thread, then call back."""
+        token = next(self._tokens)
+        self._waiting[token] = done
+        self._emit(Flush(token, files))
+
+    def ended(self, event: Flushed) -> None:
+        done = self._waiting.pop(event.token)
+        if event.error is None:
+            done()
+        else:
+            # After a failed fsync nobody knows what the disk holds; only recovery can tell.
+            self._failed(f"fsync failed: {event.error}")

@@ -1,0 +1,77 @@
+"""What a broker does by the clock: retention, checkpoints, flushes, removal of old files."""
+
+import logging
+from collections.abc import Callable
+
+from tidelog.controller.settings import BrokerSettings
+from tidelog.model.ids import Millis
+from tidelog.node.clock import Clock
+from tidelog.node.partitions import Partitions
+from tidelog.node.storage import Storage
+from tidelog.node.timers import Timers
+
+PURGE_INTERVAL_MS = 1_000
+FLUSH_CHECK_MS = 200
+
+log = logging.getLogger(__name__)
+
+
+class Housekeeping:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        clock: Clock,
+        timers: Timers,
+        storage: Storage,
+        partitions: Partitions,
+        storage_failed: Callable[[OSError], None],
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._timers = timers
+        self._storage = storage
+        self._partitions = partitions
+        self._storage_failed = storage_failed
+
+    def start(self) -> None:
+        settings = self._settings
+        checkpoint_ms = min(
+            settings.replica_high_watermark_checkpoint_interval_ms,
+            settings.log_flush_offset_checkpoint_interval_ms,
+            settings.log_flush_start_offset_checkpoint_interval_ms,
+        )
+        self._every(settings.log_retention_check_interval_ms, self._apply_retention)
+        self._every(checkpoint_ms, self._write_checkpoints)
+        self._every(PURGE_INTERVAL_MS, self._purge)
+        self._every(FLUSH_CHECK_MS, self._flush)
+
+    def _every(self, interval: Millis, chore: Callable[[], None]) -> None:
+        def run() -> None:
+            try:
+                chore()
+            except OSError as failure:
+                self._storage_failed(failure)
+            self._timers.at(self._clock.now + interval, run)
+
+        self._timers.at(self._clock.now + interval, run)
+
+    def _apply_retention(self) -> None:
+        for replica in self._partitions:
+            deleted = replica.log.apply_retention(self._clock.now, replica.high_watermark)
+            if deleted:
+                log.info("%s: retention deleted %d segments", replica.partition, len(deleted))
+
+    def _write_checkpoints(self) -> None:
+        self._storage.write_checkpoints(self._partitions)
+
+    def _purge(self) -> None:
+        now = self._clock.now
+        self._storage.purge(now)
+        for replica in self._partitions:
+            deadline = replica.log.next_deadline()
+            if deadline is not None and deadline <= now:
+                replica.log.purge(now)
+
+    def _flush(self) -> None:
+        for replica in self._partitions:
+            replica.flush_by_time(self._clock.now)

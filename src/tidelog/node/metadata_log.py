@@ -1,0 +1,115 @@
+"""The log `__cluster_metadata` on this node: records in, records out, and how far it is synced.
+
+Invariant: what is reported as grown is synced, so that no vote or commit rests on a page cache.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from io import BytesIO
+
+from kio.schema.leader_change_message.v1.data import LeaderChangeMessage, Voter
+from kio.serial import entity_writer
+
+from tidelog.log.partition import PartitionLog
+from tidelog.log.results import Appended, AppendOrigin
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import LeaderEpoch, Millis, NodeId, Offset
+from tidelog.protocol.batch import iterate
+from tidelog.protocol.metadata_codec import decode_record, encode_record
+from tidelog.protocol.metadata_records import MetadataRecord
+from tidelog.protocol.records import ControlType, Record, build_batch, control_key, read_records
+from tidelog.replication.quorum.state import LogEnd
+
+READ_BYTES = 1 << 20
+
+
+class MetadataLog:
+    def __init__(self, log: PartitionLog, start_flush: Callable[[], None]) -> None:
+        self.log = log
+        self._start_flush = start_flush
+        self.is_flushing = False
+
+    @property
+    def end(self) -> LogEnd:
+        return LogEnd(self.log.latest_epoch, self.log.log_end_offset)
+
+    @property
+    def synced_end(self) -> LogEnd:
+        """As far as it is synced: what may be voted and committed upon."""
+        point = self.log.recovery_point
+        return LogEnd(self.log.epoch_at(point - 1) if point > 0 else -1, point)
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def append(self, records: Sequence[MetadataRecord], epoch: LeaderEpoch, now: Millis) -> Offset:
+        """Append as one batch, which readers see whole or not at all. -> the end after it."""
+        batch = build_batch([Record(None, encode_record(record), now) for record in records])
+        return self._write(batch, epoch, now)
+
+    def append_leader_change(
+        self,
+        leader: NodeId,
+        epoch: LeaderEpoch,
+        voters: Sequence[NodeId],
+        granted: Sequence[NodeId],
+        now: Millis,
+    ) -> Offset:
+        """The first record of an epoch; once it is committed, so is everything before it."""
+        message = LeaderChangeMessage(
+            version=1,
+            leader_id=leader,
+            voters=tuple(Voter(voter_id=voter, voter_directory_id=None) for voter in voters),
+            granting_voters=tuple(
+                Voter(voter_id=voter, voter_directory_id=None) for voter in granted
+            ),
+        )
+        out = BytesIO()
+        entity_writer(LeaderChangeMessage)(out, message)
+        record = Record(control_key(ControlType.LEADER_CHANGE), out.getvalue(), now)
+        self.log.assign_epoch(epoch, self.log.log_end_offset)
+        return self._write(build_batch([record], is_control=True), epoch, now)
+
+    def _write(self, batch: bytes, epoch: LeaderEpoch, now: Millis) -> Offset:
+        outcome = self.log.append_as_leader(
+            memoryview(bytearray(batch)), epoch, now, AppendOrigin.RAFT_LEADER
+        )
+        assert isinstance(outcome, Appended), outcome
+        self.flush()
+        return outcome.last_offset + 1
+
+    def flush(self) -> None:
+        """Sync what is not; one fsync at a time, each covering all that came before it began."""
+        if not self.is_flushing and self.log.recovery_point < self.log.log_end_offset:
+            self.is_flushing = True
+            self._start_flush()
+
+    def flushed(self, up_to: Offset) -> None:
+        self.is_flushing = False
+        self.log.flushed(up_to)
+        self.flush()
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def read(
+        self, start: Offset, end: Offset
+    ) -> Iterator[tuple[Offset, LeaderEpoch, list[MetadataRecord]]]:
+        """(last offset, epoch, records) of each batch in [start, end); none for control batches."""
+        while start < end:
+            found = self.log.read(start, READ_BYTES, end, at_least_one=True)
+            assert not isinstance(found, ErrorCode), f"the metadata log at {start}: {found}"
+            if found.slice is None:
+                return
+            file, position, length = found.slice
+            data = memoryview(file.read(position, length))
+            for at, header in iterate(data):
+                if header.next_offset <= start:
+                    continue
+                records: list[MetadataRecord] = []
+                if not header.is_control:
+                    batch = data[at : at + header.size]
+                    records = [
+                        decode_record(record.value)
+                        for record in read_records(batch)
+                        if record.value is not None
+                    ]
+                yield header.last_offset, header.leader_epoch, records
+                start = header.next_offset

@@ -1,0 +1,311 @@
+"""One node, broker and controller, as one synchronous object: events in, outbound out.
+
+`handle(event, now)` is the only way in while it runs, `next_deadline()` says when it wants to be
+ticked. It reads no clock and touches no socket: production and the simulator run this same code.
+"""
+
+import logging
+from collections.abc import Sequence
+from typing import assert_never
+
+from tidelog.api.internal_topics import CONSUMER_OFFSETS
+from tidelog.api.listeners import listener_kind
+from tidelog.controller.image import ClusterImage
+from tidelog.controller.settings import BrokerSettings
+from tidelog.log.checkpoints import MetaProperties, read_meta_properties
+from tidelog.log.config import LogConfig
+from tidelog.log.directory import LogDirectory
+from tidelog.model.dice import Dice
+from tidelog.model.disk import Disk
+from tidelog.model.effects import (
+    AppendBatches,
+    ChangeMetadata,
+    Coordinate,
+    CoordinateAll,
+    DeleteRecordsBefore,
+    DescribeDirectories,
+    Effect,
+    FetchBatches,
+    FindEpochEnds,
+    FindOffsets,
+)
+from tidelog.model.events import (
+    Connected,
+    ConnectFailed,
+    Disconnected,
+    Event,
+    Flushed,
+    FrameReceived,
+    PeerConnected,
+    Ticked,
+)
+from tidelog.model.ids import (
+    METADATA_TOPIC,
+    METADATA_TOPIC_ID,
+    ConnId,
+    LeaderEpoch,
+    Millis,
+    TopicPartition,
+)
+from tidelog.model.outbound import Outbound, Stop
+from tidelog.node import quorum_state
+from tidelog.node.assignments import Assignments
+from tidelog.node.clock import Clock
+from tidelog.node.context import RequestContext
+from tidelog.node.controlling import Controlling
+from tidelog.node.coordinators import Coordinators
+from tidelog.node.flushes import Flushes
+from tidelog.node.housekeeping import Housekeeping
+from tidelog.node.lifecycle import Lifecycle
+from tidelog.node.metadata_log import MetadataLog
+from tidelog.node.partitions import Partitions
+from tidelog.node.queries import Queries
+from tidelog.node.quorum import Quorum
+from tidelog.node.replica import Replica
+from tidelog.node.requests import Execute, Requests
+from tidelog.node.sessions import Session
+from tidelog.node.storage import Storage
+from tidelog.node.timers import Timers
+from tidelog.replication.quorum.machine import QuorumMachine
+from tidelog.replication.quorum.state import QuorumTimeouts, ReplicaKey, Voter, VoterSet
+
+METADATA_PARTITION = TopicPartition(METADATA_TOPIC, 0)
+
+log = logging.getLogger(__name__)
+
+
+class NotFormatted(Exception):
+    """A log directory does not say whose it is, or says that it is somebody else's."""
+
+
+class Node:
+    """Broker and controller in one; a quorum of one for now.
+
+    `disks` are the log directories in the order of log.dirs; `start` comes before the first event.
+    """
+
+    def __init__(
+        self, settings: BrokerSettings, disks: Sequence[Disk], dice: Dice, now: Millis
+    ) -> None:
+        metas = [_read_meta(disk, settings) for disk in disks]
+        self._settings = settings
+        self._dice = dice
+        self._clock = Clock(now)
+        self._timers = Timers()
+        self._outbound: list[Outbound] = []
+        self._sessions: dict[ConnId, Session] = {}
+        self._is_stopping = False
+        self._storage = Storage([LogDirectory(disk, dice) for disk in disks])
+        self._flushes = Flushes(self._emit, self._fail)
+        self._partitions = Partitions(self._clock, self._timers, self._storage_failed)
+        self._context = RequestContext(settings, self._clock, dice)
+        self._quorum = self._open_quorum(disks, metas)
+        self._controlling = Controlling(self._quorum, settings, dice, self._clock)
+        self._coordinators = Coordinators(
+            settings, dice, self._clock, self._timers, self._partitions, self._offsets_partitions
+        )
+        self._assignments = Assignments(
+            settings,
+            self._clock,
+            self._storage,
+            self._partitions,
+            self._flush_replica,
+            led=self._led,
+            dropped=self._dropped,
+        )
+        self._lifecycle = Lifecycle(
+            settings,
+            dice,
+            self._controlling.submit,
+            tuple(meta.directory_id for meta in metas),
+            self._storage.previous_broker_epoch,
+            self._fail,
+        )
+        self._housekeeping = Housekeeping(
+            settings,
+            self._clock,
+            self._timers,
+            self._storage,
+            self._partitions,
+            self._storage_failed,
+        )
+        self._requests = Requests(self._context, self._executors())
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it takes writes."""
+        return self._lifecycle.is_unfenced and not self._is_stopping
+
+    # -- the only ways in --------------------------------------------------------------------------
+
+    def start(self) -> list[Outbound]:
+        self._quorum.start()
+        self._housekeeping.start()
+        return self._take_outbound()
+
+    def handle(self, event: Event, now: Millis) -> list[Outbound]:
+        """Apply one event; what is returned is carried out in order."""
+        self._clock.now = now
+        match event:
+            case FrameReceived():
+                session = self._sessions.get(event.conn)
+                if session is not None and not session.is_closed:
+                    self._requests.received(session, event.frame)
+            case Flushed():
+                self._flushes.ended(event)
+            case Ticked():
+                self._timers.fire(now)
+            case Connected():
+                kind = listener_kind(event.listener, self._settings)
+                self._sessions[event.conn] = Session(
+                    event.conn, event.peer, event.listener, kind, self._emit
+                )
+            case Disconnected():
+                session = self._sessions.pop(event.conn, None)
+                if session is not None:
+                    session.is_closed = True
+            case _:
+                assert_never(event)
+        return self._take_outbound()
+
+    def next_deadline(self) -> Millis | None:
+        return self._timers.next_deadline()
+
+    def shutdown(self, now: Millis) -> list[Outbound]:
+        """Close every log so that the next start may trust it, then stop."""
+        self._clock.now = now
+        if not self._is_stopping:
+            self._is_stopping = True
+            self._coordinators.resign_all()
+            self._storage.close(self._partitions, self._lifecycle.epoch)
+            self._emit(Stop(0, "shut down"))
+        return self._take_outbound()
+
+    # -- told by the quorum ------------------------------------------------------------------------
+
+    def image_changed(self, old: ClusterImage, new: ClusterImage) -> None:
+        self._context.image = new
+        self._assignments.apply(old, new)
+        self._lifecycle.image_changed(new)
+
+    def leadership_taken(self, epoch: LeaderEpoch) -> None:
+        log.info("leads the metadata quorum in epoch %d", epoch)
+        self._assignments.remove_strays(self._quorum.image)
+        self._controlling.bootstrap()
+        self._lifecycle.register(self._quorum.image)
+
+    def leadership_lost(self) -> None:
+        raise AssertionError("a quorum of one has no other leader")
+
+    # -- parts -------------------------------------------------------------------------------------
+
+    def _open_quorum(self, disks: Sequence[Disk], metas: Sequence[MetaProperties]) -> Quorum:
+        settings = self._settings
+        home = settings.log_dirs.index(settings.metadata_log_dir)
+        opened = self._storage.directories[home].open(
+            METADATA_PARTITION, METADATA_TOPIC_ID, _metadata_log_config(settings), self._clock.now
+        )
+        metadata_log = MetadataLog(opened, self._flush_metadata)
+        me = ReplicaKey(settings.node_id, metas[home].directory_id)
+        ids = [voter.id for voter in settings.controller_quorum_voters] or [settings.node_id]
+        voters = {id: Voter(ReplicaKey(id)) for id in ids}
+        machine = QuorumMachine(
+            me,
+            VoterSet(voters),
+            quorum_state.load(disks[home]),
+            metadata_log.synced_end,
+            _quorum_timeouts(settings),
+            self._dice,
+        )
+        self._metadata_log = metadata_log
+        return Quorum(
+            machine,
+            metadata_log,
+            disks[home],
+            self._clock,
+            self._timers,
+            self,
+            metas[home].cluster_id,
+        )
+
+    def _executors(self) -> dict[type[Effect], Execute]:
+        partitions = self._partitions
+        queries = Queries(partitions, self._storage, self._settings.log_dirs)
+        return {
+            AppendBatches: lambda effect, resume, _: partitions.append(effect, resume),
+            FetchBatches: lambda effect, resume, _: partitions.fetch(effect, resume),
+            FindOffsets: lambda effect, *_: queries.find_offsets(effect),
+            FindEpochEnds: lambda effect, *_: queries.find_epoch_ends(effect),
+            DeleteRecordsBefore: lambda effect, *_: queries.delete_records(effect),
+            DescribeDirectories: lambda effect, *_: queries.describe_directories(effect),
+            ChangeMetadata: self._controlling.change,
+            Coordinate: self._coordinators.coordinate,
+            CoordinateAll: self._coordinators.coordinate_all,
+        }
+
+    # -- what the parts ask of each other ----------------------------------------------------------
+
+    def _led(self, replica: Replica) -> None:
+        if replica.partition.topic == CONSUMER_OFFSETS:
+            self._coordinators.lead(replica)
+
+    def _dropped(self, replica: Replica) -> None:
+        if replica.partition.topic == CONSUMER_OFFSETS:
+            self._coordinators.resign(replica.partition.partition)
+        else:
+            self._coordinators.partitions_deleted([replica.partition])
+
+    def _offsets_partitions(self) -> int:
+        topic = self._context.image.topics.get(CONSUMER_OFFSETS)
+        return len(topic.partitions) if topic is not None else 0
+
+    def _flush_replica(self, replica: Replica) -> None:
+        files, up_to = replica.log.begin_flush(self._clock.now)
+        replica.flushing = True
+        self._flushes.start(files, lambda: replica.flushed(up_to))
+
+    def _flush_metadata(self) -> None:
+        files, up_to = self._metadata_log.log.begin_flush(self._clock.now)
+        self._flushes.start(files, lambda: self._quorum.flushed(up_to))
+
+    def _storage_failed(self, failure: OSError) -> None:
+        """A write or read failed; the client is told, and what was written before stays served."""
+        log.error("storage: %s", failure)
+
+    def _fail(self, reason: str) -> None:
+        self._is_stopping = True
+        self._emit(Stop(1, reason))
+
+    def _emit(self, outbound: Outbound) -> None:
+        self._outbound.append(outbound)
+
+    def _take_outbound(self) -> list[Outbound]:
+        outbound, self._outbound = self._outbound, []
+        return outbound
+
+
+def _read_meta(disk: Disk, settings: BrokerSettings) -> MetaProperties:
+    meta = read_meta_properties(disk)
+    if meta is None:
+        raise NotFormatted("meta.properties is missing or unreadable")
+    if meta.node_id != settings.node_id:
+        raise NotFormatted(f"it belongs to node {meta.node_id}, not to node {settings.node_id}")
+    return meta
+
+
+def _metadata_log_config(settings: BrokerSettings) -> LogConfig:
+    return LogConfig(
+        segment_bytes=settings.metadata_log_segment_bytes,
+        segment_ms=settings.metadata_log_segment_ms,
+        max_message_bytes=2**31 - 1,
+    )
+
+
+def _quorum_timeouts(settings: BrokerSettings) -> QuorumTimeouts:
+    return QuorumTimeouts(
+        election_ms=settings.controller_quorum_election_timeout_ms,
+        fetch_ms=settings.controller_quorum_fetch_timeout_ms,
+        election_backoff_max_ms=settings.controller_quorum_election_backoff_max_ms,
+        request_ms=settings.controller_quorum_request_timeout_ms,
+        retry_backoff_ms=settings.controller_quorum_retry_backoff_ms,
+    )

@@ -1,0 +1,16 @@
+"""How an effect says that its result is not there yet."""
+
+from collections.abc import Callable
+from enum import Enum
+from typing import Any, Literal, TypeAlias
+
+Resume: TypeAlias = Callable[[Any], None]
+"""Called once with the effect's result; the handler goes on from there."""
+
+
+class _Parked(Enum):
+    PARKED = "parked"
+
+
+PARKED: Literal[_Parked.PARKED] = _Parked.PARKED
+Parked: TypeAlias = Literal[_Parked.PARKED]

@@ -1,0 +1,214 @@
+"""The partitions that this node holds, and the effects that reach their logs: append and fetch.
+
+Invariant: what a client asks of a partition is answered only while this node leads it.
+"""
+
+from collections.abc import Callable, Iterator
+
+from tidelog.controller.image import ClusterImage
+from tidelog.log.results import AppendOrigin, AppendRefused
+from tidelog.model.effects import (
+    AbortedTransaction,
+    AppendBatches,
+    AppendResult,
+    FetchBatches,
+    FetchResult,
+    PartitionFetch,
+)
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset, TopicPartition
+from tidelog.node.appends import PendingAppend
+from tidelog.node.clock import Clock
+from tidelog.node.fetches import FetchAttempt, PendingFetch
+from tidelog.node.parking import PARKED, Parked, Resume
+from tidelog.node.replica import Replica
+from tidelog.node.timers import Timers
+
+
+class Partitions:
+    def __init__(
+        self, clock: Clock, timers: Timers, storage_failed: Callable[[OSError], None]
+    ) -> None:
+        self.image = ClusterImage()
+        self._replicas: dict[TopicPartition, Replica] = {}
+        self._clock = clock
+        self._timers = timers
+        self._storage_failed = storage_failed
+
+    def __iter__(self) -> Iterator[Replica]:
+        return iter(self._replicas.values())
+
+    def __contains__(self, partition: TopicPartition) -> bool:
+        return partition in self._replicas
+
+    def get(self, partition: TopicPartition) -> Replica | None:
+        return self._replicas.get(partition)
+
+    def add(self, replica: Replica) -> None:
+        assert replica.partition not in self._replicas
+        self._replicas[replica.partition] = replica
+
+    def remove(self, partition: TopicPartition) -> Replica | None:
+        return self._replicas.pop(partition, None)
+
+    def leading(
+        self, partition: TopicPartition, epoch: LeaderEpoch = NO_EPOCH
+    ) -> Replica | ErrorCode:
+        """The replica, if this node leads it in the epoch that the client believes in (KIP-320)."""
+        replica = self._replicas.get(partition)
+        leader = replica.leader if replica is not None else None
+        if replica is None or leader is None:
+            return self._not_led(partition)
+        if epoch != NO_EPOCH and epoch != leader.epoch:
+            if epoch < leader.epoch:
+                return ErrorCode.fenced_leader_epoch
+            return ErrorCode.unknown_leader_epoch
+        return replica
+
+    def _not_led(self, partition: TopicPartition) -> ErrorCode:
+        if self.image.partition(partition) is None:
+            return ErrorCode.unknown_topic_or_partition
+        return ErrorCode.not_leader_or_follower
+
+    # -- append ----------------------------------------------------------------------------------
+
+    def append(
+        self,
+        effect: AppendBatches,
+        resume: Resume,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+    ) -> list[AppendResult] | Parked:
+        """Append each batch; park until `acks` is satisfied wherever it is not yet."""
+        acks = effect.acks
+        results: list[AppendResult] = []
+        grown: list[Replica] = []
+        ends: list[Offset] = []
+        for partition, records in effect.appends:
+            replica = self._replicas.get(partition)
+            result = self._append_one(partition, replica, records, acks, origin)
+            results.append(result[0])
+            ends.append(result[1])
+            if replica is not None and result[1] >= 0:
+                grown.append(replica)
+        for replica in grown:
+            replica.appended()
+        if acks == 0 or not grown:
+            return results
+        return self._await_acks(effect, results, ends, resume)
+
+    def _append_one(
+        self,
+        partition: TopicPartition,
+        replica: Replica | None,
+        records: memoryview | None,
+        acks: int,
+        origin: AppendOrigin,
+    ) -> tuple[AppendResult, Offset]:
+        """The result, and the offset after the batch; -1 when there is nothing to wait for."""
+        leader = replica.leader if replica is not None else None
+        if replica is None or leader is None:
+            return AppendResult(self._not_led(partition)), -1
+        if acks == -1 and leader.is_below_min_isr():
+            return AppendResult(ErrorCode.not_enough_replicas), -1
+        if records is None:
+            return AppendResult(ErrorCode.invalid_record, message="No records were given."), -1
+        try:
+            outcome = replica.log.append_as_leader(records, leader.epoch, self._clock.now, origin)
+        except OSError as failure:
+            self._storage_failed(failure)
+            return AppendResult(ErrorCode.kafka_storage_error), -1
+        if isinstance(outcome, AppendRefused):
+            return AppendResult(
+                outcome.error,
+                log_start_offset=replica.log.log_start_offset,
+                message=outcome.message,
+            ), -1
+        return AppendResult(
+            ErrorCode.none,
+            outcome.base_offset,
+            outcome.log_append_time,
+            replica.log.log_start_offset,
+        ), outcome.last_offset + 1
+
+    def _await_acks(
+        self,
+        effect: AppendBatches,
+        results: list[AppendResult],
+        ends: list[Offset],
+        resume: Resume,
+    ) -> list[AppendResult] | Parked:
+        pending: PendingAppend | None = None
+        for index, end in enumerate(ends):
+            if end < 0:
+                continue
+            replica = self._replicas[effect.appends[index].partition]
+            if replica.has_acknowledged(effect.acks, end):
+                continue
+            if pending is None:
+                pending = PendingAppend(results, resume)
+            pending.expect(index)
+            replica.await_ack(effect.acks, end, pending, index)
+        if pending is None:
+            return results
+        deadline = self._clock.now + max(0, effect.timeout_ms)
+        pending.timer = self._timers.at(deadline, pending.time_out)
+        return PARKED
+
+    # -- fetch -----------------------------------------------------------------------------------
+
+    def fetch(self, effect: FetchBatches, resume: Resume) -> list[FetchResult] | Parked:
+        attempt = self._attempt(effect)
+        if attempt.is_enough or effect.max_wait_ms <= 0:
+            return attempt.results
+        here = [r for read in effect.reads if (r := self._replicas.get(read.partition))]
+        pending = PendingFetch(effect, self._attempt, resume, here)
+        deadline = self._clock.now + effect.max_wait_ms
+        pending.timer = self._timers.at(deadline, pending.time_out)
+        return PARKED
+
+    def _attempt(self, effect: FetchBatches) -> FetchAttempt:
+        results: list[FetchResult] = []
+        found, budget = 0, effect.max_bytes
+        is_urgent = not effect.reads
+        for read in effect.reads:
+            result = self._read_one(read, budget, found == 0, effect.read_committed)
+            results.append(result)
+            if result.error is not ErrorCode.none:
+                is_urgent = True
+            elif result.records is not None:
+                size = result.records.length
+                found += size
+                budget -= size
+        return FetchAttempt(results, is_urgent or found >= effect.min_bytes)
+
+    def _read_one(
+        self, read: PartitionFetch, budget: int, at_least_one: bool, read_committed: bool
+    ) -> FetchResult:
+        replica = self.leading(read.partition, read.current_leader_epoch)
+        if isinstance(replica, ErrorCode):
+            return FetchResult(replica)
+        log, high_watermark = replica.log, replica.high_watermark
+        stable = replica.last_stable_offset
+        limit = stable if read_committed else high_watermark
+        max_bytes = min(read.max_bytes, budget)
+        try:
+            found = log.read(read.offset, max_bytes, limit, at_least_one=at_least_one)
+        except OSError as failure:
+            self._storage_failed(failure)
+            return FetchResult(ErrorCode.kafka_storage_error)
+        if isinstance(found, ErrorCode):
+            return FetchResult(found)
+        aborted: tuple[AbortedTransaction, ...] = ()
+        if read_committed and found.slice is not None:
+            aborted = tuple(
+                AbortedTransaction(txn.producer_id, txn.first_offset)
+                for txn in log.aborted_transactions(read.offset, found.end_offset)
+            )
+        return FetchResult(
+            ErrorCode.none,
+            high_watermark,
+            stable,
+            log.log_start_offset,
+            found.slice,
+            aborted=aborted,
+        )

@@ -1,0 +1,171 @@
+"""Connections that this node makes to others: requests out, answers or failures back, in order.
+
+A channel is one connection to one address for one purpose, so that a fetch that waits never holds
+up a vote. It connects when first needed and again when needed after a loss. A loss followed by a
+refused reconnect is told to `refused`: no process is there any more.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, TypeAlias
+
+from tidelog.model.ids import ConnId, Millis
+from tidelog.model.outbound import Chunk, CloseConnection, Connect, Outbound, Send
+from tidelog.node.clock import Clock
+from tidelog.node.timers import Timer, Timers
+from tidelog.protocol.malformed import MalformedMessage
+from tidelog.protocol.messages import correlation_id_of
+
+
+@dataclass(frozen=True, slots=True)
+class Unanswered:
+    """Why a request has no answer."""
+
+    reason: str
+    was_refused: bool = False
+    """Nobody listens at the address."""
+
+
+Encode: TypeAlias = Callable[[int], list[Chunk]]
+"""A whole request frame with this correlation id."""
+Decode: TypeAlias = Callable[[memoryview], Any]
+"""The answer in a frame, which is valid only during the call."""
+Done: TypeAlias = Callable[[Any], None]
+"""Called once, with what `Decode` returned or with `Unanswered`."""
+
+
+class _Pending:
+    __slots__ = ("chunks", "correlation_id", "decode", "done", "timer")
+
+    def __init__(
+        self, correlation_id: int, chunks: list[Chunk], decode: Decode, done: Done
+    ) -> None:
+        self.correlation_id = correlation_id
+        self.chunks: list[Chunk] | None = chunks
+        self.decode = decode
+        self.done = done
+        self.timer: Timer | None = None
+
+
+class Channel:
+    """One connection to one address for one purpose."""
+
+    def __init__(self, peers: "Peers", host: str, port: int, refused: Callable[[], None]) -> None:
+        self._peers = peers
+        self._host = host
+        self._port = port
+        self._refused = refused
+        self._conn: ConnId | None = None
+        self._is_connected = False
+        self._correlation_ids = count(1)
+        self._pending: dict[int, _Pending] = {}
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._pending
+
+    def request(self, encode: Encode, decode: Decode, done: Done, timeout_ms: Millis) -> None:
+        correlation_id = next(self._correlation_ids) & 0x7FFFFFFF
+        pending = _Pending(correlation_id, encode(correlation_id), decode, done)
+        self._pending[correlation_id] = pending
+        pending.timer = self._peers.timers.at(
+            self._peers.clock.now + timeout_ms, lambda: self._time_out(correlation_id)
+        )
+        if self._is_connected:
+            self._send(pending)
+        elif self._conn is None:
+            self._connect()
+
+    def close(self) -> None:
+        """Give up the connection and everything that waits on it."""
+        if self._conn is not None:
+            self._peers.emit(CloseConnection(self._conn, ""))
+        self._lose(Unanswered("closed"))
+
+    # -- told by the host --------------------------------------------------------------------------
+
+    def connected(self) -> None:
+        self._is_connected = True
+        for pending in list(self._pending.values()):
+            self._send(pending)
+
+    def connect_failed(self, was_refused: bool, reason: str) -> None:
+        self._lose(Unanswered(reason, was_refused))
+        if was_refused:
+            self._refused()
+
+    def disconnected(self) -> None:
+        """Lost: whoever waits is told, and a reconnect shows whether a process is still there."""
+        self._lose(Unanswered("the connection was lost"))
+        if self._conn is None:
+            self._connect()
+
+    def received(self, frame: memoryview) -> None:
+        try:
+            pending = self._pending.pop(correlation_id_of(frame), None)
+            if pending is None:
+                return  # timed out before
+            if pending.timer is not None:
+                pending.timer.cancel()
+            answer = pending.decode(frame)
+        except MalformedMessage as malformed:
+            self._peers.emit(CloseConnection(self._conn or 0, f"sent a bad answer: {malformed}"))
+            answer = Unanswered(f"a bad answer: {malformed}")
+            if pending is None:
+                return
+        pending.done(answer)
+
+    # -- inside ------------------------------------------------------------------------------------
+
+    def _connect(self) -> None:
+        self._conn = self._peers.open(self)
+        self._peers.emit(Connect(self._conn, self._host, self._port))
+
+    def _send(self, pending: _Pending) -> None:
+        assert self._conn is not None
+        if pending.chunks is not None:
+            self._peers.emit(Send(self._conn, pending.chunks))
+            pending.chunks = None
+
+    def _time_out(self, correlation_id: int) -> None:
+        """An answer that came late could be taken for another's: the connection is given up."""
+        if correlation_id in self._pending:
+            if self._conn is not None:
+                self._peers.emit(CloseConnection(self._conn, ""))
+            self._lose(Unanswered("no answer in time"))
+
+    def _lose(self, why: Unanswered) -> None:
+        if self._conn is not None:
+            self._peers.forget(self._conn)
+        self._conn, self._is_connected = None, False
+        lost, self._pending = self._pending, {}
+        for pending in lost.values():
+            if pending.timer is not None:
+                pending.timer.cancel()
+            pending.done(why)
+
+
+class Peers:
+    """The node's outgoing connections; their ids are negative, those of clients positive."""
+
+    def __init__(self, clock: Clock, timers: Timers, emit: Callable[[Outbound], None]) -> None:
+        self.clock = clock
+        self.timers = timers
+        self.emit = emit
+        self._ids = count(1)
+        self._channels: dict[ConnId, Channel] = {}
+
+    def channel(self, host: str, port: int, refused: Callable[[], None]) -> Channel:
+        return Channel(self, host, port, refused)
+
+    def find(self, conn: ConnId) -> Channel | None:
+        return self._channels.get(conn)
+
+    def open(self, channel: Channel) -> ConnId:
+        conn = -next(self._ids)
+        self._channels[conn] = channel
+        return conn
+
+    def forget(self, conn: ConnId) -> None:
+        self._channels.pop(conn, None)

@@ -1,0 +1,108 @@
+"""Effects that ask a partition's log a question or move its start."""
+
+from tidelog.log.results import TimestampOffset
+from tidelog.model.effects import (
+    DeleteRecordsBefore,
+    DescribeDirectories,
+    EpochFound,
+    EpochQuery,
+    FindEpochEnds,
+    FindOffsets,
+    LogDirectory,
+    OffsetFound,
+    OffsetQuery,
+    RecordDeletion,
+    RecordsDeleted,
+    ReplicaOnDisk,
+)
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_OFFSET, NO_TIMESTAMP
+from tidelog.node.partitions import Partitions
+from tidelog.node.replica import Replica
+from tidelog.node.storage import Storage
+
+
+class Queries:
+    def __init__(self, partitions: Partitions, storage: Storage, paths: tuple[str, ...]) -> None:
+        self._partitions = partitions
+        self._storage = storage
+        self._paths = paths
+
+    def find_offsets(self, effect: FindOffsets) -> list[OffsetFound]:
+        return [self._find_offset(query, effect.read_committed) for query in effect.queries]
+
+    def find_epoch_ends(self, effect: FindEpochEnds) -> list[EpochFound]:
+        return [self._find_epoch_end(query) for query in effect.queries]
+
+    def delete_records(self, effect: DeleteRecordsBefore) -> list[RecordsDeleted]:
+        return [self._delete(deletion) for deletion in effect.deletions]
+
+    def describe_directories(self, effect: DescribeDirectories) -> list[LogDirectory]:
+        asked = effect.partitions
+        rows: dict[int, list[ReplicaOnDisk]] = {}
+        for replica in self._partitions:
+            if asked is None or replica.partition in asked:
+                rows.setdefault(self._storage.place_of(replica.partition), []).append(
+                    ReplicaOnDisk(replica.partition, replica.log.size, 0)
+                )
+        return [
+            LogDirectory(ErrorCode.none, path, tuple(rows.get(place, ())))
+            for place, path in enumerate(self._paths)
+        ]
+
+    def _find_offset(self, query: OffsetQuery, read_committed: bool) -> OffsetFound:
+        replica = self._partitions.leading(query.partition, query.current_leader_epoch)
+        if isinstance(replica, ErrorCode):
+            return OffsetFound(replica)
+        limit = replica.last_stable_offset if read_committed else replica.high_watermark
+        try:
+            return _answer(replica, query.timestamp, limit)
+        except OSError:
+            return OffsetFound(ErrorCode.kafka_storage_error)
+
+    def _find_epoch_end(self, query: EpochQuery) -> EpochFound:
+        replica = self._partitions.leading(query.partition, query.current_leader_epoch)
+        if isinstance(replica, ErrorCode):
+            return EpochFound(replica)
+        end = replica.log.epoch_end(query.leader_epoch)
+        return EpochFound(ErrorCode.none, end.epoch, end.end_offset)
+
+    def _delete(self, deletion: RecordDeletion) -> RecordsDeleted:
+        replica = self._partitions.leading(deletion.partition)
+        if isinstance(replica, ErrorCode):
+            return RecordsDeleted(replica)
+        log, high_watermark = replica.log, replica.high_watermark
+        if "delete" not in log.config.cleanup_policy:
+            return RecordsDeleted(ErrorCode.policy_violation)
+        before = high_watermark if deletion.before == -1 else deletion.before
+        if before < 0 or before > high_watermark:
+            return RecordsDeleted(ErrorCode.offset_out_of_range)
+        log.advance_log_start(before)
+        return RecordsDeleted(ErrorCode.none, log.log_start_offset)
+
+
+def _answer(replica: Replica, timestamp: int, limit: int) -> OffsetFound:
+    log = replica.log
+    match timestamp:
+        case -1:
+            return OffsetFound(ErrorCode.none, limit, NO_TIMESTAMP, log.latest_epoch)
+        case -2 | -4:
+            start = log.log_start_offset
+            return OffsetFound(ErrorCode.none, start, NO_TIMESTAMP, log.epoch_at(start))
+        case -3:
+            return _found(log.max_timestamp_offset(limit))
+        case -5:
+            # Nothing is ever tiered here, which Kafka says with an unknown offset and epoch.
+            return OffsetFound(ErrorCode.none, NO_OFFSET)
+        case _ if timestamp < 0:
+            return OffsetFound(ErrorCode.unsupported_version)
+        case _:
+            return _found(log.offset_for_timestamp(timestamp, limit))
+
+
+def _found(found: TimestampOffset | ErrorCode | None) -> OffsetFound:
+    if isinstance(found, ErrorCode):
+        return OffsetFound(found)
+    if found is None:
+        return OffsetFound(ErrorCode.none)
+    return OffsetFound(ErrorCode.none, found.offset, found.timestamp, found.leader_epoch)

@@ -1,0 +1,19 @@
+"""A seeded `Dice`: the same seed gives the same throws."""
+
+import random
+from uuid import UUID
+
+
+class SeededDice:
+    def __init__(self, seed: int) -> None:
+        self._random = random.Random(seed)
+
+    def below(self, bound: int) -> int:
+        return self._random.randrange(bound)
+
+    def uuid(self) -> UUID:
+        while True:
+            made = UUID(int=self._random.getrandbits(128), version=4)
+            # Its base64 must not look like an option of a command line.
+            if made.bytes[0] >> 2 != 62:
+                return made
