@@ -2,22 +2,25 @@
 
 Invariants: an idle connection owns no buffer. What waits to be sent is bounded by whoever stops
 reading at `unsent`, which counts the memory that the queue holds; bytes still in a file cost almost
-nothing there. A FileSlice asks its file for the descriptor at every send, so a closed file is an
-error and never another file's bytes.
+nothing there.
 """
 
 import os
 import socket
 from array import array
-from typing import Protocol, cast
+from typing import cast
 
 from tidelog.model.disk import Buffer, FileSlice
 from tidelog.model.ids import ConnId, Millis
 from tidelog.model.outbound import Chunk
 from tidelog.protocol.framing import FrameSplitter
+from tidelog.runtime.disk import RealFile
 
 INLINE_BYTES = 16 * 1024
 """A slice up to this size is read and joined to its neighbours: cheaper than a sendfile."""
+
+BULK_READ_BYTES = 64 * 1024
+"""Where frames are large, a small first read leaves most of each to be received in place."""
 
 JOIN_BYTES = 64 * 1024
 """Chunks are joined into one send up to this size; larger ones go out without a copy."""
@@ -31,10 +34,6 @@ CHUNK_COST = 128
 
 class ShortFile(Exception):
     """A file ended before the slice that was promised from it: the answer cannot be completed."""
-
-
-class OpenFile(Protocol):
-    def fileno(self) -> int: ...
 
 
 class HeldFrames:
@@ -70,6 +69,7 @@ class Connection:
         "held",
         "id",
         "interest",
+        "is_bulk",
         "muted",
         "peer",
         "sock",
@@ -91,16 +91,23 @@ class Connection:
         self.muted = 0  # a bit for each reason not to read
         self.interest = 0  # what epoll watches
         self.blocked = False  # the socket took no more
+        self.is_bulk = False  # its last frames were large
         self.active_at = now
 
     def receive(self, shared: memoryview) -> list[memoryview] | None:
         """The frames that one read completes; None at the end of the stream."""
         space = self.splitter.space()
-        if space is None:
-            count = self.sock.recv_into(shared)
-            return self.splitter.feed(shared[:count]) if count else None
-        count = self.sock.recv_into(space)
-        return self.splitter.received(count) if count else None
+        if space is not None:
+            self.is_bulk = True
+            count = self.sock.recv_into(space)
+            return self.splitter.received(count) if count else None
+        count = self.sock.recv_into(shared, BULK_READ_BYTES if self.is_bulk else 0)
+        if not count:
+            return None
+        frames = self.splitter.feed(shared[:count])
+        if len(frames) > 1:
+            self.is_bulk = False
+        return frames
 
     def enqueue(self, chunks: list[Chunk]) -> None:
         self.waiting += chunks
@@ -123,9 +130,10 @@ class Connection:
         return True
 
     def _send_slice(self, part: FileSlice) -> bool:
-        source = cast(OpenFile, part.file).fileno()
+        # Held while it is used, since a file may let its descriptor go at any time.
+        source = cast(RealFile, part.file).descriptor()
         share = min(part.length, SENDFILE_BYTES)
-        sent = os.sendfile(self.sock.fileno(), source, part.position, share)
+        sent = os.sendfile(self.sock.fileno(), source.number, part.position, share)
         if sent == 0:
             raise ShortFile(f"the file ends before position {part.position}")
         if sent < part.length:

@@ -2,7 +2,6 @@
 
 import errno
 import logging
-import resource
 import select
 import socket
 from collections.abc import Iterator
@@ -24,8 +23,8 @@ class ListeningSocket(NamedTuple):
     sock: socket.socket
 
 
-def listen(name: str, host: str, port: int, backlog: int) -> ListeningSocket:
-    """Bind and listen; an empty host is every interface, port 0 any free port."""
+def bind(name: str, host: str, port: int) -> ListeningSocket:
+    """Take the address without listening yet; an empty host is every interface."""
     family, _, _, _, address = socket.getaddrinfo(
         host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
@@ -33,7 +32,6 @@ def listen(name: str, host: str, port: int, backlog: int) -> ListeningSocket:
     try:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(address)
-        sock.listen(backlog)
     except OSError:
         sock.close()
         raise
@@ -41,22 +39,17 @@ def listen(name: str, host: str, port: int, backlog: int) -> ListeningSocket:
     return ListeningSocket(name, sock)
 
 
-def raise_descriptor_limit() -> None:
-    """Take every descriptor that the system allows this process."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-
-
 class Acceptor:
     """Accepts on every listener; while there is no room it leaves clients in the kernel's queue."""
 
-    def __init__(self, epoll: select.epoll, listeners: list[ListeningSocket]) -> None:
+    def __init__(self, epoll: select.epoll, listeners: list[ListeningSocket], backlog: int) -> None:
         self._epoll = epoll
         self._by_fd = {listener.sock.fileno(): listener for listener in listeners}
         self._complained = False
         self.resume_at: Millis | None = None
         """While accepting is paused: when to try again."""
-        for fd in self._by_fd:
+        for fd, listener in self._by_fd.items():
+            listener.sock.listen(backlog)
             epoll.register(fd, select.EPOLLIN)
 
     def listens_on(self, fd: int) -> bool:

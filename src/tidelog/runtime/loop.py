@@ -11,14 +11,24 @@ in a call of its own.
 
 import logging
 import select
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
 from typing import Protocol, assert_never
 
-from tidelog.model.events import Connected, Disconnected, Event, FrameReceived, Ticked
+from tidelog.model.events import (
+    Connected,
+    ConnectFailed,
+    Disconnected,
+    Event,
+    FrameReceived,
+    PeerConnected,
+    Ticked,
+)
 from tidelog.model.ids import ConnId, Millis
 from tidelog.model.outbound import (
     CloseConnection,
+    Connect,
     Flush,
     Outbound,
     Send,
@@ -28,8 +38,8 @@ from tidelog.model.outbound import (
 )
 from tidelog.protocol.framing import BadFrame
 from tidelog.runtime.alarm import Alarm
-from tidelog.runtime.clock import wall_clock
 from tidelog.runtime.connection import Connection, HeldFrames, ShortFile
+from tidelog.runtime.dialling import Dialler
 from tidelog.runtime.listeners import Acceptor, ListeningSocket
 from tidelog.runtime.workers import Workers
 
@@ -53,6 +63,13 @@ class HostedNode(Protocol):
 
     def next_deadline(self) -> Millis | None: ...
 
+    def start(self) -> list[Outbound]:
+        """Comes before the first event."""
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether it takes writes."""
+
     def shutdown(self, now: Millis) -> list[Outbound]:
         """Begin a controlled shutdown; its end is a `Stop`."""
 
@@ -63,28 +80,36 @@ class Limits:
     idle_ms: int = 10 * 60 * 1000
     request_bytes: int = 100 * 1024 * 1024
     unsent_bytes: int = 2 * 1024 * 1024
+    backlog: int = 1024
 
 
 class Host:
     """Serves one node on its listeners until the node says `Stop`."""
 
-    def __init__(self, node: HostedNode, listeners: list[ListeningSocket], limits: Limits) -> None:
+    def __init__(
+        self,
+        node: HostedNode,
+        listeners: list[ListeningSocket],
+        limits: Limits,
+        clock: Callable[[], Millis],
+    ) -> None:
         self._node = node
         self._limits = limits
-        self._clock = wall_clock()
-        self._now = self._clock()
+        self._clock = clock
+        self._now = clock()
         self._epoll = select.epoll()
         self._alarm = Alarm()
         self._epoll.register(self._alarm.fileno(), _IN)
-        self._acceptor = Acceptor(self._epoll, listeners)
+        self._dialler = Dialler(self._epoll)
+        self._acceptor = Acceptor(self._epoll, listeners, limits.backlog)
         self._workers = Workers(self._alarm.ring)
         self._shared = memoryview(bytearray(READ_BYTES))
         self._ids = count(1)
-        self._connections: dict[ConnId, Connection] = {}
+        self.connections: dict[ConnId, Connection] = {}
         self._by_fd: dict[int, Connection] = {}
         self._holding: list[Connection] = []  # have frames to be handled in the next pass
         self._answered: list[Connection] = []  # have something to send in this pass
-        self._gone: list[ConnId] = []  # the node has not heard of their end yet
+        self._news: list[Event] = []  # what the node hears before this pass ends
         self._sweep_at = self._now + limits.idle_ms // SWEEPS_PER_IDLE
         self._interrupts = 0
         self._shutting_down = False
@@ -99,11 +124,18 @@ class Host:
         """For `signal.set_wakeup_fd`."""
         return self._alarm.button_fd()
 
-    def run(self) -> int:
-        """Serve. -> the exit status."""
-        while self._status is None:
-            self._pass()
-        self._close()
+    def run(self, ready: Callable[[], None]) -> int:
+        """Serve. -> the exit status. `ready` is called once, when the node takes writes."""
+        is_announced = False
+        try:
+            self._perform(self._node.start())
+            while self._status is None:
+                self._pass()
+                if not is_announced and self._node.is_ready:
+                    is_announced = True
+                    ready()
+        finally:
+            self._close()
         return self._status
 
     # -- One pass ------------------------------------------------------------------------------
@@ -116,14 +148,18 @@ class Host:
                 self._serve(conn, mask)
             elif fd == self._alarm.fileno():
                 self._answer_alarm()
+            elif self._dialler.dials_on(fd):
+                self._finish_connecting(fd)
             elif self._acceptor.listens_on(fd):
                 self._accept(fd)
         self._now = self._clock()
         self._resume_held()
         self._keep_time()
-        while self._answered or self._gone:
+        while self._answered or self._news:
             self._send_answers()
-            self._report_gone()
+            news, self._news = self._news, []
+            for event in news:
+                self._tell(event)
 
     def _patience(self) -> float:
         """How long to wait for something to happen, in seconds."""
@@ -139,7 +175,7 @@ class Host:
     def _serve(self, conn: Connection, mask: int) -> None:
         if mask & _OUT:
             self._send(conn)
-        if conn.id not in self._connections:
+        if conn.id not in self.connections:
             return
         if mask & _IN:
             if conn.muted:
@@ -150,13 +186,30 @@ class Host:
             self._drop(conn)
 
     def _accept(self, fd: int) -> None:
-        room = self._limits.connections - len(self._connections)
+        room = self._limits.connections - len(self.connections)
         for listener, sock, peer in self._acceptor.accept(fd, room, self._now):
             conn = Connection(next(self._ids), sock, peer, self._limits.request_bytes, self._now)
-            self._connections[conn.id] = self._by_fd[sock.fileno()] = conn
-            conn.interest = _IN
             self._epoll.register(sock.fileno(), _IN)
-            self._tell(Connected(conn.id, peer, listener))
+            self._admit(conn, Connected(conn.id, peer, listener))
+
+    def _admit(self, conn: Connection, event: Event) -> None:
+        self.connections[conn.id] = self._by_fd[conn.sock.fileno()] = conn
+        conn.interest = _IN
+        self._tell(event)
+
+    def _connect(self, wish: Connect) -> None:
+        error = self._dialler.dial(wish.conn, wish.host, wish.port)
+        if error is not None:
+            self._news.append(_connect_failed(wish.conn, error))
+
+    def _finish_connecting(self, fd: int) -> None:
+        id_, sock, peer, error = self._dialler.finish(fd)
+        if error is not None:
+            self._tell(_connect_failed(id_, error))
+            return
+        conn = Connection(id_, sock, peer, self._limits.request_bytes, self._now)
+        self._epoll.modify(fd, _IN)
+        self._admit(conn, PeerConnected(id_))
 
     def _answer_alarm(self) -> None:
         self._alarm.quiet()
@@ -178,7 +231,7 @@ class Host:
         if self._sweep_at <= self._now:
             self._sweep_at = self._now + self._limits.idle_ms // SWEEPS_PER_IDLE
             oldest = self._now - self._limits.idle_ms
-            for conn in [c for c in self._connections.values() if c.active_at < oldest]:
+            for conn in [c for c in self.connections.values() if c.active_at < oldest]:
                 self._drop(conn)
 
     # -- In ------------------------------------------------------------------------------------
@@ -197,7 +250,7 @@ class Host:
             return
         conn.active_at = self._now
         if frames is None:
-            self._end(conn, None)
+            self._end(conn, "")
             return
         done = self._deliver(conn, frames)
         if done < len(frames) and not conn.muted & _BY_CLOSE:
@@ -248,19 +301,23 @@ class Host:
                     log.info("stopped: %s", outbound.reason)
                     self._status = outbound.status
                 case StopReading():
-                    if (conn := self._connections.get(outbound.conn)) is not None:
+                    if (conn := self.connections.get(outbound.conn)) is not None:
                         conn.muted |= _BY_NODE
                 case StartReading():
-                    if (conn := self._connections.get(outbound.conn)) is not None:
+                    if (conn := self.connections.get(outbound.conn)) is not None:
                         self._unmute(conn, _BY_NODE)
                 case CloseConnection():
-                    if (conn := self._connections.get(outbound.conn)) is not None:
+                    if (conn := self.connections.get(outbound.conn)) is not None:
                         self._end(conn, outbound.reason)
+                    else:
+                        self._dialler.hang_up(outbound.conn)
+                case Connect():
+                    self._connect(outbound)
                 case _:
                     assert_never(outbound)
 
     def _enqueue(self, answer: Send) -> None:
-        conn = self._connections.get(answer.conn)
+        conn = self.connections.get(answer.conn)
         if conn is None or conn.muted & _BY_CLOSE:
             return  # nobody is there to read it
         if not conn.waiting:
@@ -311,9 +368,9 @@ class Host:
 
     # -- The end of a connection ---------------------------------------------------------------
 
-    def _end(self, conn: Connection, reason: str | None) -> None:
+    def _end(self, conn: Connection, reason: str) -> None:
         """Close once what waits has left; take nothing more."""
-        if reason is not None and not conn.muted & _BY_CLOSE:
+        if reason and not conn.muted & _BY_CLOSE:
             log.warning("%s: closed: %s", conn.peer, reason)
         conn.muted |= _BY_CLOSE
         conn.held = None
@@ -321,25 +378,27 @@ class Host:
 
     def _drop(self, conn: Connection) -> None:
         """Close now. The node hears of it before this pass ends."""
-        if self._connections.pop(conn.id, None) is None:
+        if self.connections.pop(conn.id, None) is None:
             return
         del self._by_fd[conn.sock.fileno()]
         conn.sock.close()
         conn.muted |= _BY_CLOSE
         conn.held = None
         conn.waiting.clear()
-        self._gone.append(conn.id)
+        self._news.append(Disconnected(conn.id))
         self._acceptor.resume()
-
-    def _report_gone(self) -> None:
-        gone, self._gone = self._gone, []
-        for conn in gone:
-            self._tell(Disconnected(conn))
 
     def _close(self) -> None:
         self._workers.stop()
         self._acceptor.close()
-        for conn in self._connections.values():
+        self._dialler.close()
+        for conn in self.connections.values():
             conn.sock.close()
         self._epoll.close()
         self._alarm.close()
+
+
+def _connect_failed(conn: ConnId, error: OSError) -> ConnectFailed:
+    return ConnectFailed(
+        conn, isinstance(error, ConnectionRefusedError), error.strerror or str(error)
+    )

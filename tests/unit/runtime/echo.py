@@ -4,6 +4,7 @@ import socket
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
+from threading import Event as ThreadEvent
 from threading import Thread
 
 from tidelog.model.disk import File, FileSlice
@@ -18,7 +19,8 @@ from tidelog.model.outbound import (
     Stop,
     StopReading,
 )
-from tidelog.runtime.listeners import listen
+from tidelog.runtime.clock import wall_clock
+from tidelog.runtime.listeners import bind
 from tidelog.runtime.loop import Host, Limits
 
 SLICE = struct.Struct(">qi")
@@ -41,9 +43,17 @@ class EchoNode:
         self.connected: list[str] = []
         self.disconnected: list[ConnId] = []
         self.frames = 0
+        self.announced = ThreadEvent()
         self._open: set[ConnId] = set()
         self._flushing: dict[int, ConnId] = {}
         self._parked: list[tuple[Millis, ConnId]] = []
+
+    def start(self) -> list[Outbound]:
+        return []
+
+    @property
+    def is_ready(self) -> bool:
+        return True
 
     def handle(self, event: Event, now: Millis) -> list[Outbound]:
         match event:
@@ -101,8 +111,12 @@ class EchoNode:
 class Client:
     """A blocking client."""
 
-    def __init__(self, address: tuple[str, int]) -> None:
-        self.sock = socket.create_connection(address)
+    def __init__(self) -> None:
+        self.sock = socket.socket()
+
+    def connect(self, address: tuple[str, int]) -> "Client":
+        self.sock.connect(address)
+        return self
 
     def ask(self, payload: bytes) -> bytes:
         self.sock.sendall(framed(payload))
@@ -132,17 +146,17 @@ class Served:
     """A running host with its node."""
 
     def __init__(self, node: EchoNode, limits: Limits) -> None:
-        listening = listen("PLAINTEXT", "127.0.0.1", 0, 128)
+        listening = bind("PLAINTEXT", "127.0.0.1", 0)
         self.node = node
         self.address: tuple[str, int] = listening.sock.getsockname()
-        self.host = Host(node, [listening], limits)
+        self.host = Host(node, [listening], limits, wall_clock())
         self.status: int | None = None
         self._thread = Thread(target=self._run)
         self._thread.start()
         self._clients: list[Client] = []
 
     def client(self) -> Client:
-        self._clients.append(Client(self.address))
+        self._clients.append(Client().connect(self.address))
         return self._clients[-1]
 
     def stop(self) -> int | None:
@@ -156,12 +170,12 @@ class Served:
             client.sock.close()
 
     def _run(self) -> None:
-        self.status = self.host.run()
+        self.status = self.host.run(self.node.announced.set)
 
 
 @contextmanager
-def serving(node: EchoNode | None = None, limits: Limits = Limits()) -> Iterator[Served]:
-    served = Served(node or EchoNode(), limits)
+def serving(node: EchoNode | None = None, limits: Limits | None = None) -> Iterator[Served]:
+    served = Served(node or EchoNode(), limits or Limits())
     try:
         yield served
     finally:

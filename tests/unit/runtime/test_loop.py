@@ -6,8 +6,8 @@ import struct
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tests.unit.runtime.echo import EchoNode, framed, serving
+
 from tidelog.runtime.loop import FRAMES_PER_PASS, READ_BYTES, Limits
 
 
@@ -84,9 +84,7 @@ def test_a_half_closed_client_still_gets_its_answers() -> None:
     [struct.pack(">i", -1), struct.pack(">i", 2**31 - 1), b"GET / HTTP/1.1\r\n\r\n"],
     ids=["negative", "2 GB", "http"],
 )
-def test_garbage_ends_its_connection_only(
-    garbage: bytes, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_garbage_ends_its_connection_only(garbage: bytes, caplog: pytest.LogCaptureFixture) -> None:
     with serving() as served:
         good, bad = served.client(), served.client()
         bad.sock.sendall(framed(b"ebefore") + garbage)

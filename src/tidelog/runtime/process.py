@@ -1,0 +1,31 @@
+"""What a node's process takes for itself: descriptors, and its directories."""
+
+import fcntl
+import os
+import resource
+
+
+class CannotStart(Exception):
+    """Why a node cannot start, in one sentence."""
+
+
+def raise_descriptor_limit() -> None:
+    """Take every descriptor that the system allows this process."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def lock_directory(path: str) -> int:
+    """Keep others out, Apache Kafka included. -> the descriptor that holds the lock."""
+    try:
+        os.makedirs(path, exist_ok=True)
+        lock = os.open(f"{path}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+    except OSError as error:
+        raise CannotStart(f"the log directory {path} cannot be used: {error.strerror}") from None
+    try:
+        # Java's file locks are those of fcntl, not of flock.
+        fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise CannotStart(f"the log directory {path} is in use by another process") from None
+    return lock

@@ -1,0 +1,118 @@
+"""One node as a process: takes its directories and ports, and serves until told to stop.
+
+`python -m tidelog.runtime.server --config FILE` is what the supervisor runs. What keeps a node from
+starting is told in one sentence, never in a traceback.
+"""
+
+import gc
+import logging
+import os
+import signal
+import socket
+import sys
+from collections.abc import Callable
+from threading import Thread
+
+from tidelog.controller.settings import BadSetting, BrokerSettings, parse_properties
+from tidelog.node.node import Node, NotFormatted
+from tidelog.runtime.clock import wall_clock
+from tidelog.runtime.dice import SystemDice
+from tidelog.runtime.disk import RealDisk
+from tidelog.runtime.listeners import ListeningSocket, bind
+from tidelog.runtime.logs import log_to_stderr
+from tidelog.runtime.loop import Host, Limits
+from tidelog.runtime.process import CannotStart, lock_directory, raise_descriptor_limit
+
+log = logging.getLogger(__name__)
+
+
+def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> int:
+    """Serve as these settings say. -> the exit status.
+
+    A supervisor is told when the node takes writes, and its end is the node's.
+    """
+    log_to_stderr()
+    for warning in settings.warnings:
+        log.warning("%s", warning)
+    raise_descriptor_limit()
+    try:
+        locks = [lock_directory(path) for path in settings.log_dirs]
+        host = _open(settings)
+    except CannotStart as failure:
+        print(f"tidelog: {failure}.", file=sys.stderr)
+        return 1
+    signal.set_wakeup_fd(host.alarm_fd(), warn_on_full_buffer=False)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: host.interrupt())
+    if supervisor is not None:
+        Thread(target=_await_end_of, args=(supervisor, host.interrupt), daemon=True).start()
+    # What is there by now stays: the collector need not look at it again.
+    gc.collect()
+    gc.freeze()
+
+    def ready() -> None:
+        log.info("node %d takes writes", settings.node_id)
+        if supervisor is not None:
+            supervisor.send(b"!")
+
+    try:
+        return host.run(ready)
+    finally:
+        signal.set_wakeup_fd(-1)
+        for lock in locks:
+            os.close(lock)
+
+
+def _open(settings: BrokerSettings) -> Host:
+    # The ports come first, since a start may take long and fail late; they listen last.
+    listeners = [_bind(one.name, one.host, one.port) for one in settings.listeners]
+    clock = wall_clock()
+    try:
+        disks = [RealDisk(path) for path in settings.log_dirs]
+        node = Node(settings, disks, SystemDice(), clock())
+    except NotFormatted as failure:
+        raise CannotStart(
+            f"the log directory {' or '.join(settings.log_dirs)} cannot be used: {failure}; "
+            "`tidelog format` prepares a new one"
+        ) from None
+    except OSError as error:
+        raise CannotStart(f"the log directory cannot be used: {error}") from None
+    limits = Limits(
+        connections=settings.max_connections,
+        idle_ms=settings.connections_max_idle_ms,
+        request_bytes=settings.socket_request_max_bytes,
+        backlog=settings.socket_listen_backlog_size,
+    )
+    return Host(node, listeners, limits, clock)
+
+
+def _bind(name: str, host: str, port: int) -> ListeningSocket:
+    try:
+        return bind(name, host, port)
+    except OSError as error:
+        where = f"port {port}" + (f" on {host}" if host else "")
+        raise CannotStart(f"cannot listen on {where} for {name}: {error.strerror}") from None
+
+
+def _await_end_of(supervisor: socket.socket, then: Callable[[], None]) -> None:
+    while supervisor.recv(1):
+        pass
+    then()
+
+
+def main(arguments: list[str]) -> int:
+    """`--config FILE [--supervisor-fd N]`, as the supervisor gives them."""
+    options = dict(zip(arguments[::2], arguments[1::2], strict=True))
+    config, channel = options["--config"], options.get("--supervisor-fd")
+    try:
+        with open(config, encoding="utf-8") as file:
+            properties = parse_properties(file.read())
+        settings = BrokerSettings.from_properties(properties, socket.gethostname())
+    except (OSError, UnicodeDecodeError, BadSetting) as failure:
+        print(f"tidelog: {config}: {failure}.", file=sys.stderr)
+        return 1
+    return run(settings, None if channel is None else socket.socket(fileno=int(channel)))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

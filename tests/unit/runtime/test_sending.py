@@ -1,0 +1,171 @@
+"""Answers on their way out: from memory, from files, to readers fast and slow."""
+
+import os
+import random
+import socket
+import struct
+from pathlib import Path
+
+import pytest
+from tests.unit.runtime.echo import SLICE, Client, EchoNode, framed, serving
+
+from tidelog.model.disk import File, FileSlice
+from tidelog.runtime.connection import INLINE_BYTES, JOIN_BYTES, SENDFILE_BYTES, Connection
+from tidelog.runtime.disk import RealDisk
+from tidelog.runtime.loop import Limits
+
+CONTENT = random.Random(1).randbytes(SENDFILE_BYTES + 2_000_000)
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> File:
+    opened = RealDisk(str(tmp_path)).open("segment")
+    opened.append([CONTENT])
+    return opened
+
+
+def ask_slice(client: Client, position: int, length: int) -> None:
+    client.sock.sendall(framed(b"f" + SLICE.pack(position, length)))
+
+
+@pytest.mark.parametrize(
+    "length",
+    [
+        0,
+        1,
+        INLINE_BYTES - 1,
+        INLINE_BYTES,
+        INLINE_BYTES + 1,
+        JOIN_BYTES,
+        1_000_000,
+        SENDFILE_BYTES,
+        SENDFILE_BYTES + 1,
+        len(CONTENT) - 7,
+    ],
+)
+def test_a_slice_of_any_size_arrives_as_it_is_in_the_file(file: File, length: int) -> None:
+    with serving(EchoNode([file])) as served:
+        client = served.client()
+        ask_slice(client, 7, length)
+        client.sock.sendall(framed(b"eafter"))
+        assert client.answer() == CONTENT[7 : 7 + length]
+        assert client.answer() == b"after"
+
+
+def test_slices_and_memory_leave_in_the_order_asked_for(file: File) -> None:
+    seed = random.Random(7)
+    asked: list[tuple[bytes, bytes]] = []
+    for _ in range(300):
+        if seed.random() < 0.3:
+            payload = seed.randbytes(seed.choice([0, 10, 5_000, JOIN_BYTES + 5]))
+            asked.append((b"e" + payload, payload))
+        else:
+            position = seed.randrange(1_000_000)
+            length = seed.choice([0, 100, INLINE_BYTES, INLINE_BYTES + 1, 200_000])
+            asked.append((b"f" + SLICE.pack(position, length), CONTENT[position:][:length]))
+    with serving(EchoNode([file])) as served:
+        client = served.client()
+        ahead = 20  # so many answers queue up on their way
+        for number, (request, _) in enumerate(asked):
+            client.sock.sendall(framed(request))
+            if number >= ahead:
+                assert client.answer() == asked[number - ahead][1]
+        for _, expected in asked[-ahead:]:
+            assert client.answer() == expected
+
+
+@pytest.mark.parametrize("length", [INLINE_BYTES, SENDFILE_BYTES])
+def test_a_file_cut_short_under_a_slice_closes_the_connection(file: File, length: int) -> None:
+    with serving(EchoNode([file])) as served:
+        client, other = served.client(), served.client()
+        file.truncate(1000)
+        ask_slice(client, 0, length)
+        with pytest.raises(EOFError) as cut:
+            client.answer()
+        assert CONTENT.startswith(cut.value.args[0])
+        assert other.ask(b"eserved") == b"served"
+
+
+def test_a_file_cut_while_it_is_being_sent_closes_the_connection(file: File) -> None:
+    with serving(EchoNode([file])) as served:
+        client, other = served.client(), served.client()
+        ask_slice(client, 0, len(CONTENT))
+        head = client.read(4 + 1000)
+        other.ask(b"e")  # a pass later, the socket's buffer is full and the rest waits in the file
+        file.truncate(1000)
+        with pytest.raises(EOFError) as cut:
+            client.read(len(CONTENT) - 1000)
+        assert CONTENT.startswith(head[4:])
+        assert len(cut.value.args[0]) < len(CONTENT) - 1000
+        assert other.ask(b"eserved") == b"served"
+
+
+def test_a_removed_file_is_still_sent(file: File, tmp_path: Path) -> None:
+    with serving(EchoNode([file])) as served:
+        client = served.client()
+        os.unlink(tmp_path / "segment")
+        ask_slice(client, 0, 100_000)
+        assert client.answer() == CONTENT[:100_000]
+
+
+def test_a_client_that_never_reads_is_not_read_either() -> None:
+    limits = Limits(unsent_bytes=100_000)
+    request = framed(b"m" + struct.pack(">i", 50_000))
+    with serving(limits=limits) as served:
+        deaf, other = served.client(), served.client()
+        deaf.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
+        deaf.sock.setblocking(False)
+        stuck = 0
+        # Until its own requests are stuck all the way back to it, while others are served.
+        while stuck < 50:
+            try:
+                deaf.sock.send(request * 100)
+                stuck = 0
+            except BlockingIOError:
+                stuck += 1
+            assert other.ask(b"eserved") == b"served"
+        queued = max(conn.unsent for conn in served.host.connections.values())
+        assert limits.unsent_bytes < queued < limits.unsent_bytes + 2 * 50_000
+
+
+def test_a_slow_reader_gets_every_answer_once_it_reads() -> None:
+    with serving(limits=Limits(unsent_bytes=10_000)) as served:
+        slow, other = served.client(), served.client()
+        requests = 400
+        slow.sock.sendall(framed(b"m" + struct.pack(">i", 20_000)) * requests)
+        other.ask(b"e")
+        for _ in range(requests):
+            assert len(slow.answer()) == 20_000
+        assert slow.ask(b"estill here") == b"still here"
+
+
+def test_a_file_that_let_its_descriptor_go_is_not_taken_for_another(
+    file: File, tmp_path: Path
+) -> None:
+    with serving(EchoNode([file])) as served:
+        client = served.client()
+        client.ask(b"e")
+        file.close()
+        with open(tmp_path / "other", "wb+") as taking_its_number:
+            taking_its_number.write(bytes(len(CONTENT)))
+            taking_its_number.flush()
+            ask_slice(client, 0, 1_000_000)
+            assert client.answer() == CONTENT[:1_000_000]
+
+
+def test_unsent_counts_what_the_queue_holds(file: File) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.setblocking(False)
+        conn = Connection(1, ours, "peer", 1000, 0)
+        conn.enqueue([bytes(1_000_000), FileSlice(file, 0, 1_000_000), b"end"])
+        assert not conn.send()
+        assert 0 < conn.unsent < 1_001_000
+        received = bytearray()
+        while not conn.send():
+            received += theirs.recv(1 << 20)
+        assert conn.unsent == 0
+        assert conn.waiting == []
+        while len(received) < 2_000_003:
+            received += theirs.recv(1 << 20)
+        assert received == bytes(1_000_000) + CONTENT[:1_000_000] + b"end"
