@@ -7,8 +7,8 @@ Where topics, their partitions and the brokers are, as seen from the listener th
   a malformed one INVALID_TOPIC_EXCEPTION. An id or a null name in version 10 or 11 is
   INVALID_REQUEST.
 - A missing topic is created when both the client (version 4 on; older ones always do) and
-  `auto.create.topics.enable` allow it. The answer waits for the creation and shows the new topic;
-  when the controller refused it, it is UNKNOWN_TOPIC_OR_PARTITION, as in Kafka.
+  `auto.create.topics.enable` allow it. As in Kafka, the answer still says
+  UNKNOWN_TOPIC_OR_PARTITION, and the client asks again; here the topic is there by then.
 - A partition without a leader has leader -1 and LEADER_NOT_AVAILABLE; one whose leader has no such
   listener, LISTENER_NOT_FOUND from version 6 on. Version 0 hides replicas that are out of reach
   and says REPLICA_NOT_AVAILABLE.
@@ -48,30 +48,34 @@ _FIRST_WITH_LISTENER_NOT_FOUND = 6
 def handle(request: Request) -> Handling:
     """Topics, partitions and brokers; creates missing topics where that is allowed."""
     asked = request.message.topics
-    if request.version == 0 and not asked:
-        asked = None
-    if request.version < _FIRST_BY_ID and asked and any(map(_needs_topic_ids, asked)):
-        return _encoded(_refused(asked), request)
-    missing = _missing(asked or (), request.image)
-    if missing and _may_create(request):
+    error = _refusal(asked or (), request.version)
+    if error is not ErrorCode.none:
+        return _encoded(_refused(asked, error), request)
+    rows = _rows(asked, request)
+    if _may_create(request):
+        missing = _missing(asked or (), request.image)
         topics = [creatable_topic(name, request.settings) for name in missing]
         creatable = [topic for topic in topics if topic is not None]
         if creatable:
             yield ChangeMetadata(creation(creatable, request.settings))
-    return _encoded(_rows(asked, request), request)
+    return _encoded(rows, request)
 
 
 def _encoded(rows: MetadataRows, request: Request) -> Encoded:
     return Encoded([encode_metadata(rows, request.version)])
 
 
-def _needs_topic_ids(topic: Any) -> bool:
-    return topic.name is None or topic.topic_id is not None
+def _refusal(asked: Sequence[Any], version: int) -> ErrorCode:
+    has_nulls = any(topic.name is None for topic in asked)
+    has_ids = bool(_topic_ids(asked))
+    if version < _FIRST_BY_ID and (has_nulls or has_ids):
+        return ErrorCode.invalid_request
+    # A topic with neither name nor id is an error that Kafka does not expect itself.
+    return ErrorCode.unknown_server_error if has_nulls and not has_ids else ErrorCode.none
 
 
-def _refused(asked: Iterable[Any]) -> MetadataRows:
-    error = ErrorCode.invalid_request
-    topics = [TopicRow(error, topic.name, topic.topic_id or ZERO_TOPIC_ID) for topic in asked]
+def _refused(asked: Iterable[Any], error: ErrorCode) -> MetadataRows:
+    topics = [TopicRow(error, topic.name or "", topic.topic_id or ZERO_TOPIC_ID) for topic in asked]
     return NOTHING._replace(topics=topics, error=error)
 
 

@@ -1,4 +1,4 @@
-"""InitProducerId (key 22), versions 0-6.
+"""InitProducerId (key 22), versions 0-5.
 
 An id for an idempotent producer, from the block of ids that the controller allocated to this broker
 (KIP-730), with epoch 0. A producer that shows an old id and epoch (versions 3 on, KIP-360) and has

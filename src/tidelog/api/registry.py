@@ -147,7 +147,7 @@ _TABLE = (
     _api(19, "CreateTopics", 2, 7, topics.create_topics, listeners=_BOTH),
     _api(20, "DeleteTopics", 1, 6, topics.delete_topics, listeners=_BOTH),
     _api(21, "DeleteRecords", 0, 2, offsets.delete_records),
-    _api(22, "InitProducerId", 0, 6, producers.init_producer_id),
+    _api(22, "InitProducerId", 0, 5, producers.init_producer_id),
     _api(23, "OffsetForLeaderEpoch", 2, 4, offsets.offset_for_leader_epoch),
     _api(29, "DescribeAcls", 1, 3, acls.describe_acls, listeners=_BOTH),
     _api(30, "CreateAcls", 1, 3, acls.create_acls, listeners=_BOTH),

@@ -113,6 +113,18 @@ def test_topics_by_id():
     assert missing.error_code is ErrorCode.unknown_topic_id
 
 
+def test_a_topic_with_neither_name_nor_id():
+    response = answer(by_name("orders", None))
+
+    assert errors(response) == dict.fromkeys(["orders", ""], ErrorCode.unknown_server_error)
+    assert response.error_code is ErrorCode.unknown_server_error
+    assert response.brokers == ()
+
+
+def test_ids_win_over_names():
+    assert errors(answer(by_name("nope", None) + by_id(TOPIC_ID))) == {"orders": ErrorCode.none}
+
+
 @pytest.mark.parametrize("topics", [by_id(TOPIC_ID), by_name(None)])
 def test_versions_10_and_11_know_no_ids_yet(topics):
     response = answer(topics, version=11)
@@ -221,33 +233,20 @@ def test_version_0_hides_replicas_that_are_out_of_reach():
 def create(names, **changes):
     """Ask for topics that may be created. -> the effects, and the answer."""
     message = ask(KEY, topics=by_name(*names), allow_auto_topic_creation=True)
-    asked = request(message, 13, **changes)
-
-    def created(_: ChangeMetadata) -> None:
-        # The node shows a resumed handler its newest image.
-        made = topic("fresh", UUID(int=5), partition())
-        asked.image = image(made)
-
-    effects = Effects(created)
-    return effects.asked, decoded(effects.drive(metadata.handle(asked)), KEY, 13)
+    effects = Effects("the controller's response")
+    answered = effects.drive(metadata.handle(request(message, 13, **changes)))
+    return effects.asked, decoded(answered, KEY, 13)
 
 
-def test_a_missing_topic_is_created_and_shown():
+def test_a_missing_topic_is_created_and_the_client_is_to_ask_again():
     asked, response = create(["fresh"], settings=settings(num_partitions="3"))
 
     [effect] = asked
+    assert isinstance(effect, ChangeMetadata)
     assert isinstance(effect.request, CreateTopicsRequest)
     [wanted] = effect.request.topics
     assert (wanted.name, wanted.num_partitions, wanted.replication_factor) == ("fresh", 3, 1)
-    assert errors(response) == {"fresh": ErrorCode.none}
-
-
-def test_a_creation_that_fails_leaves_the_topic_unknown():
-    message = ask(KEY, topics=by_name("nope"), allow_auto_topic_creation=True)
-
-    response = decoded(drive(metadata.handle(request(message, 13)), None), KEY, 13)
-
-    assert errors(response) == {"nope": ErrorCode.unknown_topic_or_partition}
+    assert errors(response) == {"fresh": ErrorCode.unknown_topic_or_partition}
 
 
 def test_only_what_is_missing_and_well_formed_is_created():
