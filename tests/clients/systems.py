@@ -111,6 +111,11 @@ class Broker:
 
     def start(self) -> None:
         """Start, and wait until it answers Metadata with itself in it."""
+        self.launch()
+        self.await_ready()
+
+    def launch(self) -> None:
+        """Start, and do not wait."""
         assert self.process is None or self.process.poll() is not None, "it runs already"
         argv = self.serve_argv()
         if shutil.which("setpriv"):  # no broker outlives its tests, however they end
@@ -119,7 +124,6 @@ class Broker:
             self.process = subprocess.Popen(
                 argv, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL
             )
-        self.await_ready()
 
     def await_ready(self) -> None:
         deadline = time.monotonic() + PATIENCE
