@@ -110,8 +110,7 @@ class Client:
         self, partition: TopicPartition, request: RequestPayload, response: type[R]
     ) -> R:
         """Ask the partition's leader; `Moved` when there is none or it cannot be reached."""
-        leader = self._leaders.get(partition, NO_NODE)
-        address = self._nodes.get(leader)
+        address = self._nodes.get(self.leader(partition))
         if address is None:
             raise Moved(f"partition {partition} has no leader")
         try:
@@ -119,6 +118,15 @@ class Client:
         except ConnectionLost as lost:
             self._forget(address)
             raise Moved(str(lost)) from None
+
+    def leader(self, partition: TopicPartition) -> NodeId:
+        """Who led the partition when metadata was last asked for."""
+        return self._leaders.get(partition, NO_NODE)
+
+    def look_again(self, topic: str) -> None:
+        """After `Moved`: let leadership settle a little, then find out who leads now."""
+        time.sleep(PAUSE_SECONDS)
+        self.metadata((topic,))
 
     def until_led(self, topic: str, attempt: Callable[[], T]) -> T:
         """The attempt's result, made again with fresh metadata while leadership is moving."""
@@ -129,8 +137,7 @@ class Client:
             except Moved as moved:
                 if time.monotonic() > deadline:
                     raise CommandFailed(f"{moved}; gave up after {RETRY_SECONDS:.0f} s.") from None
-            time.sleep(PAUSE_SECONDS)
-            self.metadata((topic,))
+            self.look_again(topic)
 
     # -- Metadata ----------------------------------------------------------------------------------
 

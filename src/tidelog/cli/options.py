@@ -33,9 +33,9 @@ def command_config(flag: str = "--command-config") -> Callable[[F], F]:
     )
 
 
-def key_value(option: str, text: str) -> tuple[str, str]:
+def key_value(option: str, text: str, *, strip: bool = True) -> tuple[str, str]:
     """`key=value`; the value may hold further equals signs."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise click.UsageError(f"{option}: {text!r} is not name=value")
-    return key.strip(), value.strip()
+    return key.strip(), value.strip() if strip else value

@@ -1,0 +1,98 @@
+"""`tidelog consume`: a topic's records on standard output."""
+
+import sys
+import time
+
+import click
+
+from tidelog.cli import options
+from tidelog.cli.client import Client
+from tidelog.cli.errors import CommandFailed
+from tidelog.cli.fetcher import EARLIEST, LATEST, Fetcher
+from tidelog.cli.record_format import Columns, Format
+
+
+@click.command("consume")
+@click.option("--topic", required=True, metavar="NAME", help="The topic.")
+@options.bootstrap_server
+@click.option("--from-beginning", is_flag=True, help="Start at the oldest record, not at the end.")
+@click.option("--partition", type=click.IntRange(min=0), help="Read this partition only.")
+@click.option("--offset", metavar="N|earliest|latest", help="Where to start in --partition.")
+@click.option("--max-messages", type=click.IntRange(min=1), help="End after so many records.")
+@click.option("--timeout-ms", type=click.IntRange(min=0), help="End when none came for so long.")
+@click.option(
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="print.key=true, print.offset=true, key.separator=:, ...: those of Kafka's tool.",
+)
+@click.option(
+    "--format",
+    "layout",
+    metavar="TEXT",
+    help=r"Instead: %t %p %o %k %s %T %h, \n \t, as kcat -f takes it.",
+)
+@options.command_config("--consumer.config")
+def command(
+    topic: str,
+    bootstrap_server: str,
+    from_beginning: bool,
+    partition: int | None,
+    offset: str | None,
+    max_messages: int | None,
+    timeout_ms: int | None,
+    properties: tuple[str, ...],
+    layout: str | None,
+) -> None:
+    """Print records as they come, until Ctrl-C, --max-messages or --timeout-ms.
+
+    Reads without a group, so it disturbs no one; partitions are printed as they answer, each in its
+    own order.
+    """
+    given = dict(options.key_value("--property", one, strip=False) for one in properties)
+    show = Columns.of(given) if layout is None else Format(layout, topic)
+    start = _start(from_beginning, partition, offset)
+    printed = 0
+    with Client(bootstrap_server) as client:
+        fetcher = Fetcher(client, topic)
+        fetcher.start(_chosen(client, topic, partition), start)
+        out = sys.stdout.buffer
+        last = time.monotonic()
+        try:
+            while max_messages is None or printed < max_messages:
+                for fetched in fetcher.poll():
+                    out.write(show(fetched))
+                    printed += 1
+                    last = time.monotonic()
+                    if printed == max_messages:
+                        break
+                out.flush()
+                if timeout_ms is not None and time.monotonic() - last >= timeout_ms / 1000:
+                    break
+        finally:
+            click.echo(f"Processed a total of {printed} messages", err=True)
+
+
+def _start(from_beginning: bool, partition: int | None, offset: str | None) -> int:
+    if offset is None:
+        return EARLIEST if from_beginning else LATEST
+    if partition is None:
+        raise click.UsageError("--offset needs --partition")
+    if from_beginning:
+        raise click.UsageError("--from-beginning and --offset are two beginnings")
+    named = {"earliest": EARLIEST, "latest": LATEST}
+    if offset in named:
+        return named[offset]
+    if not offset.isdecimal():
+        raise click.UsageError(f"--offset: {offset!r} is not a number, earliest or latest")
+    return int(offset)
+
+
+def _chosen(client: Client, topic: str, partition: int | None) -> list[int]:
+    partitions = client.partitions(topic)
+    if partition is None:
+        return partitions
+    if partition not in partitions:
+        raise CommandFailed(f"Topic '{topic}' has no partition {partition}.")
+    return [partition]
