@@ -7,16 +7,17 @@ before a timestamp answers UNSUPPORTED_VERSION for it:
     -2 earliest  -4 earliest local (8 on, KIP-405)   -6 earliest pending upload (11 on, KIP-1023)
 
 Nothing is tiered here, so that -4 is the earliest and -5 and -6 find nothing. A partition that is
-there twice is INVALID_REQUEST. With isolation level 1 latest is the last stable offset (KIP-98).
+there twice is INVALID_REQUEST, told once. With isolation level 1 the latest is the last stable
+offset (KIP-98).
 
 OffsetForLeaderEpoch tells where a leader epoch ends in this leader's log (KIP-101, KIP-320).
 
 DeleteRecords moves the start of the log (KIP-107); on internal topics it is
-INVALID_TOPIC_EXCEPTION. Both answer in the order of the request.
+INVALID_TOPIC_EXCEPTION.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -64,26 +65,28 @@ def list_offsets(request: Request) -> Handling:
     message = request.message
     asked = list(_partitions(message.topics))
     times = Counter(partition for partition, _ in asked)
-    errors = [_refusal(request, of.timestamp, times[partition]) for partition, of in asked]
+    answers = {
+        partition: OffsetFound(_refusal(request, of.timestamp, times[partition]))
+        for partition, of in asked
+    }
     queries = [
         OffsetQuery(partition, _timestamp(of.timestamp), of.current_leader_epoch)
-        for (partition, of), error in zip(asked, errors, strict=True)
-        if error is ErrorCode.none
+        for partition, of in asked
+        if answers[partition].error is ErrorCode.none
     ]
-    is_committed = message.isolation_level == _READ_COMMITTED
-    results = (yield FindOffsets(queries, is_committed, message.replica_id)) if queries else []
-    found = iter(results)
-    answers = iter([OffsetFound(e) if e is not ErrorCode.none else next(found) for e in errors])
-    return ListOffsetsResponse(
-        throttle_time=timedelta(0),
-        topics=tuple(
-            ListOffsetsTopicResponse(
-                name=topic.name,
-                partitions=tuple([_listed(of, next(answers)) for of in topic.partitions]),
-            )
-            for topic in message.topics
-        ),
-    )
+    if queries:
+        is_committed = message.isolation_level == _READ_COMMITTED
+        found = yield FindOffsets(queries, is_committed, message.replica_id)
+        answers |= zip((query.partition for query in queries), found, strict=True)
+    return ListOffsetsResponse(throttle_time=timedelta(0), topics=tuple(_by_topic(answers)))
+
+
+def _by_topic(answers: Mapping[TopicPartition, OffsetFound]) -> Iterator[ListOffsetsTopicResponse]:
+    by_topic: dict[str, list[ListOffsetsPartitionResponse]] = {}
+    for (topic, index), found in answers.items():
+        by_topic.setdefault(topic, []).append(_listed(index, found))
+    for topic, partitions in by_topic.items():
+        yield ListOffsetsTopicResponse(name=topic, partitions=tuple(partitions))
 
 
 def _partitions(topics: Iterable[Any]) -> Iterator[tuple[TopicPartition, Any]]:
@@ -105,9 +108,9 @@ def _timestamp(asked: Millis) -> Millis:
     return _LATEST_TIERED if asked == _EARLIEST_PENDING_UPLOAD else asked
 
 
-def _listed(of: Any, found: OffsetFound) -> ListOffsetsPartitionResponse:
+def _listed(index: int, found: OffsetFound) -> ListOffsetsPartitionResponse:
     return ListOffsetsPartitionResponse(
-        partition_index=of.partition_index,
+        partition_index=index,
         error_code=found.error,
         timestamp=found.timestamp,
         offset=found.offset,

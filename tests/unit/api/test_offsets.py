@@ -127,7 +127,6 @@ def test_a_partition_that_is_there_twice_is_refused_and_the_others_are_answered(
     assert [(row[0], row[2], row[3]) for row in listed(response)] == [
         ("a", ErrorCode.invalid_request, -1),
         ("b", ErrorCode.none, 9),
-        ("a", ErrorCode.invalid_request, -1),
     ]
 
 
