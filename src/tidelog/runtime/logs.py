@@ -1,7 +1,9 @@
 """Log lines on stderr, short, and few of a kind: a hostile peer cannot flood the log."""
 
 import logging
+from collections.abc import Callable
 
+from tidelog.model.ids import Millis
 from tidelog.runtime.clock import wall_clock
 
 SAME_PER_SECOND = 10
@@ -10,13 +12,13 @@ SAME_PER_SECOND = 10
 class FewOfAKind(logging.Filter):
     """Lets so many lines of a kind pass in a second; a later line of that kind counts the rest."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Callable[[], Millis]) -> None:
         super().__init__()
-        self._now = wall_clock()
+        self._clock = clock
         self._seen: dict[str, tuple[int, int]] = {}  # kind -> the second, lines in it
 
     def filter(self, record: logging.LogRecord) -> bool:
-        kind, second = record.msg, self._now() // 1000
+        kind, second = record.msg, self._clock() // 1000
         since, lines = self._seen.get(kind, (second, 0))
         if since != second:
             if lines > SAME_PER_SECOND:
@@ -32,5 +34,5 @@ def log_to_stderr(level: int = logging.INFO) -> None:
     handler.setFormatter(
         logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)s %(message)s", "%H:%M:%S")
     )
-    handler.addFilter(FewOfAKind())
+    handler.addFilter(FewOfAKind(wall_clock()))
     logging.basicConfig(level=level, handlers=[handler])

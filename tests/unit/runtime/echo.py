@@ -8,10 +8,20 @@ from threading import Event as ThreadEvent
 from threading import Thread
 
 from tidelog.model.disk import File, FileSlice
-from tidelog.model.events import Connected, Disconnected, Event, Flushed, FrameReceived, Ticked
+from tidelog.model.events import (
+    Connected,
+    ConnectFailed,
+    Disconnected,
+    Event,
+    Flushed,
+    FrameReceived,
+    PeerConnected,
+    Ticked,
+)
 from tidelog.model.ids import ConnId, Millis
 from tidelog.model.outbound import (
     CloseConnection,
+    Connect,
     Flush,
     Outbound,
     Send,
@@ -25,6 +35,7 @@ from tidelog.runtime.loop import Host, Limits
 
 SLICE = struct.Struct(">qi")
 NUMBER = struct.Struct(">i")
+PEER: ConnId = -1
 
 
 def framed(payload: bytes) -> bytes:
@@ -35,7 +46,9 @@ class EchoNode:
     """e: the rest again. m: so many bytes of memory. f: a slice of the file, sent from there.
 
     y: fsync of the file with that index, answered when it has ended. p: answered after so many ms,
-    nothing else is read until then. x: the rest again, then closed. !: a bug.
+    nothing else is read until then. x: the rest again, then closed. !: a bug. c: connect to that
+    address, answered with what came of it. r: the rest is passed on to the peer connected to, and its
+    answer back. h: hang up on the peer.
     """
 
     def __init__(self, files: list[File] | None = None) -> None:
@@ -44,6 +57,7 @@ class EchoNode:
         self.disconnected: list[ConnId] = []
         self.frames = 0
         self.announced = ThreadEvent()
+        self._asker: ConnId = 0
         self._open: set[ConnId] = set()
         self._flushing: dict[int, ConnId] = {}
         self._parked: list[tuple[Millis, ConnId]] = []
@@ -57,6 +71,8 @@ class EchoNode:
 
     def handle(self, event: Event, now: Millis) -> list[Outbound]:
         match event:
+            case FrameReceived() if event.conn == PEER:
+                return [Send(self._asker, [framed(bytes(event.frame))])]
             case FrameReceived():
                 assert event.conn in self._open
                 self.frames += 1
@@ -64,6 +80,13 @@ class EchoNode:
             case Connected():
                 self._open.add(event.conn)
                 self.connected.append(event.peer)
+            case PeerConnected():
+                return [Send(self._asker, [framed(b"connected")])]
+            case ConnectFailed():
+                answer = b"refused" if event.was_refused else b"failed: " + event.reason.encode()
+                return [Send(self._asker, [framed(answer)])]
+            case Disconnected() if event.conn == PEER:
+                return [Send(self._asker, [framed(b"lost")])]
             case Disconnected():
                 self._open.remove(event.conn)
                 self.disconnected.append(event.conn)
@@ -98,6 +121,13 @@ class EchoNode:
             case b"p":
                 self._parked.append((now + NUMBER.unpack(rest)[0], conn))
                 return [StopReading(conn)]
+            case b"c":
+                self._asker = conn
+                return [Connect(PEER, rest[4:].decode(), NUMBER.unpack(rest[:4])[0])]
+            case b"r":
+                return [Send(PEER, [framed(rest)])]
+            case b"h":
+                return [CloseConnection(PEER, ""), Send(conn, [framed(b"hung up")])]
             case b"x":
                 return [Send(conn, [framed(rest)]), CloseConnection(conn, "asked to")]
         raise AssertionError(f"unknown {kind!r}")
