@@ -70,6 +70,10 @@ def read_nullable_string(frame: Buffer, position: int) -> tuple[str | None, int]
 
 
 def read_compact_string(frame: Buffer, position: int) -> tuple[str, int]:
+    end = position + frame[position]
+    if position < end < position + 0x80 and end < len(frame):
+        # A short name, as almost all are: the byte of its length is the whole of its varint.
+        return str(frame[position + 1 : end], "utf-8", "replace"), end
     text, position = read_nullable_compact_string(frame, position)
     if text is None:
         raise MalformedMessage("a string is null")
@@ -77,6 +81,8 @@ def read_compact_string(frame: Buffer, position: int) -> tuple[str, int]:
 
 
 def read_nullable_compact_string(frame: Buffer, position: int) -> tuple[str | None, int]:
+    if frame[position] == 0:
+        return None, position + 1
     length, position = read_uvarint(frame, position)
     return _text(frame, position, length - 1)
 
@@ -99,6 +105,9 @@ def read_count(frame: Buffer, position: int) -> tuple[int, int]:
 
 
 def read_compact_count(frame: Buffer, position: int) -> tuple[int, int]:
+    count = frame[position]
+    if 0 < count < 0x80:
+        return count - 1, position + 1
     count, position = read_uvarint(frame, position)
     if not 0 < count <= len(frame):
         raise MalformedMessage(f"an array of {count - 1} elements")

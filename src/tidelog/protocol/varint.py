@@ -6,15 +6,20 @@ A read past the end of the buffer raises IndexError, which every decoder turns i
 from tidelog.model.disk import Buffer
 from tidelog.protocol.malformed import MalformedMessage
 
+_INT_SHIFTS = (7, 14, 21, 28)
+_LONG_SHIFTS = (7, 14, 21, 28, 35, 42, 49, 56, 63)
 
-def read_uvarint(buffer: Buffer, position: int, limit: int = 5) -> tuple[int, int]:
-    """-> the value and the position after it; at most 5 bytes for an int, 10 for a long."""
+
+def read_uvarint(
+    buffer: Buffer, position: int, shifts: tuple[int, ...] = _INT_SHIFTS
+) -> tuple[int, int]:
+    """-> the value and the position after it."""
     byte = buffer[position]
     position += 1
     if byte < 0x80:
         return byte, position
     value = byte & 0x7F
-    for shift in range(7, 7 * limit, 7):
+    for shift in shifts:
         byte = buffer[position]
         position += 1
         value |= (byte & 0x7F) << shift
@@ -29,7 +34,7 @@ def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
 
 
 def read_varlong(buffer: Buffer, position: int) -> tuple[int, int]:
-    raw, position = read_uvarint(buffer, position, 10)
+    raw, position = read_uvarint(buffer, position, _LONG_SHIFTS)
     return (raw >> 1) ^ -(raw & 1), position
 
 

@@ -115,7 +115,7 @@ def _encode_flexible(
         out += write_topic(topic)
         out += uvarint(len(partitions) + 1)
         for fetched in partitions:
-            partition, error, high, stable, start, records, aborted, replica, *tags = fetched
+            partition, error, high, stable, start, records, aborted, replica = fetched[:8]
             if aborted:
                 out += _PARTITION.pack(partition, error, high, stable, start)
                 out += uvarint(len(aborted) + 1)
@@ -133,7 +133,7 @@ def _encode_flexible(
                 length += len(out) + size
                 out = bytearray()
                 chunks += (records, out)
-            out += b"\0" if tags == [None, None, None] else _partition_tags(fetched)
+            out += _partition_tags(fetched) if any(fetched[8:]) else b"\0"
         out += b"\0"
     endpoints = response.node_endpoints if version >= _ENDPOINTS else ()
     out += tagged_fields([(0, node_endpoints(endpoints))]) if endpoints else b"\0"
