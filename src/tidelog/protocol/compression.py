@@ -117,7 +117,8 @@ def _unlz4(data: bytes) -> bytes:
 
 
 def _lz4(data: bytes) -> bytes:
-    return bytes(_module("lz4", "lz4.frame").compress(data))
+    # Kafka's reader takes independent blocks only.
+    return bytes(_module("lz4", "lz4.frame").compress(data, block_linked=False))
 
 
 def _unzstd(data: bytes) -> bytes:

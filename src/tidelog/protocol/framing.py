@@ -83,7 +83,7 @@ class FrameSplitter:
         missing = self._size - self._filled
         if missing < DIRECT or self._filled < DIRECT:
             return None
-        self._reserve(min(missing, DIRECT))
+        self._reserve(self._filled + min(missing, DIRECT), self._filled)
         return memoryview(self._frame)[self._filled :]
 
     def received(self, count: int) -> list[memoryview]:
@@ -110,16 +110,15 @@ class FrameSplitter:
         return len(data)
 
     def _keep(self, part: memoryview) -> None:
-        self._reserve(len(part))
         filled = self._filled + len(part)
+        self._reserve(filled, filled)
         self._frame[self._filled : filled] = part
         self._filled = filled
 
-    def _reserve(self, count: int) -> None:
-        needed = self._filled + count
+    def _reserve(self, needed: int, received: int) -> None:
         if len(self._frame) < needed:
             # A new buffer, not a resize: the host may still hold a view of the old one.
-            grown = bytearray(min(self._size, GROWTH * needed))
+            grown = bytearray(min(self._size, GROWTH * received))
             grown[: self._filled] = memoryview(self._frame)[: self._filled]
             self._frame = grown
 

@@ -158,6 +158,12 @@ def test_a_small_batch_cannot_unpack_into_all_of_the_memory(
         read_records(built)
 
 
+def test_lz4_is_written_in_the_independent_blocks_that_kafka_reads() -> None:
+    flags = compression.compress("lz4", bytes(200_000))[4]
+
+    assert flags & 0x20
+
+
 def test_a_raw_block_of_snappy_is_read_too() -> None:
     snappy = import_module("snappy")
     plain = build_batch([Record(b"k", b"v" * 50, 9)])
