@@ -1,23 +1,19 @@
-"""DescribeConfigs (key 32), versions 1-4; ListConfigResources (74), versions 0-1.
+"""DescribeConfigs (key 32), versions 1-4.
 
-What is configured on a topic, on this broker, or for all brokers (the broker resource with an empty
-name), where each value comes from and what it overrides (synonyms, KIP-226). Types and, if asked
-for, documentation from version 3 on (KIP-569). No keys, or null, ask for all of them; a key that
-does not exist is left out.
+What is configured on a topic, on this broker, for all brokers (the broker resource with an empty
+name), for a group (KIP-848) or for client metrics (KIP-714); where each value comes from and what
+it overrides (synonyms, KIP-226). Types and, if asked for, documentation from version 3 on
+(KIP-569). No keys, or null, ask for all of them; a key that does not exist is left out.
 
 - An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, a malformed one INVALID_TOPIC_EXCEPTION.
 - A broker answers for itself only: another id, or none, is INVALID_REQUEST.
 - Broker loggers: none can be changed while the broker runs, so the list is empty.
-- Groups and client metrics have nothing to configure here; they, and resource types that do not
-  exist, are INVALID_REQUEST, the latter for the whole request, as in Kafka.
-
-ListConfigResources names the resources that have configurations (KIP-1142); version 0 asks for
-client metrics only (KIP-1000), of which there are none.
+- A resource type that does not exist is INVALID_REQUEST for the whole request, as in Kafka.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from kio.schema.describe_configs.v4.response import (
     DescribeConfigsResourceResult,
@@ -25,26 +21,25 @@ from kio.schema.describe_configs.v4.response import (
     DescribeConfigsResult,
     DescribeConfigsSynonym,
 )
-from kio.schema.list_config_resources.v1.response import (
-    ConfigResource,
-    ListConfigResourcesResponse,
-)
 
 from tidelog.api.config_resources import RESOURCE_TYPES, ResourceType, is_node_id
 from tidelog.api.handler import Request
-from tidelog.api.topic_names import fault_in
 from tidelog.controller.broker_keys import DYNAMIC_KEYS
+from tidelog.controller.config_check import CLIENT_METRICS_KEYS, GROUP_KEYS
 from tidelog.controller.config_key import ConfigKey, ConfigType
 from tidelog.controller.effective import (
     ConfigSource,
-    ConfigSynonym,
     EffectiveConfig,
     broker_config,
     cluster_config,
     topic_config,
 )
 from tidelog.controller.image import CLUSTER_DEFAULT
+from tidelog.controller.topic_names import name_problem
 from tidelog.model.errors import ErrorCode
+
+_DYNAMIC_CLIENT_METRICS_CONFIG = 7
+_DYNAMIC_GROUP_CONFIG = 8
 
 _MALFORMED = (
     "This most likely occurs because of a request being malformed by the client library or "
@@ -54,42 +49,54 @@ _MALFORMED = (
 _BROKER_ID = ConfigKey("broker.id", ConfigType.INT, "-1", "The old name of node.id.")
 
 
+class _Synonym(NamedTuple):
+    name: str
+    text: str | None
+    source: int
+
+
+class _Config(NamedTuple):
+    key: ConfigKey
+    text: str | None
+    synonyms: tuple[_Synonym, ...]
+    """Most telling first: the source of the value is that of the first, or else the default."""
+    read_only: bool = False
+
+
 class _Refused(Exception):
     """The resource cannot be described; the message is Kafka's."""
 
-    def __init__(self, error: ErrorCode, message: str) -> None:
+    def __init__(self, message: str, error: ErrorCode = ErrorCode.invalid_request) -> None:
         super().__init__(message)
         self.error = error
         self.message = message
 
 
-def describe_configs(request: Request) -> DescribeConfigsResponse:
-    """The configuration of topics and of this broker, and where it comes from."""
+def handle(request: Request) -> DescribeConfigsResponse:
+    """The configuration of topics, brokers, groups and client metrics, and where it comes from."""
     resources = request.message.resources
-    if all(resource.resource_type in RESOURCE_TYPES for resource in resources):
+    if RESOURCE_TYPES.issuperset(resource.resource_type for resource in resources):
         results = tuple(_described(resource, request) for resource in resources)
     else:
-        malformed = _Refused(ErrorCode.invalid_request, _MALFORMED)
-        results = tuple(_refused(resource, malformed) for resource in resources)
+        results = tuple(_refused(resource, _Refused(_MALFORMED)) for resource in resources)
     return DescribeConfigsResponse(throttle_time=timedelta(0), results=results)
 
 
 def _described(resource: Any, request: Request) -> DescribeConfigsResult:
     try:
-        configs = _configs(resource, request)
+        configs = list(_configs(resource, request))
     except _Refused as refusal:
         return _refused(resource, refusal)
-    wanted = resource.configuration_keys or configs
-    is_topic = resource.resource_type == ResourceType.TOPIC
+    wanted = resource.configuration_keys
     return DescribeConfigsResult(
         error_code=ErrorCode.none,
         error_message="",
         resource_type=resource.resource_type,
         resource_name=resource.resource_name,
         configs=tuple(
-            _config(config, not is_topic and name not in DYNAMIC_KEYS, request.message)
-            for name, config in configs.items()
-            if name in wanted
+            _result(config, request.message)
+            for config in configs
+            if not wanted or config.key.name in wanted
         ),
     )
 
@@ -104,108 +111,101 @@ def _refused(resource: Any, refusal: _Refused) -> DescribeConfigsResult:
     )
 
 
-def _configs(resource: Any, request: Request) -> Mapping[str, EffectiveConfig]:
-    name = resource.resource_name
-    match resource.resource_type:
-        case ResourceType.TOPIC:
-            return _topic_configs(name, request)
-        case ResourceType.BROKER if name == CLUSTER_DEFAULT:
-            return cluster_config(request.image)
-        case ResourceType.BROKER:
-            _check_broker_id(name, request, "or empty string, ")
-            return _broker_configs(request)
-        case ResourceType.BROKER_LOGGER if not name:
-            raise _Refused(ErrorCode.invalid_request, "Broker id must not be empty")
-        case ResourceType.BROKER_LOGGER:
-            _check_broker_id(name, request, "")
-            return {}
-        case other:
-            kind = ResourceType(other).name
-            raise _Refused(ErrorCode.invalid_request, f"Unsupported resource type: {kind}")
-
-
-def _topic_configs(name: str, request: Request) -> Mapping[str, EffectiveConfig]:
-    fault = fault_in(name)
-    if fault is not None:
-        raise _Refused(ErrorCode.invalid_topic_exception, f"Topic name is invalid: {fault}")
-    if name not in request.image.topics:
-        raise _Refused(ErrorCode.unknown_topic_or_partition, "")
-    return topic_config(request.image, request.settings, name)
-
-
-def _check_broker_id(name: str, request: Request, or_else: str) -> None:
-    if not is_node_id(name):
-        raise _Refused(
-            ErrorCode.invalid_request, f"Broker id must be an integer, but it is: {name}"
-        )
-    if int(name) != request.node_id:
-        expected = f"expected {request.node_id} {or_else}but received {name}"
-        raise _Refused(ErrorCode.invalid_request, f"Unexpected broker id, {expected}")
-
-
-def _broker_configs(request: Request) -> Mapping[str, EffectiveConfig]:
-    """With broker.id, by which tools still know a broker."""
-    source = ConfigSource.STATIC_BROKER_CONFIG
-    id_ = request.node_id
-    synonyms = (
-        ConfigSynonym("broker.id", str(id_), source),
-        ConfigSynonym("broker.id", "-1", ConfigSource.DEFAULT_CONFIG),
-    )
-    configs = broker_config(request.image, request.settings)
-    return {"broker.id": EffectiveConfig(_BROKER_ID, id_, source, synonyms), **configs}
-
-
-def _config(config: EffectiveConfig, read_only: bool, asked: Any) -> DescribeConfigsResourceResult:
-    key, synonyms = config.key, config.synonyms
-    # The source is that of the most telling synonym, also where Kafka's list leaves one out.
-    source = synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG
+def _result(config: _Config, asked: Any) -> DescribeConfigsResourceResult:
+    key, text, synonyms, read_only = config
     return DescribeConfigsResourceResult(
         name=key.name,
-        value=config.text,
+        value=text,
         read_only=read_only,
-        config_source=source,
+        config_source=synonyms[0].source if synonyms else ConfigSource.DEFAULT_CONFIG,
         is_sensitive=key.is_sensitive,
-        synonyms=tuple(_synonyms(key, synonyms)) if asked.include_synonyms else (),
+        synonyms=tuple(map(_synonym, synonyms)) if asked.include_synonyms else (),
         config_type=key.type,
         documentation=key.documentation if asked.include_documentation else None,
     )
 
 
-def _synonyms(
-    key: ConfigKey, synonyms: Iterable[ConfigSynonym]
-) -> Iterator[DescribeConfigsSynonym]:
-    for synonym in synonyms:
-        yield DescribeConfigsSynonym(
-            name=synonym.name,
-            value=None if key.is_sensitive else synonym.text,
-            source=synonym.source,
-        )
+def _synonym(synonym: _Synonym) -> DescribeConfigsSynonym:
+    return DescribeConfigsSynonym(name=synonym.name, value=synonym.text, source=synonym.source)
 
 
-def list_config_resources(request: Request) -> ListConfigResourcesResponse:
-    """The resources that have configurations."""
-    if request.version == 0:
-        wanted = [ResourceType.CLIENT_METRICS]
-    else:
-        wanted = list(request.message.resource_types or ResourceType)
-    known = all(type_ in RESOURCE_TYPES for type_ in wanted)
-    return ListConfigResourcesResponse(
-        throttle_time=timedelta(0),
-        error_code=ErrorCode.none if known else ErrorCode.unsupported_version,
-        config_resources=tuple(
-            ConfigResource(resource_name=name, resource_type=type_)
-            for type_ in dict.fromkeys(wanted if known else ())
-            for name in _names(type_, request)
-        ),
-    )
+# -- Each kind of resource -------------------------------------------------------------------------
 
 
-def _names(resource_type: int, request: Request) -> list[str]:
-    image = request.image
-    match resource_type:
+def _configs(resource: Any, request: Request) -> Iterable[_Config]:
+    name = resource.resource_name
+    match resource.resource_type:
         case ResourceType.TOPIC:
-            return sorted(image.topics)
-        case ResourceType.BROKER | ResourceType.BROKER_LOGGER:
-            return [str(id_) for id_ in sorted(image.brokers)]
+            return _topic(name, request)
+        case ResourceType.BROKER if name == CLUSTER_DEFAULT:
+            return map(_effective, cluster_config(request.image).values())
+        case ResourceType.BROKER:
+            _check_broker_id(name, request, "or empty string, ")
+            return _broker(request)
+        case ResourceType.BROKER_LOGGER:
+            if not name:
+                raise _Refused("Broker id must not be empty")
+            _check_broker_id(name, request, "")
+            return ()
+        case ResourceType.GROUP:
+            if not name:
+                raise _Refused("Group name must not be empty")
+            return _group(request.image.config(ResourceType.GROUP, name))
         case _:
-            return sorted(name for type_, name in image.configs if type_ == resource_type)
+            if not name:
+                raise _Refused("Client metrics subscription name must not be empty")
+            return _client_metrics(request.image.config(ResourceType.CLIENT_METRICS, name))
+
+
+def _topic(name: str, request: Request) -> Iterator[_Config]:
+    problem = name_problem(name)
+    if problem is not None:
+        raise _Refused(problem, ErrorCode.invalid_topic_exception)
+    if name not in request.image.topics:
+        raise _Refused("", ErrorCode.unknown_topic_or_partition)
+    yield from map(_effective, topic_config(request.image, request.settings, name).values())
+
+
+def _check_broker_id(name: str, request: Request, or_else: str) -> None:
+    if not is_node_id(name):
+        raise _Refused(f"Broker id must be an integer, but it is: {name}")
+    if int(name) != request.node_id:
+        expected = f"expected {request.node_id} {or_else}but received {name}"
+        raise _Refused(f"Unexpected broker id, {expected}")
+
+
+def _broker(request: Request) -> Iterator[_Config]:
+    # Tools still know a broker by its old key.
+    set_, default = ConfigSource.STATIC_BROKER_CONFIG, ConfigSource.DEFAULT_CONFIG
+    id_ = str(request.node_id)
+    synonyms = (_Synonym("broker.id", id_, set_), _Synonym("broker.id", "-1", default))
+    yield _Config(_BROKER_ID, id_, synonyms, read_only=True)
+    for name, config in broker_config(request.image, request.settings).items():
+        yield _effective(config)._replace(read_only=name not in DYNAMIC_KEYS)
+
+
+def _effective(config: EffectiveConfig) -> _Config:
+    is_secret = config.key.is_sensitive
+    synonyms = tuple(
+        _Synonym(synonym.name, None if is_secret else synonym.text, synonym.source)
+        for synonym in config.synonyms
+    )
+    return _Config(config.key, config.text, synonyms)
+
+
+def _group(own: Mapping[str, str]) -> Iterator[_Config]:
+    for key in GROUP_KEYS.values():
+        text, source = key.default, int(ConfigSource.DEFAULT_CONFIG)
+        if key.name in own:
+            text, source = own[key.name], _DYNAMIC_GROUP_CONFIG
+        yield _Config(key, text, (_Synonym(key.name, text, source),))
+
+
+def _client_metrics(own: Mapping[str, str]) -> Iterator[_Config]:
+    for key in CLIENT_METRICS_KEYS.values():
+        text = own.get(key.name)
+        if text is None:
+            yield _Config(key, key.default, ())
+        else:
+            synonym = _Synonym(key.name, text, _DYNAMIC_CLIENT_METRICS_CONFIG)
+            yield _Config(key, text, (synonym,))

@@ -29,7 +29,6 @@ from tidelog.api.metadata_response import (
     TopicRow,
     encode_metadata,
 )
-from tidelog.api.topic_names import fault_in
 from tidelog.api.view import (
     CLUSTER_OPERATIONS,
     NO_AUTHORIZED_OPERATIONS,
@@ -37,6 +36,7 @@ from tidelog.api.view import (
     View,
 )
 from tidelog.controller.image import ClusterImage, PartitionImage, TopicImage
+from tidelog.controller.topic_names import name_problem
 from tidelog.model.effects import ChangeMetadata
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, ZERO_TOPIC_ID, NodeId
@@ -90,7 +90,7 @@ def _missing(asked: Sequence[Any], image: ClusterImage) -> list[str]:
     if _topic_ids(asked):
         return []
     names = dict.fromkeys(topic.name or "" for topic in asked)
-    return [name for name in names if name not in image.topics and fault_in(name) is None]
+    return [name for name in names if name not in image.topics and name_problem(name) is None]
 
 
 def _topic_ids(asked: Sequence[Any]) -> list[UUID]:
@@ -141,7 +141,7 @@ class _Topics:
         topic = self._view.image.topics.get(name)
         if topic is not None:
             return self._found(topic)
-        unusable = fault_in(name) is not None
+        unusable = name_problem(name) is not None
         return TopicRow(
             ErrorCode.invalid_topic_exception if unusable else ErrorCode.unknown_topic_or_partition,
             name,

@@ -14,6 +14,7 @@ from tidelog.api import (
     acls,
     alter_configs,
     cluster,
+    config_resources,
     coordinators,
     describe_configs,
     fetch,
@@ -152,7 +153,7 @@ _TABLE = (
     _api(29, "DescribeAcls", 1, 3, acls.describe_acls, listeners=_BOTH),
     _api(30, "CreateAcls", 1, 3, acls.create_acls, listeners=_BOTH),
     _api(31, "DeleteAcls", 1, 3, acls.delete_acls, listeners=_BOTH),
-    _api(32, "DescribeConfigs", 1, 4, describe_configs.describe_configs, listeners=_BOTH),
+    _api(32, "DescribeConfigs", 1, 4, describe_configs.handle, listeners=_BOTH),
     _api(33, "AlterConfigs", 0, 2, alter_configs.alter_configs, listeners=_BOTH),
     _api(35, "DescribeLogDirs", 1, 5, log_dirs.handle),
     _api(37, "CreatePartitions", 0, 3, topics.create_partitions, listeners=_BOTH),
@@ -175,7 +176,7 @@ _TABLE = (
     ),
     _api(47, "OffsetDelete", 0, 0, group_offsets.offset_delete),
     _api(60, "DescribeCluster", 0, 2, cluster.handle, listeners=_BOTH),
-    _api(74, "ListConfigResources", 0, 1, describe_configs.list_config_resources),
+    _api(74, "ListConfigResources", 0, 1, config_resources.handle),
     _api(75, "DescribeTopicPartitions", 0, 0, topic_partitions.handle),
 )
 

@@ -19,9 +19,9 @@ from kio.schema.describe_topic_partitions.v0.response import (
 
 from tidelog.api.handler import Request
 from tidelog.api.internal_topics import INTERNAL_TOPICS
-from tidelog.api.topic_names import fault_in
 from tidelog.api.view import TOPIC_OPERATIONS, View
 from tidelog.controller.image import TopicImage
+from tidelog.controller.topic_names import name_problem
 from tidelog.model.errors import ErrorCode
 
 
@@ -115,7 +115,7 @@ class _Page:
 
 
 def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
-    unusable = fault_in(name) is not None
+    unusable = name_problem(name) is not None
     return DescribeTopicPartitionsResponseTopic(
         error_code=(
             ErrorCode.invalid_topic_exception if unusable else ErrorCode.unknown_topic_or_partition

@@ -4,7 +4,7 @@ import pytest
 from kio.schema.describe_configs.v4.request import DescribeConfigsResource
 from tests.unit.api.support import ask, image, request, settings
 
-from tidelog.api import describe_configs
+from tidelog.api import config_resources, describe_configs
 from tidelog.model.errors import ErrorCode
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32
@@ -23,7 +23,7 @@ def describe(*resources: tuple, version: int = 4, fields=None, **changes):
         ),
         **(fields or {}),
     )
-    return describe_configs.describe_configs(request(message, version, **changes)).results
+    return describe_configs.handle(request(message, version, **changes)).results
 
 
 def only(results):
@@ -116,6 +116,31 @@ def test_no_log_level_can_be_changed():
     assert only(describe((BROKER_LOGGER, "1"))) == {}
 
 
+def test_a_groups_configuration():
+    configured = image(configs={(GROUP, "g"): {"consumer.session.timeout.ms": "46000"}})
+
+    configs = only(describe((GROUP, "g"), fields={"include_synonyms": True}, image=configured))
+
+    session = configs["consumer.session.timeout.ms"]
+    assert (session.value, synonyms(session)) == ("46000", [(session.name, "46000", 8)])
+    interval = configs["consumer.heartbeat.interval.ms"]
+    assert synonyms(interval) == [(interval.name, "5000", DEFAULT)]
+
+
+def test_what_client_metrics_would_be_asked_for():
+    configured = image(configs={(CLIENT_METRICS, "s"): {"metrics": "a,b"}})
+
+    configs = only(
+        describe((CLIENT_METRICS, "s"), fields={"include_synonyms": True}, image=configured)
+    )
+
+    assert {name: (c.value, c.config_source, synonyms(c)) for name, c in configs.items()} == {
+        "interval.ms": ("300000", DEFAULT, []),
+        "match": ("", DEFAULT, []),
+        "metrics": ("a,b", 7, [("metrics", "a,b", 7)]),
+    }
+
+
 @pytest.mark.parametrize(
     ("resource", "error", "message"),
     [
@@ -147,11 +172,11 @@ def test_no_log_level_can_be_changed():
             "Unexpected broker id, expected 1 but received 7",
         ),
         ((BROKER_LOGGER, ""), ErrorCode.invalid_request, "Broker id must not be empty"),
-        ((GROUP, "g"), ErrorCode.invalid_request, "Unsupported resource type: GROUP"),
+        ((GROUP, ""), ErrorCode.invalid_request, "Group name must not be empty"),
         (
-            (CLIENT_METRICS, "s"),
+            (CLIENT_METRICS, ""),
             ErrorCode.invalid_request,
-            "Unsupported resource type: CLIENT_METRICS",
+            "Client metrics subscription name must not be empty",
         ),
     ],
 )
@@ -174,7 +199,7 @@ def test_an_unknown_kind_of_resource_fails_the_whole_request(kind: int):
 
 def listed(version: int, *types: int):
     message = ask(74, resource_types=types)
-    response = describe_configs.list_config_resources(request(message, version))
+    response = config_resources.handle(request(message, version))
     return response.error_code, [
         (resource.resource_type, resource.resource_name) for resource in response.config_resources
     ]
