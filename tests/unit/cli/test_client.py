@@ -1,0 +1,34 @@
+import pytest
+
+from tidelog.cli.client import Address, Client, explain, parse_bootstrap
+from tidelog.cli.errors import CommandFailed
+from tidelog.model.errors import ErrorCode
+
+
+def test_bootstrap_lists() -> None:
+    assert parse_bootstrap("a:1, b:2,") == [Address("a", 1), Address("b", 2)]
+    assert parse_bootstrap("[::1]:9092") == [Address("::1", 9092)]
+
+
+@pytest.mark.parametrize("text", ["", ",", "a", "a:", ":1", "a:x", "a:0", "a:70000"])
+def test_a_bad_bootstrap_list_is_refused(text: str) -> None:
+    with pytest.raises(CommandFailed, match="--bootstrap-server"):
+        parse_bootstrap(text)
+
+
+def test_an_unreachable_cluster_is_told_with_every_address() -> None:
+    # Nothing listens on ports 1 and 2 of any machine worth testing on.
+    client = Client("127.0.0.1:1,127.0.0.1:2")
+    with pytest.raises(CommandFailed) as failure:
+        client.metadata(None)
+    assert str(failure.value) == (
+        "no broker can be reached "
+        "(127.0.0.1:1: Connection refused; 127.0.0.1:2: Connection refused)."
+    )
+
+
+def test_the_brokers_words_go_before_the_name_of_an_error() -> None:
+    assert explain(ErrorCode.invalid_config, "Unknown topic config name: foo") == (
+        "Unknown topic config name: foo"
+    )
+    assert explain(ErrorCode.invalid_config) == "INVALID_CONFIG"

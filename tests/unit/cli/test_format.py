@@ -1,0 +1,72 @@
+from pathlib import Path
+
+import pytest
+
+from tidelog.cli.commands import invoke
+from tidelog.cli.errors import CommandFailed
+from tidelog.cli.format import read_identity
+
+CLUSTER, OTHER = "4L6g3nShT-eMCtK--X86sw", "AL6g3nShT-eMCtK--X86sA"
+
+
+@pytest.fixture
+def config(tmp_path: Path) -> Path:
+    path = tmp_path / "server.properties"
+    path.write_text(
+        "process.roles=broker,controller\nnode.id=7\ncontroller.quorum.voters=7@localhost:2\n"
+        "listeners=PLAINTEXT://localhost:1,CONTROLLER://localhost:2\n"
+        "controller.listener.names=CONTROLLER\n"
+        f"log.dirs={tmp_path}/a,{tmp_path}/b\n"
+    )
+    return path
+
+
+def test_every_directory_gets_the_nodes_identity_and_one_of_its_own(config: Path) -> None:
+    assert invoke(["format", "--config", str(config), "--cluster-id", CLUSTER]) == 0
+    identities = [read_identity(str(config.parent / name)) for name in "ab"]
+    for identity in identities:
+        assert {key: identity[key] for key in ("version", "cluster.id", "node.id")} == {
+            "version": "1",
+            "cluster.id": CLUSTER,
+            "node.id": "7",
+        }
+    assert identities[0]["directory.id"] != identities[1]["directory.id"]
+
+
+def test_formatting_twice_is_refused_or_ignored(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    again = ["format", "--config", str(config)]
+    assert invoke(again) == 0
+    with pytest.raises(CommandFailed, match=r"is already formatted\. Use --ignore-formatted"):
+        invoke(again)
+    capsys.readouterr()
+    assert invoke([*again, "--ignore-formatted"]) == 0
+    assert capsys.readouterr().out == "All of the log directories are already formatted.\n"
+
+
+def test_a_new_directory_joins_the_cluster_of_the_others(config: Path) -> None:
+    command = ["format", "--config", str(config), "--ignore-formatted"]
+    assert invoke([*command, "--override", f"log.dirs={config.parent}/a"]) == 0
+    assert invoke(command) == 0
+    a, b = (read_identity(str(config.parent / name)) for name in "ab")
+    assert a["cluster.id"] == b["cluster.id"]
+
+
+def test_another_clusters_or_nodes_directory_is_left_alone(config: Path) -> None:
+    command = ["format", "--config", str(config), "--ignore-formatted", "--cluster-id"]
+    assert invoke([*command, CLUSTER]) == 0
+    with pytest.raises(CommandFailed, match=f"belongs to the cluster {CLUSTER}, not to {OTHER}"):
+        invoke([*command, OTHER])
+    moved = ["--override", "node.id=8", "--override", "controller.quorum.voters=8@localhost:2"]
+    with pytest.raises(CommandFailed, match="belongs to node 7, not to 8"):
+        invoke([*command, CLUSTER, *moved])
+
+
+def test_a_bad_cluster_id_and_a_bad_setting_are_told(
+    config: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert invoke(["format", "--config", str(config), "--cluster-id", "short"]) == 2
+    assert "is not 22 letters of base64" in capsys.readouterr().err
+    with pytest.raises(CommandFailed, match=r"num\.partitions"):
+        invoke(["format", "--config", str(config), "--override", "num.partitions=many"])

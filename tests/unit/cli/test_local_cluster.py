@@ -1,0 +1,70 @@
+import json
+import socket
+from pathlib import Path
+
+import pytest
+
+from tidelog.cli.errors import CommandFailed
+from tidelog.cli.format import read_identity
+from tidelog.cli.local_cluster import LocalCluster
+from tidelog.cli.node_settings import load_settings
+
+
+def test_ports_and_addresses(tmp_path: Path) -> None:
+    cluster = LocalCluster(tmp_path, 3, 9092)
+    assert cluster.bootstrap == "127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094"
+    assert [cluster.controller_port(node) for node in cluster.node_ids] == [19092, 19093, 19094]
+    assert LocalCluster(tmp_path, 3, 60000).controller_port(1) == 50000
+
+
+def test_each_node_is_configured_and_formatted_for_one_cluster(tmp_path: Path) -> None:
+    cluster = LocalCluster(tmp_path, 3, 9092, {"log.segment.bytes": "1048576"})
+    cluster.prepare()
+    cluster.prepare()  # the next start finds everything as it was
+    ids = {read_identity(str(cluster.data(node)))["cluster.id"] for node in cluster.node_ids}
+    assert len(ids) == 1
+    for node in cluster.node_ids:
+        settings = load_settings(str(cluster.config(node)), {})
+        assert settings.node_id == node
+        assert settings.warnings == ()
+        assert len(settings.controller_quorum_voters) == 3
+        assert (settings.default_replication_factor, settings.min_insync_replicas) == (3, 2)
+        assert settings.raw["log.segment.bytes"] == "1048576"
+
+
+def test_the_state_is_written_when_all_nodes_take_writes(tmp_path: Path) -> None:
+    cluster = LocalCluster(tmp_path, 2, 9092)
+    cluster.prepare()
+    state = tmp_path / "cluster.json"
+    assert not cluster.started(2, 22)
+    assert not state.exists()
+    assert cluster.started(1, 11)
+    written = json.loads(state.read_text())
+    assert written["bootstrap"] == cluster.bootstrap
+    assert written["nodes"] == [
+        {"id": 1, "pid": 11, "ports": {"broker": 9092, "controller": 19092}},
+        {"id": 2, "pid": 22, "ports": {"broker": 9093, "controller": 19093}},
+    ]
+
+    assert not cluster.started(2, 33)  # started again: noted, not announced
+    assert json.loads(state.read_text())["nodes"][1]["pid"] == 33
+    cluster.ended()
+    assert not state.exists()
+
+
+def test_a_directory_has_one_cluster_at_a_time(tmp_path: Path) -> None:
+    first, second = LocalCluster(tmp_path, 1, 9092), LocalCluster(tmp_path, 1, 9192)
+    first.claim()
+    with pytest.raises(CommandFailed, match=f"a cluster is running in {tmp_path} already\\."):
+        second.claim()
+    first.prepare()
+    first.started(1, 11)
+    with pytest.raises(CommandFailed, match=r"already \(bootstrap 127\.0\.0\.1:9092\)\."):
+        second.claim()
+
+
+def test_a_port_in_use_is_named(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(CommandFailed, match=f"port {port} on 127.0.0.1 is in use"):
+            LocalCluster(tmp_path, 1, port).check_ports()
