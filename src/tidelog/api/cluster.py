@@ -1,9 +1,11 @@
-"""DescribeCluster (key 60), versions 0-2.
+"""DescribeCluster (key 60), versions 0-2; UnregisterBroker (64), version 0.
 
 The cluster's id and its nodes: the brokers through a broker's listener, the controllers through a
 controller's (KIP-919, version 1 on). An endpoint type that is not the listener's own is
 MISMATCHED_ENDPOINT_TYPE, one that does not exist UNSUPPORTED_ENDPOINT_TYPE. From version 2 on the
 client may ask for fenced brokers too (KIP-1073).
+
+UnregisterBroker makes the controller forget a broker that is gone for good.
 """
 
 from collections.abc import Iterator
@@ -11,15 +13,16 @@ from datetime import timedelta
 
 from kio.schema.describe_cluster.v2.response import DescribeClusterBroker, DescribeClusterResponse
 
-from tidelog.api.handler import Request
+from tidelog.api.handler import Handling, Request
 from tidelog.api.listeners import ListenerKind, kind_of
 from tidelog.api.view import CLUSTER_OPERATIONS, NO_AUTHORIZED_OPERATIONS, View
+from tidelog.model.effects import ChangeMetadata
 from tidelog.model.errors import ErrorCode
 
 _ENDPOINT_TYPES = {1: ListenerKind.BROKER, 2: ListenerKind.CONTROLLER}
 
 
-def handle(request: Request) -> DescribeClusterResponse:
+def describe_cluster(request: Request) -> DescribeClusterResponse:
     """The brokers, or on a controller's listener the controllers."""
     asked, kind = request.message.endpoint_type, kind_of(request)
     wanted = _ENDPOINT_TYPES.get(asked)
@@ -81,3 +84,8 @@ def _controllers(request: Request) -> Iterator[DescribeClusterBroker]:
             yield DescribeClusterBroker(
                 broker_id=id_, host=endpoint.host, port=endpoint.port, is_fenced=False
             )
+
+
+def unregister_broker(request: Request) -> Handling:
+    """Makes the controller forget a broker."""
+    return (yield ChangeMetadata(request.message))

@@ -175,7 +175,8 @@ _TABLE = (
         listeners=_BOTH,
     ),
     _api(47, "OffsetDelete", 0, 0, group_offsets.offset_delete),
-    _api(60, "DescribeCluster", 0, 2, cluster.handle, listeners=_BOTH),
+    _api(60, "DescribeCluster", 0, 2, cluster.describe_cluster, listeners=_BOTH),
+    _api(64, "UnregisterBroker", 0, 0, cluster.unregister_broker, listeners=_BOTH),
     _api(74, "ListConfigResources", 0, 1, config_resources.handle),
     _api(75, "DescribeTopicPartitions", 0, 0, topic_partitions.handle),
 )

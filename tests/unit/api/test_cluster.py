@@ -1,9 +1,10 @@
 """DescribeCluster: brokers and controllers."""
 
 import pytest
-from tests.unit.api.support import CLUSTER_ID, ask, broker, image, request
+from tests.unit.api.support import CLUSTER_ID, Effects, ask, broker, image, request
 
 from tidelog.api import cluster
+from tidelog.model.effects import ChangeMetadata
 from tidelog.model.errors import ErrorCode
 
 BROKERS, CONTROLLERS = 1, 2
@@ -12,7 +13,7 @@ ALL_CLUSTER_OPERATIONS = 8096
 
 def describe(listener: str = "PLAINTEXT", image_=None, **fields):
     message = ask(60, **{"endpoint_type": BROKERS, **fields})
-    return cluster.handle(request(message, 2, listener=listener, image=image_ or image()))
+    return cluster.describe_cluster(request(message, 2, listener=listener, image=image_ or image()))
 
 
 def test_brokers():
@@ -72,3 +73,11 @@ def test_the_wrong_kind_of_endpoint(listener: str, asked: int, error: ErrorCode,
 
     assert (response.error_code, response.error_message) == (error, message)
     assert response.brokers == ()
+
+
+def test_the_controller_forgets_a_broker():
+    message = ask(64, broker_id=2)
+    effects = Effects("its response")
+
+    assert effects.drive(cluster.unregister_broker(request(message, 0))) == "its response"
+    assert effects.asked == [ChangeMetadata(message)]
