@@ -1,1 +1,1 @@
-"""What every layer speaks of: ids, errors, events, effects and the disk port. Imports nothing of ours."""
+"""What every layer speaks of: ids, errors, events, effects, the disk port. Imports none of ours."""

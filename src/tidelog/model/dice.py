@@ -9,4 +9,4 @@ class Dice(Protocol):
         """A whole number from 0 to bound - 1."""
 
     def uuid(self) -> UUID:
-        """A random (version 4) id, never one of Kafka's reserved ones, whose base64 never begins with '-'."""
+        """A random (version 4) id, never a reserved one, whose base64 does not begin with '-'."""

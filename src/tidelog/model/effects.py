@@ -84,7 +84,7 @@ class FetchResult(NamedTuple):
 
 @dataclass(slots=True)
 class FetchBatches:
-    """Read. -> list[FetchResult], in order, once min_bytes are there, something is wrong, or time is up."""
+    """-> list[FetchResult], in order, once min_bytes are there, something is wrong or time is up."""
 
     reads: list[PartitionFetch]
     min_bytes: int
@@ -95,13 +95,13 @@ class FetchBatches:
     replica_epoch: BrokerEpoch = -1
 
 
-# -- Offsets, epochs, deletion, directories ----------------------------------------------------------
+# -- Offsets, epochs, deletion, directories --------------------------------------------------------
 
 
 class OffsetQuery(NamedTuple):
     partition: TopicPartition
     timestamp: Millis
-    """A time, or Kafka's -1 latest, -2 earliest, -3 max timestamp, -4 earliest local, -5 latest tiered."""
+    """A time, or -1 latest, -2 earliest, -3 max timestamp, -4 earliest local, -5 latest tiered."""
     current_leader_epoch: LeaderEpoch = NO_EPOCH
 
 
@@ -180,12 +180,12 @@ class DescribeDirectories:
     partitions: frozenset[TopicPartition] | None
 
 
-# -- Metadata and groups -----------------------------------------------------------------------------
+# -- Metadata and groups ---------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class ChangeMetadata:
-    """Let the controller decide on a request. -> its response, once the records are committed and applied.
+    """Let the controller decide on a request. -> its response, once that is committed and applied.
 
     The request and the response are kio's messages in their newest version.
     """
@@ -195,7 +195,7 @@ class ChangeMetadata:
 
 @dataclass(slots=True)
 class Coordinate:
-    """Hand a request to the coordinator of `group_id`. -> its response, when the coordinator gives it."""
+    """Hand a request to the coordinator of a group. -> its response, when the coordinator gives it."""
 
     group_id: str
     request: Any

@@ -38,7 +38,7 @@ class Disconnected:
 
 @dataclass(slots=True)
 class FrameReceived:
-    """One whole request frame, without its length. The buffer is the host's: valid only during `handle`."""
+    """One whole frame, without its length. The buffer is the host's: valid only during `handle`."""
 
     conn: ConnId
     frame: memoryview

@@ -1,4 +1,4 @@
-"""The names of things. Plain types under Kafka's own words, so that they cost nothing at run time."""
+"""The names of things: plain types under Kafka's own words, which cost nothing at run time."""
 
 from typing import NamedTuple, TypeAlias
 from uuid import UUID

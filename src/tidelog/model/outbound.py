@@ -19,7 +19,7 @@ class Send:
 
 @dataclass(slots=True)
 class CloseConnection:
-    """Close once everything sent before has left. The reason is logged once, with the peer's address."""
+    """Close once all that was sent has left. The reason is logged once, with the peer's address."""
 
     conn: ConnId
     reason: str
@@ -47,7 +47,7 @@ class Flush:
 
 @dataclass(slots=True)
 class Connect:
-    """Open a connection under this (negative) id and answer with `PeerConnected` or `ConnectFailed`.
+    """Open a connection under this negative id; answered by `PeerConnected` or `ConnectFailed`.
 
     From then on it is like any other: `Send` to it, `FrameReceived` from it, `Disconnected` at its
     end unless the node itself has closed it.
@@ -60,7 +60,7 @@ class Connect:
 
 @dataclass(slots=True)
 class Stop:
-    """The node has finished its controlled shutdown, or cannot go on; the host ends with this status."""
+    """The node has shut down in order, or cannot go on; the host ends with this status."""
 
     status: int
     reason: str

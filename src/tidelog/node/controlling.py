@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from kio.schema.broker_heartbeat.v1.request import BrokerHeartbeatRequest
+from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 
 from tidelog.api.handler import Request
 from tidelog.controller.decide import decide
 from tidelog.controller.decision import DecideContext
-from tidelog.controller.features import bootstrap_records
+from tidelog.controller.features import activation_records
 from tidelog.controller.liveness import Liveness
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.dice import Dice
@@ -25,10 +25,11 @@ class Controlling:
         self._clock = clock
         self._liveness = Liveness(settings.broker_session_timeout_ms)
 
-    def bootstrap(self) -> None:
-        """The first records of a new cluster: its feature levels."""
-        if not self._quorum.pending_image.features:
-            self._quorum.propose(bootstrap_records(), lambda: None)
+    def activate(self) -> None:
+        """What a controller writes before anything else: in a new cluster, its feature levels."""
+        records = activation_records(self._quorum.pending_image, self._settings)
+        if records:
+            self._quorum.propose(records, lambda: None)
 
     def change(self, effect: ChangeMetadata, resume: Resume, _: Request) -> Any | Parked:
         self.submit(effect.request, resume)

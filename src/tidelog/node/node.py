@@ -59,6 +59,7 @@ from tidelog.node.housekeeping import Housekeeping
 from tidelog.node.lifecycle import Lifecycle
 from tidelog.node.metadata_log import MetadataLog
 from tidelog.node.partitions import Partitions
+from tidelog.node.peers import Peers
 from tidelog.node.queries import Queries
 from tidelog.node.quorum import Quorum
 from tidelog.node.replica import Replica
@@ -97,6 +98,7 @@ class Node:
         self._is_stopping = False
         self._storage = Storage([LogDirectory(disk, dice) for disk in disks])
         self._flushes = Flushes(self._emit, self._fail)
+        self._peers = Peers(self._clock, self._timers, self._emit)
         self._partitions = Partitions(self._clock, self._timers, self._storage_failed)
         self._context = RequestContext(settings, self._clock, dice)
         self._quorum = self._open_quorum(disks, metas)
@@ -147,6 +149,9 @@ class Node:
         """Apply one event; what is returned is carried out in order."""
         self._clock.now = now
         match event:
+            case FrameReceived() if event.conn < 0:
+                if (channel := self._peers.find(event.conn)) is not None:
+                    channel.received(event.frame)
             case FrameReceived():
                 session = self._sessions.get(event.conn)
                 if session is not None and not session.is_closed:
@@ -160,10 +165,19 @@ class Node:
                 self._sessions[event.conn] = Session(
                     event.conn, event.peer, event.listener, kind, self._emit
                 )
+            case Disconnected() if event.conn < 0:
+                if (channel := self._peers.find(event.conn)) is not None:
+                    channel.disconnected()
             case Disconnected():
                 session = self._sessions.pop(event.conn, None)
                 if session is not None:
                     session.is_closed = True
+            case PeerConnected():
+                if (channel := self._peers.find(event.conn)) is not None:
+                    channel.connected()
+            case ConnectFailed():
+                if (channel := self._peers.find(event.conn)) is not None:
+                    channel.connect_failed(event.was_refused, event.reason)
             case _:
                 assert_never(event)
         return self._take_outbound()
@@ -191,7 +205,7 @@ class Node:
     def leadership_taken(self, epoch: LeaderEpoch) -> None:
         log.info("leads the metadata quorum in epoch %d", epoch)
         self._assignments.remove_strays(self._quorum.image)
-        self._controlling.bootstrap()
+        self._controlling.activate()
         self._lifecycle.register(self._quorum.image)
 
     def leadership_lost(self) -> None:

@@ -16,6 +16,7 @@ from tidelog.model.ids import ConnId, Millis
 from tidelog.model.outbound import (
     Chunk,
     CloseConnection,
+    Connect,
     Flush,
     Outbound,
     Send,
@@ -77,7 +78,7 @@ class SimHost:
         return client
 
     def deliver(self, client: "SimConnection", frame: bytes) -> None:
-        """A request frame is on its way; it arrives after the network's delay, if anyone is there."""
+        """A request frame is on its way; it arrives after a delay, if anyone is there."""
         incarnation = self._incarnation
 
         def arrive() -> None:
@@ -107,6 +108,8 @@ class SimHost:
                     self._close(effect.conn, effect.reason)
                 case StopReading() | StartReading():
                     pass  # a simulated client has few requests in work
+                case Connect():
+                    raise AssertionError("a node alone has nobody to connect to")
                 case Stop():
                     self.world.note(f"node {self.settings.node_id} stops: {effect.reason}")
                     self.node = None
@@ -168,7 +171,7 @@ class SimConnection:
         self._waiting: list[Callable[[bytes | None], None]] = []
 
     def request(self, frame: bytes, answered: Callable[[bytes | None], None]) -> None:
-        """Send a frame (with its length); `answered` gets the answer's frame, None if it is lost."""
+        """Send a frame (with its length); `answered` gets the answer's, None if it is lost."""
         if self.is_lost:
             answered(None)
             return

@@ -1,0 +1,217 @@
+"""The follower's side of the metadata log: one fetch after another from whoever leads.
+
+Invariant: what is asked for next proves what is held, so nothing is asked for past what is synced.
+"""
+
+from collections.abc import Callable
+from typing import Protocol
+
+from tidelog.log.results import AppendRefused
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import (
+    METADATA_TOPIC_ID,
+    NO_EPOCH,
+    NO_NODE,
+    LeaderEpoch,
+    Millis,
+    NodeId,
+    Offset,
+)
+from tidelog.model.outbound import Chunk
+from tidelog.node.clock import Clock
+from tidelog.node.metadata_log import MetadataLog
+from tidelog.node.peers import Channel, Unanswered
+from tidelog.node.timers import Timers
+from tidelog.protocol.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    PartitionFetched,
+    decode_response,
+    encode_request,
+)
+from tidelog.replication.divergence import truncation_point
+from tidelog.replication.quorum.events import LeaderAnswered, LogGrew, QuorumEvent
+from tidelog.replication.quorum.state import QuorumTimeouts, ReplicaKey
+
+VERSION = 18
+FETCH_WAIT_MS: Millis = 500
+MAX_BYTES = 8 << 20
+
+
+class FetchOwner(Protocol):
+    """The quorum, as its fetcher knows it."""
+
+    def step(self, event: QuorumEvent) -> None: ...
+
+    def follower_committed(self, high_watermark: Offset) -> None: ...
+
+    @property
+    def high_watermark(self) -> Offset: ...
+
+
+class QuorumFetching:
+    def __init__(
+        self,
+        me: ReplicaKey,
+        cluster_id: str,
+        log: MetadataLog,
+        clock: Clock,
+        timers: Timers,
+        timeouts: QuorumTimeouts,
+        channel: Callable[[NodeId], Channel | None],
+        owner: FetchOwner,
+    ) -> None:
+        self._me = me
+        self._cluster_id = cluster_id
+        self._log = log
+        self._clock = clock
+        self._timers = timers
+        self._timeouts = timeouts
+        self._channel = channel
+        self._owner = owner
+        self._leader: NodeId = NO_NODE
+        self._epoch: LeaderEpoch = NO_EPOCH
+        self._turn = 0
+        """Goes up whenever the leader changes, so that an old answer is known for one."""
+
+    def follow(self, leader: NodeId, epoch: LeaderEpoch) -> None:
+        self._leader, self._epoch = leader, epoch
+        self._turn += 1
+        self._fetch(self._turn)
+
+    def stop(self) -> None:
+        self._leader = NO_NODE
+        self._turn += 1
+
+    def synced(self) -> None:
+        """What was appended is synced: ask for what comes next."""
+        if self._leader != NO_NODE:
+            self._fetch(self._turn)
+
+    def discover(self, voter: NodeId, epoch: LeaderEpoch) -> None:
+        """Ask a voter that need not lead: its refusal says who does."""
+        self._send(voter, epoch, 0, lambda answer: self._discovered(voter, answer))
+
+    # -- one fetch ---------------------------------------------------------------------------------
+
+    def _fetch(self, turn: int) -> None:
+        if turn == self._turn and self._leader != NO_NODE:
+            self._send(
+                self._leader,
+                self._epoch,
+                FETCH_WAIT_MS,
+                lambda answer: self._answered(turn, answer),
+            )
+
+    def _send(
+        self,
+        to: NodeId,
+        epoch: LeaderEpoch,
+        wait_ms: Millis,
+        done: Callable[[FetchResponse | Unanswered], None],
+    ) -> None:
+        channel = self._channel(to)
+        if channel is None:
+            return
+        end = self._log.synced_end
+        request = FetchRequest(
+            wait_ms,
+            0,
+            MAX_BYTES,
+            topics=[
+                (
+                    METADATA_TOPIC_ID,
+                    [
+                        FetchPartition(
+                            0,
+                            epoch,
+                            end.offset,
+                            end.epoch,
+                            self._log.log.log_start_offset,
+                            MAX_BYTES,
+                            self._me.directory,
+                            self._owner.high_watermark,
+                        )
+                    ],
+                )
+            ],
+            replica_id=self._me.id,
+            cluster_id=self._cluster_id,
+        )
+
+        def encode(correlation_id: int) -> list[Chunk]:
+            return [encode_request(VERSION, correlation_id, f"raft-{self._me.id}", request)]
+
+        def decode(frame: memoryview) -> FetchResponse:
+            answer = decode_response(VERSION, frame)
+            # The records are views of the host's buffer: use them before this call returns.
+            self._take_records(to, answer)
+            return answer
+
+        channel.request(encode, decode, done, self._timeouts.request_ms)
+
+    def _take_records(self, source: NodeId, answer: FetchResponse) -> None:
+        fetched = _only_partition(answer)
+        if fetched is None or fetched.error is not ErrorCode.none or fetched.records is None:
+            return
+        leads = fetched.current_leader is None or fetched.current_leader.leader_epoch == self._epoch
+        if source == self._leader and leads and isinstance(fetched.records, memoryview):
+            outcome = self._log.log.append_as_follower(fetched.records)
+            assert not isinstance(outcome, AppendRefused), outcome
+
+    def _answered(self, turn: int, answer: FetchResponse | Unanswered) -> None:
+        if turn != self._turn:
+            return
+        fetched = None if isinstance(answer, Unanswered) else _only_partition(answer)
+        if fetched is None:
+            self._again_later(turn)
+            return
+        leader = fetched.current_leader
+        epoch = leader.leader_epoch if leader is not None else self._epoch
+        leads = leader.leader_id if leader is not None else self._leader
+        is_success = fetched.error is ErrorCode.none
+        self._owner.step(LeaderAnswered(self._leader, epoch, leads, is_success))
+        if turn != self._turn:
+            return
+        if not is_success:
+            self._again_later(turn)
+        elif fetched.diverging_epoch is not None:
+            self._truncate(fetched)
+            self._fetch(turn)
+        else:
+            self._appended(turn, fetched)
+
+    def _appended(self, turn: int, fetched: PartitionFetched) -> None:
+        self._owner.follower_committed(min(fetched.high_watermark, self._log.log.log_end_offset))
+        if self._log.log.recovery_point < self._log.log.log_end_offset:
+            self._log.flush()
+        else:
+            self._fetch(turn)
+
+    def _truncate(self, fetched: PartitionFetched) -> None:
+        assert fetched.diverging_epoch is not None
+        log = self._log.log
+        mine = log.epoch_end(fetched.diverging_epoch.epoch)
+        cut = truncation_point(fetched.diverging_epoch, mine, log.log_start_offset)
+        assert cut >= self._owner.high_watermark, "would cut what is committed"
+        log.truncate_to(cut, self._clock.now)
+        self._owner.step(LogGrew(self._log.synced_end))
+
+    def _again_later(self, turn: int) -> None:
+        when = self._clock.now + self._timeouts.retry_backoff_ms
+        self._timers.at(when, lambda: self._fetch(turn))
+
+    def _discovered(self, voter: NodeId, answer: FetchResponse | Unanswered) -> None:
+        fetched = None if isinstance(answer, Unanswered) else _only_partition(answer)
+        if fetched is not None and fetched.current_leader is not None:
+            found = fetched.current_leader
+            self._owner.step(LeaderAnswered(voter, found.leader_epoch, found.leader_id, False))
+
+
+def _only_partition(answer: FetchResponse) -> PartitionFetched | None:
+    for topic, partitions in answer.topics:
+        if topic == METADATA_TOPIC_ID:
+            for fetched in partitions:
+                return fetched
+    return None

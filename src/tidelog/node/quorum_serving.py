@@ -1,0 +1,173 @@
+"""The leader's side of the metadata log: serves the fetches of voters and observers.
+
+A fetch from offset N proves that its sender holds everything below N, synced. It waits while it
+could tell its sender nothing new: no record, no epoch, no high watermark (KIP-1166).
+"""
+
+from tidelog.model.effects import EpochEnd
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import METADATA_TOPIC_ID, Offset
+from tidelog.node.clock import Clock
+from tidelog.node.metadata_log import MetadataLog
+from tidelog.node.parking import PARKED, Parked, Resume
+from tidelog.node.timers import Timer, Timers
+from tidelog.protocol.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionFetched
+from tidelog.protocol.pieces import CurrentLeader, NodeEndpoint
+from tidelog.replication.divergence import diverging
+from tidelog.replication.quorum.events import QuorumEvent, ReplicaFetched
+from tidelog.replication.quorum.machine import QuorumMachine
+from tidelog.replication.quorum.roles import Leader
+from tidelog.replication.quorum.state import ReplicaKey
+
+MAX_BYTES = 8 << 20
+
+
+class _Parked:
+    __slots__ = ("fetch", "message", "resume", "timer")
+
+    def __init__(self, message: FetchRequest, fetch: FetchPartition, resume: Resume) -> None:
+        self.message = message
+        self.fetch = fetch
+        self.resume = resume
+        self.timer: Timer | None = None
+
+
+class QuorumServing:
+    def __init__(
+        self,
+        machine: QuorumMachine,
+        log: MetadataLog,
+        clock: Clock,
+        timers: Timers,
+        cluster_id: str,
+    ) -> None:
+        self._machine = machine
+        self._log = log
+        self._clock = clock
+        self._timers = timers
+        self._cluster_id = cluster_id
+        self._parked: dict[_Parked, None] = {}
+
+    def proof(self, message: FetchRequest) -> QuorumEvent | None:
+        """What the fetch proves to the machine, if we lead and the logs agree."""
+        fetch = _only_fetch(message)
+        if fetch is None or self._refuse(message, fetch) is not None:
+            return None
+        if self._parting(fetch) is not None:
+            return None
+        replica = ReplicaKey(message.replica_id, fetch.replica_directory_id)
+        return ReplicaFetched(replica, fetch.fetch_offset) if message.replica_id >= 0 else None
+
+    def fetch(self, message: FetchRequest, resume: Resume) -> FetchResponse | Parked:
+        fetch = _only_fetch(message)
+        if fetch is None:
+            return FetchResponse(error=ErrorCode.invalid_request)
+        answer = self._attempt(message, fetch)
+        if answer is not None or message.max_wait_ms <= 0:
+            return answer if answer is not None else self._answer(fetch, empty=True)
+        parked = _Parked(message, fetch, resume)
+        self._parked[parked] = None
+        deadline = self._clock.now + message.max_wait_ms
+        parked.timer = self._timers.at(deadline, lambda: self._time_out(parked))
+        return PARKED
+
+    def wake(self) -> None:
+        """The log, the high watermark or the leadership has moved: look at everyone again."""
+        for parked in list(self._parked):
+            answer = self._attempt(parked.message, parked.fetch)
+            if answer is not None:
+                self._finish(parked, answer)
+
+    # -- one fetch ---------------------------------------------------------------------------------
+
+    def _attempt(self, message: FetchRequest, fetch: FetchPartition) -> FetchResponse | None:
+        """The answer, if there is something to say."""
+        refused = self._refuse(message, fetch)
+        if refused is not None:
+            return _whole(refused, self._endpoints())
+        parting = self._parting(fetch)
+        if parting is not None:
+            return _whole(self._fetched(diverging_epoch=parting))
+        if fetch.fetch_offset < self._log.log.log_end_offset:
+            return self._answer(fetch, empty=False)
+        if fetch.high_watermark < self._high_watermark:
+            return self._answer(fetch, empty=True)
+        return None
+
+    def _refuse(self, message: FetchRequest, fetch: FetchPartition) -> PartitionFetched | None:
+        if message.cluster_id not in (None, self._cluster_id):
+            return PartitionFetched(0, ErrorCode.inconsistent_cluster_id)
+        epoch, asked = self._machine.epoch, fetch.current_leader_epoch
+        if 0 <= asked < epoch:
+            return self._fetched(ErrorCode.fenced_leader_epoch)
+        if asked > epoch:
+            return self._fetched(ErrorCode.unknown_leader_epoch)
+        if not isinstance(self._machine.role, Leader):
+            return self._fetched(ErrorCode.not_leader_or_follower)
+        return None
+
+    def _parting(self, fetch: FetchPartition) -> EpochEnd | None:
+        log = self._log.log
+        mine = log.epoch_end(fetch.last_fetched_epoch)
+        return diverging(mine, fetch.last_fetched_epoch, fetch.fetch_offset, log.log_start_offset)
+
+    def _answer(self, fetch: FetchPartition, *, empty: bool) -> FetchResponse:
+        log, records = self._log.log, None
+        if not empty:
+            found = log.read(
+                fetch.fetch_offset,
+                min(fetch.max_bytes, MAX_BYTES),
+                log.log_end_offset,
+                at_least_one=True,
+            )
+            if isinstance(found, ErrorCode):
+                return _whole(self._fetched(found))
+            records = found.slice
+        return _whole(self._fetched()._replace(records=records))
+
+    def _fetched(
+        self, error: ErrorCode = ErrorCode.none, diverging_epoch: EpochEnd | None = None
+    ) -> PartitionFetched:
+        return PartitionFetched(
+            0,
+            error,
+            self._high_watermark,
+            self._high_watermark,
+            self._log.log.log_start_offset,
+            diverging_epoch=diverging_epoch,
+            current_leader=CurrentLeader(self._machine.leader, self._machine.epoch),
+        )
+
+    @property
+    def _high_watermark(self) -> Offset:
+        role = self._machine.role
+        return role.high_watermark if isinstance(role, Leader) else -1
+
+    def _endpoints(self) -> list[NodeEndpoint]:
+        voter = self._machine.voters.voters.get(self._machine.leader)
+        if voter is None:
+            return []
+        return [NodeEndpoint(voter.key.id, host, port) for _, host, port in voter.endpoints[:1]]
+
+    def _time_out(self, parked: _Parked) -> None:
+        answer = self._attempt(parked.message, parked.fetch)
+        self._finish(parked, answer or self._answer(parked.fetch, empty=True))
+
+    def _finish(self, parked: _Parked, answer: FetchResponse) -> None:
+        if self._parked.pop(parked, parked) is None:
+            if parked.timer is not None:
+                parked.timer.cancel()
+            parked.resume(answer)
+
+
+def _only_fetch(message: FetchRequest) -> FetchPartition | None:
+    for topic, fetches in message.topics:
+        if topic == METADATA_TOPIC_ID:
+            for fetch in fetches:
+                if fetch.partition == 0:
+                    return fetch
+    return None
+
+
+def _whole(fetched: PartitionFetched, endpoints: list[NodeEndpoint] | None = None) -> FetchResponse:
+    return FetchResponse([(METADATA_TOPIC_ID, [fetched])], node_endpoints=endpoints or ())
