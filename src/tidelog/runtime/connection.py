@@ -8,6 +8,8 @@ nothing there.
 import os
 import socket
 from array import array
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import cast
 
 from tidelog.model.disk import Buffer, FileSlice
@@ -28,8 +30,19 @@ JOIN_BYTES = 64 * 1024
 SENDFILE_BYTES = 4 * 1024 * 1024
 """One connection's share of a pass."""
 
+TAIL_BYTES = 8 * 1024 * 1024
+"""What was written last is in memory; only slices further back are looked at."""
+
+COLD_READ_BYTES = 256 * 1024
+
 CHUNK_COST = 128
 """What a queued chunk costs in memory beside its bytes."""
+
+
+NOTHING, SOCKET, DISK = range(3)
+"""What the queue of a connection waits for."""
+
+_PROBE = bytearray(1)
 
 
 class ShortFile(Exception):
@@ -60,39 +73,22 @@ class HeldFrames:
         del self._sizes[:handled]
 
 
+@dataclass(slots=True, eq=False)
 class Connection:
     """A socket with its frame splitter, its queue of unsent chunks and why it is not being read."""
 
-    __slots__ = (
-        "active_at",
-        "blocked",
-        "held",
-        "id",
-        "interest",
-        "is_bulk",
-        "muted",
-        "peer",
-        "sock",
-        "splitter",
-        "unsent",
-        "waiting",
-    )
-
-    def __init__(
-        self, conn: ConnId, sock: socket.socket, peer: str, max_request_bytes: int, now: Millis
-    ) -> None:
-        self.id = conn
-        self.sock = sock
-        self.peer = peer
-        self.splitter = FrameSplitter(max_request_bytes)
-        self.waiting: list[Chunk] = []
-        self.unsent = 0
-        self.held: HeldFrames | None = None
-        self.muted = 0  # a bit for each reason not to read
-        self.interest = 0  # what epoll watches
-        self.blocked = False  # the socket took no more
-        self.is_bulk = False  # its last frames were large
-        self.active_at = now
+    id: ConnId
+    sock: socket.socket
+    peer: str
+    splitter: FrameSplitter
+    active_at: Millis
+    waiting: list[Chunk] = field(default_factory=list)
+    unsent: int = 0
+    waits_for: int = NOTHING
+    held: HeldFrames | None = None
+    muted: int = 0  # a bit for each reason not to read
+    interest: int = 0  # what epoll watches
+    is_bulk: bool = False  # its last frames were large
 
     def receive(self, shared: memoryview) -> list[memoryview] | None:
         """The frames that one read completes; None at the end of the stream."""
@@ -114,22 +110,36 @@ class Connection:
         for chunk in chunks:
             self.unsent += _cost(chunk)
 
-    def send(self) -> bool:
-        """Write what waits. -> whether all of it has left; False when the socket is full."""
+    def send(self, *, is_warm: bool = False) -> None:
+        """Write until all has left, or until `waits_for` says what is in the way."""
+        self.waits_for = NOTHING
         try:
-            while self.waiting:
+            while self.waiting and not self.waits_for:
                 head = self.waiting[0]
-                if isinstance(head, FileSlice) and head.length > INLINE_BYTES:
-                    done = self._send_slice(head)
+                if not isinstance(head, FileSlice):
+                    self._send_joined()
+                elif not is_warm and _is_cold(head):
+                    self.waits_for = DISK
+                elif head.length > INLINE_BYTES:
+                    self._send_slice(head)
                 else:
-                    done = self._send_joined()
-                if not done:
-                    return False
+                    self._send_joined()
+                is_warm = False
         except BlockingIOError:
-            return False
-        return True
+            self.waits_for = SOCKET
 
-    def _send_slice(self, part: FileSlice) -> bool:
+    def cold_read(self) -> Callable[[], None]:
+        """For another thread: reads what is next from the disk, so that sending it need not."""
+        head = self.waiting[0]
+        assert isinstance(head, FileSlice)
+
+        def read() -> None:
+            for offset in range(0, min(head.length, SENDFILE_BYTES), COLD_READ_BYTES):
+                head.file.read(head.position + offset, COLD_READ_BYTES)
+
+        return read
+
+    def _send_slice(self, part: FileSlice) -> None:
         # Held while it is used, since a file may let its descriptor go at any time.
         source = cast(RealFile, part.file).descriptor()
         share = min(part.length, SENDFILE_BYTES)
@@ -138,18 +148,18 @@ class Connection:
             raise ShortFile(f"the file ends before position {part.position}")
         if sent < part.length:
             self.waiting[0] = FileSlice(part.file, part.position + sent, part.length - sent)
-            return False
-        self.unsent -= CHUNK_COST
-        del self.waiting[0]
-        return True
+            self.waits_for = SOCKET
+        else:
+            self.unsent -= CHUNK_COST
+            del self.waiting[0]
 
-    def _send_joined(self) -> bool:
+    def _send_joined(self) -> None:
         """Send the chunks before the next that is too large to be joined, or a large one alone."""
         parts: list[Buffer] = []
         size = cost = 0
         for chunk in self.waiting:
             if isinstance(chunk, FileSlice):
-                if chunk.length > INLINE_BYTES or (parts and size + chunk.length > JOIN_BYTES):
+                if chunk.length > INLINE_BYTES or (parts and not _is_tail(chunk)):
                     break
                 part: Buffer = _read(chunk)
             elif parts and size + len(chunk) > JOIN_BYTES:
@@ -166,11 +176,11 @@ class Connection:
         self.unsent -= cost
         if sent == size:
             del self.waiting[: len(parts)]
-            return True
+            return
         rest = memoryview(joined)[sent:]
         self.waiting[: len(parts)] = [rest]
         self.unsent += _cost(rest)
-        return False
+        self.waits_for = SOCKET
 
 
 def _cost(chunk: Chunk) -> int:
@@ -182,3 +192,23 @@ def _read(part: FileSlice) -> bytes:
     if len(read) < part.length:
         raise ShortFile(f"the file ends before position {part.position + part.length}")
     return read
+
+
+def _is_tail(part: FileSlice) -> bool:
+    return part.position + TAIL_BYTES > part.file.size
+
+
+def _is_cold(part: FileSlice) -> bool:
+    """Whether sending it now would wait for the disk, judged by the ends of what would be sent."""
+    if _is_tail(part):
+        return False
+    source = cast(RealFile, part.file).descriptor()
+    last = part.position + min(part.length, SENDFILE_BYTES) - 1
+    try:
+        for position in (part.position, last):
+            os.preadv(source.number, [_PROBE], position, os.RWF_NOWAIT)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False  # a file system that cannot tell
+    return False

@@ -11,6 +11,7 @@ in a call of its own.
 
 import logging
 import select
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import count
@@ -21,6 +22,7 @@ from tidelog.model.events import (
     ConnectFailed,
     Disconnected,
     Event,
+    Flushed,
     FrameReceived,
     PeerConnected,
     Ticked,
@@ -36,9 +38,9 @@ from tidelog.model.outbound import (
     Stop,
     StopReading,
 )
-from tidelog.protocol.framing import BadFrame
+from tidelog.protocol.framing import BadFrame, FrameSplitter
 from tidelog.runtime.alarm import Alarm
-from tidelog.runtime.connection import Connection, HeldFrames, ShortFile
+from tidelog.runtime.connection import DISK, SOCKET, Connection, HeldFrames, ShortFile
 from tidelog.runtime.dialling import Dialler
 from tidelog.runtime.listeners import Acceptor, ListeningSocket
 from tidelog.runtime.workers import Workers
@@ -46,6 +48,7 @@ from tidelog.runtime.workers import Workers
 READ_BYTES = 256 * 1024
 FRAMES_PER_PASS = 64
 EVENTS_PER_PASS = 256
+THREADS = 4
 SWEEPS_PER_IDLE = 8
 """Idle connections are looked for this often in connections.max.idle.ms."""
 
@@ -102,7 +105,8 @@ class Host:
         self._epoll.register(self._alarm.fileno(), _IN)
         self._dialler = Dialler(self._epoll)
         self._acceptor = Acceptor(self._epoll, listeners, limits.backlog)
-        self._workers = Workers(self._alarm.ring)
+        self._flushers = Workers(THREADS, self._alarm.ring)
+        self._readers = Workers(THREADS, self._alarm.ring)
         self._shared = memoryview(bytearray(READ_BYTES))
         self._ids = count(1)
         self.connections: dict[ConnId, Connection] = {}
@@ -173,7 +177,7 @@ class Host:
         return max(0, until - self._clock()) / 1000
 
     def _serve(self, conn: Connection, mask: int) -> None:
-        if mask & _OUT:
+        if mask & _OUT and conn.waits_for == SOCKET:
             self._send(conn)
         if conn.id not in self.connections:
             return
@@ -188,14 +192,15 @@ class Host:
     def _accept(self, fd: int) -> None:
         room = self._limits.connections - len(self.connections)
         for listener, sock, peer in self._acceptor.accept(fd, room, self._now):
-            conn = Connection(next(self._ids), sock, peer, self._limits.request_bytes, self._now)
+            conn = next(self._ids)
             self._epoll.register(sock.fileno(), _IN)
-            self._admit(conn, Connected(conn.id, peer, listener))
+            self._admit(conn, sock, peer)
+            self._tell(Connected(conn, peer, listener))
 
-    def _admit(self, conn: Connection, event: Event) -> None:
-        self.connections[conn.id] = self._by_fd[conn.sock.fileno()] = conn
-        conn.interest = _IN
-        self._tell(event)
+    def _admit(self, conn: ConnId, sock: socket.socket, peer: str) -> None:
+        splitter = FrameSplitter(self._limits.request_bytes)
+        admitted = Connection(conn, sock, peer, splitter, self._now, interest=_IN)
+        self.connections[conn] = self._by_fd[sock.fileno()] = admitted
 
     def _connect(self, wish: Connect) -> None:
         error = self._dialler.dial(wish.conn, wish.host, wish.port)
@@ -203,18 +208,18 @@ class Host:
             self._news.append(_connect_failed(wish.conn, error))
 
     def _finish_connecting(self, fd: int) -> None:
-        id_, sock, peer, error = self._dialler.finish(fd)
+        conn, sock, peer, error = self._dialler.finish(fd)
         if error is not None:
-            self._tell(_connect_failed(id_, error))
+            self._tell(_connect_failed(conn, error))
             return
-        conn = Connection(id_, sock, peer, self._limits.request_bytes, self._now)
         self._epoll.modify(fd, _IN)
-        self._admit(conn, PeerConnected(id_))
+        self._admit(conn, sock, peer)
+        self._tell(PeerConnected(conn))
 
     def _answer_alarm(self) -> None:
         self._alarm.quiet()
-        for flushed in self._workers.take():
-            self._tell(flushed)
+        self._flushers.finish()
+        self._readers.finish()
         if self._interrupts > 1:
             log.warning("stopped at once, without a controlled shutdown")
             self._status = 1
@@ -296,7 +301,7 @@ class Host:
                 case Send():
                     self._enqueue(outbound)
                 case Flush():
-                    self._workers.flush(outbound)
+                    self._flush(outbound)
                 case Stop():
                     log.info("stopped: %s", outbound.reason)
                     self._status = outbound.status
@@ -316,6 +321,13 @@ class Host:
                 case _:
                     assert_never(outbound)
 
+    def _flush(self, wish: Flush) -> None:
+        def sync() -> None:
+            for file in wish.files:
+                file.sync()
+
+        self._flushers.submit(sync, lambda error: self._tell(Flushed(wish.token, error)))
+
     def _enqueue(self, answer: Send) -> None:
         conn = self.connections.get(answer.conn)
         if conn is None or conn.muted & _BY_CLOSE:
@@ -324,7 +336,7 @@ class Host:
             self._answered.append(conn)
         conn.enqueue(answer.chunks)
         if conn.unsent > self._limits.unsent_bytes:
-            if not conn.blocked:
+            if not conn.waits_for:
                 self._send(conn)
             if conn.unsent > self._limits.unsent_bytes:
                 conn.muted |= _BY_UNSENT
@@ -332,24 +344,30 @@ class Host:
     def _send_answers(self) -> None:
         answered, self._answered = self._answered, []
         for conn in answered:
-            if not conn.blocked:
+            if not conn.waits_for:
                 self._send(conn)
 
-    def _send(self, conn: Connection) -> None:
+    def _send(self, conn: Connection, *, is_warm: bool = False) -> None:
         try:
-            conn.blocked = not conn.send()
+            conn.send(is_warm=is_warm)
         except (OSError, ShortFile) as error:
             log.info("%s: closed: %s", conn.peer, error)
             self._drop(conn)
             return
         conn.active_at = self._now
-        if not conn.blocked and conn.muted & _BY_CLOSE:
+        if conn.waits_for == DISK:
+            self._readers.submit(conn.cold_read(), lambda _: self._warmed(conn))
+        elif not conn.waits_for and conn.muted & _BY_CLOSE:
             self._drop(conn)
             return
         if conn.muted & _BY_UNSENT and 2 * conn.unsent <= self._limits.unsent_bytes:
             self._unmute(conn, _BY_UNSENT)
-        if conn.blocked or conn.interest & _OUT:
+        if conn.waits_for == SOCKET or conn.interest & _OUT:
             self._watch(conn)
+
+    def _warmed(self, conn: Connection) -> None:
+        if conn.id in self.connections:
+            self._send(conn, is_warm=True)
 
     def _unmute(self, conn: Connection, reason: int) -> None:
         conn.muted &= ~reason
@@ -359,9 +377,11 @@ class Host:
             self._watch(conn)
 
     def _watch(self, conn: Connection) -> None:
-        """Let epoll watch for what the connection can do now."""
-        # A muted connection is still watched for input until some comes: most are unmuted before.
-        interest = (0 if conn.muted else _IN) | (_OUT if conn.blocked else 0)
+        """Let epoll watch for what the connection can do now.
+
+        A muting comes into force here only when input has come: most end before.
+        """
+        interest = (0 if conn.muted else _IN) | (_OUT if conn.waits_for == SOCKET else 0)
         if interest != conn.interest:
             conn.interest = interest
             self._epoll.modify(conn.sock.fileno(), interest)
@@ -389,7 +409,8 @@ class Host:
         self._acceptor.resume()
 
     def _close(self) -> None:
-        self._workers.stop()
+        self._flushers.stop()
+        self._readers.stop()
         self._acceptor.close()
         self._dialler.close()
         for conn in self.connections.values():

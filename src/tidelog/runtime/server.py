@@ -1,6 +1,6 @@
 """One node as a process: takes its directories and ports, and serves until told to stop.
 
-`python -m tidelog.runtime.server --config FILE` is what the supervisor runs. What keeps a node from
+`python -m tidelog.runtime --config FILE` is what the supervisor runs. What keeps a node from
 starting is told in one sentence, never in a traceback.
 """
 
@@ -112,7 +112,3 @@ def main(arguments: list[str]) -> int:
         print(f"tidelog: {config}: {failure}.", file=sys.stderr)
         return 1
     return run(settings, None if channel is None else socket.socket(fileno=int(channel)))
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))

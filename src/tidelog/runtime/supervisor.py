@@ -91,7 +91,7 @@ class Supervisor:
 
     def _start(self, node: NodeProcess) -> None:
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-P", "-m", "tidelog.runtime.server"]
+        command = [sys.executable, "-P", "-m", "tidelog.runtime"]
         command += ["--config", node.config, "--supervisor-fd", str(theirs.fileno())]
         with theirs:
             process = subprocess.Popen(command, pass_fds=[theirs.fileno()], process_group=0)

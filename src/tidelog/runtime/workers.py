@@ -1,55 +1,54 @@
-"""Threads for what blocks: fsync. Each result comes back to the loop's own thread.
+"""Threads for what blocks: fsync, and reads of files that are not in memory.
 
-A `Flushed` is given only after its own fsync has ended, in the order in which they end: a slow disk
-holds up nobody else's flush.
+A job's result is handed to the loop's own thread, in the order in which jobs end: a slow disk
+holds up nobody else's job.
 """
 
-import logging
 from collections import deque
 from collections.abc import Callable
 from queue import SimpleQueue
 from threading import Thread
+from typing import TypeAlias
 
-from tidelog.model.events import Flushed
-from tidelog.model.outbound import Flush
-
-THREADS = 4
-
-log = logging.getLogger(__name__)
+Job: TypeAlias = Callable[[], None]
+Then: TypeAlias = Callable[[str | None], None]
+"""Called in the loop's thread once the job has ended, with what went wrong."""
 
 
 class Workers:
-    """A small pool; `wake` is called from a worker each time `take` has something new to give."""
+    """A small pool; `wake` is called from a worker each time a job has ended."""
 
-    def __init__(self, wake: Callable[[], None]) -> None:
+    def __init__(self, threads: int, wake: Callable[[], None]) -> None:
+        self._limit = threads
         self._wake = wake
-        self._asked: SimpleQueue[Flush | None] = SimpleQueue()
-        self._done: deque[Flushed] = deque()
+        self._jobs: SimpleQueue[tuple[Job, Then] | None] = SimpleQueue()
+        self._ended: deque[tuple[Then, str | None]] = deque()
         self._threads: list[Thread] = []
 
-    def flush(self, request: Flush) -> None:
-        if len(self._threads) < THREADS:
+    def submit(self, job: Job, then: Then) -> None:
+        if len(self._threads) < self._limit:
             # Daemons, so that a disk that hangs cannot keep the process from ending.
-            self._threads.append(Thread(target=self._work, name="flush", daemon=True))
+            self._threads.append(Thread(target=self._work, daemon=True))
             self._threads[-1].start()
-        self._asked.put(request)
+        self._jobs.put((job, then))
 
-    def take(self) -> list[Flushed]:
-        """The flushes that have ended since the last call."""
-        return [self._done.popleft() for _ in range(len(self._done))]
+    def finish(self) -> None:
+        """Tell everyone whose job has ended since the last call."""
+        for _ in range(len(self._ended)):
+            then, error = self._ended.popleft()
+            then(error)
 
     def stop(self) -> None:
         for _ in self._threads:
-            self._asked.put(None)
+            self._jobs.put(None)
 
     def _work(self) -> None:
-        while (request := self._asked.get()) is not None:
+        while (work := self._jobs.get()) is not None:
+            job, then = work
             error = None
             try:
-                for file in request.files:
-                    file.sync()
-            except Exception as failure:  # a thread that died would leave its flush unanswered
-                log.error("fsync failed: %s", failure)
-                error = str(failure)
-            self._done.append(Flushed(request.token, error))
+                job()
+            except Exception as failure:  # a thread that died would leave its jobs unanswered
+                error = str(failure) or type(failure).__name__
+            self._ended.append((then, error))
             self._wake()

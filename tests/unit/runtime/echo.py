@@ -43,12 +43,14 @@ def framed(payload: bytes) -> bytes:
 
 
 class EchoNode:
-    """e: the rest again. m: so many bytes of memory. f: a slice of the file, sent from there.
+    """Answers by the first byte of a frame.
 
-    y: fsync of the file with that index, answered when it has ended. p: answered after so many ms,
-    nothing else is read until then. x: the rest again, then closed. !: a bug. c: connect to that
-    address, answered with what came of it. r: the rest is passed on to the peer connected to, and its
-    answer back. h: hang up on the peer.
+    e: the rest again. x: the rest again, then closed. !: a bug.
+    m: so many bytes of memory. f: a slice of the file, sent from there.
+    y: fsync of the file with that index, answered when it has ended.
+    p: answered after so many ms, and nothing else is read until then.
+    c: connect to that address, answered with what came of it. h: hang up on the peer.
+    r: the rest is passed on to the peer, and its answer back.
     """
 
     def __init__(self, files: list[File] | None = None) -> None:

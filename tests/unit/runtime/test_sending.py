@@ -4,14 +4,25 @@ import os
 import random
 import socket
 import struct
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.unit.runtime.echo import SLICE, Client, EchoNode, framed, serving
 
 from tidelog.model.disk import File, FileSlice
-from tidelog.runtime.connection import INLINE_BYTES, JOIN_BYTES, SENDFILE_BYTES, Connection
-from tidelog.runtime.disk import RealDisk
+from tidelog.protocol.framing import FrameSplitter
+from tidelog.runtime.connection import (
+    DISK,
+    INLINE_BYTES,
+    JOIN_BYTES,
+    NOTHING,
+    SENDFILE_BYTES,
+    SOCKET,
+    TAIL_BYTES,
+    Connection,
+)
+from tidelog.runtime.disk import RealDisk, RealFile
 from tidelog.runtime.loop import Limits
 
 CONTENT = random.Random(1).randbytes(SENDFILE_BYTES + 2_000_000)
@@ -153,19 +164,61 @@ def test_a_file_that_let_its_descriptor_go_is_not_taken_for_another(
             assert client.answer() == CONTENT[:1_000_000]
 
 
-def test_unsent_counts_what_the_queue_holds(file: File) -> None:
+@pytest.fixture
+def pair() -> Iterator[tuple[Connection, socket.socket]]:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         ours.setblocking(False)
-        conn = Connection(1, ours, "peer", 1000, 0)
-        conn.enqueue([bytes(1_000_000), FileSlice(file, 0, 1_000_000), b"end"])
-        assert not conn.send()
-        assert 0 < conn.unsent < 1_001_000
-        received = bytearray()
-        while not conn.send():
-            received += theirs.recv(1 << 20)
-        assert conn.unsent == 0
-        assert conn.waiting == []
-        while len(received) < 2_000_003:
-            received += theirs.recv(1 << 20)
-        assert received == bytes(1_000_000) + CONTENT[:1_000_000] + b"end"
+        yield Connection(1, ours, "peer", FrameSplitter(1000), 0), theirs
+
+
+def test_unsent_counts_what_the_queue_holds(
+    file: File, pair: tuple[Connection, socket.socket]
+) -> None:
+    conn, theirs = pair
+    conn.enqueue([bytes(1_000_000), FileSlice(file, 0, 1_000_000), b"end"])
+    conn.send()
+    assert conn.waits_for == SOCKET
+    assert 0 < conn.unsent < 1_001_000
+    received = bytearray()
+    while conn.waits_for:
+        received += theirs.recv(1 << 20)
+        conn.send()
+    assert conn.unsent == 0
+    assert conn.waiting == []
+    while len(received) < 2_000_003:
+        received += theirs.recv(1 << 20)
+    assert received == bytes(1_000_000) + CONTENT[:1_000_000] + b"end"
+
+
+def cold_file(tmp_path: Path) -> RealFile:
+    """A file that lies on the disk and, where the file system allows it, nowhere in memory."""
+    file = RealDisk(tmp_path).open("cold")
+    assert isinstance(file, RealFile)
+    file.append([CONTENT, bytes(TAIL_BYTES)])
+    file.sync()
+    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    return file
+
+
+def test_a_slice_that_is_not_in_memory_waits_for_the_disk_and_not_in_send(
+    tmp_path: Path, pair: tuple[Connection, socket.socket]
+) -> None:
+    conn, theirs = pair
+    conn.enqueue([b"head", FileSlice(cold_file(tmp_path), 0, 100_000)])
+    conn.send()
+    assert theirs.recv(4) == b"head"
+    if conn.waits_for == DISK:
+        conn.cold_read()()
+        conn.send(is_warm=True)
+    assert conn.waits_for == NOTHING
+    assert theirs.recv(100_000, socket.MSG_WAITALL) == CONTENT[:100_000]
+
+
+def test_cold_slices_arrive_as_they_are_in_the_file(tmp_path: Path) -> None:
+    with serving(EchoNode([cold_file(tmp_path)])) as served:
+        client, other = served.client(), served.client()
+        for position, length in ((5_000_000, 1000), (0, len(CONTENT)), (3_000_000, 20_000)):
+            ask_slice(client, position, length)
+            assert other.ask(b"eserved") == b"served"
+            assert client.answer() == CONTENT[position : position + length]

@@ -4,7 +4,6 @@ import threading
 
 from tests.unit.runtime.echo import EchoNode, framed, serving
 
-from tidelog.model.outbound import Flush
 from tidelog.runtime.workers import Workers
 
 
@@ -50,29 +49,32 @@ def test_a_failed_fsync_is_told() -> None:
         assert b"Input/output error" in served.client().ask(b"y\x00")
 
 
-def test_flushes_are_given_in_the_order_in_which_they_end() -> None:
+def test_jobs_are_told_in_the_order_in_which_they_end() -> None:
     files = [GatedFile(is_open=False) for _ in range(4)]
     rung = threading.Semaphore(0)
-    workers = Workers(rung.release)
-    for token, file in enumerate(files):
-        workers.flush(Flush(token, (file,)))
-    ended = []
-    for token in (2, 0, 3, 1):
-        files[token].gate.set()
+    workers = Workers(4, rung.release)
+    told: list[int] = []
+    for number, file in enumerate(files):
+        workers.submit(file.sync, lambda error, number=number: told.append(number))
+    for number in (2, 0, 3, 1):
+        files[number].gate.set()
         rung.acquire()
-        ended += [flushed.token for flushed in workers.take()]
+        workers.finish()
     workers.stop()
-    assert ended == [2, 0, 3, 1]
+    assert told == [2, 0, 3, 1]
 
 
-def test_more_flushes_than_threads_all_end() -> None:
+def test_more_jobs_than_threads_all_end() -> None:
     file = GatedFile()
     rung = threading.Semaphore(0)
-    workers = Workers(rung.release)
-    for token in range(100):
-        workers.flush(Flush(token, (file, file)))
+    workers = Workers(4, rung.release)
+    told: list[str | None] = []
+    for _ in range(100):
+        workers.submit(file.sync, told.append)
     for _ in range(100):
         rung.acquire()
-    assert sorted(flushed.token for flushed in workers.take()) == list(range(100))
-    assert len(file.synced_in) == 200
+    assert told == []
+    workers.finish()
+    assert told == [None] * 100
+    assert len(file.synced_in) == 100
     workers.stop()

@@ -1,0 +1,11 @@
+"""`python -m tidelog.runtime --config FILE`: one node as a process, as the supervisor starts it."""
+
+import sys
+
+from tidelog.runtime.lean import keep_test_tools_out
+
+if __name__ == "__main__":
+    keep_test_tools_out()
+    from tidelog.runtime.server import main
+
+    sys.exit(main(sys.argv[1:]))
