@@ -43,8 +43,12 @@ __all__ = [
 ]
 
 
+_HAND_TUNED = (0, 1)
+
+
 def decode_request(api_key: int, version: int, frame: Buffer, position: int) -> Any:
     """The body of a request, in canonical shape; the version must be one of `versions_of`."""
+    assert api_key not in _HAND_TUNED, "Produce and Fetch have codecs of their own"
     entity = decode(request_class(api_key, version), frame, position)
     return lift(entity, canonical_request(api_key))
 
@@ -64,6 +68,7 @@ def encode_request(request: Any, version: int, correlation_id: int, client_id: s
 
 def decode_response(api_key: int, version: int, frame: Buffer) -> Any:
     """The body of a response, in canonical shape."""
+    assert api_key not in _HAND_TUNED, "Produce and Fetch have codecs of their own"
     position = response_position(api_key, version, frame)
     entity = decode(response_class(api_key, version), frame, position)
     return lift(entity, canonical_response(api_key))

@@ -265,6 +265,18 @@ def test_a_lying_length_in_a_response_is_refused(version: int, lie: bytes, reaso
         decode_response(version, memoryview(lying))
 
 
+def test_tagged_fields_that_no_one_knows_yet_are_skipped() -> None:
+    unknown = b"\1\x63\2ab"
+    partition = bytes(32) + unknown
+    forgotten = b"\2\2f\2\0\0\0\7" + unknown
+    body = bytes(25) + b"\2\2t\3" + 2 * partition + unknown + forgotten + b"\5rack" + unknown
+
+    request = decode_request(12, memoryview(body), 0)
+
+    assert request.topics == [("t", [FetchPartition(0, 0, 0, 0, 0, 0)] * 2)]
+    assert (request.forgotten, request.rack_id) == ([("f", (7,))], "rack")
+
+
 @given(st.lists(st.tuples(integers(64), integers(64)), max_size=3))
 def test_aborted_transactions_go_both_ways(pairs: list[tuple[int, int]]) -> None:
     aborted = tuple(AbortedTransaction(*pair) for pair in pairs)

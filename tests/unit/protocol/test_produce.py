@@ -186,6 +186,14 @@ def test_a_lying_length_is_refused(version: int, body: bytes, reason: str) -> No
         decode_request(version, memoryview(body), 0)
 
 
+def test_tagged_fields_that_no_one_knows_yet_are_skipped() -> None:
+    unknown = b"\1\x63\2ab"
+    partition = b"\0\0\0\5\6batch" + unknown
+    body = FLEXIBLE + b"\2\2t\3" + 2 * partition + unknown + unknown
+
+    assert decode_request(9, memoryview(body), 0).topics == [("t", [(5, b"batch")] * 2)]
+
+
 def test_an_unknown_error_is_one_of_the_server() -> None:
     response = ProduceResponse([("t", [PartitionProduced(0, ErrorCode.none)])])
     frame = encode_response(3, 1, response)[4:]

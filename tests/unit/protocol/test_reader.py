@@ -54,6 +54,15 @@ def test_a_lying_length_is_refused(cls: type[Entity], body: bytes, reason: str) 
         decode(cls, memoryview(body), 0)
 
 
+def test_tagged_fields_that_no_one_knows_yet_are_skipped() -> None:
+    unknown = b"\1\x63\2ab"
+
+    body = b"\2" + bytes(16) + b"\2t" + unknown + b"\1\0" + unknown
+    entity = decode(FlexibleMetadataRequest, memoryview(body), 0)
+
+    assert [topic.name for topic in entity.topics] == ["t"]
+
+
 def test_text_that_is_not_utf8_is_read_as_kafka_reads_it() -> None:
     entity = decode(HeartbeatRequest, memoryview(b"\0\3a\xffb\0\0\0\7\0\1m"), 0)
 
