@@ -43,6 +43,7 @@ def apply_all(
     batch = tuple(records)
     draft = _Draft(image)
     for position, record in enumerate(batch, offset - len(batch) + 1):
+        draft.position = position
         _APPLIERS[type(record)](draft, record)
         draft.offset, draft.epoch = position, epoch
     return replace(draft.finish(), offset=offset, epoch=epoch)
@@ -95,6 +96,7 @@ class _Draft:
     def __init__(self, image: ClusterImage) -> None:
         self.offset = image.offset
         self.epoch = image.epoch
+        self.position = image.offset
         self._start(image)
 
     def _start(self, image: ClusterImage) -> None:
@@ -212,7 +214,8 @@ def _change_registration(draft: _Draft, record: r.BrokerRegistrationChangeRecord
     if record.fenced:
         changes["fenced"] = record.fenced > 0
     if record.in_controlled_shutdown:
-        changes["in_controlled_shutdown"] = record.in_controlled_shutdown > 0
+        changes["in_controlled_shutdown"] = True
+        changes["shutdown_offset"] = draft.position
     if record.log_dirs:
         changes["directories"] = record.log_dirs
     draft.change_broker(record.broker_id, **changes)

@@ -1,0 +1,66 @@
+"""The controller's decisions: a request and an image give records and a response, and nothing else.
+
+Decisions are made on the pending image, one after the other; an answer leaves when its records are
+committed. A request that is refused gives no records and is answered at once.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
+from kio.schema.alter_configs.v2.request import AlterConfigsRequest
+from kio.schema.alter_partition.v3.request import AlterPartitionRequest
+from kio.schema.alter_partition_reassignments.v1.request import (
+    AlterPartitionReassignmentsRequest,
+)
+from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
+from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
+from kio.schema.controller_registration.v0.request import ControllerRegistrationRequest
+from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
+from kio.schema.create_topics.v7.request import CreateTopicsRequest
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest
+from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
+from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
+from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
+from kio.schema.update_features.v2.request import UpdateFeaturesRequest
+
+from tidelog.controller.alter_partition import alter_partition
+from tidelog.controller.brokers import (
+    heartbeat,
+    register_broker,
+    register_controller,
+    unregister_broker,
+)
+from tidelog.controller.configs_change import alter_configs, incremental_alter_configs
+from tidelog.controller.decision import DecideContext, Decision
+from tidelog.controller.elect_leaders import elect_leaders
+from tidelog.controller.feature_update import update_features
+from tidelog.controller.image import ClusterImage
+from tidelog.controller.partitions import create_partitions
+from tidelog.controller.producer_ids import allocate_producer_ids
+from tidelog.controller.reassignments import alter_partition_reassignments
+from tidelog.controller.topics import create_topics, delete_topics
+
+__all__ = ["DecideContext", "Decision", "decide"]
+
+_DECIDERS: Mapping[type, Callable[[ClusterImage, Any, DecideContext], Decision]] = {
+    CreateTopicsRequest: create_topics,
+    DeleteTopicsRequest: delete_topics,
+    CreatePartitionsRequest: create_partitions,
+    IncrementalAlterConfigsRequest: incremental_alter_configs,
+    AlterConfigsRequest: alter_configs,
+    AllocateProducerIdsRequest: allocate_producer_ids,
+    BrokerRegistrationRequest: register_broker,
+    BrokerHeartbeatRequest: heartbeat,
+    UnregisterBrokerRequest: unregister_broker,
+    ControllerRegistrationRequest: register_controller,
+    AlterPartitionRequest: alter_partition,
+    ElectLeadersRequest: elect_leaders,
+    AlterPartitionReassignmentsRequest: alter_partition_reassignments,
+    UpdateFeaturesRequest: update_features,
+}
+
+
+def decide(image: ClusterImage, request: Any, context: DecideContext) -> Decision:
+    """What to do about a request in its newest version."""
+    return _DECIDERS[type(request)](image, request, context)

@@ -1,0 +1,231 @@
+"""One partition's next state: who leads, who is in sync, who may lead if nobody is.
+
+The rules are Kafka's, and safety rests on them. A leader comes from the in-sync set; only when that
+is empty from the eligible leader replicas (KIP-966), which hold everything that was committed; only
+then from the last known leader, or anyone at all where the topic allows unclean elections, and that
+is marked, since records may be lost. While the in-sync set is smaller than min.insync.replicas,
+those who leave it cleanly stay eligible: nothing can be committed without them.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from enum import Enum
+from typing import NamedTuple
+from uuid import UUID
+
+from tidelog.controller.image import RECOVERING, PartitionImage
+from tidelog.model.ids import NO_NODE, NodeId, TopicId
+from tidelog.protocol.metadata_records import NO_CHANGE, PartitionChangeRecord
+
+
+class Election(Enum):
+    ONLINE = "keep the leader while it can lead"
+    PREFERRED = "give the lead to the first replica if it can lead"
+    UNCLEAN = "elect anyone alive rather than nobody"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the cluster says about one topic's elections."""
+
+    may_lead: Callable[[NodeId], bool]
+    min_isr: int
+    elr_enabled: bool
+    directory_of: Callable[[NodeId], UUID]
+    """Where a broker puts a new replica."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the partition is to become, before the election; None leaves it as it is."""
+
+    isr: tuple[NodeId, ...] | None = None
+    replicas: tuple[NodeId, ...] | None = None
+    adding: tuple[NodeId, ...] | None = None
+    removing: tuple[NodeId, ...] | None = None
+    recovery_state: int | None = None
+    election: Election = Election.ONLINE
+    unclean_shutdown: frozenset[NodeId] = frozenset()
+    """Replicas whose last session ended without a clean shutdown: their logs may lack a tail."""
+
+
+class _Elected(NamedTuple):
+    leader: NodeId
+    unclean: bool = False
+
+
+def change_partition(
+    topic_id: TopicId, index: int, partition: PartitionImage, target: Target, rules: Rules
+) -> PartitionChangeRecord | None:
+    """The record that takes the partition to its target, with a leader; None if nothing changes."""
+    wanted = _complete_reassignment(_merged(partition, target))
+    wanted = replace(wanted, elr=_eligible(partition, wanted, target.unclean_shutdown, rules))
+    elected = _elect(partition, wanted, target.election, rules)
+    leader = NO_CHANGE if elected.leader == partition.leader else elected.leader
+    if elected.unclean:
+        leader = elected.leader
+        wanted = replace(wanted, isr=(leader,), elr=(), leader_recovery_state=RECOVERING)
+    elif elected.leader in wanted.elr:
+        wanted = replace(wanted, isr=(elected.leader,), elr=_without(wanted.elr, (elected.leader,)))
+    if leader == NO_CHANGE and not set(partition.replicas) <= set(wanted.replicas):
+        # A replica that goes must not be counted again: the leader starts a new epoch.
+        leader = partition.leader
+    if not wanted.isr and not rules.elr_enabled:
+        # Without eligible replicas to fall back on, the last in-sync set is remembered instead.
+        wanted = replace(wanted, isr=partition.isr)
+    wanted = replace(
+        wanted,
+        last_known_elr=_last_known(partition, wanted, leader, rules),
+        directories=_directories(partition, wanted.replicas, rules),
+    )
+    return _record(topic_id, index, partition, wanted, leader)
+
+
+def _merged(partition: PartitionImage, target: Target) -> PartitionImage:
+    def either(new: tuple[NodeId, ...] | None, old: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
+        return old if new is None else new
+
+    return replace(
+        partition,
+        isr=either(target.isr, partition.isr),
+        replicas=either(target.replicas, partition.replicas),
+        adding=either(target.adding, partition.adding),
+        removing=either(target.removing, partition.removing),
+        leader_recovery_state=(
+            partition.leader_recovery_state
+            if target.recovery_state is None
+            else target.recovery_state
+        ),
+    )
+
+
+def _complete_reassignment(wanted: PartitionImage) -> PartitionImage:
+    """Drop the old replicas once every new one is in sync."""
+    if not wanted.is_reassigning:
+        return wanted
+    isr = _without(wanted.isr, wanted.removing)
+    replicas = _without(wanted.replicas, wanted.removing)
+    if not isr or not replicas or not set(replicas) <= set(isr):
+        return wanted
+    return replace(wanted, isr=isr, replicas=replicas, adding=(), removing=())
+
+
+def _without(members: tuple[NodeId, ...], gone: Collection[NodeId]) -> tuple[NodeId, ...]:
+    return tuple(member for member in members if member not in gone)
+
+
+# -- Eligible leader replicas ----------------------------------------------------------------------
+
+
+def _eligible(
+    partition: PartitionImage,
+    wanted: PartitionImage,
+    unclean_shutdown: frozenset[NodeId],
+    rules: Rules,
+) -> tuple[NodeId, ...]:
+    """Who left the in-sync set while it was too small to commit without them."""
+    if not rules.elr_enabled or len(wanted.isr) >= rules.min_isr:
+        return ()
+    candidates = {*partition.elr, *partition.isr} - set(wanted.isr) - unclean_shutdown
+    return tuple(sorted(candidates))
+
+
+def _last_known(
+    partition: PartitionImage, wanted: PartitionImage, leader: NodeId, rules: Rules
+) -> tuple[NodeId, ...]:
+    """The last leader of a partition that has none; the one to ask when nobody is eligible."""
+    if not rules.elr_enabled:
+        return partition.last_known_elr
+    now_leads = partition.leader if leader == NO_CHANGE else leader
+    if now_leads != NO_NODE:
+        return ()
+    just_emptied = not wanted.isr and bool(partition.isr)
+    if just_emptied and partition.leader != NO_NODE:
+        return (partition.leader,)
+    return partition.last_known_elr
+
+
+# -- Election --------------------------------------------------------------------------------------
+
+
+def _elect(
+    partition: PartitionImage, wanted: PartitionImage, election: Election, rules: Rules
+) -> _Elected:
+    for candidate in _candidates(partition, wanted, election):
+        if _is_safe(candidate, wanted) and rules.may_lead(candidate):
+            return _Elected(candidate)
+    last_known = _last_known_leader(partition, wanted, rules)
+    if last_known is not None:
+        return _Elected(last_known, unclean=True)
+    if election is Election.UNCLEAN:
+        for candidate in wanted.replicas:
+            if rules.may_lead(candidate):
+                return _Elected(candidate, unclean=True)
+    return _Elected(NO_NODE)
+
+
+def _candidates(
+    partition: PartitionImage, wanted: PartitionImage, election: Election
+) -> tuple[NodeId, ...]:
+    """In order of liking: the leader stays where it can, unless the preferred one was asked for."""
+    if election is Election.PREFERRED:
+        return (*wanted.replicas[:1], partition.leader, *wanted.replicas[1:])
+    return (partition.leader, *wanted.replicas)
+
+
+def _is_safe(candidate: NodeId, wanted: PartitionImage) -> bool:
+    """Whether it holds all that was committed: in sync, or eligible while nobody is in sync."""
+    return candidate in wanted.isr or (not wanted.isr and candidate in wanted.elr)
+
+
+def _last_known_leader(
+    partition: PartitionImage, wanted: PartitionImage, rules: Rules
+) -> NodeId | None:
+    if not rules.elr_enabled or wanted.isr or wanted.elr or len(partition.last_known_elr) != 1:
+        return None
+    candidate = partition.last_known_elr[0]
+    return candidate if rules.may_lead(candidate) else None
+
+
+# -- The record ------------------------------------------------------------------------------------
+
+
+def _directories(
+    partition: PartitionImage, replicas: tuple[NodeId, ...], rules: Rules
+) -> tuple[UUID, ...]:
+    if replicas == partition.replicas:
+        return partition.directories
+    known = dict(zip(partition.replicas, partition.directories, strict=True))
+    return tuple(
+        known[replica] if replica in known else rules.directory_of(replica) for replica in replicas
+    )
+
+
+def _record(
+    topic_id: TopicId,
+    index: int,
+    partition: PartitionImage,
+    wanted: PartitionImage,
+    leader: NodeId,
+) -> PartitionChangeRecord | None:
+    empty = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
+    record = PartitionChangeRecord(
+        partition_id=index,
+        topic_id=topic_id,
+        isr=None if wanted.isr == partition.isr else wanted.isr,
+        leader=leader,
+        replicas=None if wanted.replicas == partition.replicas else wanted.replicas,
+        removing_replicas=None if wanted.removing == partition.removing else wanted.removing,
+        adding_replicas=None if wanted.adding == partition.adding else wanted.adding,
+        leader_recovery_state=(
+            -1
+            if wanted.leader_recovery_state == partition.leader_recovery_state
+            else wanted.leader_recovery_state
+        ),
+        eligible_leader_replicas=None if wanted.elr == partition.elr else wanted.elr,
+        last_known_elr=(
+            None if wanted.last_known_elr == partition.last_known_elr else wanted.last_known_elr
+        ),
+        directories=None if wanted.directories == partition.directories else wanted.directories,
+    )
+    return None if record == empty else record
