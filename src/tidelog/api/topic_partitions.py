@@ -4,7 +4,8 @@ Topics page by page, with the eligible leader replicas that Metadata does not sh
 the order of their names; a page holds at most the smaller of what the client asks for and
 `max.request.partition.size.limit` partitions, and at least one. `next_cursor` is where the next
 page begins. A cursor at a negative partition, or at a topic that is not among those asked for, is
-INVALID_REQUEST. No topics means all of them.
+INVALID_REQUEST, and an empty name UNKNOWN_SERVER_ERROR for the whole request, as in Kafka. No
+topics means all of them.
 """
 
 from collections.abc import Iterator
@@ -33,7 +34,9 @@ def handle(request: Request) -> DescribeTopicPartitionsResponse:
     if cursor is not None and (
         cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)
     ):
-        return _refused(sorted(asked))
+        return _refused(sorted(asked), ErrorCode.invalid_request)
+    if "" in asked:
+        return _refused(sorted(asked), ErrorCode.unknown_server_error)
     names = sorted(asked or request.image.topics)
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
@@ -48,12 +51,12 @@ def handle(request: Request) -> DescribeTopicPartitionsResponse:
     )
 
 
-def _refused(names: list[str]) -> DescribeTopicPartitionsResponse:
+def _refused(names: list[str], error: ErrorCode) -> DescribeTopicPartitionsResponse:
     return DescribeTopicPartitionsResponse(
         throttle_time=timedelta(0),
         topics=tuple(
             DescribeTopicPartitionsResponseTopic(
-                error_code=ErrorCode.invalid_request, name=name, topic_id=None, partitions=()
+                error_code=error, name=name, topic_id=None, partitions=()
             )
             for name in names
         ),

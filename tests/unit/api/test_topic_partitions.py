@@ -82,14 +82,22 @@ def test_the_broker_limits_a_page_too():
 
 
 def test_topics_that_do_not_exist():
-    response = describe("a", "nope", "a b", "")
+    response = describe("a", "nope", "a b")
 
     assert {t.name: t.error_code for t in response.topics} == {
-        "": ErrorCode.invalid_topic_exception,
         "a": ErrorCode.none,
         "a b": ErrorCode.invalid_topic_exception,
         "nope": ErrorCode.unknown_topic_or_partition,
     }
+
+
+def test_an_empty_name_fails_the_whole_request():
+    response = describe("a", "")
+
+    assert [(t.name, t.error_code) for t in response.topics] == [
+        ("", ErrorCode.unknown_server_error),
+        ("a", ErrorCode.unknown_server_error),
+    ]
 
 
 @pytest.mark.parametrize("at", [("a", -1), ("elsewhere", 0)])
