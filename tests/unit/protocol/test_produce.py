@@ -191,7 +191,7 @@ def test_tagged_fields_that_no_one_knows_yet_are_skipped() -> None:
     partition = b"\0\0\0\5\6batch" + unknown
     body = FLEXIBLE + b"\2\2t\3" + 2 * partition + unknown + unknown
 
-    assert decode_request(9, memoryview(body), 0).topics == [("t", [(5, b"batch")] * 2)]
+    assert decode_request(9, memoryview(body), 0).topics == [("t", [(5, memoryview(b"batch"))] * 2)]
 
 
 def test_an_unknown_error_is_one_of_the_server() -> None:
