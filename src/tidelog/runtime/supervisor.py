@@ -12,12 +12,14 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import FrameType
 
 from tidelog.model.ids import NodeId
 from tidelog.runtime.alarm import Alarm
+
+PROGRAM = (sys.executable, "-P", "-m", "tidelog.runtime")
 
 log = logging.getLogger(__name__)
 
@@ -47,10 +49,12 @@ class Supervisor:
         ready: Callable[[NodeProcess, int], None],
         *,
         restart: bool = True,
+        program: Sequence[str] = PROGRAM,
     ) -> None:
         self._nodes = nodes
         self._ready = ready
         self._restart = restart
+        self._program = program
         self._selector = selectors.DefaultSelector()
         self._alarm = Alarm()
         self._children: dict[NodeId, _Child] = {}
@@ -91,10 +95,12 @@ class Supervisor:
 
     def _start(self, node: NodeProcess) -> None:
         ours, theirs = socket.socketpair()
-        command = [sys.executable, "-P", "-m", "tidelog.runtime"]
-        command += ["--config", node.config, "--supervisor-fd", str(theirs.fileno())]
+        channel = theirs.fileno()
+        options = ["--config", node.config, "--supervisor-fd", str(channel)]
         with theirs:
-            process = subprocess.Popen(command, pass_fds=[theirs.fileno()], process_group=0)
+            process = subprocess.Popen(
+                [*self._program, *options], pass_fds=[channel], process_group=0
+            )
         child = _Child(node, process, ours)
         self._children[node.node_id] = child
         self._selector.register(ours, selectors.EVENT_READ, child)
