@@ -5,6 +5,7 @@ was called ListClientMetricsResources and asks for these only (KIP-1000). A type
 is UNSUPPORTED_VERSION.
 """
 
+import re
 from datetime import timedelta
 from enum import IntEnum
 
@@ -24,6 +25,9 @@ from tidelog.controller.image import (
 from tidelog.model.errors import ErrorCode
 
 
+_NODE_ID = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
+
+
 class ResourceType(IntEnum):
     CLIENT_METRICS = CLIENT_METRICS_RESOURCE
     BROKER = BROKER_RESOURCE
@@ -36,7 +40,7 @@ RESOURCE_TYPES = frozenset(ResourceType)
 
 
 def is_node_id(name: str) -> bool:
-    return name.isascii() and name.removeprefix("-").isdigit()
+    return _NODE_ID.fullmatch(name) is not None
 
 
 def handle(request: Request) -> ListConfigResourcesResponse:

@@ -104,6 +104,11 @@ def test_what_the_broker_refuses_never_reaches_the_controller():
             "Node id must be an integer, but it is: x",
         ),
         (
+            resource(BROKER, "1" * 5000),
+            ErrorCode.invalid_request,
+            "Node id must be an integer, but it is: " + "1" * 5000,
+        ),
+        (
             resource(BROKER_LOGGER, "7", ("root", SET, "INFO")),
             ErrorCode.invalid_request,
             "Unexpected node id. Expected 1, but received 7",
