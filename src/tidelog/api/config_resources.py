@@ -24,7 +24,6 @@ from tidelog.controller.image import (
 )
 from tidelog.model.errors import ErrorCode
 
-
 _NODE_ID = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
 
 
