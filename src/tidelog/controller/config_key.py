@@ -144,7 +144,8 @@ def _boolean(name: str, text: str) -> bool:
 
 def _whole_number(name: str, type_: ConfigType, text: str) -> int:
     digits = text[1:] if text[:1] in ("-", "+") else text
-    if not (digits.isascii() and digits.isdigit()):
+    # Python does not read numbers of thousands of digits; no number here has a hundred.
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 100:
         raise BadValue(name, text, f"Not a number of type {type_.name}")
     number, bound = int(text), _BOUNDS[type_]
     if not -bound <= number < bound:
