@@ -4,7 +4,7 @@ Invariant: the recovery point never passes an offset whose bytes, as they are no
 synced.
 """
 
-from tidelog.log.config import LogConfig
+from tidelog.log.config import UNLIMITED, LogConfig
 from tidelog.model.ids import Millis, Offset
 
 
@@ -30,7 +30,9 @@ class FlushProgress:
         )
 
     def deadline(self, log_end_offset: Offset, flush_ms: Millis) -> Millis | None:
-        return self._last_flush + flush_ms if log_end_offset > self._asked else None
+        if flush_ms == UNLIMITED or log_end_offset == self._asked:
+            return None
+        return self._last_flush + flush_ms
 
     def begin(self, up_to: Offset, now: Millis) -> None:
         # The same offset asked for twice with a cut in between: believe the lesser of the two.

@@ -256,18 +256,20 @@ class PartitionLog:
         if offset <= self._tail.segments.first.base_offset:
             self.truncate_fully_and_start_at(offset, now)
             return
-        self._before_cut(offset)
-        keep = self._tail.segments.index_of(offset)
-        if self._tail.segments[keep].base_offset == offset:
+        segments = self._tail.segments
+        keep = segments.index_of(offset)
+        if segments[keep].base_offset == offset:
             keep -= 1
-        self._deleted.add(self._tail.segments.drop_from(keep + 1), self._removal_due())
-        end = self._tail.segments.active.truncate(offset)
+        position, end = segments[keep].cut_point(offset)
+        self._before_cut(end)
+        self._deleted.add(segments.drop_from(keep + 1), self._removal_due())
+        segments.active.truncate(position, end)
         # What was cut must not come back behind what is written next: rare enough to wait for.
-        self._tail.segments.active.file.sync()
+        segments.active.file.sync()
         self._disk.sync_directory(self.directory)
         self._end_at(end)
         self._tail.producers = replay.rebuild_producers(
-            self._tail.segments, self._tail.snapshots, self.log_start_offset, end
+            segments, self._tail.snapshots, self.log_start_offset, end
         )
 
     def truncate_fully_and_start_at(self, offset: Offset, now: Millis) -> None:

@@ -8,6 +8,7 @@ access.
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
+from contextlib import suppress
 from typing import NamedTuple
 
 from tidelog.log import names, scan
@@ -199,24 +200,41 @@ class Segment:
 
     def first_batch_timestamp(self) -> Millis:
         """The time from which segment.ms counts; -1 when the first batch has none."""
-        if self.first_timestamp is None:
-            first = next(self.headers(), None)
-            if first is None:
-                return NO_TIMESTAMP
-            self.first_timestamp = first[1].max_timestamp
-        return self.first_timestamp
+        if self.first_timestamp is None and self.size:
+            try:
+                self.first_timestamp = next(self.headers())[1].max_timestamp
+            except (scan.BrokenChainError, StopIteration):
+                self.first_timestamp = NO_TIMESTAMP
+        return NO_TIMESTAMP if self.first_timestamp is None else self.first_timestamp
 
     # -- changing shape
 
-    def truncate(self, offset: Offset) -> Offset:
-        """Drop every batch that reaches `offset`; where the log ends now, which is never later."""
-        dropped = next(self.headers_from(offset), None)
+    def cut_point(self, offset: Offset) -> tuple[int, Offset]:
+        """Where the first batch or hole that reaches `offset` begins: its position and offset."""
+        try:
+            dropped = next(self.headers_from(offset), None)
+        except scan.BrokenChainError:
+            return self._sound_end(offset)
         hole = self.hole_at(offset)
         position = self.size
         if dropped is not None:
             position, offset = dropped[0], min(offset, dropped[1].base_offset)
         if hole is not None and hole.first_offset <= offset:
             position, offset = hole.position, hole.first_offset
+        return position, offset
+
+    def _sound_end(self, offset: Offset) -> tuple[int, Offset]:
+        """Where the sound batches below `offset` end, in a segment with a broken one."""
+        position, end = 0, self.base_offset
+        with suppress(scan.BrokenChainError):
+            for at, header in self.headers():
+                if header.last_offset >= offset:
+                    break
+                position, end = at + header.size, header.next_offset
+        return position, min(end, offset)
+
+    def truncate(self, position: int, offset: Offset) -> None:
+        """Drop everything from a cut point on."""
         self.offset_index.cut(offset)
         self.time_index.cut(offset)
         self.transaction_index.cut(offset)
@@ -226,7 +244,6 @@ class Segment:
         if position == 0:
             self.first_timestamp = None
         self._find_max_timestamp()
-        return offset
 
     def _find_max_timestamp(self) -> None:
         """The time index is sparse: look at the batches behind its last entry too."""
@@ -236,10 +253,11 @@ class Segment:
             self.offset_of_max_timestamp = self.base_offset
         else:
             start = self.offset_index.position_before(self.offset_of_max_timestamp)
-        for _, header in self.headers(start):
-            if header.max_timestamp > largest:
-                largest = header.max_timestamp
-                self.offset_of_max_timestamp = header.last_offset
+        with suppress(scan.BrokenChainError):
+            for _, header in self.headers(start):
+                if header.max_timestamp > largest:
+                    largest = header.max_timestamp
+                    self.offset_of_max_timestamp = header.last_offset
         self._max_timestamp = largest
 
     def reset_indexes(self) -> None:

@@ -11,7 +11,7 @@ from tidelog.log.markers import read_marker
 from tidelog.log.results import Appended, AppendOrigin, AppendRefused
 from tidelog.log.rolling import RollPolicy
 from tidelog.log.segment import Segment
-from tidelog.log.validation import check_replicated
+from tidelog.log.validation import check_whole
 from tidelog.model.disk import Disk
 from tidelog.model.ids import NO_TIMESTAMP, LeaderEpoch, Millis, Offset
 from tidelog.protocol.batch import BatchHeader, patch, read_header, stamp_append_time
@@ -80,7 +80,7 @@ class LogTail:
         self, batches: memoryview, leader_epoch: LeaderEpoch, origin: AppendOrigin, now: Millis
     ) -> Appended | AppendRefused:
         """Batches of our own making: offsets are assigned, control records are welcome."""
-        checked = check_replicated(batches)
+        checked = check_whole(batches)
         if isinstance(checked, AppendRefused):
             return checked
         base_offset = end = self.end_offset

@@ -93,22 +93,31 @@ def _ill_formed(header: BatchHeader, available: int) -> AppendRefused:
     return AppendRefused(error, message)
 
 
-def check_replicated(
-    batches: memoryview,
-) -> list[tuple[int, BatchHeader]] | AppendRefused:
-    """(position, header) of each whole batch; one that is corrupt or out of order spoils all."""
+def check_whole(batches: memoryview) -> list[tuple[int, BatchHeader]] | AppendRefused:
+    """(position, header) of each batch, all sound; one that is cut short at the end is left out."""
     found: list[tuple[int, BatchHeader]] = []
-    position, least = 0, 0
+    position = 0
     while position + HEADER_SIZE <= len(batches):
         if position + read_header(batches, position).size > len(batches):
             break
         header = check(batches, position)
         if not isinstance(header, BatchHeader):
             return AppendRefused(header, f"The record batch at byte {position} is corrupt")
+        found.append((position, header))
+        position += header.size
+    return found
+
+
+def check_replicated(batches: memoryview) -> list[tuple[int, BatchHeader]] | AppendRefused:
+    """The same, for batches whose offsets a leader has assigned: they must grow."""
+    found = check_whole(batches)
+    if isinstance(found, AppendRefused):
+        return found
+    least = 0
+    for _, header in found:
         if header.base_offset < least or header.last_offset_delta < 0:
             return AppendRefused(
                 ErrorCode.corrupt_message, f"Offset {header.base_offset} is out of order"
             )
-        found.append((position, header))
-        position, least = position + header.size, header.next_offset
+        least = header.next_offset
     return found

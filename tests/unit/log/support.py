@@ -1,0 +1,133 @@
+"""What the tests of the log share: batches, a log on a simulated disk, a plain way to read it."""
+
+from collections.abc import Callable
+
+from tidelog.log.config import LogConfig
+from tidelog.log.partition import PartitionLog
+from tidelog.log.results import Appended, ReadResult
+from tidelog.model.disk import Disk
+from tidelog.protocol.batch import BatchHeader, iterate
+from tidelog.protocol.records import ControlType, Record, build_batch, control_key
+from tidelog.sim.disk import SimDisk
+
+DIRECTORY = "orders-0"
+NOW = 1_700_000_000_000
+SMALL = LogConfig(segment_bytes=4_000, index_interval_bytes=300, max_message_bytes=4_000)
+"""Many segments and index entries with little data."""
+
+
+def batch(
+    count: int = 1,
+    *,
+    size: int = 20,
+    timestamp: int = NOW,
+    producer: int = -1,
+    epoch: int = -1,
+    sequence: int = -1,
+    transactional: bool = False,
+    compression: str = "none",
+) -> memoryview:
+    """A client's batch of `count` records, each with `size` bytes in it."""
+    records = [Record(b"key", bytes(size), timestamp + n) for n in range(count)]
+    return memoryview(
+        bytearray(
+            build_batch(
+                records,
+                producer_id=producer,
+                producer_epoch=epoch,
+                base_sequence=sequence,
+                is_transactional=transactional,
+                compression=compression,
+            )
+        )
+    )
+
+
+def marker(producer: int, epoch: int, *, abort: bool, coordinator_epoch: int = 0) -> memoryview:
+    """The control batch with which a coordinator ends a transaction."""
+    kind = ControlType.ABORT if abort else ControlType.COMMIT
+    value = (0).to_bytes(2, "big") + coordinator_epoch.to_bytes(4, "big")
+    return memoryview(
+        bytearray(
+            build_batch(
+                [Record(control_key(kind), value, NOW)],
+                producer_id=producer,
+                producer_epoch=epoch,
+                is_transactional=True,
+                is_control=True,
+            )
+        )
+    )
+
+
+def replicated(
+    base_offset: int, epoch: int, count: int = 1, *, size: int = 20, timestamp: int = NOW
+) -> memoryview:
+    """A batch as a follower gets it: offsets and epoch are assigned."""
+    records = [Record(b"key", bytes(size), timestamp + n) for n in range(count)]
+    return memoryview(bytearray(build_batch(records, base_offset, leader_epoch=epoch)))
+
+
+def open_log(
+    disk: Disk,
+    config: LogConfig = SMALL,
+    *,
+    clean: bool = False,
+    recovery_point: int = 0,
+    log_start: int = 0,
+    lower_recovery_point: Callable[[int], None] = lambda offset: None,
+) -> PartitionLog:
+    return PartitionLog.open(
+        disk,
+        DIRECTORY,
+        config,
+        NOW,
+        clean_shutdown=clean,
+        recovery_point=recovery_point,
+        log_start_offset=log_start,
+        lower_recovery_point=lower_recovery_point,
+    )
+
+
+def new_log(config: LogConfig = SMALL) -> PartitionLog:
+    return open_log(SimDisk(), config)
+
+
+def append(log: PartitionLog, records: memoryview | None = None, epoch: int = 1) -> Appended:
+    """Append as leader, which is to succeed."""
+    appended = log.append_as_leader(batch() if records is None else records, epoch, NOW)
+    assert isinstance(appended, Appended), appended
+    return appended
+
+
+def flush(log: PartitionLog) -> None:
+    files, up_to = log.begin_flush(NOW)
+    for file in files:
+        file.sync()
+    log.flushed(up_to)
+
+
+def raw(log: PartitionLog, offset: int | None = None, limit: int | None = None) -> bytes:
+    """All bytes from an offset on, as a patient consumer would gather them."""
+    offset = log.log_start_offset if offset is None else offset
+    limit = log.log_end_offset if limit is None else limit
+    found = bytearray()
+    while offset < limit:
+        result = log.read(offset, 1 << 20, limit, at_least_one=True)
+        assert isinstance(result, ReadResult), result
+        if result.slice is None:
+            break
+        file, position, length = result.slice
+        chunk = file.read(position, length)
+        assert len(chunk) == length
+        found += chunk
+        offset = list(iterate(chunk))[-1][1].next_offset
+    return bytes(found)
+
+
+def headers(log: PartitionLog) -> list[BatchHeader]:
+    return [header for _, header in iterate(raw(log))]
+
+
+def base_offsets(log: PartitionLog) -> list[int]:
+    return [header.base_offset for header in headers(log)]
