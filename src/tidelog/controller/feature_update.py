@@ -30,8 +30,8 @@ from tidelog.protocol.metadata_records import (
 )
 
 _UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3
-_LOWEST_KEEPING_METADATA = 21
-"""4.0-IV0: since then no release has changed what the records say, so a downgrade loses nothing."""
+_LOWEST_KEEPING_METADATA = 23
+"""4.0-IV1: no level since then has changed what records say, so a downgrade to it loses nothing."""
 
 
 def update_features(

@@ -1,0 +1,213 @@
+"""How each request to the controller is told that nobody could decide on it."""
+
+from dataclasses import fields, is_dataclass
+from datetime import timedelta
+from functools import singledispatch
+from typing import Any
+
+from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
+from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
+from kio.schema.alter_configs.v2 import response as alter
+from kio.schema.alter_configs.v2.request import AlterConfigsRequest
+from kio.schema.alter_partition.v3.request import AlterPartitionRequest
+from kio.schema.alter_partition.v3.response import AlterPartitionResponse
+from kio.schema.alter_partition_reassignments.v1.request import AlterPartitionReassignmentsRequest
+from kio.schema.alter_partition_reassignments.v1.response import AlterPartitionReassignmentsResponse
+from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
+from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
+from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
+from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
+from kio.schema.controller_registration.v0.request import ControllerRegistrationRequest
+from kio.schema.controller_registration.v0.response import ControllerRegistrationResponse
+from kio.schema.create_partitions.v3.request import CreatePartitionsRequest
+from kio.schema.create_partitions.v3.response import (
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+from kio.schema.create_topics.v7.request import CreateTopicsRequest
+from kio.schema.create_topics.v7.response import CreatableTopicResult, CreateTopicsResponse
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest
+from kio.schema.delete_topics.v6.response import DeletableTopicResult, DeleteTopicsResponse
+from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
+from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
+from kio.schema.incremental_alter_configs.v1 import response as incremental
+from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
+from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsRequest
+from kio.schema.list_partition_reassignments.v0.response import ListPartitionReassignmentsResponse
+from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
+from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
+from kio.schema.update_features.v2.request import UpdateFeaturesRequest
+from kio.schema.update_features.v2.response import UpdateFeaturesResponse
+
+from tidelog.model.errors import ErrorCode
+
+_NOW = timedelta(0)
+_NOT_CONTROLLER = "This is not the correct controller for this cluster."
+
+
+def _text(error: ErrorCode) -> str:
+    return _NOT_CONTROLLER if error is ErrorCode.not_controller else "The request timed out."
+
+
+def is_refused_by_a_non_controller(response: Any) -> bool:
+    """Whether the answer says NOT_CONTROLLER, at whatever depth its message says such things."""
+    if getattr(response, "error_code", None) is ErrorCode.not_controller:
+        return True
+    if not is_dataclass(response):
+        return False
+    return any(
+        getattr(item, "error_code", None) is ErrorCode.not_controller
+        for field in fields(response)
+        if isinstance(value := getattr(response, field.name), tuple)
+        for item in value
+    )
+
+
+@singledispatch
+def refusal(request: Any, error: ErrorCode) -> Any:
+    """The response to a request that no controller has decided on."""
+    raise AssertionError(f"not a request to the controller: {type(request)}")
+
+
+@refusal.register
+def _(request: CreateTopicsRequest, error: ErrorCode) -> CreateTopicsResponse:
+    return CreateTopicsResponse(
+        throttle_time=_NOW,
+        topics=tuple(
+            CreatableTopicResult(
+                name=topic.name,
+                topic_id=None,
+                error_code=error,
+                error_message=_text(error),
+                configs=None,
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+@refusal.register
+def _(request: DeleteTopicsRequest, error: ErrorCode) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(
+        throttle_time=_NOW,
+        responses=tuple(
+            DeletableTopicResult(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                error_code=error,
+                error_message=_text(error),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+@refusal.register
+def _(request: CreatePartitionsRequest, error: ErrorCode) -> CreatePartitionsResponse:
+    return CreatePartitionsResponse(
+        throttle_time=_NOW,
+        results=tuple(
+            CreatePartitionsTopicResult(
+                name=topic.name, error_code=error, error_message=_text(error)
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+@refusal.register
+def _(
+    request: IncrementalAlterConfigsRequest, error: ErrorCode
+) -> incremental.IncrementalAlterConfigsResponse:
+    return incremental.IncrementalAlterConfigsResponse(
+        throttle_time=_NOW,
+        responses=tuple(
+            incremental.AlterConfigsResourceResponse(
+                error_code=error,
+                error_message=_text(error),
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource in request.resources
+        ),
+    )
+
+
+@refusal.register
+def _(request: AlterConfigsRequest, error: ErrorCode) -> alter.AlterConfigsResponse:
+    return alter.AlterConfigsResponse(
+        throttle_time=_NOW,
+        responses=tuple(
+            alter.AlterConfigsResourceResponse(
+                error_code=error,
+                error_message=_text(error),
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+            )
+            for resource in request.resources
+        ),
+    )
+
+
+@refusal.register
+def _(request: AllocateProducerIdsRequest, error: ErrorCode) -> AllocateProducerIdsResponse:
+    return AllocateProducerIdsResponse(
+        throttle_time=_NOW, error_code=error, producer_id_start=-1, producer_id_len=0
+    )
+
+
+@refusal.register
+def _(request: BrokerRegistrationRequest, error: ErrorCode) -> BrokerRegistrationResponse:
+    return BrokerRegistrationResponse(throttle_time=_NOW, error_code=error)
+
+
+@refusal.register
+def _(request: BrokerHeartbeatRequest, error: ErrorCode) -> BrokerHeartbeatResponse:
+    return BrokerHeartbeatResponse(throttle_time=_NOW, error_code=error, should_shut_down=False)
+
+
+@refusal.register
+def _(request: UnregisterBrokerRequest, error: ErrorCode) -> UnregisterBrokerResponse:
+    return UnregisterBrokerResponse(
+        throttle_time=_NOW, error_code=error, error_message=_text(error)
+    )
+
+
+@refusal.register
+def _(request: ControllerRegistrationRequest, error: ErrorCode) -> ControllerRegistrationResponse:
+    return ControllerRegistrationResponse(
+        throttle_time=_NOW, error_code=error, error_message=_text(error)
+    )
+
+
+@refusal.register
+def _(request: ElectLeadersRequest, error: ErrorCode) -> ElectLeadersResponse:
+    return ElectLeadersResponse(throttle_time=_NOW, error_code=error, replica_election_results=())
+
+
+@refusal.register
+def _(request: AlterPartitionRequest, error: ErrorCode) -> AlterPartitionResponse:
+    return AlterPartitionResponse(throttle_time=_NOW, error_code=error, topics=())
+
+
+@refusal.register
+def _(
+    request: AlterPartitionReassignmentsRequest, error: ErrorCode
+) -> AlterPartitionReassignmentsResponse:
+    return AlterPartitionReassignmentsResponse(
+        throttle_time=_NOW, error_code=error, error_message=_text(error), responses=()
+    )
+
+
+@refusal.register
+def _(
+    request: ListPartitionReassignmentsRequest, error: ErrorCode
+) -> ListPartitionReassignmentsResponse:
+    return ListPartitionReassignmentsResponse(
+        throttle_time=_NOW, error_code=error, error_message=_text(error), topics=()
+    )
+
+
+@refusal.register
+def _(request: UpdateFeaturesRequest, error: ErrorCode) -> UpdateFeaturesResponse:
+    return UpdateFeaturesResponse(throttle_time=_NOW, error_code=error, error_message=_text(error))
