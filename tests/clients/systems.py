@@ -45,6 +45,7 @@ class Broker:
     """One broker that is its own controller, with its data in a directory of its own."""
 
     name: str
+    logs_one_line_per_bad_peer = False
 
     def __init__(
         self,
@@ -187,12 +188,16 @@ class Broker:
         assert found is not None
         return int(found[1]) / 1024
 
+    def open_files(self) -> int:
+        return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
+
     def is_alive(self) -> bool:
         return self.process is not None and self.process.poll() is None
 
 
 class Tidelog(Broker):
     name = "tidelog"
+    logs_one_line_per_bad_peer = True
 
     def format_argv(self, cluster_id: str) -> list[str]:
         command = [sys.executable, "-m", "tidelog.cli.main", "format"]

@@ -1,0 +1,86 @@
+"""What every test of bad input needs: proof that others are served on, and what the broker wrote about it."""
+
+import itertools
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tests.clients.batches import NOW, Batch, Record, records
+from tests.clients.systems import PATIENCE, Broker
+from tests.clients.talk import SETUP, creation, fetching
+from tests.clients.wire import Wire
+
+_numbers = itertools.count(1)
+
+
+def eventually(ready: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not ready():
+        assert time.monotonic() < deadline, f"still waiting: {what}"
+        time.sleep(0.01)
+
+
+class Bystander:
+    """A well-behaved client with a connection and a topic of its own."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker, self.name, self.sent = broker, f"bystander-{next(_numbers)}", 0
+        self.wire = broker.connect()
+        self._ask("CreateTopics", creation(self.name))
+        eventually(self._is_led, "a leader for the bystander's topic")
+
+    def _ask(self, api: str, body: dict[str, Any]) -> dict[str, Any]:
+        answer = self.wire.ask(api, SETUP[api], body)
+        assert isinstance(answer, dict), f"the broker hung up on a bystander's {api}"
+        return answer
+
+    def _is_led(self) -> bool:
+        return self._produce(b"first")
+
+    def _produce(self, value: bytes) -> bool:
+        batch = Batch(records=(Record(value=value),), base_timestamp=NOW).encode()
+        topic = {"name": self.name, "partitionData": [{"index": 0, "records": batch}]}
+        answer = self._ask("Produce", {"acks": -1, "timeoutMs": 30000, "topicData": [topic]})
+        (response,) = answer["responses"][0]["partitionResponses"]
+        if response["errorCode"] == 0:
+            assert response["baseOffset"] == self.sent
+            self.sent += 1
+        return bool(response["errorCode"] == 0)
+
+    def is_served(self) -> None:
+        """On its old connection and on a new one: a write is acknowledged and read back."""
+        value = f"still here {self.sent}".encode()
+        assert self._produce(value)
+        with self.broker.connect() as fresh:
+            assert self._last_value(fresh) == value
+
+    def _last_value(self, wire: Wire) -> bytes | None:
+        topic = {"topic": self.name, "partitions": [{"partition": 0, "fetchOffset": self.sent - 1,
+                                                     "partitionMaxBytes": 1 << 20}]}  # fmt: skip
+        answer = wire.ask("Fetch", SETUP["Fetch"], fetching([]) | {"topics": [topic]})
+        assert isinstance(answer, dict)
+        data = answer["responses"][0]["partitions"][0]["records"]
+        return records(data)[-1].value
+
+
+def told_about(broker: Broker, peer: str) -> list[str]:
+    """The lines of the broker's log that name this peer."""
+    return [line for line in broker.log_text().splitlines() if peer in line]
+
+
+def tells_once(broker: Broker, peer: str) -> None:
+    """One line in the broker's log, no more and no less."""
+    if broker.logs_one_line_per_bad_peer:
+        eventually(lambda: bool(told_about(broker, peer)), f"a log line about {peer}")
+        assert len(told_about(broker, peer)) == 1, told_about(broker, peer)
+
+
+class Memory:
+    """Asserts that the broker's resident memory has not grown by more than so many MiB."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker, self.before = broker, broker.rss_mib()
+
+    def grew_at_most(self, mib: float) -> None:
+        grown = self.broker.rss_mib() - self.before
+        assert grown <= mib, f"{grown:.0f} MiB more than before, {mib} allowed"

@@ -1,0 +1,103 @@
+"""A disk that is full: writes are refused with Kafka's error, or the broker stops as Kafka does; nothing
+that was acknowledged is lost, and with room again it serves again."""
+
+import os
+import resource
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from confluent_kafka import KafkaException
+
+from tests.clients.librdkafka import create, producer_of, read_messages, send_values, watermarks
+from tests.clients.systems import Broker
+
+FREE = 4 << 20
+SpaceRunsOut = Callable[[Broker], Callable[[], None]]
+"""Takes away the room of a running broker, and returns what gives it back."""
+
+
+@contextmanager
+def full_tmpfs(directory: Path) -> Iterator[tuple[Path, SpaceRunsOut]]:
+    """A small file system, filled up by a file of our own."""
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256m", "tmpfs", directory], check=True)
+    ballast = directory / "ballast"
+
+    def run_out(_broker: Broker) -> Callable[[], None]:
+        room = os.statvfs(directory)
+        with ballast.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, room.f_bavail * room.f_bsize - FREE)
+        return ballast.unlink
+
+    try:
+        yield directory / "data", run_out
+    finally:
+        subprocess.run(["umount", "--lazy", directory], check=True)
+
+
+@contextmanager
+def file_size_limit(directory: Path) -> Iterator[tuple[Path, SpaceRunsOut]]:
+    """No file may grow past a size: what an ordinary user can arrange."""
+
+    def run_out(broker: Broker) -> Callable[[], None]:
+        _soft, hard = resource.prlimit(broker.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (FREE, hard))
+
+        def give_back() -> None:
+            if broker.is_alive():
+                resource.prlimit(broker.pid, resource.RLIMIT_FSIZE, (hard, hard))
+
+        return give_back
+
+    yield directory / "data", run_out
+
+
+WAYS = {"file size limit": file_size_limit}
+if os.geteuid() == 0:
+    WAYS["full tmpfs"] = full_tmpfs
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_nothing_acknowledged_is_lost_when_the_disk_is_full(
+    start_broker: Callable[..., Broker], topic: str, tmp_path: Path, way: str
+) -> None:
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    with WAYS[way](disk) as (data, run_out):
+        broker = start_broker(data=data)
+        create(broker, topic)
+        create(broker, f"{topic}-other")
+        send_values(producer_of(broker), f"{topic}-other", [b"before"])
+        give_back = run_out(broker)
+        acknowledged = write_until_refused(broker, topic)
+        assert acknowledged > 0
+        give_back()
+        if broker.is_alive():
+            broker.stop()
+        assert "No space left" in broker.log_text() or "File too large" in broker.log_text()
+        broker.start()
+        low, high = watermarks(broker, topic)
+        assert low == 0
+        assert high >= acknowledged
+        values = [message.value() for message in read_messages(broker, topic, acknowledged)]
+        assert values == [numbered(n) for n in range(acknowledged)]
+        send_values(producer_of(broker), topic, [b"room again"])
+        assert read_messages(broker, f"{topic}-other", 1)[0].value() == b"before"
+        broker.kill()
+
+
+def numbered(number: int) -> bytes:
+    return f"{number:09}".encode().ljust(100_000, b".")
+
+
+def write_until_refused(broker: Broker, topic: str) -> int:
+    """One record at a time, so that we know what was acknowledged."""
+    producer = producer_of(broker, acks="all", message_timeout_ms=10_000, enable_idempotence=False)
+    for number in range(20 * FREE // 100_000):
+        try:
+            send_values(producer, topic, [numbered(number)])
+        except (AssertionError, KafkaException):
+            return number
+    raise AssertionError("the disk never filled up")
