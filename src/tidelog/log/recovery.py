@@ -12,9 +12,11 @@ from tidelog.log.epochs import LeaderEpochs
 from tidelog.log.producer_snapshots import SnapshotFiles
 from tidelog.log.producers import ProducerStates
 from tidelog.log.results import Damage
+from tidelog.log.rolling import MAX_RELATIVE_OFFSET
 from tidelog.log.scan import BrokenChainError
 from tidelog.log.segment import Hole, Segment
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset
+from tidelog.protocol.batch import BatchHeader
 
 
 class SegmentRecovery:
@@ -75,9 +77,8 @@ class SegmentRecovery:
     def _take(self, segment: Segment, position: int, size: int) -> None:
         interval = self._config.index_interval_bytes
         for at, header, batch in scan.batches(segment.file, position, size, self.end_offset):
-            if 0 <= header.leader_epoch < self._epoch:
-                # Old bytes behind new ones, left by a truncation that did not reach the disk.
-                reason = f"leader epoch {header.leader_epoch} after {self._epoch}"
+            reason = self._objection(segment, header)
+            if reason is not None:
                 raise BrokenChainError(at, self.end_offset, reason)
             self._epoch = header.leader_epoch
             if header.leader_epoch > self._epochs.latest:
@@ -94,6 +95,15 @@ class SegmentRecovery:
             if aborted is not None:
                 segment.transaction_index.add(aborted)
             self.end_offset = header.next_offset
+
+    def _objection(self, segment: Segment, header: BatchHeader) -> str | None:
+        """What no checksum tells, since offset and epoch lie outside of it."""
+        if header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
+            return f"offset {header.last_offset} is too far from the segment's base"
+        if header.base_offset >= self._recovery_point and header.leader_epoch < self._epoch:
+            # Old bytes behind new ones, left by a truncation that did not reach the disk.
+            return f"leader epoch {header.leader_epoch} comes after {self._epoch}"
+        return None
 
     def _is_torn_apart(self, segment: Segment, following: Segment) -> bool:
         """Whether the log ends here, since the next segment does not begin where this one ends."""

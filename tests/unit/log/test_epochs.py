@@ -69,7 +69,7 @@ def test_truncation_from_the_end_forgets_epochs_that_begin_there() -> None:
     assert cache.entries == ((2, 0), (5, 10))
     assert cache.latest == 5
     cache.truncate_from_end(0)
-    assert cache.entries == ()
+    assert not cache.entries
     assert cache.latest == -1
 
 

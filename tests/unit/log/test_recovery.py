@@ -4,7 +4,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.unit.log.support import (
     DIRECTORY,
@@ -156,6 +156,7 @@ def test_a_file_cut_at_any_byte_ends_at_the_last_whole_batch(sizes: list[int], c
 
 @settings(deadline=None, max_examples=80)
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=12), st.integers(0, 1 << 20))
+@example([64, 105, 28], 767_614)  # the base offset becomes larger than an index can say
 def test_a_flipped_bit_past_the_recovery_point_ends_the_log_before_it(
     sizes: list[int], bit: int
 ) -> None:

@@ -18,6 +18,7 @@ from tests.unit.log.support import (
 )
 
 from tidelog.log.config import LogConfig
+from tidelog.model.errors import ErrorCode
 from tidelog.sim.dice import SeededDice
 from tidelog.sim.disk import SimDisk
 
@@ -59,6 +60,7 @@ def test_appends_and_cuts_leave_what_a_list_would(steps: list[tuple[str, float, 
         assert log.recovery_point <= end
         newest = max((records_newest(content) for _, _, content in model), default=None)
         found = log.max_timestamp_offset(end)
+        assert not isinstance(found, ErrorCode)
         assert (None if found is None else found.timestamp) == newest
     assert raw(open_log(disk)) == raw(log)
 
