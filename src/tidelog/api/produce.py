@@ -43,7 +43,8 @@ def handle(request: Request) -> Handling:
     else:
         del message
         refused = AppendResult(ErrorCode.invalid_required_acks)
-        appended = [refused for topic in topics if topic.name for _ in topic.partitions]
+        named = [topic for topic in topics if topic.name is not None]
+        appended = [refused for topic in named for _ in topic.partitions]
     if acks == 0:
         return _silent(topics, appended)
     return _response(request, topics, appended)

@@ -108,6 +108,7 @@ def image(*topics: TopicImage, **changes: Any) -> ClusterImage:
 
 def request(message: Any, version: int = 99, **changes: Any) -> Request:
     made = Request(
+        conn=1,
         version=version,
         client_id="tester",
         client_host="127.0.0.1",

@@ -5,7 +5,7 @@ from io import BytesIO
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from kio.schema.metadata.v13 import response as v13
 from kio.serial import entity_writer
@@ -88,7 +88,7 @@ def as_message(rows: MetadataRows) -> MetadataResponse:
 
 
 @pytest.mark.parametrize("version", range(14))
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(rows=answers)
 def test_bytes_are_those_of_kio(version: int, rows: MetadataRows):
     cls = response_class(3, version)

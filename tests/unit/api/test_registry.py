@@ -1,24 +1,15 @@
 """Every version that is advertised can be decoded, handled and answered."""
 
-from collections.abc import Callable, Iterator
-from io import BytesIO
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from kio.serial import entity_writer
-from tests.unit.api.support import request
+from tests.unit.api.round_trip import handle, minimal, one_of_each
 
-from tidelog.api.handler import Disconnect, Encoded
 from tidelog.api.listeners import ListenerKind
 from tidelog.api.reference import protocol_page
 from tidelog.api.registry import REGISTRY, Api, lookup
-from tidelog.groups.replies import refusal
-from tidelog.model import effects
-from tidelog.model.errors import ErrorCode
-from tidelog.protocol import messages
-from tidelog.protocol.canonical import canonical_response
-from tidelog.protocol.reader import decode
-from tidelog.protocol.schema import Field, fields_of, request_class, response_class, versions_of
+from tidelog.protocol.schema import request_class, versions_of
 
 ROOT_OF_DOCS = "docs/protocol.md"
 
@@ -27,107 +18,6 @@ def every_version() -> Iterator[Any]:
     for api in REGISTRY.values():
         for version in range(api.min_version, api.max_version + 1):
             yield pytest.param(api, version, id=f"{api.name} {version}")
-
-
-def minimal(cls: Any) -> Any:
-    """A message with nothing in it that can be left out."""
-    return cls(**{field.name: field.absent() for field in fields_of(cls)})
-
-
-def one_of_each(cls: Any) -> Any:
-    """A message with one element in every array."""
-    return cls(**{field.name: _one(field) for field in fields_of(cls)})
-
-
-def _one(field: Field) -> Any:
-    if field.entity is not None:
-        element = one_of_each(field.entity)
-    elif field.is_array:
-        element = "orders" if field.kafka_type == "string" else 0
-    elif field.name in ("name", "topic"):
-        return "orders"
-    elif field.name in ("client_software_name", "client_software_version"):
-        return "tester"
-    else:
-        return field.absent()
-    return (element,) if field.is_array else element
-
-
-RESULTS: dict[type, Callable[[Any, int], Any]] = {
-    effects.AppendBatches: lambda e, v: [effects.AppendResult(ErrorCode.none)] * len(e.appends),
-    effects.FetchBatches: lambda e, v: [effects.FetchResult(ErrorCode.none)] * len(e.reads),
-    effects.FindOffsets: lambda e, v: [effects.OffsetFound(ErrorCode.none)] * len(e.queries),
-    effects.FindEpochEnds: lambda e, v: [effects.EpochFound(ErrorCode.none)] * len(e.queries),
-    effects.DeleteRecordsBefore: lambda e, v: (
-        [effects.RecordsDeleted(ErrorCode.none)] * len(e.deletions)
-    ),
-    effects.DescribeDirectories: lambda e, v: [effects.LogDirectory(ErrorCode.none, "/logs", ())],
-    effects.ChangeMetadata: lambda e, v: _decided(e.request),
-    effects.Coordinate: lambda e, v: refusal(e.request, ErrorCode.not_coordinator, v),
-    effects.CoordinateAll: lambda e, v: [refusal(e.request, ErrorCode.not_coordinator, v)],
-}
-"""What a node with nothing in it gives for each effect, asked by a client of a version."""
-
-
-def _decided(message: Any) -> Any:
-    """The controller's answer to each kind of change: one result per thing asked for."""
-    response = canonical_response(message.__api_key__)
-    for field in fields_of(response):
-        asked = getattr(message, "resources", ())
-        if field.name == "responses" and asked:
-            element = field.entity
-            results = tuple(
-                element(
-                    error_code=ErrorCode.none,
-                    error_message=None,
-                    resource_type=resource.resource_type,
-                    resource_name=resource.resource_name,
-                )
-                for resource in asked
-            )
-            return _with(response, responses=results)
-        if field.name == "producer_id_len":
-            return _with(response, producer_id_len=1000)
-    return minimal(response)
-
-
-def _with(cls: Any, **fields: Any) -> Any:
-    return cls(**{**{field.name: field.absent() for field in fields_of(cls)}, **fields})
-
-
-def handle(api: Api, version: int, asked: Any) -> None:
-    """Send a request through codec, handler and codec again, as the node does."""
-    body = BytesIO()
-    entity_writer(type(asked))(body, asked)
-    frame = memoryview(bytearray(body.getvalue()))
-    if api.codec is not None:
-        message = api.codec.decode(version, frame, 0)
-    else:
-        message = messages.decode_request(api.key, version, frame, 0)
-    answer = _drive(api.handler(request(message, version)), version)
-    if answer is None or isinstance(answer, Disconnect):
-        assert api.name == "Produce", "only acks=0 is never answered"
-    elif api.codec is not None:
-        assert api.codec.encode(version, 7, answer)
-    elif isinstance(answer, Encoded):
-        [chunk] = answer.chunks
-        decode(response_class(api.key, version), chunk, 0)
-    else:
-        assert isinstance(answer, canonical_response(api.key))
-        frame = memoryview(messages.encode_response(api.key, version, 7, answer))[4:]
-        assert type(messages.decode_response(api.key, version, frame)) is type(answer)
-
-
-def _drive(handling: Any, version: int) -> Any:
-    if not hasattr(handling, "send"):
-        return handling
-    result: Any = None
-    while True:
-        try:
-            effect = handling.send(result)
-        except StopIteration as end:
-            return end.value
-        result = RESULTS[type(effect)](effect, version)
 
 
 @pytest.mark.parametrize(("api", "version"), list(every_version()))
