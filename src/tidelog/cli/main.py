@@ -7,15 +7,13 @@ click (for a plain `serve`), nor the other commands, nor what they stand on.
 import os
 import sys
 from collections.abc import Callable
-from types import ModuleType
-from typing import cast
 
 from tidelog.cli.errors import CommandFailed
+from tidelog.runtime.lean import keep_test_tools_out
 
 
 def main() -> int:
-    # kio imports hypothesis wherever it is installed: half a second, and 24 MB in every broker.
-    sys.modules.setdefault("hypothesis", cast(ModuleType, None))
+    keep_test_tools_out()
     try:
         return run(sys.argv[1:])
     except KeyboardInterrupt:
