@@ -3,7 +3,8 @@
 Waits until min_bytes can be read, something is wrong with a partition, or max_wait is over. The
 first batch is returned whole even when it is larger than the limits, so that a reader always gets
 on (KIP-74). Sessions from version 7 on (KIP-227), topics by id from version 13 on (KIP-516); from
-version 16 on a partition that is led elsewhere comes with its leader's address (KIP-951).
+version 16 on a partition that is led elsewhere comes with its leader's address (KIP-951). On a
+controller's listener the metadata log is fetched, by the quorum's rules (KIP-595).
 """
 
 from collections.abc import Iterable
@@ -11,7 +12,8 @@ from collections.abc import Iterable
 from tidelog.api.fetch_sessions import CachedPartition, FetchPlan
 from tidelog.api.handler import Handling, Request
 from tidelog.api.leaders import current_leader, endpoints_of
-from tidelog.model.effects import FetchBatches, FetchResult, PartitionFetch
+from tidelog.api.listeners import ListenerKind, kind_of
+from tidelog.model.effects import FetchBatches, FetchMetadata, FetchResult, PartitionFetch
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, NodeId, TopicPartition
 from tidelog.protocol.fetch import FetchRequest, FetchResponse, PartitionFetched
@@ -26,6 +28,8 @@ _UNKNOWN_ID = FetchResult(ErrorCode.unknown_topic_id)
 def handle(request: Request) -> Handling:
     """Reads record batches; waits for `min_bytes`."""
     message: FetchRequest = request.message
+    if kind_of(request) is ListenerKind.CONTROLLER:
+        return (yield FetchMetadata(message))
     uses_ids = request.version >= _FIRST_WITH_TOPIC_IDS
     plan = request.fetch_sessions.plan(message, uses_ids, request.now)
     if plan.error is not ErrorCode.none:

@@ -9,7 +9,7 @@ from tidelog.api.producer_ids import ProducerIdBlocks
 from tidelog.controller.image import ClusterImage
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.effects import Effect
-from tidelog.model.ids import Millis, NodeId
+from tidelog.model.ids import ConnId, Millis, NodeId
 from tidelog.model.outbound import Chunk
 
 Handling: TypeAlias = Generator[Effect, Any, Any]
@@ -35,6 +35,7 @@ class Disconnect(NamedTuple):
 class Request:
     """One request as its handler sees it: decoded, and lifted to its API's canonical version."""
 
+    conn: ConnId
     version: int
     client_id: str | None
     client_host: str

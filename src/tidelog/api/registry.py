@@ -13,6 +13,7 @@ from kio.schema.api_versions.v4.response import ApiVersion, ApiVersionsResponse
 from tidelog.api import (
     acls,
     alter_configs,
+    broker_life,
     cluster,
     config_resources,
     coordinators,
@@ -25,6 +26,7 @@ from tidelog.api import (
     offsets,
     produce,
     producers,
+    quorum,
     reassignments,
     topic_partitions,
     topics,
@@ -37,6 +39,7 @@ from tidelog.protocol import fetch as fetch_codec
 from tidelog.protocol import produce as produce_codec
 
 _BROKER = frozenset({ListenerKind.BROKER})
+_CONTROLLER = frozenset({ListenerKind.CONTROLLER})
 _BOTH = frozenset(ListenerKind)
 
 
@@ -124,6 +127,7 @@ _TABLE = (
         4,
         18,
         fetch.handle,
+        listeners=_BOTH,
         codec=Codec(fetch_codec.decode_request, fetch_codec.encode_response),
     ),
     _api(2, "ListOffsets", 1, 11, offsets.list_offsets),
@@ -175,8 +179,16 @@ _TABLE = (
         listeners=_BOTH,
     ),
     _api(47, "OffsetDelete", 0, 0, group_offsets.offset_delete),
+    _api(52, "Vote", 0, 2, quorum.ask, listeners=_CONTROLLER),
+    _api(53, "BeginQuorumEpoch", 0, 1, quorum.ask, listeners=_CONTROLLER),
+    _api(54, "EndQuorumEpoch", 0, 1, quorum.ask, listeners=_CONTROLLER),
+    _api(56, "AlterPartition", 2, 3, broker_life.decide, listeners=_CONTROLLER),
     _api(60, "DescribeCluster", 0, 2, cluster.describe_cluster, listeners=_BOTH),
+    _api(62, "BrokerRegistration", 0, 4, broker_life.decide, listeners=_CONTROLLER),
+    _api(63, "BrokerHeartbeat", 0, 2, broker_life.decide, listeners=_CONTROLLER),
     _api(64, "UnregisterBroker", 0, 0, cluster.unregister_broker, listeners=_BOTH),
+    _api(67, "AllocateProducerIds", 0, 0, broker_life.decide, listeners=_CONTROLLER),
+    _api(70, "ControllerRegistration", 0, 0, broker_life.decide, listeners=_CONTROLLER),
     _api(74, "ListConfigResources", 0, 1, config_resources.handle),
     _api(75, "DescribeTopicPartitions", 0, 0, topic_partitions.handle),
 )

@@ -84,7 +84,7 @@ class FetchResult(NamedTuple):
 
 @dataclass(slots=True)
 class FetchBatches:
-    """-> list[FetchResult], in order, once min_bytes are there, something is wrong or time is up."""
+    """-> list[FetchResult], in order: min_bytes are there, something is wrong or time is up."""
 
     reads: list[PartitionFetch]
     min_bytes: int
@@ -194,8 +194,22 @@ class ChangeMetadata:
 
 
 @dataclass(slots=True)
+class AskQuorum:
+    """Vote, BeginQuorumEpoch or EndQuorumEpoch for this node. -> its response."""
+
+    request: Any
+
+
+@dataclass(slots=True)
+class FetchMetadata:
+    """Read the metadata log, if this node leads it. -> FetchResponse, when there is news."""
+
+    request: Any
+
+
+@dataclass(slots=True)
 class Coordinate:
-    """Hand a request to the coordinator of a group. -> its response, when the coordinator gives it."""
+    """Hand a request to the coordinator of a group. -> its response, when that gives it."""
 
     group_id: str
     request: Any
@@ -216,6 +230,8 @@ Effect: TypeAlias = (
     | DeleteRecordsBefore
     | DescribeDirectories
     | ChangeMetadata
+    | AskQuorum
+    | FetchMetadata
     | Coordinate
     | CoordinateAll
 )

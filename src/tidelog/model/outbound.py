@@ -66,6 +66,4 @@ class Stop:
     reason: str
 
 
-Outbound: TypeAlias = (
-    Send | Flush | StopReading | StartReading | CloseConnection | Connect | Stop
-)
+Outbound: TypeAlias = Send | Flush | StopReading | StartReading | CloseConnection | Connect | Stop

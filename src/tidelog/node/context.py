@@ -28,6 +28,7 @@ class RequestContext:
         self, version: int, client_id: str | None, session: Session, message: Any
     ) -> Request:
         return Request(
+            conn=session.conn,
             version=version,
             client_id=client_id,
             client_host=session.host,

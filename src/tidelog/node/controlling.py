@@ -1,58 +1,181 @@
-"""The active controller on this node: it decides, and answers once the decision is committed."""
+"""The active controller on this node: it decides, answers once that is committed, and keeps watch.
 
+Invariant: a decision is made on everything decided before it; its answer leaves when its records
+are committed, or says NOT_CONTROLLER when the leadership was lost before that.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
+from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 
-from tidelog.api.handler import Request
 from tidelog.controller.decide import decide
 from tidelog.controller.decision import DecideContext
+from tidelog.controller.elections import balance_leaders, elect_uncleanly, fence_expired
 from tidelog.controller.features import activation_records
 from tidelog.controller.liveness import Liveness
+from tidelog.controller.refusals import refusal
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.dice import Dice
-from tidelog.model.effects import ChangeMetadata
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import ConnId, Millis, NodeId
 from tidelog.node.clock import Clock
-from tidelog.node.parking import PARKED, Parked, Resume
+from tidelog.node.parking import Resume
+from tidelog.node.peers import Channel, Peers
 from tidelog.node.quorum import Quorum
+from tidelog.node.timers import Timer, Timers
+from tidelog.protocol.metadata_records import MetadataRecord
+
+log = logging.getLogger(__name__)
 
 
 class Controlling:
-    def __init__(self, quorum: Quorum, settings: BrokerSettings, dice: Dice, clock: Clock) -> None:
+    def __init__(
+        self,
+        quorum: Quorum,
+        settings: BrokerSettings,
+        dice: Dice,
+        clock: Clock,
+        timers: Timers,
+        peers: Peers,
+    ) -> None:
         self._quorum = quorum
         self._settings = settings
         self._dice = dice
         self._clock = clock
+        self._timers = timers
+        self._peers = peers
         self._liveness = Liveness(settings.broker_session_timeout_ms)
+        self._brokers: dict[ConnId, NodeId] = {}
+        """Which broker's heartbeats come in by which connection."""
+        self._probes: dict[NodeId, Channel] = {}
+        self._chores: list[Timer] = []
+        self._watch: Timer | None = None
+
+    # -- leadership --------------------------------------------------------------------------------
 
     def activate(self) -> None:
-        """What a controller writes before anything else: in a new cluster, its feature levels."""
-        records = activation_records(self._quorum.pending_image, self._settings)
+        """Write what a controller writes before anything else, and begin to keep watch."""
+        image = self._quorum.pending_image
+        records = activation_records(image, self._settings)
         if records:
-            self._quorum.propose(records, lambda: None)
+            self._quorum.propose(records, lambda _: None)
+        self._liveness = Liveness(self._settings.broker_session_timeout_ms)
+        unfenced = [broker.id for broker in image.brokers.values() if not broker.fenced]
+        self._liveness.expect(unfenced, self._clock.now)
+        self._keep_watch()
+        if self._settings.auto_leader_rebalance_enable:
+            interval = self._settings.leader_imbalance_check_interval_seconds * 1000
+            self._every(interval, balance_leaders)
+        self._every(5_000, elect_uncleanly)
 
-    def change(self, effect: ChangeMetadata, resume: Resume, _: Request) -> Any | Parked:
-        self.submit(effect.request, resume)
-        return PARKED
+    def deactivate(self) -> None:
+        for timer in self._chores:
+            timer.cancel()
+        self._chores.clear()
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        self._brokers.clear()
 
-    def submit(self, message: Any, resume: Resume) -> None:
+    # -- requests ----------------------------------------------------------------------------------
+
+    def submit(self, message: Any, resume: Resume, conn: ConnId | None = None) -> None:
         """Decide on the image as it will be; answer when what the answer rests on is committed."""
-        now = self._clock.now
+        if not self._quorum.is_active:
+            resume(refusal(message, ErrorCode.not_controller))
+            return
+        self._hear(message, conn)
+        decision = decide(self._quorum.pending_image, message, self._decide_context())
+
+        def done(is_committed: bool) -> None:
+            if is_committed:
+                resume(decision.response)
+            else:
+                resume(refusal(message, ErrorCode.not_controller))
+
+        if decision.records:
+            self._quorum.propose(decision.records, done)
+        else:
+            self._quorum.when_committed(done)
+
+    def _hear(self, message: Any, conn: ConnId | None) -> None:
         if isinstance(message, BrokerHeartbeatRequest):
-            self._liveness.heard(message.broker_id, now, message.current_metadata_offset)
-        context = DecideContext(
-            now=now,
+            self._liveness.heard(
+                message.broker_id, self._clock.now, message.current_metadata_offset
+            )
+            if conn is not None:
+                self._brokers[conn] = message.broker_id
+            self._keep_watch()
+        elif isinstance(message, BrokerRegistrationRequest) and conn is not None:
+            self._brokers[conn] = message.broker_id
+
+    def _decide_context(self) -> DecideContext:
+        return DecideContext(
+            now=self._clock.now,
             dice=self._dice,
             settings=self._settings,
             next_offset=self._quorum.next_offset,
             sessions=self._liveness,
         )
-        decision = decide(self._quorum.pending_image, message, context)
 
-        def committed() -> None:
-            resume(decision.response)
+    # -- failure detection -------------------------------------------------------------------------
 
-        if decision.records:
-            self._quorum.propose(decision.records, committed)
-        else:
-            self._quorum.when_committed(committed)
+    def connection_lost(self, conn: ConnId) -> None:
+        """A broker's heartbeats came in by it: if its port refuses as well, its process is gone."""
+        broker = self._brokers.pop(conn, None)
+        if broker is None or not self._quorum.is_active or broker in self._brokers.values():
+            return
+        known = self._quorum.image.brokers.get(broker)
+        endpoint = None
+        if known is not None:
+            endpoint = known.endpoints.get(self._settings.inter_broker_listener_name)
+        if endpoint is None:
+            return
+        if (old := self._probes.pop(broker, None)) is not None:
+            old.close()
+        probe = self._peers.channel(endpoint.host, endpoint.port, lambda: self._gone(broker))
+        self._probes[broker] = probe
+        probe.probe()
+
+    def _gone(self, broker: NodeId) -> None:
+        if broker not in self._brokers.values():
+            log.info("broker %d is gone: its connection was lost and its port refuses", broker)
+            self._liveness.lost(broker, self._clock.now)
+            self._keep_watch()
+
+    def _keep_watch(self) -> None:
+        """Fence whose session is over, and come back when the next one is."""
+        if not self._quorum.is_active:
+            return
+        expired = self._liveness.expired(self._clock.now)
+        while expired:
+            image = self._quorum.pending_image
+            records = fence_expired(image, expired, self._decide_context())
+            if not records:
+                break
+            log.info("fencing of %s: no heartbeat in time", expired)
+            self._quorum.propose(records, lambda _: None)
+        for broker in expired:
+            self._liveness.forget(broker)
+        deadline = self._liveness.next_deadline()
+        if self._watch is not None:
+            self._watch.cancel()
+        self._watch = None
+        if deadline is not None:
+            self._watch = self._timers.at(deadline, self._keep_watch)
+
+    # -- chores ------------------------------------------------------------------------------------
+
+    def _every(self, interval: Millis, chore: Callable[..., Sequence[MetadataRecord]]) -> None:
+        def run() -> None:
+            if self._quorum.is_active:
+                records = chore(self._quorum.pending_image, self._decide_context())
+                if records:
+                    self._quorum.propose(records, lambda _: None)
+                self._chores.append(self._timers.at(self._clock.now + interval, run))
+
+        self._chores = [timer for timer in self._chores if timer.action is not None]
+        self._chores.append(self._timers.at(self._clock.now + interval, run))

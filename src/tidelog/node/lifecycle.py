@@ -1,11 +1,13 @@
-"""A broker's life as its controller sees it: register, be unfenced, serve, shut down in order.
+"""A broker's life as its controller sees it: register, be unfenced, heartbeat, shut down in order.
 
-Invariant: the broker serves once the image says that it is unfenced, in the epoch it registered.
+Invariant: the broker serves while the image says that it is unfenced in the epoch it registered;
+a broker that the controller no longer knows registers again.
 """
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
+from uuid import UUID
 
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest, Feature, Listener
@@ -15,11 +17,26 @@ from tidelog.controller.image import ClusterImage
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.dice import Dice
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import BrokerEpoch, TopicId
+from tidelog.model.ids import BrokerEpoch, Millis
+from tidelog.node.clock import Clock
+from tidelog.node.timers import Timer, Timers
 
-Submit = Callable[[Any, Callable[[Any], None]], None]
+_TRY_AGAIN = (
+    ErrorCode.request_timed_out,
+    ErrorCode.duplicate_broker_registration,
+    ErrorCode.not_controller,
+)
+REGISTRATION_RETRY_MS: Millis = 100
 
 log = logging.getLogger(__name__)
+
+
+class Submit(Protocol):
+    """The way to the active controller."""
+
+    def __call__(
+        self, message: Any, resume: Callable[[Any], None], patience_ms: Millis | None = None
+    ) -> None: ...
 
 
 class Lifecycle:
@@ -27,25 +44,36 @@ class Lifecycle:
         self,
         settings: BrokerSettings,
         dice: Dice,
+        clock: Clock,
+        timers: Timers,
         submit: Submit,
-        directories: tuple[TopicId, ...],
+        cluster_id: str,
+        directories: tuple[UUID, ...],
         previous_epoch: BrokerEpoch,
         failed: Callable[[str], None],
     ) -> None:
         self._settings = settings
+        self._clock = clock
+        self._timers = timers
         self._submit = submit
+        self._cluster_id = cluster_id
         self._directories = directories
         self._previous_epoch = previous_epoch
         self._failed = failed
         self._incarnation = dice.uuid()
+        self._metadata_offset = -1
+        self._may_stop: Callable[[], None] | None = None
+        self._timer: Timer | None = None
         self.epoch: BrokerEpoch = -1
         self.is_unfenced = False
 
-    def register(self, image: ClusterImage) -> None:
+    # -- registration ------------------------------------------------------------------------------
+
+    def register(self) -> None:
         settings = self._settings
         request = BrokerRegistrationRequest(
             broker_id=settings.node_id,
-            cluster_id=image.cluster_id,
+            cluster_id=self._cluster_id,
             incarnation_id=self._incarnation,
             listeners=tuple(
                 Listener(
@@ -68,27 +96,68 @@ class Lifecycle:
             log_dirs=self._directories,
             previous_broker_epoch=self._previous_epoch,
         )
-        self._submit(request, self._registered)
-
-    def image_changed(self, image: ClusterImage) -> None:
-        me = image.brokers.get(self._settings.node_id)
-        self.is_unfenced = me is not None and me.epoch == self.epoch and not me.fenced
+        self._submit(request, self._registered, settings.initial_broker_registration_timeout_ms)
 
     def _registered(self, response: Any) -> None:
-        if response.error_code is not ErrorCode.none:
-            self._failed(f"the controller refused this broker: {response.error_code.name}")
-            return
-        self.epoch = response.broker_epoch
-        log.info("registered as broker %d, epoch %d", self._settings.node_id, self.epoch)
-        heartbeat = BrokerHeartbeatRequest(
-            broker_id=self._settings.node_id,
-            broker_epoch=self.epoch,
-            current_metadata_offset=self.epoch,
-            want_fence=False,
-            want_shut_down=False,
-        )
-        self._submit(heartbeat, self._heard)
+        error = response.error_code
+        if error in _TRY_AGAIN:
+            # Another process of this id may still have a session; it ends when that does.
+            self._timers.at(self._clock.now + REGISTRATION_RETRY_MS, self.register)
+        elif error is not ErrorCode.none:
+            self._failed(f"the controller refused this broker: {error.name}")
+        else:
+            self.epoch = response.broker_epoch
+            log.info("registered as broker %d, epoch %d", self._settings.node_id, self.epoch)
+            self._heartbeat()
 
-    def _heard(self, response: Any) -> None:
-        if response.error_code is not ErrorCode.none:
-            self._failed(f"the controller refused a heartbeat: {response.error_code.name}")
+    # -- heartbeats --------------------------------------------------------------------------------
+
+    def image_changed(self, image: ClusterImage) -> None:
+        self._metadata_offset = image.offset
+        me = image.brokers.get(self._settings.node_id)
+        was_unfenced = self.is_unfenced
+        self.is_unfenced = me is not None and me.epoch == self.epoch and not me.fenced
+        if was_unfenced and not self.is_unfenced and self._may_stop is None:
+            log.warning("broker %d is fenced", self._settings.node_id)
+        if me is not None and me.epoch == self.epoch and me.fenced:
+            # It has read its own registration: ask to be unfenced without waiting a round.
+            self._beat()
+
+    def shut_down(self, may_stop: Callable[[], None]) -> None:
+        """Ask the controller to move leaders away; `may_stop` is called when it has."""
+        self._may_stop = may_stop
+        if self.epoch < 0:
+            may_stop()
+            return
+        self._beat()
+
+    def _heartbeat(self) -> None:
+        self._beat()
+        if self._timer is not None:
+            self._timer.cancel()
+        interval = self._settings.broker_heartbeat_interval_ms
+        self._timer = self._timers.at(self._clock.now + interval, self._heartbeat)
+
+    def _beat(self) -> None:
+        epoch = self.epoch
+        request = BrokerHeartbeatRequest(
+            broker_id=self._settings.node_id,
+            broker_epoch=epoch,
+            current_metadata_offset=self._metadata_offset,
+            want_fence=False,
+            want_shut_down=self._may_stop is not None,
+        )
+        patience = self._settings.broker_session_timeout_ms
+        self._submit(request, lambda response: self._heard(epoch, response), patience)
+
+    def _heard(self, epoch: BrokerEpoch, response: Any) -> None:
+        if epoch != self.epoch:
+            return
+        error = response.error_code
+        if error in (ErrorCode.broker_id_not_registered, ErrorCode.stale_broker_epoch):
+            log.warning("broker %d is not known any more: %s", self._settings.node_id, error.name)
+            self.epoch = -1
+            self.register()
+        elif error is ErrorCode.none and response.should_shut_down and self._may_stop is not None:
+            may_stop, self._may_stop = self._may_stop, None
+            may_stop()

@@ -8,17 +8,18 @@ import logging
 from collections.abc import Sequence
 from typing import assert_never
 
+from tidelog.api.handler import Request
 from tidelog.api.internal_topics import CONSUMER_OFFSETS
-from tidelog.api.listeners import listener_kind
+from tidelog.api.listeners import ListenerKind, kind_of, listener_kind
 from tidelog.controller.image import ClusterImage
 from tidelog.controller.settings import BrokerSettings
-from tidelog.log.checkpoints import MetaProperties, read_meta_properties
-from tidelog.log.config import LogConfig
+from tidelog.log.checkpoints import MetaProperties
 from tidelog.log.directory import LogDirectory
 from tidelog.model.dice import Dice
 from tidelog.model.disk import Disk
 from tidelog.model.effects import (
     AppendBatches,
+    AskQuorum,
     ChangeMetadata,
     Coordinate,
     CoordinateAll,
@@ -26,6 +27,7 @@ from tidelog.model.effects import (
     DescribeDirectories,
     Effect,
     FetchBatches,
+    FetchMetadata,
     FindEpochEnds,
     FindOffsets,
 )
@@ -45,6 +47,7 @@ from tidelog.model.ids import (
     ConnId,
     LeaderEpoch,
     Millis,
+    NodeId,
     TopicPartition,
 )
 from tidelog.model.outbound import Outbound, Stop
@@ -52,35 +55,47 @@ from tidelog.node import quorum_state
 from tidelog.node.assignments import Assignments
 from tidelog.node.clock import Clock
 from tidelog.node.context import RequestContext
+from tidelog.node.controller_client import ControllerClient
 from tidelog.node.controlling import Controlling
 from tidelog.node.coordinators import Coordinators
 from tidelog.node.flushes import Flushes
 from tidelog.node.housekeeping import Housekeeping
 from tidelog.node.lifecycle import Lifecycle
 from tidelog.node.metadata_log import MetadataLog
+from tidelog.node.opening import (
+    NotFormatted,
+    metadata_log_config,
+    quorum_timeouts,
+    read_metas,
+    static_voters,
+)
+from tidelog.node.parking import PARKED, Parked, Resume
 from tidelog.node.partitions import Partitions
 from tidelog.node.peers import Peers
 from tidelog.node.queries import Queries
 from tidelog.node.quorum import Quorum
+from tidelog.node.quorum_network import QuorumNetwork
 from tidelog.node.replica import Replica
 from tidelog.node.requests import Execute, Requests
 from tidelog.node.sessions import Session
 from tidelog.node.storage import Storage
 from tidelog.node.timers import Timers
+from tidelog.replication.quorum.events import ShutdownBegun
 from tidelog.replication.quorum.machine import QuorumMachine
-from tidelog.replication.quorum.state import QuorumTimeouts, ReplicaKey, Voter, VoterSet
+from tidelog.replication.quorum.state import ReplicaKey
 
 METADATA_PARTITION = TopicPartition(METADATA_TOPIC, 0)
+SHUTDOWN_PATIENCE_MS: Millis = 2_000
+"""How long a controlled shutdown may wait for a controller."""
+RESIGNATION_MS: Millis = 20
+
+__all__ = ["Node", "NotFormatted"]
 
 log = logging.getLogger(__name__)
 
 
-class NotFormatted(Exception):
-    """A log directory does not say whose it is, or says that it is somebody else's."""
-
-
 class Node:
-    """Broker and controller in one; a quorum of one for now.
+    """Broker, controller or both.
 
     `disks` are the log directories in the order of log.dirs; `start` comes before the first event.
     """
@@ -88,7 +103,7 @@ class Node:
     def __init__(
         self, settings: BrokerSettings, disks: Sequence[Disk], dice: Dice, now: Millis
     ) -> None:
-        metas = [_read_meta(disk, settings) for disk in disks]
+        metas = read_metas(disks, settings)
         self._settings = settings
         self._dice = dice
         self._clock = Clock(now)
@@ -96,13 +111,25 @@ class Node:
         self._outbound: list[Outbound] = []
         self._sessions: dict[ConnId, Session] = {}
         self._is_stopping = False
+        self._has_resigned = False
+        self._has_swept = False
         self._storage = Storage([LogDirectory(disk, dice) for disk in disks])
         self._flushes = Flushes(self._emit, self._fail)
         self._peers = Peers(self._clock, self._timers, self._emit)
         self._partitions = Partitions(self._clock, self._timers, self._storage_failed)
         self._context = RequestContext(settings, self._clock, dice)
         self._quorum = self._open_quorum(disks, metas)
-        self._controlling = Controlling(self._quorum, settings, dice, self._clock)
+        self._controlling = Controlling(
+            self._quorum, settings, dice, self._clock, self._timers, self._peers
+        )
+        self._controller = ControllerClient(
+            self._quorum,
+            self._controlling,
+            self._peers,
+            self._clock,
+            self._timers,
+            settings.request_timeout_ms,
+        )
         self._coordinators = Coordinators(
             settings, dice, self._clock, self._timers, self._partitions, self._offsets_partitions
         )
@@ -118,7 +145,10 @@ class Node:
         self._lifecycle = Lifecycle(
             settings,
             dice,
-            self._controlling.submit,
+            self._clock,
+            self._timers,
+            self._controller.submit,
+            metas[0].cluster_id,
             tuple(meta.directory_id for meta in metas),
             self._storage.previous_broker_epoch,
             self._fail,
@@ -135,14 +165,20 @@ class Node:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it takes writes."""
-        return self._lifecycle.is_unfenced and not self._is_stopping
+        """Whether it takes writes, or, for a controller alone, whether there is a quorum."""
+        if self._is_stopping:
+            return False
+        if not self._settings.is_broker:
+            return self._quorum.high_watermark > 0
+        return self._lifecycle.is_unfenced
 
     # -- the only ways in --------------------------------------------------------------------------
 
     def start(self) -> list[Outbound]:
         self._quorum.start()
-        self._housekeeping.start()
+        if self._settings.is_broker:
+            self._housekeeping.start()
+            self._lifecycle.register()
         return self._take_outbound()
 
     def handle(self, event: Event, now: Millis) -> list[Outbound]:
@@ -172,6 +208,7 @@ class Node:
                 session = self._sessions.pop(event.conn, None)
                 if session is not None:
                     session.is_closed = True
+                    self._controlling.connection_lost(event.conn)
             case PeerConnected():
                 if (channel := self._peers.find(event.conn)) is not None:
                     channel.connected()
@@ -186,30 +223,55 @@ class Node:
         return self._timers.next_deadline()
 
     def shutdown(self, now: Millis) -> list[Outbound]:
-        """Close every log so that the next start may trust it, then stop."""
+        """Hand over what this node leads, close every log for good, then stop."""
         self._clock.now = now
         if not self._is_stopping:
             self._is_stopping = True
-            self._coordinators.resign_all()
-            self._storage.close(self._partitions, self._lifecycle.epoch)
-            self._emit(Stop(0, "shut down"))
+            self._timers.at(now + SHUTDOWN_PATIENCE_MS, self._resign)
+            if self._settings.is_broker and self._settings.controlled_shutdown_enable:
+                self._lifecycle.shut_down(self._resign)
+            else:
+                self._resign()
         return self._take_outbound()
+
+    def _resign(self) -> None:
+        """Leave the quorum's lead to another, if it was ours, and give the news a moment to go."""
+        if self._has_resigned:
+            return
+        self._has_resigned = True
+        was_leading = self._quorum.is_active
+        self._quorum.step(ShutdownBegun())
+        delay = RESIGNATION_MS if was_leading and self._quorum.has_peers else 0
+        self._timers.at(self._clock.now + delay, self._close)
+
+    def _close(self) -> None:
+        self._coordinators.resign_all()
+        self._storage.close(self._partitions, self._lifecycle.epoch)
+        self._emit(Stop(0, "shut down"))
 
     # -- told by the quorum ------------------------------------------------------------------------
 
     def image_changed(self, old: ClusterImage, new: ClusterImage) -> None:
         self._context.image = new
+        if not self._settings.is_broker:
+            return
         self._assignments.apply(old, new)
         self._lifecycle.image_changed(new)
+        if self._lifecycle.is_unfenced and not self._has_swept:
+            # Everything up to our own registration is applied: what is not placed here is a stray.
+            self._has_swept = True
+            self._assignments.remove_strays(new)
+
+    def leader_known(self, leader: NodeId, epoch: LeaderEpoch) -> None:
+        log.info("node %d leads the metadata quorum in epoch %d", leader, epoch)
 
     def leadership_taken(self, epoch: LeaderEpoch) -> None:
         log.info("leads the metadata quorum in epoch %d", epoch)
-        self._assignments.remove_strays(self._quorum.image)
         self._controlling.activate()
-        self._lifecycle.register(self._quorum.image)
 
     def leadership_lost(self) -> None:
-        raise AssertionError("a quorum of one has no other leader")
+        log.info("no longer leads the metadata quorum")
+        self._controlling.deactivate()
 
     # -- parts -------------------------------------------------------------------------------------
 
@@ -217,19 +279,24 @@ class Node:
         settings = self._settings
         home = settings.log_dirs.index(settings.metadata_log_dir)
         opened = self._storage.directories[home].open(
-            METADATA_PARTITION, METADATA_TOPIC_ID, _metadata_log_config(settings), self._clock.now
+            METADATA_PARTITION, METADATA_TOPIC_ID, metadata_log_config(settings), self._clock.now
         )
         metadata_log = MetadataLog(opened, self._flush_metadata)
-        me = ReplicaKey(settings.node_id, metas[home].directory_id)
-        ids = [voter.id for voter in settings.controller_quorum_voters] or [settings.node_id]
-        voters = {id: Voter(ReplicaKey(id)) for id in ids}
+        timeouts, cluster_id = quorum_timeouts(settings), metas[home].cluster_id
         machine = QuorumMachine(
-            me,
-            VoterSet(voters),
+            ReplicaKey(settings.node_id, metas[home].directory_id),
+            static_voters(settings),
             quorum_state.load(disks[home]),
             metadata_log.synced_end,
-            _quorum_timeouts(settings),
+            timeouts,
             self._dice,
+        )
+        network = QuorumNetwork(
+            self._peers,
+            lambda: machine.voters,
+            cluster_id,
+            timeouts.request_ms,
+            lambda event: self._quorum.step(event),
         )
         self._metadata_log = metadata_log
         return Quorum(
@@ -238,8 +305,10 @@ class Node:
             disks[home],
             self._clock,
             self._timers,
+            timeouts,
+            network,
             self,
-            metas[home].cluster_id,
+            cluster_id,
         )
 
     def _executors(self) -> dict[type[Effect], Execute]:
@@ -252,10 +321,22 @@ class Node:
             FindEpochEnds: lambda effect, *_: queries.find_epoch_ends(effect),
             DeleteRecordsBefore: lambda effect, *_: queries.delete_records(effect),
             DescribeDirectories: lambda effect, *_: queries.describe_directories(effect),
-            ChangeMetadata: self._controlling.change,
+            ChangeMetadata: self._change_metadata,
+            AskQuorum: lambda effect, resume, _: self._quorum.ask(effect.request, resume),
+            FetchMetadata: lambda effect, resume, _: self._quorum.serve_fetch(
+                effect.request, resume
+            ),
             Coordinate: self._coordinators.coordinate,
             CoordinateAll: self._coordinators.coordinate_all,
         }
+
+    def _change_metadata(self, effect: ChangeMetadata, resume: Resume, request: Request) -> Parked:
+        """Decided here or by the active controller, unless a node asks that believes we are it."""
+        if kind_of(request) is ListenerKind.CONTROLLER:
+            self._controlling.submit(effect.request, resume, request.conn)
+        else:
+            self._controller.submit(effect.request, resume)
+        return PARKED
 
     # -- what the parts ask of each other ----------------------------------------------------------
 
@@ -296,30 +377,3 @@ class Node:
     def _take_outbound(self) -> list[Outbound]:
         outbound, self._outbound = self._outbound, []
         return outbound
-
-
-def _read_meta(disk: Disk, settings: BrokerSettings) -> MetaProperties:
-    meta = read_meta_properties(disk)
-    if meta is None:
-        raise NotFormatted("meta.properties is missing or unreadable")
-    if meta.node_id != settings.node_id:
-        raise NotFormatted(f"it belongs to node {meta.node_id}, not to node {settings.node_id}")
-    return meta
-
-
-def _metadata_log_config(settings: BrokerSettings) -> LogConfig:
-    return LogConfig(
-        segment_bytes=settings.metadata_log_segment_bytes,
-        segment_ms=settings.metadata_log_segment_ms,
-        max_message_bytes=2**31 - 1,
-    )
-
-
-def _quorum_timeouts(settings: BrokerSettings) -> QuorumTimeouts:
-    return QuorumTimeouts(
-        election_ms=settings.controller_quorum_election_timeout_ms,
-        fetch_ms=settings.controller_quorum_fetch_timeout_ms,
-        election_backoff_max_ms=settings.controller_quorum_election_backoff_max_ms,
-        request_ms=settings.controller_quorum_request_timeout_ms,
-        retry_backoff_ms=settings.controller_quorum_retry_backoff_ms,
-    )

@@ -58,6 +58,7 @@ class Channel:
         self._refused = refused
         self._conn: ConnId | None = None
         self._is_connected = False
+        self._is_probe = False
         self._correlation_ids = count(1)
         self._pending: dict[int, _Pending] = {}
 
@@ -77,6 +78,12 @@ class Channel:
         elif self._conn is None:
             self._connect()
 
+    def probe(self) -> None:
+        """Connect, only to see whether somebody is there."""
+        if self._conn is None:
+            self._is_probe = True
+            self._connect()
+
     def close(self) -> None:
         """Give up the connection and everything that waits on it."""
         if self._conn is not None:
@@ -87,6 +94,8 @@ class Channel:
 
     def connected(self) -> None:
         self._is_connected = True
+        if self._is_probe and not self._pending:
+            self.close()
         for pending in list(self._pending.values()):
             self._send(pending)
 

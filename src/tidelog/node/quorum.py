@@ -6,34 +6,52 @@ appended and not committed lives in the pending image alone, and is dropped with
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from itertools import count
+from typing import Any, Protocol
 
 from tidelog.controller.apply import apply_all
 from tidelog.controller.image import ClusterImage
 from tidelog.model.disk import Disk
-from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset
-from tidelog.node import quorum_state
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset
+from tidelog.node import quorum_state, quorum_wire
 from tidelog.node.clock import Clock
 from tidelog.node.metadata_log import MetadataLog
+from tidelog.node.parking import PARKED, Parked, Resume
+from tidelog.node.quorum_fetching import QuorumFetching
+from tidelog.node.quorum_network import QuorumNetwork
+from tidelog.node.quorum_serving import QuorumServing
 from tidelog.node.timers import Timer, Timers
+from tidelog.protocol.fetch import FetchRequest, FetchResponse
 from tidelog.protocol.metadata_records import MetadataRecord
 from tidelog.replication.quorum.events import (
+    AnswerPeer,
+    BeginEpoch,
     Commit,
+    DiscoverLeader,
+    EndEpoch,
+    FollowLeader,
     LogGrew,
     LoseLeadership,
     QuorumEffect,
     QuorumEvent,
+    RequestVote,
     SaveQuorumState,
+    StopFollowing,
     TakeLeadership,
     TimePassed,
 )
 from tidelog.replication.quorum.machine import QuorumMachine
+from tidelog.replication.quorum.state import QuorumTimeouts
 
 
 class QuorumListener(Protocol):
     """Who is told of what the quorum decides."""
 
     def image_changed(self, old: ClusterImage, new: ClusterImage) -> None: ...
+
+    def leader_known(self, leader: NodeId, epoch: LeaderEpoch) -> None:
+        """Another node leads."""
 
     def leadership_taken(self, epoch: LeaderEpoch) -> None:
         """This node leads, and everything before its epoch is committed and applied."""
@@ -49,6 +67,8 @@ class Quorum:
         disk: Disk,
         clock: Clock,
         timers: Timers,
+        timeouts: QuorumTimeouts,
+        network: QuorumNetwork,
         listener: QuorumListener,
         cluster_id: str,
     ) -> None:
@@ -58,17 +78,34 @@ class Quorum:
         self._disk = disk
         self._clock = clock
         self._timers = timers
+        self._network = network
         self._listener = listener
+        self._cluster_id = cluster_id
+        self._serving = QuorumServing(machine, log, clock, timers, cluster_id)
+        self._fetching = QuorumFetching(
+            machine.me, cluster_id, log, clock, timers, timeouts, network.fetch_channel, self
+        )
         self._leading: LeaderEpoch = NO_EPOCH
         self._is_active = False
         self._pending: deque[tuple[Offset, ClusterImage]] = deque()
-        self._waiting: deque[tuple[Offset, Callable[[], None]]] = deque()
+        self._waiting: deque[tuple[Offset, Callable[[bool], None]]] = deque()
+        self._questions: dict[int, tuple[Any, Resume]] = {}
+        self._tickets = count(1)
         self._alarm: Timer | None = None
 
     @property
     def is_active(self) -> bool:
         """Whether this node's controller may decide."""
         return self._is_active
+
+    @property
+    def has_peers(self) -> bool:
+        return bool(self.machine.voters.others(self.machine.me.id))
+
+    @property
+    def high_watermark(self) -> Offset:
+        """How far the log is known to be committed here."""
+        return self.image.offset + 1
 
     @property
     def pending_image(self) -> ClusterImage:
@@ -88,25 +125,53 @@ class Quorum:
 
     # -- the controller's way in -------------------------------------------------------------------
 
-    def propose(self, records: Sequence[MetadataRecord], committed: Callable[[], None]) -> None:
-        """Append as one batch; `committed` is called when the image holds it."""
+    def propose(self, records: Sequence[MetadataRecord], done: Callable[[bool], None]) -> None:
+        """Append as one batch; `done` hears True when the image holds it, False when we lost."""
         assert self._is_active
         end = self._log.append(records, self._leading, self._clock.now)
         image = apply_all(self.pending_image, records, end - 1, self._leading)
         self._pending.append((end, image))
-        self._waiting.append((end, committed))
+        self._waiting.append((end, done))
+        self._serving.wake()
 
-    def when_committed(self, committed: Callable[[], None]) -> None:
+    def when_committed(self, done: Callable[[bool], None]) -> None:
         """Call back once everything that is pending now is committed; at once if nothing is."""
         if self._pending:
-            self._waiting.append((self._pending[-1][0], committed))
+            self._waiting.append((self._pending[-1][0], done))
         else:
-            committed()
+            done(True)
 
     def flushed(self, up_to: Offset) -> None:
         """The metadata log is synced this far."""
         self._log.flushed(up_to)
         self.step(LogGrew(self._log.synced_end))
+        if not self._log.is_flushing:
+            self._fetching.synced()
+
+    # -- requests of peers -------------------------------------------------------------------------
+
+    def ask(self, message: Any, resume: Resume) -> Parked | Any:
+        """Vote, BeginQuorumEpoch or EndQuorumEpoch."""
+        if message.cluster_id not in (None, self._cluster_id):
+            return quorum_wire.refusal_of(message, ErrorCode.inconsistent_cluster_id)
+        ticket = next(self._tickets)
+        event = quorum_wire.event_of(message, ticket)
+        if event is None:
+            return quorum_wire.refusal_of(message, ErrorCode.invalid_request)
+        self._questions[ticket] = (message, resume)
+        self.step(event)
+        return PARKED
+
+    def serve_fetch(self, message: FetchRequest, resume: Resume) -> FetchResponse | Parked:
+        proof = self._serving.proof(message)
+        if proof is not None:
+            self.step(proof)
+        return self._serving.fetch(message, resume)
+
+    def follower_committed(self, high_watermark: Offset) -> None:
+        """The leader says how far the log is committed."""
+        if high_watermark > self.high_watermark:
+            self._commit(high_watermark)
 
     # -- effects of the machine --------------------------------------------------------------------
 
@@ -115,14 +180,25 @@ class Quorum:
             match effect:
                 case SaveQuorumState():
                     quorum_state.save(self._disk, effect.state)
+                case AnswerPeer():
+                    message, resume = self._questions.pop(effect.ticket)
+                    resume(quorum_wire.response_of(message, effect))
+                case RequestVote() | BeginEpoch() | EndEpoch():
+                    self._network.send(effect, self.machine, self.step)
+                case FollowLeader():
+                    self._fetching.follow(effect.leader, effect.epoch)
+                    self._listener.leader_known(effect.leader, effect.epoch)
+                    self._serving.wake()
+                case StopFollowing():
+                    self._fetching.stop()
+                case DiscoverLeader():
+                    self._fetching.discover(effect.ask, effect.epoch)
                 case TakeLeadership():
                     self._take_leadership(effect)
                 case LoseLeadership():
                     self._lose_leadership()
                 case Commit():
                     self._commit(effect.to)
-                case _:
-                    raise AssertionError(f"a quorum of one sends nothing: {effect}")
         self._set_alarm()
 
     def _take_leadership(self, effect: TakeLeadership) -> None:
@@ -135,19 +211,23 @@ class Quorum:
         self._leading = NO_EPOCH
         self._is_active = False
         self._pending.clear()
-        self._waiting.clear()
+        waiting, self._waiting = self._waiting, deque()
         self._listener.leadership_lost()
+        for _, done in waiting:
+            done(False)
+        self._serving.wake()
 
     def _commit(self, to: Offset) -> None:
         old = self.image
         self._advance(to)
         if self.image is not old:
-            self._listener.image_changed(old, self.image)
-        if self._leading != NO_EPOCH and not self._is_active:
+            self._listener.image_changed(old.visible, self.image.visible)
+        if self._leading != NO_EPOCH and not self._is_active and self.high_watermark >= to:
             self._is_active = True
             self._listener.leadership_taken(self._leading)
         while self._waiting and self._waiting[0][0] <= to:
-            self._waiting.popleft()[1]()
+            self._waiting.popleft()[1](True)
+        self._serving.wake()
 
     def _advance(self, to: Offset) -> None:
         """Bring the image up to `to`: from what was pending here, else from the log."""

@@ -24,7 +24,7 @@ from tidelog.replication.quorum.events import (
 )
 from tidelog.replication.quorum.state import LogEnd, ReplicaKey, VoterSet
 
-# -- requests out ------------------------------------------------------------------------------------
+# -- requests out --------------------------------------------------------------------------
 
 
 def vote(effect: RequestVote, me: ReplicaKey, voters: VoterSet, cluster_id: str) -> Any:
@@ -103,7 +103,7 @@ def end_epoch(effect: EndEpoch, me: NodeId, voters: VoterSet, cluster_id: str) -
     )
 
 
-# -- requests in ------------------------------------------------------------------------------------
+# -- requests in --------------------------------------------------------------------------
 
 
 def _only_partition(message: Any) -> Any | None:
@@ -144,7 +144,7 @@ def _named_voter(voter: NodeId, directory: Any) -> ReplicaKey | None:
     return None if voter < 0 else ReplicaKey(voter, directory)
 
 
-# -- responses out ------------------------------------------------------------------------------------
+# -- responses out --------------------------------------------------------------------------
 
 
 def response_of(message: Any, answer: AnswerPeer) -> Any:
@@ -198,7 +198,7 @@ def refusal_of(message: Any, error: ErrorCode) -> Any:
     raise AssertionError(f"not a quorum request: {type(message)}")
 
 
-# -- responses in ------------------------------------------------------------------------------------
+# -- responses in --------------------------------------------------------------------------
 
 
 def vote_answered(response: Any, voter: NodeId, pre_vote: bool) -> VoteAnswered | None:

@@ -1,0 +1,87 @@
+"""The way to the active controller, wherever it is: here, or on the leader of the quorum.
+
+A request is tried again while no controller can decide on it, until its time is up; so a change of
+controller is a delay for its sender, not an error.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from tidelog.controller.refusals import is_refused_by_a_non_controller, refusal
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import Millis, NodeId
+from tidelog.node.clock import Clock
+from tidelog.node.controlling import Controlling
+from tidelog.node.parking import Resume
+from tidelog.node.peers import Channel, Peers, Unanswered
+from tidelog.node.quorum import Quorum
+from tidelog.node.quorum_network import coded
+from tidelog.node.timers import Timers
+from tidelog.protocol.messages import versions_of
+
+RETRY_MS: Millis = 20
+ANSWER_MS: Millis = 5_000
+"""How long a controller may take over one request before it is asked again."""
+
+
+class ControllerClient:
+    def __init__(
+        self,
+        quorum: Quorum,
+        controlling: Controlling,
+        peers: Peers,
+        clock: Clock,
+        timers: Timers,
+        patience_ms: Millis,
+    ) -> None:
+        self._quorum = quorum
+        self._controlling = controlling
+        self._peers = peers
+        self._clock = clock
+        self._timers = timers
+        self._patience_ms = patience_ms
+        self._channels: dict[NodeId, Channel] = {}
+        self._waiting: dict[int, Callable[[], None]] = {}
+
+    def submit(self, message: Any, resume: Resume, patience_ms: Millis | None = None) -> None:
+        """Get a decision; `resume` hears the response, at the latest when patience is over."""
+        patience = self._patience_ms if patience_ms is None else patience_ms
+        self._try(message, resume, self._clock.now + patience)
+
+    def _try(self, message: Any, resume: Resume, deadline: Millis) -> None:
+        def answered(response: Any) -> None:
+            if isinstance(response, Unanswered) or is_refused_by_a_non_controller(response):
+                self._again(message, resume, deadline)
+            else:
+                resume(response)
+
+        if self._quorum.is_active:
+            self._controlling.submit(message, answered)
+            return
+        channel = self._channel()
+        if channel is None:
+            self._again(message, resume, deadline)
+            return
+        encode, decode = coded(message, versions_of(message.__api_key__)[-1])
+        left = max(1, min(ANSWER_MS, deadline - self._clock.now))
+        channel.request(encode, decode, answered, left)
+
+    def _again(self, message: Any, resume: Resume, deadline: Millis) -> None:
+        now = self._clock.now
+        if now >= deadline:
+            resume(refusal(message, ErrorCode.request_timed_out))
+            return
+        self._timers.at(now + RETRY_MS, lambda: self._try(message, resume, deadline))
+
+    def _channel(self) -> Channel | None:
+        """To the leader as this node knows it; its address is the voter's own."""
+        leader = self._quorum.machine.leader
+        voter = self._quorum.machine.voters.voters.get(leader)
+        if voter is None or not voter.endpoints or leader == self._quorum.machine.me.id:
+            return None
+        channel = self._channels.get(leader)
+        if channel is None:
+            _, host, port = voter.endpoints[0]
+            channel = self._peers.channel(host, port, lambda: None)
+            self._channels[leader] = channel
+        return channel
