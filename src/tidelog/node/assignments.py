@@ -4,7 +4,7 @@ Invariant: after `apply`, the node leads exactly what the image says, in the epo
 """
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from tidelog.controller.diff import diff
 from tidelog.controller.image import (
@@ -37,7 +37,8 @@ class Assignments:
         start_flush: StartFlush,
         *,
         led: Callable[[Replica], None],
-        dropped: Callable[[Replica], None],
+        resigned: Callable[[Replica], None],
+        deleted: Callable[[Collection[TopicPartition]], None],
     ) -> None:
         self._me = settings.node_id
         self._configs = TopicConfigs(settings)
@@ -46,14 +47,17 @@ class Assignments:
         self._partitions = partitions
         self._start_flush = start_flush
         self._led = led
-        self._dropped = dropped
+        self._resigned = resigned
+        self._deleted = deleted
 
     def apply(self, old: ClusterImage, new: ClusterImage) -> None:
         self._partitions.image = new
         changes = diff(old, new)
         for topic in changes.deleted:
-            for index in topic.partitions:
-                self._drop(TopicPartition(topic.name, index))
+            gone = [TopicPartition(topic.name, index) for index in topic.partitions]
+            for partition in gone:
+                self._drop(partition)
+            self._deleted(gone)
         for change in changes.partitions:
             if self._me in change.new.replicas:
                 self._place(change.partition, change.topic, change.new)
@@ -81,7 +85,7 @@ class Assignments:
         replica = self._partitions.remove(partition)
         if replica is not None:
             replica.resign(ErrorCode.not_leader_or_follower)
-            self._dropped(replica)
+            self._resigned(replica)
             delay = replica.log.config.file_delete_delay_ms
             self._storage.delete(partition, self._clock.now, delay)
 
@@ -99,7 +103,7 @@ class Assignments:
             self._lead(replica, placed)
         elif replica.leader is not None:
             replica.resign(ErrorCode.not_leader_or_follower)
-            self._dropped(replica)
+            self._resigned(replica)
 
     def _lead(self, replica: Replica, placed: PartitionImage) -> None:
         config = self._configs.of(self._partitions.image, replica.partition.topic)

@@ -140,7 +140,8 @@ class Node:
             self._partitions,
             self._flush_replica,
             led=self._led,
-            dropped=self._dropped,
+            resigned=self._resigned,
+            deleted=lambda gone: self._coordinators.partitions_deleted(gone),
         )
         self._lifecycle = Lifecycle(
             settings,
@@ -344,11 +345,9 @@ class Node:
         if replica.partition.topic == CONSUMER_OFFSETS:
             self._coordinators.lead(replica)
 
-    def _dropped(self, replica: Replica) -> None:
+    def _resigned(self, replica: Replica) -> None:
         if replica.partition.topic == CONSUMER_OFFSETS:
             self._coordinators.resign(replica.partition.partition)
-        else:
-            self._coordinators.partitions_deleted([replica.partition])
 
     def _offsets_partitions(self) -> int:
         topic = self._context.image.topics.get(CONSUMER_OFFSETS)
