@@ -287,8 +287,6 @@ DYNAMIC_KEYS = frozenset(
         "compression.lz4.level",
         "compression.type",
         "compression.zstd.level",
-        "listener.security.protocol.map",
-        "listeners",
         "log.cleaner.backoff.ms",
         "log.cleaner.dedupe.buffer.size",
         "log.cleaner.delete.retention.ms",

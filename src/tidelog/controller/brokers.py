@@ -164,7 +164,8 @@ def heartbeat(
     records: list[MetadataRecord] = []
     is_fenced, should_shut_down = broker.fenced, False
     if broker.fenced:
-        if request.want_shut_down:
+        if request.want_shut_down or broker.in_controlled_shutdown:
+            # A run that has begun to stop is not taken back: its next one registers anew.
             should_shut_down = True
         elif not request.want_fence and is_caught_up:
             is_fenced = False

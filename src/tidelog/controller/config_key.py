@@ -39,6 +39,8 @@ def _shown(text: object) -> str:
             return "null"
         case bool():
             return str(text).lower()
+        case tuple():
+            return f"[{', '.join(text)}]"
         case _:
             return str(text)
 
@@ -232,7 +234,7 @@ def throttled_replicas(name: str, value: Value) -> None:
         if not (colon and partition.isdigit() and broker.isdigit()):
             raise BadValue(
                 name,
-                ",".join(value),
+                value,
                 f"{name} must be the literal '*' or a list of replicas in the following format: "
                 "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
             )

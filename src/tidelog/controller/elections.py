@@ -111,6 +111,8 @@ def lose_directories(
     remaining = tuple(directory for directory in broker.directories if directory not in lost)
     if remaining == broker.directories:
         return []
+    if not remaining:
+        return fence(image, broker, context)
     touched = partitions_where(
         image,
         lambda p: broker.id in p.isr and _directory(p, broker.id) in lost,

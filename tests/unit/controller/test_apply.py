@@ -3,8 +3,8 @@
 from uuid import UUID
 
 import pytest
-
 from tests.unit.controller.support import broker, cluster, directory, partition
+
 from tidelog.controller.apply import ImpossibleRecord, apply, apply_all
 from tidelog.controller.image import MIGRATING_DIRECTORY, TOPIC_RESOURCE, ClusterImage
 from tidelog.model.ids import TopicPartition

@@ -3,6 +3,7 @@
 from uuid import UUID
 
 from tests.unit.controller.support import broker, cluster, partition
+
 from tidelog.controller.apply import apply, apply_all
 from tidelog.controller.diff import ImageDifference, diff
 from tidelog.model.ids import TopicPartition

@@ -1,8 +1,8 @@
 """One partition's next state, compared with what Apache Kafka 4.1 makes of the same state.
 
 A line of the golden file is a state, a wish and Kafka's record for it:
-replicas|isr|elr|last known elr|adding|removing|leader|recovery|min isr|elr on|election|who may lead|
-then the target's isr|replicas|adding|removing|recovery|unclean shutdowns -> the record, where - is
+replicas|isr|elr|last known elr|adding|removing|leader|recovery|min isr|elr on|election|may lead
+then the target's |isr|replicas|adding|removing|recovery|unclean shutdowns -> the record, where - is
 what stays as it is.
 """
 

@@ -7,8 +7,8 @@ from kio.schema.create_partitions.v3.request import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
 )
-
 from tests.unit.controller.support import TIMEOUT, after, ask, broker, cluster, partition
+
 from tidelog.controller.image import ClusterImage
 
 ONE = {"t": partition((1, 2))}

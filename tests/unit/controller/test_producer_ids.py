@@ -3,8 +3,8 @@
 from dataclasses import replace
 
 from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
-
 from tests.unit.controller.support import after, ask, cluster
+
 from tidelog.model.errors import ErrorCode
 
 

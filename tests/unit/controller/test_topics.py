@@ -12,7 +12,6 @@ from kio.schema.create_topics.v7.request import (
 )
 from kio.schema.create_topics.v7.response import CreatableTopicResult
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
-
 from tests.unit.controller.support import (
     TIMEOUT,
     after,
@@ -23,6 +22,7 @@ from tests.unit.controller.support import (
     partition,
     settings,
 )
+
 from tidelog.controller.image import ClusterImage
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.metadata_records import (
