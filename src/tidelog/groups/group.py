@@ -54,6 +54,8 @@ class ClassicGroup:
     """Member ids that were given out and have not joined yet; an ordered set."""
     pending_syncs: dict[str, None] = field(default_factory=dict)
     """Members of this generation that have not asked for their assignment; an ordered set."""
+    assigned_generation: int = 0
+    """The latest generation for which the leader has brought an assignment."""
     subscribed_topics: frozenset[str] | None = None
     new_member_added: bool = False
     """Someone has joined since the initial rebalance delay was last extended."""

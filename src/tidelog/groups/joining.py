@@ -16,7 +16,7 @@ from tidelog.groups.effects import ClientInfo
 from tidelog.groups.group import ClassicGroup, GroupState
 from tidelog.groups.member import Member, Protocol
 from tidelog.groups.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupSettings
-from tidelog.groups.timers import SessionTimeout
+from tidelog.groups.timers import JoinTimeout, SessionTimeout
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis
 
@@ -113,6 +113,7 @@ def _create_group(core: ShardCore, group_id: str) -> ClassicGroup:
 
     def undo() -> None:
         if group.generation == 0 and core.groups.get(group_id) is group:
+            core.timers.cancel(JoinTimeout(group_id))
             del core.groups[group_id]
 
     core.write([group_record(group, {})], settled, undo=undo)

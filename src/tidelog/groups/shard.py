@@ -89,7 +89,7 @@ class GroupShard:
     def handle(
         self, request: Any, client: ClientInfo, version: int, ticket: int, now: Millis
     ) -> list[GroupEffect]:
-        """A request that a client sent in this version, in any version's shape; answered canonically."""
+        """A request that was sent in this version, in canonical or older shape."""
         core = self._core
         core.now = now
         request = lift(request, canonical_request(request.__api_key__))

@@ -33,7 +33,9 @@ def sync(core: ShardCore, request: SyncGroupRequest, ticket: int) -> None:
         # Asked twice: only the latest request stays parked.
         core.answer(member.sync, replies.not_synced(ErrorCode.rebalance_in_progress))
     member.sync = ticket
-    if member.member_id == group.leader_id:
+    # Of a leader that asks twice the first assignment counts: one generation never has two.
+    if member.member_id == group.leader_id and group.assigned_generation < group.generation:
+        group.assigned_generation = group.generation
         _store_assignment(core, group, request)
 
 
