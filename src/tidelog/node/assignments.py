@@ -18,11 +18,12 @@ from tidelog.controller.settings import BrokerSettings
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
 from tidelog.node.clock import Clock
+from tidelog.node.fetchers import Fetchers
 from tidelog.node.partitions import Partitions
-from tidelog.node.replica import Replica, StartFlush
+from tidelog.node.replica import Replica, ReplicaOwner
 from tidelog.node.storage import Storage
 from tidelog.node.topic_config import TopicConfigs
-from tidelog.replication.commit import InSync
+from tidelog.replication.isr.leader import IsrAgreed
 
 log = logging.getLogger(__name__)
 
@@ -34,7 +35,8 @@ class Assignments:
         clock: Clock,
         storage: Storage,
         partitions: Partitions,
-        start_flush: StartFlush,
+        fetchers: Fetchers,
+        owner: ReplicaOwner,
         *,
         led: Callable[[Replica], None],
         resigned: Callable[[Replica], None],
@@ -45,7 +47,8 @@ class Assignments:
         self._clock = clock
         self._storage = storage
         self._partitions = partitions
-        self._start_flush = start_flush
+        self._fetchers = fetchers
+        self._owner = owner
         self._led = led
         self._resigned = resigned
         self._deleted = deleted
@@ -63,6 +66,8 @@ class Assignments:
                 self._place(change.partition, change.topic, change.new)
             elif change.old is not None and self._me in change.old.replicas:
                 self._drop(change.partition)
+        if changes.brokers:
+            self._fetchers.brokers_changed()
         for kind, name in changes.configs:
             if kind == TOPIC_RESOURCE:
                 self._reconfigure(new, [name])
@@ -84,6 +89,7 @@ class Assignments:
     def _drop(self, partition: TopicPartition) -> None:
         replica = self._partitions.remove(partition)
         if replica is not None:
+            self._fetchers.drop(replica)
             replica.resign(ErrorCode.not_leader_or_follower)
             self._resigned(replica)
             delay = replica.log.config.file_delete_delay_ms
@@ -97,23 +103,43 @@ class Assignments:
             opened = self._storage.open(partition, topic.topic_id, config.log, self._clock.now)
             for note in opened.recovery.notes:
                 log.warning("%s: %s", partition, note)
-            replica = Replica(partition, topic.topic_id, opened, self._start_flush)
+            replica = Replica(
+                partition,
+                topic.topic_id,
+                opened,
+                self._storage.high_watermark(partition),
+                self._clock,
+                self._owner,
+            )
             self._partitions.add(replica)
         if placed.leader == self._me:
             self._lead(replica, placed)
-        elif replica.leader is not None:
-            replica.resign(ErrorCode.not_leader_or_follower)
-            self._resigned(replica)
+        else:
+            self._follow(replica, placed)
 
     def _lead(self, replica: Replica, placed: PartitionImage) -> None:
         config = self._configs.of(self._partitions.image, replica.partition.topic)
-        agreed = frozenset(placed.isr)
-        isr = InSync(agreed, agreed, min(config.min_insync_replicas, len(placed.replicas)))
+        agreed = IsrAgreed(
+            frozenset(placed.isr),
+            frozenset(placed.replicas),
+            placed.partition_epoch,
+            min(config.min_insync_replicas, len(placed.replicas)),
+        )
         if replica.leader is not None and replica.leader.epoch == placed.leader_epoch:
-            replica.change_isr(isr)
+            replica.step(agreed)
         else:
-            replica.lead(self._me, placed.leader_epoch, isr)
+            self._fetchers.drop(replica)
+            replica.lead(self._me, placed.leader_epoch, agreed)
             self._led(replica)
+
+    def _follow(self, replica: Replica, placed: PartitionImage) -> None:
+        if replica.leader is not None:
+            replica.resign(ErrorCode.not_leader_or_follower)
+            self._resigned(replica)
+        if placed.has_leader:
+            self._fetchers.follow(replica, placed.leader, placed.leader_epoch)
+        else:
+            self._fetchers.drop(replica)
 
     def _reconfigure(self, image: ClusterImage, topics: Iterable[str]) -> None:
         for name in topics:

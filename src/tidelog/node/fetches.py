@@ -33,7 +33,7 @@ class PendingFetch:
         self._resume = resume
         self._parked_at = parked_at
         for replica in parked_at:
-            replica.park(self)
+            replica.park(self, is_follower=effect.replica >= 0)
 
     def wake(self) -> None:
         """Something moved at one of the partitions: look again."""

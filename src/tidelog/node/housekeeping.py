@@ -9,6 +9,7 @@ from tidelog.node.clock import Clock
 from tidelog.node.partitions import Partitions
 from tidelog.node.storage import Storage
 from tidelog.node.timers import Timers
+from tidelog.replication.isr.leader import LagChecked
 
 PURGE_INTERVAL_MS = 1_000
 FLUSH_CHECK_MS = 200
@@ -44,6 +45,8 @@ class Housekeeping:
         self._every(checkpoint_ms, self._write_checkpoints)
         self._every(PURGE_INTERVAL_MS, self._purge)
         self._every(FLUSH_CHECK_MS, self._flush)
+        # The timer isr-expiration: every half lag time, so that a laggard leaves within 1.5 of it.
+        self._every(max(1, settings.replica_lag_time_max_ms // 2), self._check_lag)
 
     def _every(self, interval: Millis, chore: Callable[[], None]) -> None:
         def run() -> None:
@@ -71,6 +74,11 @@ class Housekeeping:
             deadline = replica.log.next_deadline()
             if deadline is not None and deadline <= now:
                 replica.log.purge(now)
+
+    def _check_lag(self) -> None:
+        for replica in self._partitions:
+            if replica.leader is not None:
+                replica.step(LagChecked(self._settings.replica_lag_time_max_ms))
 
     def _flush(self) -> None:
         for replica in self._partitions:

@@ -58,8 +58,10 @@ from tidelog.node.context import RequestContext
 from tidelog.node.controller_client import ControllerClient
 from tidelog.node.controlling import Controlling
 from tidelog.node.coordinators import Coordinators
+from tidelog.node.fetchers import Fetchers
 from tidelog.node.flushes import Flushes
 from tidelog.node.housekeeping import Housekeeping
+from tidelog.node.isr_proposals import IsrProposals
 from tidelog.node.lifecycle import Lifecycle
 from tidelog.node.metadata_log import MetadataLog
 from tidelog.node.opening import (
@@ -80,6 +82,7 @@ from tidelog.node.requests import Execute, Requests
 from tidelog.node.sessions import Session
 from tidelog.node.storage import Storage
 from tidelog.node.timers import Timers
+from tidelog.replication.isr.leader import ProposeIsr
 from tidelog.replication.quorum.events import ShutdownBegun
 from tidelog.replication.quorum.machine import QuorumMachine
 from tidelog.replication.quorum.state import ReplicaKey
@@ -133,12 +136,23 @@ class Node:
         self._coordinators = Coordinators(
             settings, dice, self._clock, self._timers, self._partitions, self._offsets_partitions
         )
+        self._isr_proposals = IsrProposals(settings.node_id, self._controller.submit)
+        self._fetchers = Fetchers(
+            settings,
+            self._clock,
+            self._timers,
+            self._peers,
+            lambda: self._context.image,
+            lambda: self._lifecycle.epoch,
+            self._storage_failed,
+        )
         self._assignments = Assignments(
             settings,
             self._clock,
             self._storage,
             self._partitions,
-            self._flush_replica,
+            self._fetchers,
+            self,
             led=self._led,
             resigned=self._resigned,
             deleted=lambda gone: self._coordinators.partitions_deleted(gone),
@@ -172,6 +186,15 @@ class Node:
         if not self._settings.is_broker:
             return self._quorum.high_watermark > 0
         return self._lifecycle.is_unfenced
+
+    @property
+    def image(self) -> ClusterImage:
+        """The committed metadata as this node knows it."""
+        return self._context.image
+
+    @property
+    def is_active_controller(self) -> bool:
+        return self._quorum.is_active
 
     # -- the only ways in --------------------------------------------------------------------------
 
@@ -353,10 +376,19 @@ class Node:
         topic = self._context.image.topics.get(CONSUMER_OFFSETS)
         return len(topic.partitions) if topic is not None else 0
 
-    def _flush_replica(self, replica: Replica) -> None:
+    def start_flush(self, replica: Replica) -> None:
         files, up_to = replica.log.begin_flush(self._clock.now)
         replica.flushing = True
-        self._flushes.start(files, lambda: replica.flushed(up_to))
+
+        def done() -> None:
+            replica.flushed(up_to)
+            self._fetchers.flushed(replica)
+
+        self._flushes.start(files, done)
+
+    def propose_isr(self, replica: Replica, proposal: ProposeIsr) -> None:
+        self._isr_proposals.broker_epoch = self._lifecycle.epoch
+        self._isr_proposals.propose(replica, proposal)
 
     def _flush_metadata(self) -> None:
         files, up_to = self._metadata_log.log.begin_flush(self._clock.now)

@@ -11,18 +11,21 @@ from tidelog.model.effects import (
     AbortedTransaction,
     AppendBatches,
     AppendResult,
+    EpochEnd,
     FetchBatches,
     FetchResult,
     PartitionFetch,
 )
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset, TopicPartition
+from tidelog.model.ids import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset, TopicPartition
 from tidelog.node.appends import PendingAppend
 from tidelog.node.clock import Clock
 from tidelog.node.fetches import FetchAttempt, PendingFetch
 from tidelog.node.parking import PARKED, Parked, Resume
 from tidelog.node.replica import Replica
 from tidelog.node.timers import Timers
+from tidelog.replication.divergence import diverging
+from tidelog.replication.isr.leader import FollowerFetched
 
 
 class Partitions:
@@ -108,7 +111,7 @@ class Partitions:
         leader = replica.leader if replica is not None else None
         if replica is None or leader is None:
             return AppendResult(self._not_led(partition)), -1
-        if acks == -1 and leader.is_below_min_isr():
+        if acks == -1 and leader.is_below_min_isr:
             return AppendResult(ErrorCode.not_enough_replicas), -1
         if records is None:
             return AppendResult(ErrorCode.invalid_record, message="No records were given."), -1
@@ -157,6 +160,8 @@ class Partitions:
     # -- fetch -----------------------------------------------------------------------------------
 
     def fetch(self, effect: FetchBatches, resume: Resume) -> list[FetchResult] | Parked:
+        if effect.replica >= 0:
+            self._prove(effect)
         attempt = self._attempt(effect)
         if attempt.is_enough or effect.max_wait_ms <= 0:
             return attempt.results
@@ -166,14 +171,29 @@ class Partitions:
         pending.timer = self._timers.at(deadline, pending.time_out)
         return PARKED
 
+    def _prove(self, effect: FetchBatches) -> None:
+        """A follower's fetch from N proves that it holds everything below N, if the logs agree."""
+        broker = self.image.brokers.get(effect.replica)
+        is_eligible = (
+            broker is not None and broker.is_active and effect.replica_epoch in (-1, broker.epoch)
+        )
+        for read in effect.reads:
+            replica = self.leading(read.partition, read.current_leader_epoch)
+            if isinstance(replica, ErrorCode) or _parting(replica, read) is not None:
+                continue
+            if replica.log.log_start_offset <= read.offset <= replica.log.log_end_offset:
+                replica.follower_fetched(
+                    FollowerFetched(effect.replica, read.offset, effect.replica_epoch, is_eligible)
+                )
+
     def _attempt(self, effect: FetchBatches) -> FetchAttempt:
         results: list[FetchResult] = []
         found, budget = 0, effect.max_bytes
         is_urgent = not effect.reads
         for read in effect.reads:
-            result = self._read_one(read, budget, found == 0, effect.read_committed)
+            result = self._read_one(read, budget, found == 0, effect)
             results.append(result)
-            if result.error is not ErrorCode.none:
+            if result.error is not ErrorCode.none or result.diverging is not None:
                 is_urgent = True
             elif result.records is not None:
                 size = result.records.length
@@ -182,14 +202,22 @@ class Partitions:
         return FetchAttempt(results, is_urgent or found >= effect.min_bytes)
 
     def _read_one(
-        self, read: PartitionFetch, budget: int, at_least_one: bool, read_committed: bool
+        self, read: PartitionFetch, budget: int, at_least_one: bool, effect: FetchBatches
     ) -> FetchResult:
         replica = self.leading(read.partition, read.current_leader_epoch)
         if isinstance(replica, ErrorCode):
             return FetchResult(replica)
         log, high_watermark = replica.log, replica.high_watermark
         stable = replica.last_stable_offset
-        limit = stable if read_committed else high_watermark
+        if effect.replica >= 0:
+            limit = log.log_end_offset
+        else:
+            limit = stable if effect.read_committed else high_watermark
+        parting = _parting(replica, read)
+        if parting is not None:
+            return FetchResult(
+                ErrorCode.none, high_watermark, stable, log.log_start_offset, diverging=parting
+            )
         max_bytes = min(read.max_bytes, budget)
         try:
             found = log.read(read.offset, max_bytes, limit, at_least_one=at_least_one)
@@ -197,9 +225,11 @@ class Partitions:
             self._storage_failed(failure)
             return FetchResult(ErrorCode.kafka_storage_error)
         if isinstance(found, ErrorCode):
-            return FetchResult(found)
+            # A follower out of range begins anew where the leader's log begins.
+            start = log.log_start_offset if effect.replica >= 0 else NO_OFFSET
+            return FetchResult(found, log_start_offset=start)
         aborted: tuple[AbortedTransaction, ...] = ()
-        if read_committed and found.slice is not None:
+        if effect.read_committed and found.slice is not None:
             aborted = tuple(
                 AbortedTransaction(txn.producer_id, txn.first_offset)
                 for txn in log.aborted_transactions(read.offset, found.end_offset)
@@ -212,3 +242,12 @@ class Partitions:
             found.slice,
             aborted=aborted,
         )
+
+
+def _parting(replica: Replica, read: PartitionFetch) -> EpochEnd | None:
+    """Where the reader's log and ours part, if it says in which epoch its last record was."""
+    last = read.last_fetched_epoch
+    if last == NO_EPOCH:
+        return None
+    log = replica.log
+    return diverging(log.epoch_end(last), last, read.offset, log.log_start_offset)

@@ -21,6 +21,13 @@ from tidelog.node.partitions import Partitions
 from tidelog.node.replica import Replica
 from tidelog.node.storage import Storage
 
+_NEEDS_SETTLED_LEADER = (-1, -3)
+
+
+def _is_settled(replica: Replica) -> bool:
+    """Before that a new leader could name an end that lies before one a client has seen (F50)."""
+    return replica.leader is not None and replica.leader.is_settled
+
 
 class Queries:
     def __init__(self, partitions: Partitions, storage: Storage, paths: tuple[str, ...]) -> None:
@@ -54,6 +61,8 @@ class Queries:
         replica = self._partitions.leading(query.partition, query.current_leader_epoch)
         if isinstance(replica, ErrorCode):
             return OffsetFound(replica)
+        if query.timestamp in _NEEDS_SETTLED_LEADER and not _is_settled(replica):
+            return OffsetFound(ErrorCode.offset_not_available)
         limit = replica.last_stable_offset if read_committed else replica.high_watermark
         try:
             return _answer(replica, query.timestamp, limit)

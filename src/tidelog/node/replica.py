@@ -4,29 +4,46 @@ Invariant: an offset is acknowledged only when the log holds it as durably as th
 asks, and shown to consumers only below the high watermark.
 """
 
-from collections.abc import Callable
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from tidelog.log.partition import PartitionLog
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LeaderEpoch, Millis, NodeId, Offset, TopicId, TopicPartition
 from tidelog.node.appends import PendingAppend
+from tidelog.node.clock import Clock
 from tidelog.node.fetches import PendingFetch
-from tidelog.replication.commit import InSync
-from tidelog.replication.isr.leader import IsrChanged, PartitionLeader, Produced
+from tidelog.replication.isr.leader import (
+    AdvanceHighWatermark,
+    FollowerFetched,
+    IsrAgreed,
+    LeaderEvent,
+    PartitionLeader,
+    Produced,
+    ProposeIsr,
+)
 from tidelog.replication.waiters import OffsetWaiters
 
 AckWaiter: TypeAlias = tuple[PendingAppend, int]
-StartFlush: TypeAlias = Callable[["Replica"], None]
+
+
+class ReplicaOwner(Protocol):
+    """What a replica asks of its node."""
+
+    def start_flush(self, replica: "Replica") -> None: ...
+
+    def propose_isr(self, replica: "Replica", proposal: ProposeIsr) -> None: ...
 
 
 class Replica:
     __slots__ = (
         "_acks_all",
         "_acks_leader",
+        "_clock",
         "_fetches",
         "_flush_is_due",
-        "_start_flush",
+        "_follower_fetches",
+        "_high_watermark",
+        "_owner",
         "flushing",
         "leader",
         "log",
@@ -36,7 +53,13 @@ class Replica:
     )
 
     def __init__(
-        self, partition: TopicPartition, topic_id: TopicId, log: PartitionLog, flush: StartFlush
+        self,
+        partition: TopicPartition,
+        topic_id: TopicId,
+        log: PartitionLog,
+        high_watermark: Offset,
+        clock: Clock,
+        owner: ReplicaOwner,
     ) -> None:
         self.partition = partition
         self.topic_id = topic_id
@@ -45,43 +68,92 @@ class Replica:
         self.visible_end: Offset = log.log_end_offset
         """How far the log may be acknowledged: its end, less what still waits for a flush."""
         self.flushing = False
+        self._clock = clock
+        self._owner = owner
         self._flush_is_due = False
-        self._start_flush = flush
+        self._high_watermark = high_watermark
         self._acks_leader: OffsetWaiters[AckWaiter] = OffsetWaiters()
         self._acks_all: OffsetWaiters[AckWaiter] = OffsetWaiters()
         self._fetches: dict[PendingFetch, None] = {}
+        self._follower_fetches: dict[PendingFetch, None] = {}
+        self.learn_high_watermark(high_watermark)
 
     @property
     def high_watermark(self) -> Offset:
-        return self.leader.high_watermark if self.leader is not None else self.log.log_start_offset
+        return self.leader.high_watermark if self.leader is not None else self._high_watermark
 
     @property
     def last_stable_offset(self) -> Offset:
         """What a transactional reader may see: below the first transaction still open."""
         return self.log.last_stable_offset(self.high_watermark)
 
+    @property
+    def is_flush_due(self) -> bool:
+        """Whether what was appended last is not yet as durable as it has to be."""
+        return self._flush_is_due
+
+    def learn_high_watermark(self, high_watermark: Offset) -> None:
+        """A follower's: what the leader said, as far as its own log goes."""
+        log = self.log
+        bounded = max(log.log_start_offset, min(high_watermark, log.log_end_offset))
+        self._high_watermark = max(self._high_watermark, bounded)
+        if self._high_watermark > log.log_end_offset:
+            self._high_watermark = log.log_end_offset
+
+    def truncate(self, offset: Offset) -> None:
+        """Cut what the leader does not have."""
+        assert self.leader is None
+        self.log.truncate_to(offset, self._clock.now)
+        self._cut()
+
+    def start_anew(self, offset: Offset) -> None:
+        """Drop everything: the leader's log begins past the end of this one."""
+        assert self.leader is None
+        self.log.truncate_fully_and_start_at(offset, self._clock.now)
+        self._cut()
+
+    def _cut(self) -> None:
+        self.visible_end = self.log.log_end_offset
+        self._flush_is_due = False
+        self._high_watermark = min(self._high_watermark, self.visible_end)
+
     # -- leadership ------------------------------------------------------------------------------
 
-    def lead(self, me: NodeId, epoch: LeaderEpoch, isr: InSync) -> None:
+    def lead(self, me: NodeId, epoch: LeaderEpoch, agreed: IsrAgreed) -> None:
         """Begin a leadership: the epoch starts at the log's end."""
-        self.log.assign_epoch(epoch, self.log.log_end_offset)
+        log = self.log
+        log.assign_epoch(epoch, log.log_end_offset)
         self.leader = PartitionLeader(
-            me, epoch, isr, end=self.visible_end, high_watermark=self.log.log_start_offset
+            me,
+            epoch,
+            epoch_start=log.log_end_offset,
+            end=self.visible_end,
+            high_watermark=min(self._high_watermark, self.visible_end),
+            agreed=agreed,
+            now=self._clock.now,
         )
         self._reach(self.visible_end)
 
-    def change_isr(self, isr: InSync) -> None:
+    def step(self, event: LeaderEvent) -> None:
+        """Tell the leader's machine, and carry out what it asks."""
         assert self.leader is not None
-        if self.leader.step(IsrChanged(isr)) is not None:
-            self._committed(self.leader.high_watermark)
+        for effect in self.leader.step(event, self._clock.now):
+            match effect:
+                case AdvanceHighWatermark():
+                    self._committed(effect.to)
+                case ProposeIsr():
+                    self._owner.propose_isr(self, effect)
 
     def resign(self, error: ErrorCode) -> None:
         """End the leadership, or the replica: nobody who waits here will be served."""
+        if self.leader is not None:
+            self._high_watermark = self.leader.high_watermark
         self.leader = None
         for waiters in (self._acks_leader, self._acks_all):
             for append, index in waiters.drain():
                 append.refuse(index, error)
-        self._wake_fetches()
+        _wake(self._fetches)
+        _wake(self._follower_fetches)
 
     # -- appends ---------------------------------------------------------------------------------
 
@@ -91,9 +163,10 @@ class Replica:
         if log.log_end_offset - log.recovery_point >= log.config.flush_messages:
             self._flush_is_due = True
             if not self.flushing:
-                self._start_flush(self)
+                self._owner.start_flush(self)
         if not self._flush_is_due:
             self._reach(log.log_end_offset)
+        _wake(self._follower_fetches)
 
     def flushed(self, up_to: Offset) -> None:
         self.flushing = False
@@ -102,7 +175,7 @@ class Replica:
             return
         log = self.log
         if log.log_end_offset - log.recovery_point >= log.config.flush_messages:
-            self._start_flush(self)
+            self._owner.start_flush(self)
             self._reach(up_to)
         else:
             self._flush_is_due = False
@@ -120,30 +193,37 @@ class Replica:
         self.visible_end = end
         for append, index in self._acks_leader.release(end):
             append.acknowledge(index)
-        if self.leader is not None and self.leader.step(Produced(end)) is not None:
-            self._committed(self.leader.high_watermark)
+        if self.leader is not None:
+            self.step(Produced(end))
 
     def _committed(self, high_watermark: Offset) -> None:
         for append, index in self._acks_all.release(high_watermark):
             append.acknowledge(index)
-        self._wake_fetches()
+        _wake(self._fetches)
 
     # -- fetches ---------------------------------------------------------------------------------
 
-    def park(self, fetch: PendingFetch) -> None:
-        self._fetches[fetch] = None
+    def follower_fetched(self, event: FollowerFetched) -> None:
+        if self.leader is not None:
+            self.step(event)
+
+    def park(self, fetch: PendingFetch, *, is_follower: bool) -> None:
+        """Wake a consumer when more is committed, a follower as soon as anything is appended."""
+        (self._follower_fetches if is_follower else self._fetches)[fetch] = None
 
     def unpark(self, fetch: PendingFetch) -> None:
         self._fetches.pop(fetch, None)
-
-    def _wake_fetches(self) -> None:
-        if self._fetches:
-            for fetch in list(self._fetches):
-                fetch.wake()
+        self._follower_fetches.pop(fetch, None)
 
     # -- time ------------------------------------------------------------------------------------
 
     def flush_by_time(self, now: Millis) -> None:
         """flush.ms: in the background, nobody waits for it."""
         if not self.flushing and self.log.needs_flush(now):
-            self._start_flush(self)
+            self._owner.start_flush(self)
+
+
+def _wake(fetches: dict[PendingFetch, None]) -> None:
+    if fetches:
+        for fetch in list(fetches):
+            fetch.wake()

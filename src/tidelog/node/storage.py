@@ -41,6 +41,11 @@ class Storage:
             self._holder[partition] = holder
         return holder.open(partition, topic_id, config, now)
 
+    def high_watermark(self, partition: TopicPartition) -> Offset:
+        """As it was checkpointed last; 0 for a partition that is new here."""
+        holder = self._holder.get(partition)
+        return 0 if holder is None else holder.high_watermark(partition)
+
     def delete(self, partition: TopicPartition, now: Millis, delay_ms: Millis) -> None:
         holder = self._holder.pop(partition, None)
         if holder is not None:

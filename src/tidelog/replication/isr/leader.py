@@ -1,13 +1,17 @@
-"""The leader of one partition: who holds what, and so how far the high watermark may go.
+"""The leader of one partition: who holds what, who is in sync, and so how far is committed.
 
-Invariant: the high watermark never moves back, and never passes what the commit rule allows.
+Invariants: the high watermark never moves back, and never passes what the commit rule allows for
+the maximal in-sync set (agreed, plus whoever this leader has asked to add); at most one change of
+the set is under way, and it is bound to the partition epoch that it was asked for.
 """
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias, assert_never
 
-from tidelog.model.ids import LeaderEpoch, NodeId, Offset
+from tidelog.model.ids import NO_OFFSET, BrokerEpoch, LeaderEpoch, Millis, NodeId, Offset
 from tidelog.replication.commit import InSync, isr_committed
+from tidelog.replication.isr.progress import Progress
 
 
 @dataclass(slots=True)
@@ -18,13 +22,41 @@ class Produced:
 
 
 @dataclass(slots=True)
-class IsrChanged:
-    """The controller has committed another in-sync set, or min.insync.replicas has changed."""
+class FollowerFetched:
+    """A follower in the leader's own epoch, whose log agrees up to there, fetches from `offset`."""
 
-    isr: InSync
+    replica: NodeId
+    offset: Offset
+    broker_epoch: BrokerEpoch
+    is_eligible: bool
+    """Unfenced, not shutting down, and of the broker epoch that the cluster knows (F15, F16)."""
 
 
-LeaderEvent: TypeAlias = Produced | IsrChanged
+@dataclass(slots=True)
+class IsrAgreed:
+    """The controller has committed this state of the partition."""
+
+    isr: frozenset[NodeId]
+    replicas: frozenset[NodeId]
+    partition_epoch: int
+    minimum: int
+
+
+@dataclass(slots=True)
+class IsrRefused:
+    """The change asked for at this partition epoch was not made."""
+
+    partition_epoch: int
+
+
+@dataclass(slots=True)
+class LagChecked:
+    """The timer isr-expiration: it only ever shrinks."""
+
+    max_lag: Millis
+
+
+LeaderEvent: TypeAlias = Produced | FollowerFetched | IsrAgreed | IsrRefused | LagChecked
 
 
 @dataclass(slots=True)
@@ -32,38 +64,177 @@ class AdvanceHighWatermark:
     to: Offset
 
 
+class Member(NamedTuple):
+    replica: NodeId
+    broker_epoch: BrokerEpoch
+
+
+@dataclass(slots=True)
+class ProposeIsr:
+    """Ask the controller for this in-sync set, on condition of the partition epoch."""
+
+    isr: tuple[Member, ...]
+    partition_epoch: int
+
+
+LeaderEffect: TypeAlias = AdvanceHighWatermark | ProposeIsr
+
+
 class PartitionLeader:
     """One leadership, from one leader epoch to the next."""
 
-    __slots__ = ("_ends", "_isr", "_me", "epoch", "high_watermark")
+    __slots__ = (
+        "_agreed",
+        "_ends",
+        "_in_sync",
+        "_me",
+        "_minimum",
+        "_partition_epoch",
+        "_progress",
+        "_proposed",
+        "epoch",
+        "epoch_start",
+        "high_watermark",
+    )
 
     def __init__(
-        self, me: NodeId, epoch: LeaderEpoch, isr: InSync, end: Offset, high_watermark: Offset
+        self,
+        me: NodeId,
+        epoch: LeaderEpoch,
+        epoch_start: Offset,
+        end: Offset,
+        high_watermark: Offset,
+        agreed: IsrAgreed,
+        now: Millis,
     ) -> None:
-        assert me in isr.agreed
+        assert high_watermark <= end
         self._me = me
-        self._isr = isr
-        self._ends: dict[NodeId, Offset] = {me: end}
+        self._agreed = agreed.isr
+        self._minimum = agreed.minimum
+        self._partition_epoch = agreed.partition_epoch
+        self._proposed: frozenset[NodeId] | None = None
+        # Members of the set get a whole lag time to be heard from (F23).
+        self._progress = {
+            replica: Progress(now if replica in agreed.isr else 0)
+            for replica in sorted(agreed.replicas)
+            if replica != me
+        }
+        self._ends: dict[NodeId, Offset] = {me: end, **dict.fromkeys(self._progress, NO_OFFSET)}
+        self._in_sync = InSync(self._agreed, self._agreed, self._minimum)
         self.epoch = epoch
+        self.epoch_start = epoch_start
         self.high_watermark = high_watermark
 
-    def step(self, event: LeaderEvent) -> AdvanceHighWatermark | None:
-        """Apply one event. The only way in; the returned effect is the only way out."""
+    def step(self, event: LeaderEvent, now: Millis) -> list[LeaderEffect]:
+        """Apply one event. The only way in; the returned effects are the only way out."""
+        effects: list[LeaderEffect] = []
         match event:
             case Produced():
                 assert event.end >= self._ends[self._me]
                 self._ends[self._me] = event.end
-            case IsrChanged():
-                self._isr = event.isr
-        return self._advance()
+            case FollowerFetched():
+                progress = self._progress.get(event.replica)
+                if progress is None:
+                    return effects  # not a replica any more
+                progress.fetched(event.offset, self._ends[self._me], event.broker_epoch, now)
+                self._ends[event.replica] = event.offset
+                self._maybe_expand(event, progress, effects)
+            case LagChecked():
+                self._maybe_shrink(now, event.max_lag, effects)
+            case IsrAgreed():
+                self._agree(event)
+            case IsrRefused():
+                if event.partition_epoch == self._partition_epoch:
+                    self._proposed = None
+                    self._settle_in_sync()
+            case _:
+                assert_never(event)
+        self._advance(effects)
+        return effects
 
+    # -- what others may know ----------------------------------------------------------------------
+
+    @property
+    def isr(self) -> frozenset[NodeId]:
+        return self._agreed
+
+    @property
+    def replicas(self) -> frozenset[NodeId]:
+        return frozenset(self._ends)
+
+    @property
+    def minimum(self) -> int:
+        return self._minimum
+
+    @property
     def is_below_min_isr(self) -> bool:
         """A write with acks=all is refused while too few replicas are in sync."""
-        return len(self._isr.agreed) < self._isr.minimum
+        return len(self._agreed) < self._minimum
 
-    def _advance(self) -> AdvanceHighWatermark | None:
-        committed = isr_committed(self._ends, self._isr, self.high_watermark)
-        if committed == self.high_watermark:
-            return None
-        self.high_watermark = committed
-        return AdvanceHighWatermark(committed)
+    @property
+    def is_settled(self) -> bool:
+        """Whether everything that earlier leaders committed is known to be committed (F50)."""
+        return self.high_watermark >= self.epoch_start
+
+    # -- the in-sync set ---------------------------------------------------------------------------
+
+    def _settle_in_sync(self) -> None:
+        """The maximal set is whoever might be in sync in the controller's eyes (F12)."""
+        maximal = self._agreed if self._proposed is None else self._agreed | self._proposed
+        self._in_sync = InSync(self._agreed, maximal, self._minimum)
+
+    def _maybe_expand(
+        self, event: FollowerFetched, progress: Progress, effects: list[LeaderEffect]
+    ) -> None:
+        if self._proposed is not None or event.replica in self._agreed or not event.is_eligible:
+            return
+        # Past the watermark, and past the start of this epoch: a stale watermark after an election
+        # must not let in a follower that lacks what is committed (F13).
+        if progress.end >= max(self.high_watermark, self.epoch_start):
+            self._propose(self._agreed | {event.replica}, effects)
+
+    def _maybe_shrink(self, now: Millis, max_lag: Millis, effects: list[LeaderEffect]) -> None:
+        if self._proposed is not None:
+            return
+        lagging = {
+            replica
+            for replica in self._agreed
+            if replica != self._me
+            and not self._progress[replica].is_caught_up(self._ends[self._me], now, max_lag)
+        }
+        if lagging:
+            self._propose(self._agreed - lagging, effects)
+
+    def _propose(self, isr: frozenset[NodeId], effects: list[LeaderEffect]) -> None:
+        assert self._me in isr
+        self._proposed = isr
+        self._settle_in_sync()
+        effects.append(ProposeIsr(tuple(self._members(isr)), self._partition_epoch))
+
+    def _members(self, isr: frozenset[NodeId]) -> Iterable[Member]:
+        for replica in sorted(isr):
+            progress = self._progress.get(replica)
+            yield Member(replica, progress.broker_epoch if progress is not None else -1)
+
+    def _agree(self, event: IsrAgreed) -> None:
+        if event.partition_epoch < self._partition_epoch:
+            return
+        if event.partition_epoch > self._partition_epoch:
+            self._proposed = None
+        self._partition_epoch = event.partition_epoch
+        self._agreed, self._minimum = event.isr, event.minimum
+        for replica in sorted(event.replicas):
+            if replica != self._me and replica not in self._progress:
+                self._progress[replica] = Progress(0)
+                self._ends[replica] = NO_OFFSET
+        for replica in list(self._progress):
+            if replica not in event.replicas:
+                # Removed: should it be added again, it begins from nothing (F14).
+                del self._progress[replica], self._ends[replica]
+        self._settle_in_sync()
+
+    def _advance(self, effects: list[LeaderEffect]) -> None:
+        committed = isr_committed(self._ends, self._in_sync, self.high_watermark)
+        if committed > self.high_watermark:
+            self.high_watermark = committed
+            effects.append(AdvanceHighWatermark(committed))

@@ -195,7 +195,7 @@ class DiscoverLeader:
 
 @dataclass(slots=True)
 class TakeLeadership:
-    """Append the LeaderChange record of this epoch; the controller may begin once that is committed."""
+    """Append the LeaderChange record of this epoch; once committed, the controller may begin."""
 
     epoch: LeaderEpoch
     voters: tuple[NodeId, ...]

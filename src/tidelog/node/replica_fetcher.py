@@ -1,0 +1,247 @@
+"""Follows one leader broker: all its partitions in one fetch session, one fetch after another.
+
+Invariant: what is asked for next proves what is held, so a partition that waits for its own flush
+is left out until it is durable; an answer for an epoch that has passed changes nothing (F09).
+"""
+
+import logging
+from collections.abc import Callable
+
+from tidelog.controller.settings import BrokerSettings
+from tidelog.log.results import AppendRefused
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import BrokerEpoch, LeaderEpoch, Millis, TopicId, TopicPartition
+from tidelog.model.outbound import Chunk
+from tidelog.node.clock import Clock
+from tidelog.node.peers import Channel, Unanswered
+from tidelog.node.replica import Replica
+from tidelog.node.timers import Timers
+from tidelog.protocol.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    PartitionFetched,
+    decode_response,
+    encode_request,
+)
+from tidelog.replication.divergence import truncation_point
+
+VERSION = 17
+RETRY_MS: Millis = 50
+
+log = logging.getLogger(__name__)
+
+
+class _Followed:
+    """One partition as it is followed in one leader epoch."""
+
+    __slots__ = ("epoch", "replica", "retry_at", "sent_offset")
+
+    def __init__(self, replica: Replica, epoch: LeaderEpoch) -> None:
+        self.replica = replica
+        self.epoch = epoch
+        self.sent_offset = -1
+        """What the leader's session believes that we ask for; -1 before it knows of us."""
+        self.retry_at: Millis = 0
+
+
+class ReplicaFetcher:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        clock: Clock,
+        timers: Timers,
+        channel: Channel,
+        broker_epoch: Callable[[], BrokerEpoch],
+        storage_failed: Callable[[OSError], None],
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._timers = timers
+        self._channel = channel
+        self._broker_epoch = broker_epoch
+        self._storage_failed = storage_failed
+        self._followed: dict[TopicPartition, _Followed] = {}
+        self._by_id: dict[tuple[TopicId, int], _Followed] = {}
+        self._forgotten: dict[TopicId, list[int]] = {}
+        self._session_id = 0
+        self._session_epoch = 0
+        self._is_fetching = False
+        self._is_closed = False
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._followed
+
+    def followed(self) -> list[tuple[Replica, LeaderEpoch]]:
+        return [(one.replica, one.epoch) for one in self._followed.values()]
+
+    def follow(self, replica: Replica, epoch: LeaderEpoch) -> None:
+        self.drop(replica)
+        followed = _Followed(replica, epoch)
+        self._followed[replica.partition] = followed
+        self._by_id[replica.topic_id, replica.partition.partition] = followed
+        self._fetch()
+
+    def drop(self, replica: Replica) -> None:
+        followed = self._followed.pop(replica.partition, None)
+        if followed is not None:
+            key = (replica.topic_id, replica.partition.partition)
+            self._by_id.pop(key, None)
+            if followed.sent_offset >= 0:
+                self._forgotten.setdefault(key[0], []).append(key[1])
+
+    def flushed(self, replica: Replica) -> None:
+        """A partition that was left out for its flush can be asked for again."""
+        if replica.partition in self._followed:
+            self._fetch()
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._channel.close()
+
+    # -- one fetch ---------------------------------------------------------------------------------
+
+    def _fetch(self) -> None:
+        if self._is_fetching or self._is_closed or not self._followed:
+            return
+        topics = self._changed()
+        if self._session_id == 0 and not topics:
+            return
+        self._is_fetching = True
+        settings = self._settings
+        request = FetchRequest(
+            settings.replica_fetch_wait_max_ms,
+            settings.replica_fetch_min_bytes,
+            settings.replica_fetch_response_max_bytes,
+            session_id=self._session_id,
+            session_epoch=self._session_epoch,
+            topics=topics,
+            forgotten=[] if self._session_id == 0 else list(self._forgotten.items()),
+            replica_id=settings.node_id,
+            replica_epoch=self._broker_epoch(),
+        )
+        self._forgotten = {}
+
+        def encode(correlation_id: int) -> list[Chunk]:
+            name = f"broker-{settings.node_id}-fetcher"
+            return [encode_request(VERSION, correlation_id, name, request)]
+
+        def decode(frame: memoryview) -> FetchResponse:
+            response = decode_response(VERSION, frame)
+            # The records are views of the host's buffer: append them before this call returns.
+            self._take(response)
+            return response
+
+        self._channel.request(encode, decode, self._answered, settings.replica_socket_timeout_ms)
+
+    def _changed(self) -> list[tuple[TopicId, list[FetchPartition]]]:
+        """What the session does not know yet: new partitions, and new offsets of old ones."""
+        topics: dict[TopicId, list[FetchPartition]] = {}
+        now = self._clock.now
+        for followed in self._followed.values():
+            replica = followed.replica
+            end = replica.log.log_end_offset
+            if end == followed.sent_offset or replica.is_flush_due or now < followed.retry_at:
+                continue
+            followed.sent_offset = end
+            topics.setdefault(replica.topic_id, []).append(
+                FetchPartition(
+                    replica.partition.partition,
+                    followed.epoch,
+                    end,
+                    replica.log.epoch_at(end - 1),
+                    replica.log.log_start_offset,
+                    self._settings.replica_fetch_max_bytes,
+                )
+            )
+        return list(topics.items())
+
+    def _answered(self, answer: FetchResponse | Unanswered) -> None:
+        self._is_fetching = False
+        if self._is_closed:
+            return
+        if isinstance(answer, Unanswered) or answer.error is not ErrorCode.none:
+            self._begin_session_anew()
+            self._timers.at(self._clock.now + RETRY_MS, self._fetch)
+            return
+        if answer.session_id == 0:
+            self._begin_session_anew()
+        else:
+            self._session_id = answer.session_id
+            self._session_epoch = self._session_epoch % (2**31 - 1) + 1
+        self._fetch()
+
+    def _begin_session_anew(self) -> None:
+        self._session_id = self._session_epoch = 0
+        self._forgotten = {}
+        for followed in self._followed.values():
+            followed.sent_offset = -1
+
+    # -- one answer --------------------------------------------------------------------------------
+
+    def _take(self, response: FetchResponse) -> None:
+        for topic_id, partitions in response.topics:
+            for fetched in partitions:
+                assert not isinstance(topic_id, str)
+                followed = self._by_id.get((topic_id, fetched.partition))
+                if followed is not None and followed.replica.leader is None:
+                    self._take_one(followed, fetched)
+
+    def _take_one(self, followed: _Followed, fetched: PartitionFetched) -> None:
+        replica = followed.replica
+        try:
+            if fetched.error is ErrorCode.offset_out_of_range:
+                self._out_of_range(followed, fetched)
+            elif fetched.error is not ErrorCode.none:
+                self._later(followed)
+            elif fetched.diverging_epoch is not None:
+                mine = replica.log.epoch_end(fetched.diverging_epoch.epoch)
+                start = replica.log.log_start_offset
+                cut = truncation_point(fetched.diverging_epoch, mine, start)
+                self._truncate(followed, cut)
+            elif replica.log.log_end_offset == followed.sent_offset:
+                self._append(followed, fetched)
+        except OSError as failure:
+            self._storage_failed(failure)
+            self._later(followed)
+
+    def _append(self, followed: _Followed, fetched: PartitionFetched) -> None:
+        replica = followed.replica
+        if isinstance(fetched.records, memoryview) and fetched.records:
+            outcome = replica.log.append_as_follower(fetched.records)
+            if isinstance(outcome, AppendRefused):
+                log.error("%s: the leader sent %s", replica.partition, outcome.message)
+                self._later(followed)
+                return
+            replica.appended()
+        if fetched.log_start_offset > replica.log.log_start_offset:
+            if fetched.log_start_offset > replica.log.log_end_offset:
+                replica.start_anew(fetched.log_start_offset)
+            else:
+                replica.log.advance_log_start(fetched.log_start_offset)
+        replica.learn_high_watermark(fetched.high_watermark)
+
+    def _truncate(self, followed: _Followed, cut: int) -> None:
+        replica = followed.replica
+        end = replica.log.log_end_offset
+        if cut < end:
+            log.info("%s: cut from %d to %d, where its leader parts", replica.partition, end, cut)
+            replica.truncate(cut)
+        followed.sent_offset = -1
+
+    def _out_of_range(self, followed: _Followed, fetched: PartitionFetched) -> None:
+        """The leader has deleted what comes next here: begin anew where its log begins."""
+        replica, start = followed.replica, fetched.log_start_offset
+        if start > replica.log.log_end_offset:
+            log.info("%s: begins anew at %d, where its leader's begins", replica.partition, start)
+            replica.start_anew(start)
+            followed.sent_offset = -1
+        else:
+            self._later(followed)
+
+    def _later(self, followed: _Followed) -> None:
+        """Leave the partition out for a moment; a new image may come before that."""
+        followed.retry_at = self._clock.now + RETRY_MS
+        followed.sent_offset = -1
+        self._timers.at(followed.retry_at, self._fetch)
