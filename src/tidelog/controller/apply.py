@@ -183,6 +183,7 @@ def _register_broker(draft: _Draft, record: r.RegisterBrokerRecord) -> None:
         in_controlled_shutdown=record.in_controlled_shutdown,
         features=_features(record.features),
         directories=record.log_dirs,
+        cordoned=record.cordoned_log_dirs or (),
     )
 
 
@@ -218,6 +219,8 @@ def _change_registration(draft: _Draft, record: r.BrokerRegistrationChangeRecord
         changes["shutdown_offset"] = draft.position
     if record.log_dirs:
         changes["directories"] = record.log_dirs
+    if record.cordoned_log_dirs is not None:
+        changes["cordoned"] = record.cordoned_log_dirs
     draft.change_broker(record.broker_id, **changes)
 
 

@@ -28,8 +28,10 @@ _IDENTITY = (
     int32("node.id", None, "The node's id, unique in the cluster.", at_least(0)),
     strings("process.roles", None, "What the process is: broker, controller, or both."),
     string("broker.rack", None, "The rack of this broker; replicas are spread over racks."),
-    string("listeners", "PLAINTEXT://:9092", "Where to listen: name://host:port, ..."),
-    string("advertised.listeners", None, "What clients are told, where it differs from listeners."),
+    strings("listeners", "PLAINTEXT://:9092", "Where to listen: name://host:port, ..."),
+    strings(
+        "advertised.listeners", None, "What clients are told, where it differs from listeners."
+    ),
     string(
         "listener.security.protocol.map",
         DEFAULT_SECURITY_MAP,
@@ -42,11 +44,11 @@ _IDENTITY = (
         "Security protocol among brokers, where inter.broker.listener.name is not set.",
         one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     ),
-    string("controller.listener.names", None, "The listeners of the controller."),
+    strings("controller.listener.names", None, "The listeners of the controller."),
     strings("controller.quorum.voters", "", "The fixed voters of the quorum: id@host:port, ..."),
     strings("controller.quorum.bootstrap.servers", "", "Where to find the quorum: host:port, ..."),
-    string("log.dir", "/tmp/kafka-logs", "The log directory, where log.dirs is not set."),
-    string("log.dirs", None, "The log directories, separated by commas."),
+    strings("log.dir", "/tmp/kafka-logs", "The log directory, where log.dirs is not set."),
+    strings("log.dirs", None, "The log directories, separated by commas."),
     string(
         "metadata.log.dir", None, "The metadata log's directory; the first of log.dirs if unset."
     ),

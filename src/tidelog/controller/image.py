@@ -103,6 +103,8 @@ class BrokerImage:
     in_controlled_shutdown: bool = False
     features: Mapping[str, VersionRange] = field(default_factory=dict)
     directories: tuple[UUID, ...] = ()
+    cordoned: tuple[UUID, ...] = ()
+    """Directories that are to get no more replicas (KIP-1066)."""
     shutdown_offset: Offset = NO_OFFSET
     """Where its controlled shutdown began: the others must have read so far before it ends."""
 

@@ -42,10 +42,12 @@ def parse_address(key: str, text: str) -> tuple[str, int]:
     return host, int(port)
 
 
-def parse_listeners(key: str, text: str, protocols: Mapping[str, int]) -> tuple[Listener, ...]:
+def parse_listeners(
+    key: str, items: tuple[str, ...], protocols: Mapping[str, int]
+) -> tuple[Listener, ...]:
     """`NAME://host:port, ...`, each name once and known to the security protocol map."""
     listeners: list[Listener] = []
-    for item in filter(None, (part.strip() for part in text.split(","))):
+    for item in filter(None, items):
         name, separator, address = item.partition("://")
         name = name.upper()
         if not separator or not name:

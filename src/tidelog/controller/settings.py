@@ -226,11 +226,7 @@ def _identity(values: Mapping[str, Any]) -> dict[str, Any]:
     roles = tuple(dict.fromkeys(values["process.roles"] or ()))
     if not roles or any(role not in _ROLES for role in roles):
         raise BadSetting("process.roles", "it must be broker, controller, or broker,controller")
-    log_dirs = tuple(
-        filter(
-            None, (part.strip() for part in (values["log.dirs"] or values["log.dir"]).split(","))
-        )
-    )
+    log_dirs = tuple(filter(None, values["log.dirs"] or values["log.dir"]))
     if not log_dirs:
         raise BadSetting("log.dirs", "at least one directory is needed")
     return {
@@ -247,9 +243,7 @@ def _addresses(
         "listener.security.protocol.map", values["listener.security.protocol.map"]
     )
     controller_names = tuple(
-        name.strip().upper()
-        for name in (values["controller.listener.names"] or "").split(",")
-        if name
+        name.upper() for name in values["controller.listener.names"] or () if name
     )
     for name in controller_names:
         protocols.setdefault(name, SECURITY_PROTOCOLS.get(name, 0))
@@ -263,11 +257,11 @@ def _addresses(
                 f"{listener.name} asks for encryption or authentication, "
                 "and only PLAINTEXT is available yet",
             )
-    advertised_text = values["advertised.listeners"]
+    advertised_items = values["advertised.listeners"]
     advertised = (
         tuple(listener for listener in listeners if listener.name not in controller_names)
-        if advertised_text is None
-        else parse_listeners("advertised.listeners", advertised_text, protocols)
+        if advertised_items is None
+        else parse_listeners("advertised.listeners", advertised_items, protocols)
     )
     return {
         "listeners": listeners,

@@ -76,7 +76,7 @@ Features: TypeAlias = Annotated[tuple[Feature, ...], Wire("Feature", array=True)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisterBrokerRecord:
     API_KEY: ClassVar = 0
-    MAX_VERSION: ClassVar = 3
+    MAX_VERSION: ClassVar = 4
     broker_id: Int32
     is_migrating_zk_broker: Annotated[Bool, Since(2)] = False
     incarnation_id: Uuid
@@ -87,6 +87,7 @@ class RegisterBrokerRecord:
     fenced: Bool = True
     in_controlled_shutdown: Annotated[Bool, Since(1)] = False
     log_dirs: Annotated[Uuids, Since(3), Tag(0)] = ()
+    cordoned_log_dirs: Annotated[NullableUuids, Since(4), Tag(1)] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +117,7 @@ class UnfenceBrokerRecord:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerRegistrationChangeRecord:
     API_KEY: ClassVar = 17
-    MAX_VERSION: ClassVar = 2
+    MAX_VERSION: ClassVar = 3
     broker_id: Int32
     broker_epoch: Int64
     fenced: Annotated[Int8, Tag(0)] = 0
@@ -124,6 +125,7 @@ class BrokerRegistrationChangeRecord:
     in_controlled_shutdown: Annotated[Int8, Since(1), Tag(1)] = 0
     """0 no change, 1 in controlled shutdown."""
     log_dirs: Annotated[Uuids, Since(2), Tag(2)] = ()
+    cordoned_log_dirs: Annotated[NullableUuids, Since(3), Tag(3)] = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
