@@ -30,3 +30,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--kills", type=int, default=10, help="how often a broker is killed in the kill -9 tests"
     )
+    group.addoption(
+        "--rewrite",
+        action="store_true",
+        help="record the answers in the transcripts of tests/scenarios anew",
+    )

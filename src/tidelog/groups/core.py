@@ -64,6 +64,9 @@ _WRITE_ERRORS = {
 }
 """How the failure of an append looks to a member of a group, as in Kafka."""
 
+_IN_THE_LOG = (ErrorCode.request_timed_out, ErrorCode.not_enough_replicas_after_append)
+"""Errors after which a write may still become durable."""
+
 _TIMED_OUT = _WRITE_ERRORS[ErrorCode.request_timed_out]
 
 
@@ -75,17 +78,20 @@ class ShardCore:
         self.groups: dict[str, ClassicGroup] = {}
         self.offsets = OffsetStore()
         self.timers = Timers()
-        self._effects: list[GroupEffect] = []
+        self._answers: list[GroupEffect] = []
+        self._writes: list[GroupEffect] = []
         self._in_flight: dict[int, _InFlight] = {}
         self._last_write = 0
 
     # -- Answers -----------------------------------------------------------------------------------
 
     def answer(self, ticket: int, response: Any) -> None:
-        self._effects.append(Answer(ticket, response))
+        self._answers.append(Answer(ticket, response))
 
     def take_effects(self) -> list[GroupEffect]:
-        effects, self._effects = self._effects, []
+        """What is to be done now; writes first, since an answer may bring the next request."""
+        effects = self._writes + self._answers
+        self._writes, self._answers = [], []
         return effects
 
     def schedule(self, key: Any, delay_ms: Millis) -> None:
@@ -110,14 +116,14 @@ class ShardCore:
         self._last_write += 1
         self._in_flight[self._last_write] = _InFlight(changes, waiting, undo)
         self.schedule(WriteTimeout(self._last_write), self.settings.offsets_commit_timeout_ms)
-        self._effects.append(Write(self._last_write, tuple(map(_encode, changes))))
+        self._writes.append(Write(self._last_write, tuple(map(_encode, changes))))
 
     def settle_write(self, write_id: int, error: ErrorCode) -> None:
         """The outcome of a write is known."""
         assert 0 < write_id <= self._last_write
         if write_id not in self._in_flight:
             return  # a later success has already said so
-        if error is ErrorCode.request_timed_out:
+        if error in _IN_THE_LOG:
             self.time_out_write(write_id)
             return
         if error is ErrorCode.none:

@@ -123,8 +123,8 @@ class GroupShard:
     def written(self, write_id: int, error: ErrorCode, now: Millis) -> list[GroupEffect]:
         """The outcome of a `Write`; successes in the order of the writes.
 
-        An error means that the records are not in the log, but for REQUEST_TIMED_OUT, after which
-        the outcome may still be told.
+        An error means that the records are not in the log, but for REQUEST_TIMED_OUT and
+        NOT_ENOUGH_REPLICAS_AFTER_APPEND, after which the outcome may still be told.
         """
         if self._refusing is ErrorCode.not_coordinator:
             return []

@@ -76,6 +76,62 @@ def subscription(*topics: str) -> bytes:
     return out + b"\xff\xff\xff\xff"
 
 
+def joining(
+    member: str = "",
+    *,
+    group: str = GROUP,
+    instance: str | None = None,
+    protocols: Sequence[tuple[str, bytes]] = (("range", b"meta"),),
+    protocol_type: str = "consumer",
+    session_ms: int = SESSION_MS,
+    rebalance_ms: int = REBALANCE_MS,
+) -> JoinGroupRequest:
+    return JoinGroupRequest(
+        group_id=group,
+        session_timeout=timedelta(milliseconds=session_ms),
+        rebalance_timeout=timedelta(milliseconds=rebalance_ms),
+        member_id=member,
+        group_instance_id=instance,
+        protocol_type=protocol_type,
+        protocols=tuple(JoinGroupRequestProtocol(name=n, metadata=m) for n, m in protocols),
+    )
+
+
+def syncing(
+    member: str,
+    generation: int,
+    assignments: dict[str, bytes] | None = None,
+    *,
+    group: str = GROUP,
+    instance: str | None = None,
+    protocol_type: str | None = "consumer",
+    protocol_name: str | None = "range",
+) -> SyncGroupRequest:
+    return SyncGroupRequest(
+        group_id=group,
+        generation_id=generation,
+        member_id=member,
+        group_instance_id=instance,
+        protocol_type=protocol_type,
+        protocol_name=protocol_name,
+        assignments=tuple(
+            SyncGroupRequestAssignment(member_id=to, assignment=what)
+            for to, what in (assignments or {}).items()
+        ),
+    )
+
+
+def beating(
+    member: str, generation: int, *, group: str = GROUP, instance: str | None = None
+) -> HeartbeatRequest:
+    return HeartbeatRequest(
+        group_id=group,
+        generation_id=generation,
+        member_id=member,
+        group_instance_id=instance,
+    )
+
+
 class Desk:
     def __init__(
         self,
@@ -142,28 +198,8 @@ class Desk:
 
     # -- Members -----------------------------------------------------------------------------------
 
-    def join(
-        self,
-        member: str = "",
-        *,
-        group: str = GROUP,
-        instance: str | None = None,
-        protocols: Sequence[tuple[str, bytes]] = (("range", b"meta"),),
-        protocol_type: str = "consumer",
-        session_ms: int = SESSION_MS,
-        rebalance_ms: int = REBALANCE_MS,
-        version: int = 9,
-    ) -> int:
-        request = JoinGroupRequest(
-            group_id=group,
-            session_timeout=timedelta(milliseconds=session_ms),
-            rebalance_timeout=timedelta(milliseconds=rebalance_ms),
-            member_id=member,
-            group_instance_id=instance,
-            protocol_type=protocol_type,
-            protocols=tuple(JoinGroupRequestProtocol(name=n, metadata=m) for n, m in protocols),
-        )
-        return self.ask(request, version)
+    def join(self, member: str = "", *, version: int = 9, **about: Any) -> int:
+        return self.ask(joining(member, **about), version)
 
     def enter(self, **about: Any) -> tuple[str, int]:
         """Ask for a member id and join with it: the id, and the ticket of the join."""
@@ -171,41 +207,11 @@ class Desk:
         assert required.error_code is ErrorCode.member_id_required
         return required.member_id, self.join(required.member_id, **about)
 
-    def sync(
-        self,
-        member: str,
-        generation: int,
-        assignments: dict[str, bytes] | None = None,
-        *,
-        group: str = GROUP,
-        instance: str | None = None,
-        protocol_type: str | None = "consumer",
-        protocol_name: str | None = "range",
-    ) -> int:
-        request = SyncGroupRequest(
-            group_id=group,
-            generation_id=generation,
-            member_id=member,
-            group_instance_id=instance,
-            protocol_type=protocol_type,
-            protocol_name=protocol_name,
-            assignments=tuple(
-                SyncGroupRequestAssignment(member_id=to, assignment=what)
-                for to, what in (assignments or {}).items()
-            ),
-        )
-        return self.ask(request)
+    def sync(self, member: str, generation: int, *assignments: Any, **about: Any) -> int:
+        return self.ask(syncing(member, generation, *assignments, **about))
 
-    def heartbeat(
-        self, member: str, generation: int, *, group: str = GROUP, instance: str | None = None
-    ) -> ErrorCode:
-        request = HeartbeatRequest(
-            group_id=group,
-            generation_id=generation,
-            member_id=member,
-            group_instance_id=instance,
-        )
-        error: ErrorCode = self.answers[self.ask(request)].error_code
+    def heartbeat(self, member: str, generation: int, **about: Any) -> ErrorCode:
+        error: ErrorCode = self.answers[self.ask(beating(member, generation, **about))].error_code
         return error
 
     def leave(self, *members: str | tuple[str, str | None], group: str = GROUP) -> int:

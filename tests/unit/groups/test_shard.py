@@ -160,11 +160,14 @@ def test_later_success_proves_what_had_timed_out() -> None:
     assert desk.committed() == {("t", 0): 5, ("t", 1): 6}
 
 
-def test_timeout_told_by_the_node_is_a_timeout() -> None:
+@pytest.mark.parametrize(
+    "error", [ErrorCode.request_timed_out, ErrorCode.not_enough_replicas_after_append]
+)
+def test_error_after_the_append_leaves_the_outcome_open(error: ErrorCode) -> None:
     desk = Desk(writes_succeed=False)
     ticket = desk.commit({("t", 0): 5})
     (write,) = desk.unwritten
-    desk.carry_out(desk.shard.written(write.write_id, ErrorCode.request_timed_out, desk.now))
+    desk.carry_out(desk.shard.written(write.write_id, error, desk.now))
     assert desk.commit_error(ticket) is ErrorCode.coordinator_not_available
     desk.settle(ErrorCode.none)
     assert desk.committed() == {("t", 0): 5}

@@ -1,0 +1,193 @@
+"""Stories of consumer groups. A member is called after its client and the number of its id: `A-1`.
+
+join A [static] [protocols=range,sticky] [fresh]     A joins with the id it knows; fresh: without
+sync A [A=x B=y]                                     with an assignment, if A leads
+heartbeat A | leave A [B ...]
+commit A t-0=5 [generation=1] | commit - t-0=5       - is a consumer without a group
+offsets | delete | wait 3000 | fail over
+writes held | write | write not_enough_replicas      the log acknowledges at once unless held
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.scenarios.transcript import check, transcripts
+from tests.unit.groups.desk import GROUP, Desk, beating, joining, syncing
+
+from tidelog.groups.effects import ClientInfo
+from tidelog.groups.records import OffsetCommitKey, decode_key, decode_value
+from tidelog.model.errors import ErrorCode
+
+HERE = Path(__file__).parent
+OFFSET = re.compile(r"(.+)-(\d+)=(\d+)")
+
+
+class Storyteller:
+    def __init__(self) -> None:
+        self.desk = Desk()
+        self.ids: dict[str, str] = {}
+        self.generations: dict[str, int] = {}
+        self.parked: dict[int, tuple[str, str]] = {}
+        self.told_of_log = 0
+        self.told: list[str] = []
+
+    def respond(self, line: str) -> str:
+        command, *words = line.split()
+        flags = {word for word in words[1:] if "=" not in word}
+        values = dict(word.split("=", 1) for word in words[1:] if "=" in word)
+        getattr(self, f"do_{command}")(words, flags, values)
+        told, self.told = [*self.told, *self.log_lines(), *self.answer_lines()], []
+        return "\n".join([*told, f"[{self.desk.state()}]"])
+
+    # -- Commands ----------------------------------------------------------------------------------
+
+    def do_join(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
+        name = words[0]
+        if "fresh" in flags:
+            self.ids.pop(name, None)
+        protocols = values.get("protocols", "range").split(",")
+        request = joining(
+            self.ids.get(name, ""),
+            instance=name.lower() if "static" in flags else None,
+            protocols=[(protocol, name.encode()) for protocol in protocols],
+        )
+        self.ask(name, "join", request)
+
+    def do_sync(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
+        name = words[0]
+        given = {self.ids[to]: what.encode() for to, what in values.items()}
+        self.ask(name, "sync", syncing(self.ids[name], self.generations[name], given))
+
+    def do_heartbeat(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
+        name = words[0]
+        request = beating(self.ids[name], self.generations[name])
+        self.ask(name, "heartbeat", request)
+
+    def do_leave(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
+        self.parked[self.desk.leave(*(self.ids[name] for name in words))] = (words[0], "leave")
+
+    def do_commit(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
+        name, offset = words[0], OFFSET.fullmatch(words[1])
+        assert offset is not None
+        topic, partition, value = offset.groups()
+        generation = int(values.get("generation", self.generations.get(name, -1)))
+        ticket = self.desk.commit(
+            {(topic, int(partition)): int(value)},
+            member=self.ids.get(name, ""),
+            generation=generation,
+        )
+        self.parked[ticket] = (name, "commit")
+
+    def do_offsets(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
+        self.parked[self.desk.fetch()] = ("-", "offsets")
+
+    def do_delete(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
+        self.parked[self.desk.delete_groups(GROUP)] = ("-", "delete")
+
+    def do_wait(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
+        self.desk.advance(int(words[0]))
+
+    def do_writes(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
+        self.desk.writes_succeed = words != ["held"]
+
+    def do_write(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
+        self.desk.settle(ErrorCode[words[0]] if words else ErrorCode.none)
+
+    def do_fail(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
+        assert words == ["over"]
+        self.desk.carry_out(self.desk.shard.abandon())
+        self.told = self.answer_lines()
+        self.desk = self.desk.successor()
+
+    def ask(self, name: str, kind: str, request: Any) -> None:
+        ticket = self.desk.ask(request, client=ClientInfo(name, "127.0.0.1"))
+        self.parked[ticket] = (name, kind)
+
+    # -- What came of them -------------------------------------------------------------------------
+
+    def log_lines(self) -> list[str]:
+        new = self.desk.log[self.told_of_log :]
+        self.told_of_log = len(self.desk.log)
+        return [f"log: {self.record(key, value)}" for key, value in new]
+
+    def record(self, key_bytes: bytes, value_bytes: bytes | None) -> str:
+        key = decode_key(key_bytes)
+        assert key is not None
+        value: Any = None if value_bytes is None else decode_value(key, value_bytes)
+        if isinstance(key, OffsetCommitKey):
+            told = f"offset {key.topic}-{key.partition}"
+            return f"{told} removed" if value is None else f"{told}={value.offset}"
+        if value is None:
+            return "group removed"
+        parts = [f"{short(m.member_id)}={m.assignment.decode()}" for m in value.members]
+        return " ".join([f"group generation={value.generation}", *parts])
+
+    def answer_lines(self) -> list[str]:
+        lines = []
+        for ticket in [ticket for ticket in self.parked if ticket in self.desk.answers]:
+            name, kind = self.parked.pop(ticket)
+            told = getattr(self, f"tell_{kind}")(name, self.desk.answers[ticket])
+            lines.append(f"{name} {kind}: {told}")
+        return lines
+
+    def tell_join(self, name: str, answer: Any) -> str:
+        if answer.error_code is not ErrorCode.none:
+            if answer.error_code is ErrorCode.member_id_required:
+                self.ids[name] = answer.member_id
+                return f"{error(answer)} id={short(answer.member_id)}"
+            return error(answer)
+        self.ids[name], self.generations[name] = answer.member_id, answer.generation_id
+        told = [
+            f"generation={answer.generation_id} id={short(answer.member_id)}",
+            f"leader={short(answer.leader)} protocol={answer.protocol_name}",
+        ]
+        if answer.members:
+            told.append("members=" + ",".join(short(m.member_id) for m in answer.members))
+        if answer.skip_assignment:
+            told.append("skip assignment")
+        return " ".join(told)
+
+    def tell_sync(self, name: str, answer: Any) -> str:
+        if answer.error_code is not ErrorCode.none:
+            return error(answer)
+        return f"assigned {answer.assignment.decode() or 'nothing'}"
+
+    def tell_heartbeat(self, name: str, answer: Any) -> str:
+        return error(answer)
+
+    def tell_leave(self, name: str, answer: Any) -> str:
+        if answer.error_code is not ErrorCode.none:
+            return error(answer)
+        return ", ".join(f"{short(m.member_id)} {error(m)}" for m in answer.members)
+
+    def tell_commit(self, name: str, answer: Any) -> str:
+        return error(answer.topics[0].partitions[0])
+
+    def tell_offsets(self, name: str, answer: Any) -> str:
+        found = [
+            f"{topic.name}-{partition.partition_index}={partition.committed_offset}"
+            for topic in answer.groups[0].topics
+            for partition in topic.partitions
+        ]
+        return " ".join(found) or "none"
+
+    def tell_delete(self, name: str, answer: Any) -> str:
+        return error(answer.results[0])
+
+
+def short(member_id: str) -> str:
+    """`A-1` for the id that A was given as the first."""
+    name, _, number = member_id.partition("-")
+    return f"{name}-{int(number.replace('-', ''), 16)}" if number else "-"
+
+
+def error(answer: Any) -> str:
+    name: str = answer.error_code.name
+    return "ok" if answer.error_code is ErrorCode.none else name.upper()
+
+
+@pytest.mark.parametrize("path", transcripts(HERE), ids=lambda path: path.stem)
+def test_story(path: Path, request: pytest.FixtureRequest) -> None:
+    check(path, Storyteller().respond, rewrite=request.config.getoption("--rewrite"))
