@@ -10,10 +10,10 @@ import tempfile
 from pathlib import Path
 
 from confluent_kafka import TopicPartition
-from tests.clients.librdkafka import PATIENCE, consumer_of, create, poll, producer_of
+from tests.clients.librdkafka import consumer_of, create, poll, producer_of
 from tests.clients.samples import BASE_TIME, CODECS
 from tests.clients.schema import Schemas
-from tests.clients.systems import ApacheKafka
+from tests.clients.systems import PATIENCE, ApacheKafka
 
 TOPIC = "orders"
 PER_CODEC = 12

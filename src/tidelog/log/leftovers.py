@@ -43,8 +43,8 @@ def _complete(disk: Disk, directory: str, swaps: list[str]) -> None:
         first = min(_offset_in(name) for name in logs)
         end = max(_end_offset(disk, f"{directory}/{name}", _offset_in(name)) for name in logs)
         for name in disk.list(directory):
-            is_segment = name[20:] in names.SEGMENT_SUFFIXES and name[:20].isdigit()
-            if is_segment and first <= _offset_in(name) < end:
+            parsed = names.segment_file(name)
+            if parsed is not None and first <= parsed[0] < end:
                 disk.remove(f"{directory}/{name}")
     for name in swaps:
         path = f"{directory}/{name}"

@@ -52,6 +52,7 @@ class LogLoader:
         self._recovery_point = recovery_point
         self._log_start = log_start_offset
         self._notes: list[str] = []
+        self._without_index: list[Offset] = []
         disk.make_directory(directory)
         found = leftovers.clear(disk, directory)
         self._segments = self._find_segments(found)
@@ -91,10 +92,9 @@ class LogLoader:
 
     def _clean_end(self) -> Offset | None:
         """The log end; None when the files are not as a clean shutdown leaves them."""
-        for segment in self._segments:
-            if not segment.has_indexes():
-                self._note(f"segment {segment.base_offset} lacks an index")
-                return None
+        if self._without_index:
+            self._note(f"segment {self._without_index[0]} lacks an index")
+            return None
         if not self._segments:
             return self._log_start
         try:
@@ -170,20 +170,22 @@ class LogLoader:
         return replay.rebuild_producers(segments, self._snapshots, self._log_start, end)
 
     def _find_segments(self, found: list[str]) -> list[Segment]:
-        """A segment per .log; an index without one is removed."""
+        """A segment per .log, in order; an index without one is removed."""
+        kinds: dict[Offset, set[str]] = {}
+        for name in found:
+            parsed = names.segment_file(name)
+            if parsed is not None:
+                kinds.setdefault(parsed[0], set()).add(parsed[1])
         segments = []
-        for name in found:
-            base = names.offset_of(name, names.LOG)
-            if base is not None:
-                segment = Segment(self._disk, self._directory, base, self._now)
-                segment.size = self._disk.size(segment.path(names.LOG))
-                segments.append(segment)
-        bases = {segment.base_offset for segment in segments}
-        for name in found:
-            for suffix in names.SEGMENT_SUFFIXES:
-                base = names.offset_of(name, suffix)
-                if base is not None and base not in bases:
-                    self._disk.remove(f"{self._directory}/{name}")
+        for base, suffixes in sorted(kinds.items()):
+            segment = Segment(self._disk, self._directory, base, self._now)
+            if names.LOG not in suffixes:
+                segment.remove_files()
+                continue
+            segment.size = self._disk.size(segment.path(names.LOG))
+            segments.append(segment)
+            if not suffixes >= {names.OFFSET_INDEX, names.TIME_INDEX}:
+                self._without_index.append(base)
         return segments
 
     def _start_over(self) -> Offset:

@@ -43,6 +43,14 @@ def offset_of(name: str, suffix: str) -> Offset | None:
     return int(stem)
 
 
+def segment_file(name: str) -> tuple[Offset, str] | None:
+    """(base offset, suffix) of a file that belongs to a segment."""
+    digits, suffix = name[:_DIGITS], name[_DIGITS:]
+    if suffix not in SEGMENT_SUFFIXES or not (digits.isascii() and digits.isdigit()):
+        return None
+    return int(digits), suffix
+
+
 def partition_of(directory: str) -> TopicPartition | None:
     """The partition that a directory `<topic>-<n>` holds; None for any other name."""
     topic, dash, number = directory.rpartition("-")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from contextlib import suppress
+from itertools import zip_longest
 
 from tidelog.log.epochs import LeaderEpochs
 from tidelog.log.markers import read_marker
@@ -39,10 +40,10 @@ def rebuild_producers(
     snapshot = snapshots.newest(log_start, end)
     if snapshot is not None:
         producers.restore(snapshot[1], snapshot[0])
-    for segment in segments:
-        if segment.base_offset >= end:
-            break
-        _replay(segment, producers, end)
+    wanted = [segment for segment in segments if segment.base_offset < end]
+    for segment, following in zip_longest(wanted, wanted[1:]):
+        if (following.base_offset if following else end) > producers.end_offset:
+            _replay(segment, producers, end)
     producers.end_offset = end
     return producers
 

@@ -296,14 +296,12 @@ class Segment:
             *([transactions] if transactions is not None else []),
         ]
 
-    def has_indexes(self) -> bool:
-        return self._disk.exists(self.offset_index.entries.path) and self._disk.exists(
-            self.time_index.entries.path
-        )
-
     def indexes_fit(self) -> bool:
         """The indexes exist, and their last entries speak of batches that are there."""
-        if not self.has_indexes() or not self.transaction_index.is_sound():
+        for index in (self.offset_index.entries, self.time_index.entries):
+            if not self._disk.exists(index.path):
+                return False
+        if not self.transaction_index.is_sound():
             return False
         entry, newest = self.offset_index.entries.last, self.time_index.last
         if newest is not None and newest.offset < self.base_offset:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from threading import get_ident
-from weakref import WeakValueDictionary, ref
+from weakref import ref
 
 from tidelog.model.disk import Buffer, File
 
@@ -109,7 +109,7 @@ class RealFile:
         descriptor = self.descriptor()
         os.fsync(descriptor.number)
         if self._is_new and self.path:
-            self._disk.sync_directory(os.path.dirname(self.path))
+            self._disk.sync_directory(_split(self.path)[0])
             self._is_new = False
 
     def close(self) -> None:
@@ -159,8 +159,8 @@ class RealDisk:
         self._owner = get_ident()
         self._open: deque[ref[RealFile]] = deque()
         """Files with a descriptor, in the order in which they were last considered."""
-        self._files: dict[str, WeakValueDictionary[str, RealFile]] = {}
-        """Files in use, by directory and name."""
+        self._files: dict[str, dict[str, ref[RealFile]]] = {}
+        """Files in use, by directory and name; one that nobody uses any more is forgotten."""
         self._new_directories: set[str] = set()
         os.makedirs(self._root, exist_ok=True)
 
@@ -173,14 +173,13 @@ class RealDisk:
     # -- files
 
     def open(self, path: str) -> File:
-        directory, name = os.path.split(path)
-        known = self._files.get(directory)
-        if known is None:
-            known = self._files[directory] = WeakValueDictionary()
-        file = known.get(name)
+        directory, name = _split(path)
+        known = self._files.setdefault(directory, {})
+        used = known.get(name)
+        file = used() if used is not None else None
         if file is None:
             file = self._open_new(path)
-            known[name] = file
+            known[name] = ref(file)
         return file
 
     def _open_new(self, path: str) -> RealFile:
@@ -242,7 +241,7 @@ class RealDisk:
         self._forget(path)
         os.replace(temporary, full)
         if durable:
-            self.sync_directory(os.path.dirname(path))
+            self.sync_directory(_split(path)[0])
 
     def rename(self, old: str, new: str) -> None:
         self._forget(new)
@@ -261,34 +260,44 @@ class RealDisk:
         finally:
             os.close(number)
         if path in self._new_directories:
-            self.sync_directory(os.path.dirname(path))
+            self.sync_directory(_split(path)[0])
             self._new_directories.discard(path)
 
     def remove_tree(self, directory: str) -> None:
-        for file in list(self._files.pop(directory, WeakValueDictionary()).values()):
-            file.pin()
+        for used in self._files.pop(directory, {}).values():
+            file = used()
+            if file is not None:
+                file.pin()
         shutil.rmtree(self.full(directory), ignore_errors=not self.exists(directory))
 
     # -- files in use follow their paths
 
     def _forget(self, path: str) -> None:
         """The name is about to mean another file, or none: whoever uses this one keeps it."""
-        directory, name = os.path.split(path)
-        known = self._files.get(directory)
-        file = known.pop(name, None) if known is not None else None
+        file = self._take(path)
         if file is not None:
             file.pin()
 
     def _moved(self, old: str, new: str) -> None:
-        directory, name = os.path.split(old)
-        known = self._files.get(directory)
-        file = known.pop(name, None) if known is not None else None
+        file = self._take(old)
         if file is not None:
             file.path = new
-            parent, name = os.path.split(new)
-            self._files.setdefault(parent, WeakValueDictionary())[name] = file
+            directory, name = _split(new)
+            self._files.setdefault(directory, {})[name] = ref(file)
         inside = self._files.pop(old, None)
         if inside is not None:
             self._files[new] = inside
-            for name, file in inside.items():
-                file.path = f"{new}/{name}"
+            for name, used in inside.items():
+                file = used()
+                if file is not None:
+                    file.path = f"{new}/{name}"
+
+    def _take(self, path: str) -> RealFile | None:
+        directory, name = _split(path)
+        used = self._files.get(directory, {}).pop(name, None)
+        return used() if used is not None else None
+
+
+def _split(path: str) -> tuple[str, str]:
+    directory, _, name = path.rpartition("/")
+    return directory, name
