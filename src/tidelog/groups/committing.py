@@ -53,6 +53,7 @@ def commit(core: ShardCore, request: OffsetCommitRequest, version: int, ticket: 
     if error is not ErrorCode.none:
         core.answer(ticket, refused_commit(request, error))
         return
+    core.ensure_group(request.group_id)
     if group is not None and group.is_in(GroupState.STABLE, GroupState.PREPARING_REBALANCE):
         rebalancing.renew_session(core, group, group.members[request.member_id])
     expires = _expire_timestamp(request, core.now)
@@ -83,7 +84,7 @@ def commit(core: ShardCore, request: OffsetCommitRequest, version: int, ticket: 
         good = error is ErrorCode.none
         core.answer(ticket, response if good else refused_commit(request, error))
 
-    core.write(changes, settled)
+    core.write(changes, settled, undo=lambda: core.forget_simple_group(request.group_id))
 
 
 def _expire_timestamp(request: OffsetCommitRequest, now: Millis) -> Millis:

@@ -186,19 +186,32 @@ class ShardCore:
                 assert value is None or isinstance(value, OffsetCommitValue)
                 self.apply_offset(key, value)
             elif value is None:
-                self._forget_simple_group(key.group)
+                # The group left the memory at once; commits in flight then may have made it anew.
+                self.forget_simple_group(key.group)
 
-    def _forget_simple_group(self, group_id: str) -> None:
-        """A removed group left the memory at once; commits in flight then may have made it anew."""
-        group = self.groups.get(group_id)
-        if group is not None and group.is_unused and not self.offsets.has_group(group_id):
-            del self.groups[group_id]
+    # -- Simple groups -----------------------------------------------------------------------------
 
     def apply_offset(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
-        """An offset is durable. Whoever stores offsets without members makes a simple group."""
+        """An offset is durable, and its group exists."""
         self.offsets.apply(key, value)
-        if value is not None and key.group not in self.groups:
-            self.groups[key.group] = ClassicGroup(key.group, GroupState.EMPTY, self.now)
+        if value is not None:
+            self.ensure_group(key.group)
+
+    def ensure_group(self, group_id: str) -> None:
+        """Whoever stores offsets without being a member makes a simple group."""
+        if group_id not in self.groups:
+            self.groups[group_id] = ClassicGroup(group_id, GroupState.EMPTY, self.now)
+
+    def forget_simple_group(self, group_id: str) -> None:
+        """Drop a group that nothing stands for any more: no member, no offset."""
+        group = self.groups.get(group_id)
+        if (
+            group is not None
+            and group.is_unused
+            and not self.offsets.has_group(group_id)
+            and not self.offsets_in_flight(group_id)
+        ):
+            del self.groups[group_id]
 
 
 def group_record(group: ClassicGroup, assignment: dict[str, bytes]) -> Change:

@@ -129,6 +129,13 @@ def test_metadata_has_a_limit_in_utf16_units() -> None:
     assert desk.committed() == {("t", 0): 1}
 
 
+def test_group_exists_from_its_first_commit_on_whatever_comes_of_it() -> None:
+    desk = Desk()
+    desk.commit({("t", 0): 2}, metadata="x" * 4_097)
+    ticket = desk.commit({("t", 0): 5}, member="x", generation=3)
+    assert desk.commit_error(ticket) is ErrorCode.unknown_member_id
+
+
 def test_empty_group_id_may_commit() -> None:
     desk = Desk()
     assert desk.commit_error(desk.commit({("t", 0): 5}, group="")) is ErrorCode.none
