@@ -180,13 +180,17 @@ def _change_all(
     unclean: bool = False,
 ) -> Iterator[PartitionChangeRecord]:
     """Records for partitions from whose in-sync sets `removed` goes, or which `added` may lead."""
+    unclean_shutdown = frozenset({removed}) if unclean else frozenset[NodeId]()
+    elections: dict[str, Election] = {}
     for topic, index, partition in located:
+        election = elections.get(topic.name)
+        if election is None:
+            allowed = allows_unclean(image, topic.name, context)
+            election = elections[topic.name] = Election.UNCLEAN if allowed else Election.ONLINE
         target = Target(
             isr=tuple(member for member in partition.isr if member != removed),
-            election=(
-                Election.UNCLEAN if allows_unclean(image, topic.name, context) else Election.ONLINE
-            ),
-            unclean_shutdown=frozenset({removed}) if unclean else frozenset(),
+            election=election,
+            unclean_shutdown=unclean_shutdown,
         )
         rules = rules_for(image, topic, partition, context, removed=removed, added=added)
         record = change_partition(topic.topic_id, index, partition, target, rules)

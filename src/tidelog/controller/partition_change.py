@@ -8,9 +8,9 @@ those who leave it cleanly stay eligible: nothing can be committed without them.
 """
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import Enum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from tidelog.controller.image import RECOVERING, PartitionImage
@@ -54,60 +54,64 @@ class _Elected(NamedTuple):
     unclean: bool = False
 
 
+@dataclass(slots=True)
+class _Wanted:
+    """The partition as it is becoming."""
+
+    replicas: tuple[NodeId, ...]
+    isr: tuple[NodeId, ...]
+    adding: tuple[NodeId, ...]
+    removing: tuple[NodeId, ...]
+    recovery_state: int
+    elr: tuple[NodeId, ...] = ()
+
+
 def change_partition(
     topic_id: TopicId, index: int, partition: PartitionImage, target: Target, rules: Rules
 ) -> PartitionChangeRecord | None:
     """The record that takes the partition to its target, with a leader; None if nothing changes."""
-    wanted = _complete_reassignment(_merged(partition, target))
-    wanted = replace(wanted, elr=_eligible(partition, wanted, target.unclean_shutdown, rules))
+    wanted = _merged(partition, target)
+    _complete_reassignment(wanted)
+    wanted.elr = _eligible(partition, wanted, target.unclean_shutdown, rules)
     elected = _elect(partition, wanted, target.election, rules)
     leader = NO_CHANGE if elected.leader == partition.leader else elected.leader
     if elected.unclean:
         leader = elected.leader
-        wanted = replace(wanted, isr=(leader,), elr=(), leader_recovery_state=RECOVERING)
+        wanted.isr, wanted.elr, wanted.recovery_state = (leader,), (), RECOVERING
     elif elected.leader in wanted.elr:
-        wanted = replace(wanted, isr=(elected.leader,), elr=_without(wanted.elr, (elected.leader,)))
-    if leader == NO_CHANGE and not set(partition.replicas) <= set(wanted.replicas):
+        wanted.isr = (elected.leader,)
+        wanted.elr = _without(wanted.elr, wanted.isr)
+    if leader == NO_CHANGE and not set(partition.replicas).issubset(wanted.replicas):
         # A replica that goes must not be counted again: the leader starts a new epoch.
         leader = partition.leader
     if not wanted.isr and not rules.elr_enabled:
         # Without eligible replicas to fall back on, the last in-sync set is remembered instead.
-        wanted = replace(wanted, isr=partition.isr)
-    wanted = replace(
-        wanted,
-        last_known_elr=_last_known(partition, wanted, leader, rules),
-        directories=_directories(partition, wanted.replicas, rules),
-    )
-    return _record(topic_id, index, partition, wanted, leader)
+        wanted.isr = partition.isr
+    return _record(topic_id, index, partition, wanted, leader, rules)
 
 
-def _merged(partition: PartitionImage, target: Target) -> PartitionImage:
+def _merged(partition: PartitionImage, target: Target) -> _Wanted:
     def either(new: tuple[NodeId, ...] | None, old: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
         return old if new is None else new
 
-    return replace(
-        partition,
-        isr=either(target.isr, partition.isr),
+    state = target.recovery_state
+    return _Wanted(
         replicas=either(target.replicas, partition.replicas),
+        isr=either(target.isr, partition.isr),
         adding=either(target.adding, partition.adding),
         removing=either(target.removing, partition.removing),
-        leader_recovery_state=(
-            partition.leader_recovery_state
-            if target.recovery_state is None
-            else target.recovery_state
-        ),
+        recovery_state=partition.leader_recovery_state if state is None else state,
     )
 
 
-def _complete_reassignment(wanted: PartitionImage) -> PartitionImage:
+def _complete_reassignment(wanted: _Wanted) -> None:
     """Drop the old replicas once every new one is in sync."""
-    if not wanted.is_reassigning:
-        return wanted
+    if not wanted.adding and not wanted.removing:
+        return
     isr = _without(wanted.isr, wanted.removing)
     replicas = _without(wanted.replicas, wanted.removing)
-    if not isr or not replicas or not set(replicas) <= set(isr):
-        return wanted
-    return replace(wanted, isr=isr, replicas=replicas, adding=(), removing=())
+    if isr and replicas and set(replicas).issubset(isr):
+        wanted.isr, wanted.replicas, wanted.adding, wanted.removing = isr, replicas, (), ()
 
 
 def _without(members: tuple[NodeId, ...], gone: Collection[NodeId]) -> tuple[NodeId, ...]:
@@ -119,7 +123,7 @@ def _without(members: tuple[NodeId, ...], gone: Collection[NodeId]) -> tuple[Nod
 
 def _eligible(
     partition: PartitionImage,
-    wanted: PartitionImage,
+    wanted: _Wanted,
     unclean_shutdown: frozenset[NodeId],
     rules: Rules,
 ) -> tuple[NodeId, ...]:
@@ -131,7 +135,7 @@ def _eligible(
 
 
 def _last_known(
-    partition: PartitionImage, wanted: PartitionImage, leader: NodeId, rules: Rules
+    partition: PartitionImage, wanted: _Wanted, leader: NodeId, rules: Rules
 ) -> tuple[NodeId, ...]:
     """The last leader of a partition that has none; the one to ask when nobody is eligible."""
     if not rules.elr_enabled:
@@ -149,7 +153,7 @@ def _last_known(
 
 
 def _elect(
-    partition: PartitionImage, wanted: PartitionImage, election: Election, rules: Rules
+    partition: PartitionImage, wanted: _Wanted, election: Election, rules: Rules
 ) -> _Elected:
     for candidate in _candidates(partition, wanted, election):
         if _is_safe(candidate, wanted) and rules.may_lead(candidate):
@@ -165,7 +169,7 @@ def _elect(
 
 
 def _candidates(
-    partition: PartitionImage, wanted: PartitionImage, election: Election
+    partition: PartitionImage, wanted: _Wanted, election: Election
 ) -> tuple[NodeId, ...]:
     """In order of liking: the leader stays where it can, unless the preferred one was asked for."""
     if election is Election.PREFERRED:
@@ -173,14 +177,12 @@ def _candidates(
     return (partition.leader, *wanted.replicas)
 
 
-def _is_safe(candidate: NodeId, wanted: PartitionImage) -> bool:
+def _is_safe(candidate: NodeId, wanted: _Wanted) -> bool:
     """Whether it holds all that was committed: in sync, or eligible while nobody is in sync."""
     return candidate in wanted.isr or (not wanted.isr and candidate in wanted.elr)
 
 
-def _last_known_leader(
-    partition: PartitionImage, wanted: PartitionImage, rules: Rules
-) -> NodeId | None:
+def _last_known_leader(partition: PartitionImage, wanted: _Wanted, rules: Rules) -> NodeId | None:
     if not rules.elr_enabled or wanted.isr or wanted.elr or len(partition.last_known_elr) != 1:
         return None
     candidate = partition.last_known_elr[0]
@@ -193,8 +195,6 @@ def _last_known_leader(
 def _directories(
     partition: PartitionImage, replicas: tuple[NodeId, ...], rules: Rules
 ) -> tuple[UUID, ...]:
-    if replicas == partition.replicas:
-        return partition.directories
     known = dict(zip(partition.replicas, partition.directories, strict=True))
     return tuple(
         known[replica] if replica in known else rules.directory_of(replica) for replica in replicas
@@ -205,27 +205,31 @@ def _record(
     topic_id: TopicId,
     index: int,
     partition: PartitionImage,
-    wanted: PartitionImage,
+    wanted: _Wanted,
     leader: NodeId,
+    rules: Rules,
 ) -> PartitionChangeRecord | None:
-    empty = PartitionChangeRecord(partition_id=index, topic_id=topic_id)
-    record = PartitionChangeRecord(
-        partition_id=index,
-        topic_id=topic_id,
-        isr=None if wanted.isr == partition.isr else wanted.isr,
-        leader=leader,
-        replicas=None if wanted.replicas == partition.replicas else wanted.replicas,
-        removing_replicas=None if wanted.removing == partition.removing else wanted.removing,
-        adding_replicas=None if wanted.adding == partition.adding else wanted.adding,
-        leader_recovery_state=(
-            -1
-            if wanted.leader_recovery_state == partition.leader_recovery_state
-            else wanted.leader_recovery_state
-        ),
-        eligible_leader_replicas=None if wanted.elr == partition.elr else wanted.elr,
-        last_known_elr=(
-            None if wanted.last_known_elr == partition.last_known_elr else wanted.last_known_elr
-        ),
-        directories=None if wanted.directories == partition.directories else wanted.directories,
-    )
-    return None if record == empty else record
+    changes: dict[str, Any] = {}
+    if wanted.isr != partition.isr:
+        changes["isr"] = wanted.isr
+    if leader != NO_CHANGE:
+        changes["leader"] = leader
+    if wanted.replicas != partition.replicas:
+        changes["replicas"] = wanted.replicas
+        directories = _directories(partition, wanted.replicas, rules)
+        if directories != partition.directories:
+            changes["directories"] = directories
+    if wanted.removing != partition.removing:
+        changes["removing_replicas"] = wanted.removing
+    if wanted.adding != partition.adding:
+        changes["adding_replicas"] = wanted.adding
+    if wanted.recovery_state != partition.leader_recovery_state:
+        changes["leader_recovery_state"] = wanted.recovery_state
+    if wanted.elr != partition.elr:
+        changes["eligible_leader_replicas"] = wanted.elr
+    last_known = _last_known(partition, wanted, leader, rules)
+    if last_known != partition.last_known_elr:
+        changes["last_known_elr"] = last_known
+    if not changes:
+        return None
+    return PartitionChangeRecord(partition_id=index, topic_id=topic_id, **changes)

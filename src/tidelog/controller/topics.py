@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
 from kio.schema.create_topics.v7.response import (
@@ -39,6 +39,9 @@ _USE_DEFAULT = -1
 # -- CreateTopics ----------------------------------------------------------------------------------
 
 
+_Described: TypeAlias = dict[tuple[tuple[str, str], ...], tuple[CreatableTopicConfigs, ...]]
+
+
 class _Created(NamedTuple):
     topic_id: TopicId
     partitions: Sequence[PartitionRecord]
@@ -61,6 +64,7 @@ def create_topics(
     too_many = _partitions_asked(request, context) > MAX_PARTITIONS_PER_REQUEST
     records: list[MetadataRecord] = []
     results: list[CreatableTopicResult] = []
+    described: _Described = {}
     for topic in {topic.name: topic for topic in request.topics}.values():
         if times[topic.name] > 1:
             outcome: _Created | Fault = Fault(ErrorCode.invalid_request, "Duplicate topic name.")
@@ -72,7 +76,11 @@ def create_topics(
             results.append(_refused(topic.name, outcome))
         else:
             records += outcome.records(topic.name)
-            results.append(_accepted(image, topic.name, outcome, context))
+            results.append(
+                _accepted(
+                    topic.name, outcome, _describe(image, outcome.configs, context, described)
+                )
+            )
     response = CreateTopicsResponse(throttle_time=NOT_THROTTLED, topics=tuple(results))
     return Decision(() if request.validate_only else tuple(records), response)
 
@@ -104,7 +112,8 @@ def _create(image: ClusterImage, topic: CreatableTopic, context: DecideContext) 
     if fault is not None:
         return fault
     topic_id = context.dice.uuid()
-    assert topic_id not in image.topic_names
+    while topic_id in image.topic_names:
+        topic_id = context.dice.uuid()
     partitions = (
         _assigned(image, topic_id, topic)
         if topic.assignments
@@ -245,9 +254,8 @@ def _refused(name: str, fault: Fault) -> CreatableTopicResult:
 
 
 def _accepted(
-    image: ClusterImage, name: str, created: _Created, context: DecideContext
+    name: str, created: _Created, configs: tuple[CreatableTopicConfigs, ...]
 ) -> CreatableTopicResult:
-    effective = config_of_topic(image, context.settings, created.configs)
     return CreatableTopicResult(
         name=name,
         topic_id=created.topic_id,
@@ -255,17 +263,28 @@ def _accepted(
         error_message=None,
         num_partitions=len(created.partitions),
         replication_factor=len(created.partitions[0].replicas),
-        configs=tuple(
+        configs=configs,
+    )
+
+
+def _describe(
+    image: ClusterImage, configs: dict[str, str], context: DecideContext, described: _Described
+) -> tuple[CreatableTopicConfigs, ...]:
+    """The configuration in effect; topics of one request mostly share theirs."""
+    key = tuple(sorted(configs.items()))
+    if key not in described:
+        effective = config_of_topic(image, context.settings, configs)
+        described[key] = tuple(
             CreatableTopicConfigs(
-                name=key,
+                name=name,
                 value=config.text,
                 read_only=False,
                 config_source=config.source,
                 is_sensitive=config.key.is_sensitive,
             )
-            for key, config in sorted(effective.items())
-        ),
-    )
+            for name, config in sorted(effective.items())
+        )
+    return described[key]
 
 
 # -- DeleteTopics ----------------------------------------------------------------------------------

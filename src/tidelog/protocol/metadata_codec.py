@@ -6,7 +6,7 @@ in the flexible encoding. Every record is written in the lowest version that hol
 
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, fields
-from struct import Struct, error
+from struct import Struct, error, pack, unpack
 from typing import Any, NamedTuple, TypeAlias, get_args, get_type_hints
 from uuid import UUID
 
@@ -249,6 +249,28 @@ def _array(write_one: Write, read_one: Read) -> tuple[Write, Read]:
     return write, read
 
 
+def _int32s() -> tuple[Write, Read]:
+    """Arrays of brokers, of which partitions are full: read and written in one go."""
+
+    def write(out: bytearray, values: Any) -> None:
+        if values is None:
+            out.append(0)
+            return
+        out += uvarint(len(values) + 1)
+        out += pack(f">{len(values)}i", *values)
+
+    def read(data: bytes, position: int) -> tuple[Any, int]:
+        length, position = read_uvarint(data, position)
+        if length == 0:
+            return None, position
+        end = position + 4 * (length - 1)
+        if end > len(data):
+            raise MalformedMessage("an array claims more elements than there are bytes")
+        return unpack(f">{length - 1}i", data[position:end]), end
+
+    return write, read
+
+
 _CODECS: dict[str, tuple[Write, Read]] = {
     "int8": _fixed(">b"),
     "int16": _fixed(">h"),
@@ -266,7 +288,7 @@ _CODECS: dict[str, tuple[Write, Read]] = {
 def _codec(wire: Wire) -> tuple[Write, Read]:
     write, read = _CODECS.get(wire.kafka_type) or _nested(wire.kafka_type)
     if wire.array:
-        write, read = _array(write, read)
+        write, read = _int32s() if wire.kafka_type == "int32" else _array(write, read)
     return (write, read) if wire.nullable else (write, _refusing_null(wire, read))
 
 
