@@ -66,6 +66,10 @@ class Controlling:
         unfenced = [broker.id for broker in image.brokers.values() if not broker.fenced]
         self._liveness.expect(unfenced, self._clock.now)
         self._keep_watch()
+        for broker in unfenced:
+            # The controller before us may have died with its machine: who else has?
+            if broker != self._settings.node_id:
+                self._probe(broker)
         if self._settings.auto_leader_rebalance_enable:
             interval = self._settings.leader_imbalance_check_interval_seconds * 1000
             self._every(interval, balance_leaders)
@@ -126,8 +130,11 @@ class Controlling:
     def connection_lost(self, conn: ConnId) -> None:
         """A broker's heartbeats came in by it: if its port refuses as well, its process is gone."""
         broker = self._brokers.pop(conn, None)
-        if broker is None or not self._quorum.is_active or broker in self._brokers.values():
-            return
+        if broker is not None and self._quorum.is_active and broker not in self._brokers.values():
+            self._probe(broker)
+
+    def _probe(self, broker: NodeId) -> None:
+        """See whether anyone answers at the broker's address."""
         known = self._quorum.image.brokers.get(broker)
         endpoint = None
         if known is not None:

@@ -74,6 +74,8 @@ class QuorumFetching:
         self._epoch: LeaderEpoch = NO_EPOCH
         self._turn = 0
         """Goes up whenever the leader changes, so that an old answer is known for one."""
+        self._asked = 0
+        """The turn whose fetch is on its way; two at once would bring the same records twice."""
 
     def follow(self, leader: NodeId, epoch: LeaderEpoch) -> None:
         self._leader, self._epoch = leader, epoch
@@ -91,24 +93,24 @@ class QuorumFetching:
 
     def discover(self, voter: NodeId, epoch: LeaderEpoch) -> None:
         """Ask a voter that need not lead: its refusal says who does."""
-        self._send(voter, epoch, 0, lambda answer: self._discovered(voter, answer))
+        self._send(voter, epoch, None, lambda answer: self._discovered(voter, answer))
 
     # -- one fetch ---------------------------------------------------------------------------------
 
     def _fetch(self, turn: int) -> None:
-        if turn == self._turn and self._leader != NO_NODE:
-            self._send(
-                self._leader,
-                self._epoch,
-                FETCH_WAIT_MS,
-                lambda answer: self._answered(turn, answer),
-            )
+        if turn != self._turn or turn == self._asked or self._leader == NO_NODE:
+            return
+        if self._log.synced_end.offset < self._log.end.offset:
+            self._log.flush()  # and `synced` goes on from there
+            return
+        self._asked = turn
+        self._send(self._leader, self._epoch, turn, lambda answer: self._answered(turn, answer))
 
     def _send(
         self,
         to: NodeId,
         epoch: LeaderEpoch,
-        wait_ms: Millis,
+        turn: int | None,
         done: Callable[[FetchResponse | Unanswered], None],
     ) -> None:
         channel = self._channel(to)
@@ -116,7 +118,7 @@ class QuorumFetching:
             return
         end = self._log.synced_end
         request = FetchRequest(
-            wait_ms,
+            0 if turn is None else FETCH_WAIT_MS,
             0,
             MAX_BYTES,
             topics=[
@@ -146,23 +148,25 @@ class QuorumFetching:
         def decode(frame: memoryview) -> FetchResponse:
             answer = decode_response(VERSION, frame)
             # The records are views of the host's buffer: use them before this call returns.
-            self._take_records(to, answer)
+            if turn == self._turn:
+                self._take_records(answer)
             return answer
 
         channel.request(encode, decode, done, self._timeouts.request_ms)
 
-    def _take_records(self, source: NodeId, answer: FetchResponse) -> None:
+    def _take_records(self, answer: FetchResponse) -> None:
         fetched = _only_partition(answer)
         if fetched is None or fetched.error is not ErrorCode.none or fetched.records is None:
             return
         leads = fetched.current_leader is None or fetched.current_leader.leader_epoch == self._epoch
-        if source == self._leader and leads and isinstance(fetched.records, memoryview):
+        if leads and isinstance(fetched.records, memoryview):
             outcome = self._log.log.append_as_follower(fetched.records)
             assert not isinstance(outcome, AppendRefused), outcome
 
     def _answered(self, turn: int, answer: FetchResponse | Unanswered) -> None:
         if turn != self._turn:
             return
+        self._asked = 0
         fetched = None if isinstance(answer, Unanswered) else _only_partition(answer)
         if fetched is None:
             self._again_later(turn)
@@ -184,10 +188,7 @@ class QuorumFetching:
 
     def _appended(self, turn: int, fetched: PartitionFetched) -> None:
         self._owner.follower_committed(min(fetched.high_watermark, self._log.log.log_end_offset))
-        if self._log.log.recovery_point < self._log.log.log_end_offset:
-            self._log.flush()
-        else:
-            self._fetch(turn)
+        self._fetch(turn)
 
     def _truncate(self, fetched: PartitionFetched) -> None:
         assert fetched.diverging_epoch is not None
