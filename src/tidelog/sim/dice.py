@@ -5,8 +5,13 @@ from uuid import UUID
 
 
 class SeededDice:
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
+    def __init__(self, seed: int | str) -> None:
+        self._seed = seed
+        self._random = random.Random(str(seed))
+
+    def fork(self, name: str) -> "SeededDice":
+        """Dice of their own for one purpose, so that its throws move nobody else's."""
+        return SeededDice(f"{self._seed}/{name}")
 
     def below(self, bound: int) -> int:
         return self._random.randrange(bound)

@@ -1,18 +1,29 @@
 """A simulated machine: the real Node on a simulated disk, its bytes carried by a simulated network.
 
-A crash drops the Node object and what the disk had not synced; a restart is a new Node on the same
-disk. Nothing in the node knows where it runs.
+A crash drops the Node object and, with the power, what the disk had not synced; a restart is a new
+Node on the same disk. Nothing in the node knows where it runs.
 """
 
+from collections import deque
 from collections.abc import Callable
 from itertools import count
 from typing import assert_never
+from zlib import crc32
 
 from tidelog.controller.settings import BrokerSettings
 from tidelog.log.checkpoints import MetaProperties, write_meta_properties
 from tidelog.model.disk import FileSlice
-from tidelog.model.events import Connected, Disconnected, Event, Flushed, FrameReceived, Ticked
-from tidelog.model.ids import ConnId, Millis
+from tidelog.model.events import (
+    Connected,
+    ConnectFailed,
+    Disconnected,
+    Event,
+    Flushed,
+    FrameReceived,
+    PeerConnected,
+    Ticked,
+)
+from tidelog.model.ids import ConnId, Millis, NodeId
 from tidelog.model.outbound import (
     Chunk,
     CloseConnection,
@@ -26,167 +37,294 @@ from tidelog.model.outbound import (
 )
 from tidelog.node.node import Node
 from tidelog.sim.disk import SimDisk
-from tidelog.sim.world import World
+from tidelog.sim.network import Address, Network, Party, Side
 
-NETWORK_DELAY_MS = 3
 FSYNC_MS = 8
 
 
 class SimHost:
-    def __init__(self, world: World, settings: BrokerSettings, cluster_id: str) -> None:
-        self.world = world
+    def __init__(self, network: Network, settings: BrokerSettings, cluster_id: str) -> None:
+        self.network = network
+        self.world = network.world
         self.settings = settings
-        self.disk = SimDisk()
+        self.cluster_id = cluster_id
+        self.name = settings.listeners[0].host
         self.node: Node | None = None
-        self._incarnation = 0
-        self._conns = count(1)
-        self._clients: dict[ConnId, SimConnection] = {}
+        self.exit: Stop | None = None
+        """How the last process ended by itself, if it did."""
+        self.is_paused = False
+        self._dice = self.world.dice.fork(self.name)
+        self._runs = 0
+        self._conn_ids = count(1)
+        self._conns: dict[ConnId, _Conn] = {}
         self._alarm: Millis | None = None
-        directory = world.dice.uuid()
-        write_meta_properties(self.disk, MetaProperties(cluster_id, settings.node_id, directory))
+        self._missed: list[Callable[[], None]] = []
+        self.wipe()
+
+    @property
+    def id(self) -> NodeId:
+        return self.settings.node_id
+
+    @property
+    def is_up(self) -> bool:
+        return self.node is not None
+
+    def address(self, listener: str = "PLAINTEXT") -> Address:
+        return next((one.host, one.port) for one in self.settings.listeners if one.name == listener)
 
     # -- life --------------------------------------------------------------------------------------
 
+    def wipe(self) -> None:
+        """A new, formatted disk: whatever was on the old one is gone."""
+        assert self.node is None
+        self.disk = SimDisk()
+        meta = MetaProperties(self.cluster_id, self.id, self._dice.uuid())
+        write_meta_properties(self.disk, meta)
+
     def start(self) -> None:
         assert self.node is None
-        self._incarnation += 1
-        self.world.note(f"node {self.settings.node_id} starts")
-        self.node = Node(self.settings, [self.disk], self.world.dice, self.world.now)
+        self._runs += 1
+        self.exit = None
+        self._note("starts")
+        self.network.regain_power(self.name)
+        for listener in self.settings.listeners:
+            self._listen(listener.name, (listener.host, listener.port))
+        dice = self._dice.fork(f"run {self._runs}")
+        self.node = Node(self.settings, [self.disk], dice, self.world.now)
         self._carry_out(self.node.start())
 
-    def crash(self, *, power_loss: bool) -> None:
-        """kill -9, or the plug pulled: then what was not synced may be lost or torn."""
-        self.world.note(f"node {self.settings.node_id} crashes, power loss {power_loss}")
-        self.node = None
-        self._alarm = None
-        if power_loss:
-            self.disk.crash(self.world.dice)
-        for client in list(self._clients.values()):
-            client.lost()
-        self._clients.clear()
+    def kill(self) -> None:
+        """kill -9: the process is gone, what it wrote stays, its connections end."""
+        self._note("is killed")
+        self._end_process()
+
+    def lose_power(self) -> None:
+        """The plug is pulled: what was not synced may be lost or torn, and nobody is told."""
+        self._note("loses power")
+        self.network.lose_power(self.name)
+        self._end_process()
+        self.disk.crash(self._dice)
 
     def shutdown(self) -> None:
+        """Ask for a controlled shutdown; it has ended when `is_up` is False."""
         assert self.node is not None
         self._carry_out(self.node.shutdown(self.world.now))
 
-    # -- network -----------------------------------------------------------------------------------
+    def pause(self) -> None:
+        """SIGSTOP: the machine takes connections and bytes, the process does nothing with them."""
+        self._note("is paused")
+        self.is_paused = True
 
-    def connect(self, listener: str) -> "SimConnection":
-        client = SimConnection(self, next(self._conns))
-        self._clients[client.conn] = client
-        self._event(Connected(client.conn, f"10.0.0.{client.conn % 250}:40000", listener))
-        return client
+    def resume(self) -> None:
+        """SIGCONT: everything that came in meanwhile is there at once, and only then the clock."""
+        self._note("goes on")
+        self.is_paused = False
+        missed, self._missed = self._missed, []
+        for news in missed:
+            news()
+        self._set_alarm()
 
-    def deliver(self, client: "SimConnection", frame: bytes) -> None:
-        """A request frame is on its way; it arrives after a delay, if anyone is there."""
-        incarnation = self._incarnation
+    def when_running(self, news: Callable[[], None]) -> None:
+        """Now, or when the process goes on."""
+        if self.is_paused:
+            self._missed.append(news)
+        else:
+            news()
 
-        def arrive() -> None:
-            if self._incarnation == incarnation and client.conn in self._clients:
-                self._event(FrameReceived(client.conn, memoryview(bytearray(frame))))
+    def _end_process(self) -> None:
+        self.node = None
+        self.is_paused = False
+        self._alarm = None
+        self._missed.clear()
+        self.network.stop_listening(self.name)
+        conns, self._conns = self._conns, {}
+        for conn in conns.values():
+            conn.close()
 
-        self.world.after(self._delay(), arrive)
+    # -- the network's side ------------------------------------------------------------------------
 
-    def _delay(self) -> Millis:
-        return 1 + self.world.dice.below(NETWORK_DELAY_MS)
+    def _listen(self, listener: str, address: Address) -> None:
+        def accept(side: Side, source: str) -> Party:
+            conn = _Conn(self, next(self._conn_ids), side)
+            self._conns[conn.id] = conn
+            peer = f"{source}:{40_000 + conn.id}"
+            self.when_running(lambda: self.tell(Connected(conn.id, peer, listener)))
+            return conn
 
-    # -- the node's contract -----------------------------------------------------------------------
+        self.network.listen(address, accept)
 
-    def _event(self, event: Event) -> None:
+    def forget(self, conn: ConnId) -> bool:
+        """The connection is gone. -> whether that is news."""
+        return self._conns.pop(conn, None) is not None
+
+    # -- the node's side ---------------------------------------------------------------------------
+
+    def tell(self, event: Event) -> None:
         if self.node is not None:
-            self.world.note(f"node {self.settings.node_id} {type(event).__name__}")
+            self._note(_described(event))
             self._carry_out(self.node.handle(event, self.world.now))
 
     def _carry_out(self, outbound: list[Outbound]) -> None:
         for effect in outbound:
             match effect:
                 case Send():
-                    self._send(effect.conn, b"".join(map(_bytes_of, effect.chunks)))
+                    self._send(effect)
                 case Flush():
                     self._flush(effect)
                 case CloseConnection():
-                    self._close(effect.conn, effect.reason)
-                case StopReading() | StartReading():
-                    pass  # a simulated client has few requests in work
+                    self._close(effect)
+                case StopReading():
+                    if (conn := self._conns.get(effect.conn)) is not None:
+                        conn.is_muted = True
+                case StartReading():
+                    if (conn := self._conns.get(effect.conn)) is not None:
+                        self._soon(conn.read_on)
                 case Connect():
-                    raise AssertionError("a node alone has nobody to connect to")
+                    self._connect(effect)
                 case Stop():
-                    self.world.note(f"node {self.settings.node_id} stops: {effect.reason}")
-                    self.node = None
+                    self._note(f"stops: {effect.reason}")
+                    self._end_process()
+                    self.exit = effect
+                    return
                 case _:
                     assert_never(effect)
         self._set_alarm()
 
-    def _send(self, conn: ConnId, frame: bytes) -> None:
-        client = self._clients.get(conn)
-        if client is not None:
-            self.world.note(f"node {self.settings.node_id} sends {len(frame)} bytes")
-            self.world.after(self._delay(), lambda: client.received(frame[4:]))
+    def _send(self, send: Send) -> None:
+        conn = self._conns.get(send.conn)
+        if conn is not None:
+            frame = b"".join(map(_bytes_of, send.chunks))
+            assert int.from_bytes(frame[:4], "big") == len(frame) - 4, "a frame lies of its length"
+            self._note(f"sends {send.conn} {len(frame)} {crc32(frame)}")
+            conn.send(frame[4:])
+
+    def _connect(self, wish: Connect) -> None:
+        assert wish.conn < 0, "what a node opens itself has a negative id"
+        assert wish.conn not in self._conns, "one id, one connection"
+        conn = _Conn(self, wish.conn)
+        self._conns[wish.conn] = conn
+        conn.side = self.network.connect(self.name, (wish.host, wish.port), conn)
+
+    def _close(self, close: CloseConnection) -> None:
+        conn = self._conns.get(close.conn)
+        if conn is not None:
+            self._note(f"closes {close.conn}: {close.reason}")
+            conn.close()
+            if conn.is_connected:
+                self._soon(conn.lost)
+            else:
+                self.forget(conn.id)
 
     def _flush(self, flush: Flush) -> None:
-        incarnation = self._incarnation
+        """Written through at some moment before the node hears of it."""
+        takes = 1 + self._dice.below(FSYNC_MS)
+        runs = self._runs
+        errors: list[str] = []
 
-        def synced() -> None:
-            if self._incarnation != incarnation or self.node is None:
-                return
-            error = None
-            try:
-                for file in flush.files:
-                    file.sync()
-            except OSError as failure:
-                error = str(failure)
-            self._event(Flushed(flush.token, error))
+        def sync() -> None:
+            if self._runs == runs and self.node is not None:
+                try:
+                    for file in flush.files:
+                        file.sync()
+                except OSError as failure:
+                    errors.append(str(failure))
 
-        self.world.after(1 + self.world.dice.below(FSYNC_MS), synced)
+        def done() -> None:
+            if self._runs == runs:
+                error = errors[0] if errors else None
+                self.when_running(lambda: self.tell(Flushed(flush.token, error)))
 
-    def _close(self, conn: ConnId, reason: str) -> None:
-        client = self._clients.pop(conn, None)
-        if client is not None:
-            self.world.note(f"node {self.settings.node_id} closes a connection: {reason}")
-            client.lost()
-            self._event(Disconnected(conn))
+        self.world.after(self._dice.below(takes), sync)
+        self.world.after(takes, done)
 
     def _set_alarm(self) -> None:
         deadline = self.node.next_deadline() if self.node is not None else None
         if deadline is None or (self._alarm is not None and self._alarm <= deadline):
             return
         self._alarm = deadline
-        incarnation = self._incarnation
+        runs = self._runs
 
         def ring() -> None:
-            if self._incarnation == incarnation and self._alarm == deadline:
+            if self._runs == runs and self._alarm == deadline:
                 self._alarm = None
-                self._event(Ticked())
+                if not self.is_paused:
+                    self.tell(Ticked())
 
         self.world.after(max(0, deadline - self.world.now), ring)
 
+    def _soon(self, action: Callable[[], None]) -> None:
+        """In an event of its own, if the process still runs then."""
+        runs = self._runs
 
-class SimConnection:
-    """The client's end of a connection: request frames out, answers back in order."""
+        def act() -> None:
+            if self._runs == runs:
+                self.when_running(action)
 
-    def __init__(self, host: SimHost, conn: ConnId) -> None:
-        self.conn = conn
-        self.is_lost = False
+        self.world.after(0, act)
+
+    def _note(self, what: str) -> None:
+        self.world.note(f"{self.name} {what}")
+
+
+class _Conn:
+    """A connection as a host keeps it: its id, and its frames while they may not be read."""
+
+    def __init__(self, host: SimHost, id: ConnId, side: Side | None = None) -> None:
+        self.id = id
+        self.side = side
+        self.is_connected = side is not None
+        self.is_muted = False
         self._host = host
-        self._waiting: list[Callable[[bytes | None], None]] = []
+        self._held: deque[bytes] = deque()
 
-    def request(self, frame: bytes, answered: Callable[[bytes | None], None]) -> None:
-        """Send a frame (with its length); `answered` gets the answer's, None if it is lost."""
-        if self.is_lost:
-            answered(None)
-            return
-        self._waiting.append(answered)
-        self._host.deliver(self, frame[4:])
+    def connected(self, side: Side) -> None:
+        self.is_connected = True
+        self._host.when_running(lambda: self._host.tell(PeerConnected(self.id)))
+
+    def connect_failed(self, was_refused: bool, reason: str) -> None:
+        self._host.forget(self.id)
+        event = ConnectFailed(self.id, was_refused, reason)
+        self._host.when_running(lambda: self._host.tell(event))
 
     def received(self, frame: bytes) -> None:
-        if not self.is_lost:
-            self._waiting.pop(0)(frame)
+        def read() -> None:
+            self._held.append(frame)
+            self._read()
+
+        self._host.when_running(read)
 
     def lost(self) -> None:
-        self.is_lost = True
-        waiting, self._waiting = self._waiting, []
-        for answered in waiting:
-            answered(None)
+        def read() -> None:
+            if self._host.forget(self.id):
+                self._host.tell(Disconnected(self.id))
+
+        self._host.when_running(read)
+
+    def send(self, frame: bytes) -> None:
+        assert self.side is not None
+        self.side.send(frame)
+
+    def close(self) -> None:
+        self.is_muted = True
+        self._held.clear()
+        if self.side is not None:
+            self.side.close()
+
+    def read_on(self) -> None:
+        """The node takes frames again."""
+        self.is_muted = False
+        self._read()
+
+    def _read(self) -> None:
+        while self._held and not self.is_muted:
+            frame = self._held.popleft()
+            self._host.tell(FrameReceived(self.id, memoryview(bytearray(frame))))
+
+
+def _described(event: Event) -> str:
+    if isinstance(event, FrameReceived):
+        return f"hears {event.conn} {len(event.frame)} {crc32(event.frame)}"
+    return f"hears {event}"
 
 
 def _bytes_of(chunk: Chunk) -> bytes:
