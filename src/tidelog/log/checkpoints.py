@@ -58,9 +58,8 @@ def read_offsets(disk: Disk, path: str) -> OffsetsRead:
     return OffsetsRead(offsets, was_sound)
 
 
-def write_offsets(disk: Disk, path: str, offsets: Mapping[TopicPartition, Offset]) -> None:
-    rows = [f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items()]
-    disk.write_file(path, _encode_rows(rows))
+def encode_offsets(offsets: Mapping[TopicPartition, Offset]) -> bytes:
+    return _encode_rows([f"{tp.topic} {tp.partition} {offset}" for tp, offset in offsets.items()])
 
 
 def read_epochs(disk: Disk, path: str) -> EpochsRead:
@@ -117,9 +116,8 @@ def read_topic_id(disk: Disk, directory: str) -> TopicId | None:
     return None
 
 
-def write_topic_id(disk: Disk, directory: str, topic_id: TopicId) -> None:
-    content = f"version: 0\ntopic_id: {encode_id(topic_id)}\n"
-    disk.write_file(f"{directory}/{names.PARTITION_METADATA}", content.encode())
+def encode_topic_id(topic_id: TopicId) -> bytes:
+    return f"version: 0\ntopic_id: {encode_id(topic_id)}\n".encode()
 
 
 # -- meta.properties

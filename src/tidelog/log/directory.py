@@ -28,6 +28,7 @@ class LogDirectory:
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._deleted: list[tuple[Millis, str]] = []
         self._present: dict[TopicPartition, None] = {}
+        self._written: dict[str, bytes] = {}
         self._left: set[TopicPartition] = set()
         """Partitions that are gone, but not yet from the checkpoints on disk."""
         for name in disk.list(""):
@@ -77,7 +78,7 @@ class LogDirectory:
         is_known = partition in self._present
         if partition in self._left:
             # The offsets of its namesake must not be taken for its own after a crash.
-            self.write_checkpoints({})
+            self.write_checkpoints({}, durable=True)
         log = PartitionLog.open(
             self._disk,
             directory,
@@ -90,8 +91,9 @@ class LogDirectory:
         )
         if self.topic_id(partition) is None:
             # Not synced here, where it would hold up the node: it goes with the first flush.
-            checkpoints.write_topic_id(self._disk, directory, topic_id)
-            log.flush_too(f"{directory}/{names.PARTITION_METADATA}")
+            path = f"{directory}/{names.PARTITION_METADATA}"
+            self._disk.write_file(path, checkpoints.encode_topic_id(topic_id), durable=False)
+            log.flush_too(path)
         self._logs[partition] = log
         self._present[partition] = None
         return log
@@ -134,8 +136,14 @@ class LogDirectory:
 
     # -- checkpoints
 
-    def write_checkpoints(self, high_watermarks: Mapping[TopicPartition, Offset]) -> None:
-        """Recovery points, log starts and high watermarks; of logs not opened as they were read."""
+    def write_checkpoints(
+        self, high_watermarks: Mapping[TopicPartition, Offset], *, durable: bool = False
+    ) -> None:
+        """Recovery points, log starts and high watermarks; of logs not opened as they were read.
+
+        They are not synced unless asked, since that can hold up the node for long: after power loss
+        they may be old, which costs a longer scan, or torn, which costs a whole one.
+        """
         for partition, log in self._logs.items():
             self._recovery_points[partition] = log.recovery_point
             if log.log_start_offset > log.first_segment_offset:
@@ -143,18 +151,22 @@ class LogDirectory:
             else:
                 self._log_starts.pop(partition, None)
         self._high_watermarks.update(high_watermarks)
-        write = checkpoints.write_offsets
-        write(self._disk, names.RECOVERY_POINT_CHECKPOINT, self._recovery_points)
-        write(self._disk, names.LOG_START_CHECKPOINT, self._log_starts)
-        write(self._disk, names.HIGH_WATERMARK_CHECKPOINT, self._high_watermarks)
+        self._write(names.RECOVERY_POINT_CHECKPOINT, self._recovery_points, durable)
+        self._write(names.LOG_START_CHECKPOINT, self._log_starts, durable)
+        self._write(names.HIGH_WATERMARK_CHECKPOINT, self._high_watermarks, durable)
         self._left.clear()
 
     def _lower_recovery_point(self, partition: TopicPartition, offset: Offset) -> None:
         """A log is about to be cut: what is written behind the cut has not been synced."""
         if self._recovery_points.get(partition, 0) > offset:
             self._recovery_points[partition] = offset
-            path = names.RECOVERY_POINT_CHECKPOINT
-            checkpoints.write_offsets(self._disk, path, self._recovery_points)
+            self._write(names.RECOVERY_POINT_CHECKPOINT, self._recovery_points, durable=True)
+
+    def _write(self, path: str, offsets: dict[TopicPartition, Offset], durable: bool) -> None:
+        content = checkpoints.encode_offsets(offsets)
+        if durable or self._written.get(path) != content:
+            self._disk.write_file(path, content, durable=durable)
+            self._written[path] = content
 
     def close(
         self, high_watermarks: Mapping[TopicPartition, Offset], broker_epoch: BrokerEpoch = -1
@@ -162,7 +174,7 @@ class LogDirectory:
         """Close all logs, write the checkpoints, leave the clean-shutdown mark."""
         for log in self._logs.values():
             log.close()
-        self.write_checkpoints(high_watermarks)
+        self.write_checkpoints(high_watermarks, durable=True)
         checkpoints.mark_clean_shutdown(self._disk, broker_epoch)
 
     def _read(self, path: str) -> dict[TopicPartition, Offset]:

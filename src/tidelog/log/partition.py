@@ -306,8 +306,13 @@ class PartitionLog:
             self._tail.epochs.truncate_from_start(offset)
 
     def apply_retention(self, now: Millis, high_watermark: Offset) -> list[Offset]:
-        """Delete what time, size or the log start allow; the base offsets of what was deleted."""
+        """Delete what time, size or the log start allow; the base offsets of what was deleted.
+
+        Producers that have been idle for too long are forgotten as well.
+        """
         self._now = now
+        self._tail.producers.expire(now, self.config.producer_id_expiration_ms)
+        self._tail.producers.forget_completed(high_watermark)
         count = deletions.count_deletable(
             self._tail.segments,
             self._tail.config,
@@ -327,10 +332,9 @@ class PartitionLog:
         return [segment.base_offset for segment in dropped]
 
     def purge(self, now: Millis) -> None:
-        """Remove deleted files whose time has come; forget producers that have been idle."""
+        """Remove deleted files whose time has come."""
         self._now = now
         self._deleted.purge(now)
-        self._tail.producers.expire(now, self._tail.config.producer_id_expiration_ms)
 
     def _removal_due(self) -> Millis:
         return self._now + self._tail.config.file_delete_delay_ms

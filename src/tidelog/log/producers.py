@@ -181,15 +181,9 @@ class ProducerStates:
         """The first offset of an open transaction, or of one whose marker may still be lost."""
         if not self._ongoing and not self._completed:
             return high_watermark
-        completed = self._completed = [
-            c for c in self._completed if c.last_offset >= high_watermark
-        ]
-        stable = min((c.first_offset for c in completed), default=high_watermark)
+        self.forget_completed(high_watermark)
+        stable = min((c.first_offset for c in self._completed), default=high_watermark)
         return min(stable, next(iter(self._ongoing), high_watermark), high_watermark)
-
-    @property
-    def has_open_transaction(self) -> bool:
-        return bool(self._ongoing)
 
     # -- housekeeping
 
@@ -204,6 +198,11 @@ class ProducerStates:
             if entry.transaction_first_offset != NO_OFFSET
         )
         self._ongoing = dict(sorted(open_transactions))
+
+    def forget_completed(self, high_watermark: Offset) -> None:
+        """A transaction is settled once its marker lies below the high watermark."""
+        if self._completed:
+            self._completed = [c for c in self._completed if c.last_offset >= high_watermark]
 
     def expire(self, now: Millis, expiration_ms: Millis) -> None:
         """Forget producers that have been idle for too long and have no open transaction."""

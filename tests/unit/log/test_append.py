@@ -170,6 +170,20 @@ def test_a_segment_is_rolled_by_the_age_of_its_first_record() -> None:
     assert log.first_segment_offset == 2
 
 
+def test_jitter_rolls_a_segment_earlier_and_always_at_the_same_age() -> None:
+    def first_roll() -> int:
+        log = new_log(LogConfig(segment_ms=10_000, segment_jitter_ms=9_000))
+        append(log, batch(timestamp=NOW - 10_000))
+        for age in range(0, 10_000, 50):
+            append(log, batch(timestamp=NOW - 10_000 + age))
+            if log.needs_flush(NOW):
+                return age
+        return 10_000
+
+    assert 1_000 <= first_roll() < 10_000
+    assert first_roll() == first_roll()
+
+
 def test_a_segment_is_rolled_when_its_index_is_full() -> None:
     disk = SimDisk()
     log = open_log(disk, LogConfig(segment_index_bytes=24, index_interval_bytes=10))

@@ -24,7 +24,7 @@ def written(path: str, content: bytes) -> SimDisk:
 
 def test_offsets_are_kafkas() -> None:
     disk = SimDisk()
-    checkpoints.write_offsets(disk, "x", {A: 5, B: 1_234_567_890_123})
+    disk.write_file("x", checkpoints.encode_offsets({A: 5, B: 1_234_567_890_123}))
     assert disk.read_file("x") == b"0\n2\norders 0 5\npay.ments-eu 12 1234567890123\n"
     assert checkpoints.read_offsets(disk, "x") == ({A: 5, B: 1_234_567_890_123}, True)
 
@@ -36,8 +36,7 @@ def test_an_absent_file_is_sound_and_empty() -> None:
 @given(st.integers(0, 60))
 def test_f08_a_torn_checkpoint_gives_its_whole_lines(cut: int) -> None:
     disk = SimDisk()
-    checkpoints.write_offsets(disk, "x", {A: 512, B: 34})
-    whole = disk.read_file("x")
+    whole = checkpoints.encode_offsets({A: 512, B: 34})
     disk.write_file("x", whole[:cut])
     offsets, was_sound = checkpoints.read_offsets(disk, "x")
     assert offsets.items() <= {A: 512, B: 34}.items()
@@ -66,11 +65,9 @@ def test_f08_what_does_not_fit_is_said(content: bytes) -> None:
 
 
 def test_the_topic_id_is_kafkas() -> None:
-    disk = SimDisk()
-    disk.make_directory("orders-0")
-    checkpoints.write_topic_id(disk, "orders-0", ID)
-    content = disk.read_file("orders-0/partition.metadata")
+    content = checkpoints.encode_topic_id(ID)
     assert content == b"version: 0\ntopic_id: jzscUmweT46aVQ1vD3obLA\n"
+    disk = written("orders-0/partition.metadata", content)
     assert checkpoints.read_topic_id(disk, "orders-0") == ID
 
 

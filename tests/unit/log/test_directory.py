@@ -213,6 +213,35 @@ def test_a_flushed_partition_keeps_its_topic_id_through_power_loss() -> None:
         assert base_offsets(directory.open(A, ID, SMALL, NOW)) == [0]
 
 
+def test_f08_checkpoints_that_were_not_synced_do_no_harm_after_power_loss() -> None:
+    for seed in range(40):
+        disk = SimDisk()
+        directory = filled(disk)
+        log = directory.open(A, ID, SMALL, NOW)
+        flush(log)
+        written = raw(log)
+        directory.write_checkpoints({A: 30})
+        log.truncate_to(20, NOW)
+        append(log, batch(5), epoch=2)
+        directory.write_checkpoints({A: 25})
+        disk.crash(SeededDice(seed))
+
+        log = opened(disk).open(A, ID, SMALL, NOW)
+        assert log.log_end_offset >= 20
+        assert raw(log, 0, 20) == written[: len(raw(log, 0, 20))]
+        assert log.recovery.damages == ()
+
+
+def test_a_checkpoint_that_would_say_the_same_is_not_written_again() -> None:
+    disk = SimDisk()
+    directory = filled(disk)
+    directory.write_checkpoints({A: 5})
+    disk.remove("recovery-point-offset-checkpoint")
+    directory.write_checkpoints({A: 6})
+    assert not disk.exists("recovery-point-offset-checkpoint")
+    assert b"orders 0 6\n" in disk.read_file("replication-offset-checkpoint")
+
+
 def test_ten_thousand_partitions_cost_a_name_each() -> None:
     disk = SimDisk()
     for number in range(10_000):

@@ -139,7 +139,7 @@ def test_state_survives_a_restart(clean: bool) -> None:
 def test_idle_producers_are_forgotten() -> None:
     log = new_log()
     produce(log, 0)
-    log.purge(NOW + 24 * 3_600_000)
+    log.apply_retention(NOW + 24 * 3_600_000, 0)
     assert produce(log, 0) == Appended(1, 1, -1)
 
 

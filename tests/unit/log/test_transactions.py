@@ -206,5 +206,5 @@ def test_a_torn_transaction_index_is_not_sound() -> None:
 def test_an_idle_producer_with_an_open_transaction_is_kept() -> None:
     log = new_log()
     Producer(log, 1).write()
-    log.purge(NOW + 10 * SMALL.producer_id_expiration_ms)
+    log.apply_retention(NOW + 10 * SMALL.producer_id_expiration_ms, 0)
     assert log.last_stable_offset(1) == 0
