@@ -17,20 +17,7 @@ from tidelog.log.checkpoints import MetaProperties
 from tidelog.log.directory import LogDirectory
 from tidelog.model.dice import Dice
 from tidelog.model.disk import Disk
-from tidelog.model.effects import (
-    AppendBatches,
-    AskQuorum,
-    ChangeMetadata,
-    Coordinate,
-    CoordinateAll,
-    DeleteRecordsBefore,
-    DescribeDirectories,
-    Effect,
-    FetchBatches,
-    FetchMetadata,
-    FindEpochEnds,
-    FindOffsets,
-)
+from tidelog.model.effects import ChangeMetadata
 from tidelog.model.events import (
     Connected,
     ConnectFailed,
@@ -58,6 +45,7 @@ from tidelog.node.context import RequestContext
 from tidelog.node.controller_client import ControllerClient
 from tidelog.node.controlling import Controlling
 from tidelog.node.coordinators import Coordinators
+from tidelog.node.executors import executors
 from tidelog.node.fetchers import Fetchers
 from tidelog.node.flushes import Flushes
 from tidelog.node.housekeeping import Housekeeping
@@ -78,7 +66,7 @@ from tidelog.node.queries import Queries
 from tidelog.node.quorum import Quorum
 from tidelog.node.quorum_network import QuorumNetwork
 from tidelog.node.replica import Replica
-from tidelog.node.requests import Execute, Requests
+from tidelog.node.requests import Requests
 from tidelog.node.sessions import Session
 from tidelog.node.storage import Storage
 from tidelog.node.timers import Timers
@@ -176,7 +164,16 @@ class Node:
             self._partitions,
             self._storage_failed,
         )
-        self._requests = Requests(self._context, self._executors())
+        self._requests = Requests(
+            self._context,
+            executors(
+                self._partitions,
+                Queries(self._partitions, self._storage, settings.log_dirs),
+                self._quorum,
+                self._coordinators,
+                self._change_metadata,
+            ),
+        )
 
     @property
     def is_ready(self) -> bool:
@@ -334,25 +331,6 @@ class Node:
             self,
             cluster_id,
         )
-
-    def _executors(self) -> dict[type[Effect], Execute]:
-        partitions = self._partitions
-        queries = Queries(partitions, self._storage, self._settings.log_dirs)
-        return {
-            AppendBatches: lambda effect, resume, _: partitions.append(effect, resume),
-            FetchBatches: lambda effect, resume, _: partitions.fetch(effect, resume),
-            FindOffsets: lambda effect, *_: queries.find_offsets(effect),
-            FindEpochEnds: lambda effect, *_: queries.find_epoch_ends(effect),
-            DeleteRecordsBefore: lambda effect, *_: queries.delete_records(effect),
-            DescribeDirectories: lambda effect, *_: queries.describe_directories(effect),
-            ChangeMetadata: self._change_metadata,
-            AskQuorum: lambda effect, resume, _: self._quorum.ask(effect.request, resume),
-            FetchMetadata: lambda effect, resume, _: self._quorum.serve_fetch(
-                effect.request, resume
-            ),
-            Coordinate: self._coordinators.coordinate,
-            CoordinateAll: self._coordinators.coordinate_all,
-        }
 
     def _change_metadata(self, effect: ChangeMetadata, resume: Resume, request: Request) -> Parked:
         """Decided here or by the active controller, unless a node asks that believes we are it."""

@@ -7,14 +7,13 @@ that includes a record of the leader's own epoch (`commit.quorum_committed`).
 
 from typing import assert_never
 
-from tidelog.model.dice import Dice
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_NODE, LeaderEpoch, Millis, NodeId
+from tidelog.model.ids import NO_NODE, Millis, NodeId
 from tidelog.replication.commit import quorum_committed
 from tidelog.replication.quorum import leading
-from tidelog.replication.quorum.election import can_no_longer_win, grants, has_won
+from tidelog.replication.quorum.campaign import Campaign
+from tidelog.replication.quorum.election import grants
 from tidelog.replication.quorum.events import (
-    AnswerPeer,
     BeginEpoch,
     Commit,
     DiscoverLeader,
@@ -22,91 +21,31 @@ from tidelog.replication.quorum.events import (
     EpochAcknowledged,
     EpochBegun,
     EpochEnded,
-    FollowLeader,
     LeaderAnswered,
     LogGrew,
-    LoseLeadership,
     PeerRefused,
     QuorumEffect,
     QuorumEvent,
     ReplicaFetched,
-    RequestVote,
-    SaveQuorumState,
     ShutdownBegun,
-    StopFollowing,
-    TakeLeadership,
     TimePassed,
     VoteAnswered,
     VoteRequested,
     VotersChanged,
 )
 from tidelog.replication.quorum.roles import (
-    ENTRIES_INTO_HIGHER_EPOCH,
-    TRANSITIONS,
     Candidate,
     Follower,
     Leader,
     Prospective,
     Resigned,
-    Role,
     Unattached,
 )
-from tidelog.replication.quorum.state import (
-    LogEnd,
-    QuorumState,
-    QuorumTimeouts,
-    ReplicaKey,
-    VoterSet,
-)
-
-STAGGER_MS = 40
-"""Voters that see the same leader vanish stand for election one after another, not all at once."""
-FIRST_BACKOFF_MS = 25
+from tidelog.replication.quorum.standing import STAGGER_MS
 
 
-class QuorumMachine:
-    def __init__(
-        self,
-        me: ReplicaKey,
-        voters: VoterSet,
-        saved: QuorumState | None,
-        log_end: LogEnd,
-        timeouts: QuorumTimeouts,
-        dice: Dice,
-    ) -> None:
-        self.me = me
-        self.voters = voters
-        self.log_end = log_end
-        self._timeouts = timeouts
-        self._dice = dice
-        self._saved = saved if saved is not None else QuorumState()
-        # Without its old promises a voter cannot know whom it voted for (F40): until it has
-        # learnt of a leader it votes only where nobody has anything to lose.
-        self._is_fresh = saved is None and log_end.offset == 0
-        self._effects: list[QuorumEffect] = []
-        self._discovery = 0
-        self.role: Role = Unattached(self._saved.epoch, election_deadline=0)
-
-    # -- what others may know ----------------------------------------------------------------------
-
-    @property
-    def epoch(self) -> LeaderEpoch:
-        return self.role.epoch
-
-    @property
-    def is_voter(self) -> bool:
-        return self.me in self.voters
-
-    @property
-    def leader(self) -> NodeId:
-        """The leader of this epoch as far as it is known here; -1 when it is not."""
-        match self.role:
-            case Leader():
-                return self.me.id
-            case Follower():
-                return self.role.leader
-            case _:
-                return NO_NODE
+class QuorumMachine(Campaign):
+    """`start`, then `step` for every event; `next_deadline` says when time itself is one."""
 
     def next_deadline(self) -> Millis | None:
         match self.role:
@@ -339,97 +278,6 @@ class QuorumMachine:
             self._effects.append(EndEpoch(voter, role.epoch, role.successors))
         role.announce_deadline = now + self._timeouts.fetch_ms // 4
 
-    # -- elections ---------------------------------------------------------------------------------
-
-    def _become_prospective(self, now: Millis) -> None:
-        """Ask who would vote for us; with no one else to ask, the answer is known."""
-        old = self.role
-        assert isinstance(old, Unattached | Follower | Prospective | Candidate)
-        gone = isinstance(old, Follower | Prospective) and old.leader_is_gone
-        last = NO_NODE
-        if isinstance(old, Follower):
-            last = old.leader
-        elif isinstance(old, Prospective):
-            last = old.last_leader
-        role = Prospective(
-            old.epoch,
-            election_deadline=now + self._election_timeout(),
-            granted={self.me.id},
-            voted=self.me if isinstance(old, Candidate) else old.voted,
-            last_leader=last,
-            leader_is_gone=gone,
-            rounds=old.rounds + 1 if isinstance(old, Prospective | Candidate) else 0,
-        )
-        self._become(role)
-        if has_won(role.granted, self.voters):
-            self._become_candidate(now)
-            return
-        for voter in self.voters.others(self.me.id):
-            self._effects.append(RequestVote(voter, role.epoch, self.log_end, pre_vote=True))
-
-    def _become_candidate(self, now: Millis) -> None:
-        old = self.role
-        assert isinstance(old, Prospective)
-        role = Candidate(
-            old.epoch + 1,
-            election_deadline=now + self._election_timeout(),
-            granted={self.me.id},
-            rounds=old.rounds,
-        )
-        self._become(role)
-        if has_won(role.granted, self.voters):
-            self._become_leader(now)
-            return
-        for voter in self.voters.others(self.me.id):
-            self._effects.append(RequestVote(voter, role.epoch, self.log_end, pre_vote=False))
-
-    def _count_votes(self, now: Millis) -> None:
-        role = self.role
-        assert isinstance(role, Prospective | Candidate)
-        if has_won(role.granted, self.voters):
-            if isinstance(role, Prospective):
-                self._become_candidate(now)
-            else:
-                self._become_leader(now)
-        elif can_no_longer_win(role.rejected, self.voters) and not role.is_backing_off:
-            role.is_backing_off = True
-            base = min(
-                FIRST_BACKOFF_MS << min(role.rounds, 8), self._timeouts.election_backoff_max_ms
-            )
-            role.election_deadline = now + base + self._dice.below(base)
-
-    def _become_leader(self, now: Millis) -> None:
-        old = self.role
-        assert isinstance(old, Candidate)
-        others = self.voters.others(self.me.id)
-        self._is_fresh = False
-        self._become(
-            Leader(
-                old.epoch,
-                epoch_start=self.log_end.offset,
-                progress=leading.first_progress(self.voters),
-                unacknowledged=set(others),
-                announce_deadline=now,
-                check_quorum_deadline=now + self._timeouts.check_quorum_ms,
-            )
-        )
-        self._effects.append(
-            TakeLeadership(old.epoch, tuple(self.voters), tuple(sorted(old.granted)))
-        )
-
-    def _resign(self, now: Millis) -> None:
-        role = self.role
-        assert isinstance(role, Leader)
-        self._become(
-            Resigned(
-                role.epoch,
-                election_deadline=now + self._election_timeout(),
-                unacknowledged=set(self.voters.others(self.me.id)),
-                announce_deadline=now,
-                successors=leading.successors(role, self.voters, self.me.id),
-            )
-        )
-
     def _voters_changed(self, now: Millis) -> None:
         role = self.role
         if isinstance(role, Leader):
@@ -446,94 +294,3 @@ class QuorumMachine:
         if committed > role.high_watermark:
             role.high_watermark = committed
             self._effects.append(Commit(committed))
-
-    # -- transitions -------------------------------------------------------------------------------
-
-    def _learn(self, epoch: LeaderEpoch, leader: NodeId, now: Millis) -> None:
-        """Somebody says who leads an epoch that is not older than ours."""
-        assert epoch >= self.role.epoch
-        if epoch > self.role.epoch:
-            if leader in (NO_NODE, self.me.id):
-                self._become_unattached(epoch, now)
-            else:
-                self._become_follower(epoch, leader, now)
-        elif leader not in (NO_NODE, self.me.id) and isinstance(
-            self.role, Unattached | Prospective | Candidate
-        ):
-            voted = self.me if isinstance(self.role, Candidate) else self.role.voted
-            self._become_follower(epoch, leader, now, voted=voted)
-
-    def _become_unattached(self, epoch: LeaderEpoch, now: Millis) -> None:
-        voted = None
-        if epoch == self.role.epoch and isinstance(self.role, Follower | Prospective | Unattached):
-            voted = self.role.voted
-        self._become(
-            Unattached(
-                epoch,
-                election_deadline=now + self._election_timeout(),
-                voted=voted,
-                next_discovery=now + (self._timeouts.election_ms // 4 if self.is_voter else 0),
-            )
-        )
-
-    def _become_follower(
-        self, epoch: LeaderEpoch, leader: NodeId, now: Millis, voted: ReplicaKey | None = None
-    ) -> None:
-        self._become(Follower(epoch, leader, now + self._timeouts.fetch_ms, voted=voted))
-        self._effects.append(FollowLeader(leader, epoch))
-
-    def _become(self, role: Role) -> None:
-        old = self.role
-        if role.epoch == old.epoch:
-            assert type(role) in TRANSITIONS[type(old)], f"{old} -> {role}"
-        else:
-            assert role.epoch > old.epoch, f"{old} -> {role}"
-            assert isinstance(role, ENTRIES_INTO_HIGHER_EPOCH), f"{old} -> {role}"
-        self.role = role
-        state = QuorumState(role.epoch, self._leader_to_save(role), self._vote_to_save(role))
-        if state != self._saved:
-            self._saved = state
-            self._effects.append(SaveQuorumState(state))
-        if isinstance(old, Leader):
-            self._effects.append(LoseLeadership(old.epoch))
-        elif isinstance(old, Follower) and not isinstance(role, Follower):
-            self._effects.append(StopFollowing())
-
-    def _leader_to_save(self, role: Role) -> NodeId:
-        match role:
-            case Leader() | Resigned():
-                return self.me.id
-            case Follower():
-                return role.leader
-            case Prospective():
-                return role.last_leader
-            case _:
-                return NO_NODE
-
-    def _vote_to_save(self, role: Role) -> ReplicaKey | None:
-        match role:
-            case Candidate():
-                return self.me
-            case Unattached() | Prospective() | Follower():
-                return role.voted
-            case Leader() | Resigned():
-                return self.me if self.is_voter else None
-
-    def _answer(self, ticket: int, error: ErrorCode, granted: bool = False) -> None:
-        self._effects.append(AnswerPeer(ticket, error, self.role.epoch, self.leader, granted))
-
-    def _take_effects(self) -> list[QuorumEffect]:
-        effects, self._effects = self._effects, []
-        return effects
-
-    # -- dice --------------------------------------------------------------------------------------
-
-    def _election_timeout(self) -> Millis:
-        return self._timeouts.election_ms + self._dice.below(self._timeouts.election_ms)
-
-    def _stagger(self) -> Millis:
-        """At start a pre-vote harms nobody, so there is no need to wait out a whole timeout."""
-        if not self.is_voter:
-            return 0
-        rank = list(self.voters).index(self.me.id)
-        return rank * STAGGER_MS if len(self.voters) > 1 else 0

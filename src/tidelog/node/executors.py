@@ -1,0 +1,44 @@
+"""Who carries out which effect of a request handler."""
+
+from tidelog.model.effects import (
+    AppendBatches,
+    AskQuorum,
+    ChangeMetadata,
+    Coordinate,
+    CoordinateAll,
+    DeleteRecordsBefore,
+    DescribeDirectories,
+    Effect,
+    FetchBatches,
+    FetchMetadata,
+    FindEpochEnds,
+    FindOffsets,
+)
+from tidelog.node.coordinators import Coordinators
+from tidelog.node.partitions import Partitions
+from tidelog.node.queries import Queries
+from tidelog.node.quorum import Quorum
+from tidelog.node.requests import Execute
+
+
+def executors(
+    partitions: Partitions,
+    queries: Queries,
+    quorum: Quorum,
+    coordinators: Coordinators,
+    change_metadata: Execute,
+) -> dict[type[Effect], Execute]:
+    """One for every effect: a handler may ask for nothing else."""
+    return {
+        AppendBatches: lambda effect, resume, _: partitions.append(effect, resume),
+        FetchBatches: lambda effect, resume, _: partitions.fetch(effect, resume),
+        FindOffsets: lambda effect, *_: queries.find_offsets(effect),
+        FindEpochEnds: lambda effect, *_: queries.find_epoch_ends(effect),
+        DeleteRecordsBefore: lambda effect, *_: queries.delete_records(effect),
+        DescribeDirectories: lambda effect, *_: queries.describe_directories(effect),
+        ChangeMetadata: change_metadata,
+        AskQuorum: lambda effect, resume, _: quorum.ask(effect.request, resume),
+        FetchMetadata: lambda effect, resume, _: quorum.serve_fetch(effect.request, resume),
+        Coordinate: coordinators.coordinate,
+        CoordinateAll: coordinators.coordinate_all,
+    }

@@ -1,0 +1,110 @@
+"""Elections: a voter asks whether it could win, opens an epoch, counts votes, leads, resigns."""
+
+from tidelog.model.ids import NO_NODE, Millis
+from tidelog.replication.quorum import leading
+from tidelog.replication.quorum.election import can_no_longer_win, has_won
+from tidelog.replication.quorum.events import RequestVote, TakeLeadership
+from tidelog.replication.quorum.roles import (
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Unattached,
+)
+from tidelog.replication.quorum.standing import Standing
+
+FIRST_BACKOFF_MS = 25
+
+
+class Campaign(Standing):
+    """A quorum member as far as it stands for election."""
+
+    def _become_prospective(self, now: Millis) -> None:
+        """Ask who would vote for us; with no one else to ask, the answer is known."""
+        old = self.role
+        assert isinstance(old, Unattached | Follower | Prospective | Candidate)
+        gone = isinstance(old, Follower | Prospective) and old.leader_is_gone
+        last = NO_NODE
+        if isinstance(old, Follower):
+            last = old.leader
+        elif isinstance(old, Prospective):
+            last = old.last_leader
+        role = Prospective(
+            old.epoch,
+            election_deadline=now + self._election_timeout(),
+            granted={self.me.id},
+            voted=self.me if isinstance(old, Candidate) else old.voted,
+            last_leader=last,
+            leader_is_gone=gone,
+            rounds=old.rounds + 1 if isinstance(old, Prospective | Candidate) else 0,
+        )
+        self._become(role)
+        if has_won(role.granted, self.voters):
+            self._become_candidate(now)
+            return
+        for voter in self.voters.others(self.me.id):
+            self._effects.append(RequestVote(voter, role.epoch, self.log_end, pre_vote=True))
+
+    def _become_candidate(self, now: Millis) -> None:
+        old = self.role
+        assert isinstance(old, Prospective)
+        role = Candidate(
+            old.epoch + 1,
+            election_deadline=now + self._election_timeout(),
+            granted={self.me.id},
+            rounds=old.rounds,
+        )
+        self._become(role)
+        if has_won(role.granted, self.voters):
+            self._become_leader(now)
+            return
+        for voter in self.voters.others(self.me.id):
+            self._effects.append(RequestVote(voter, role.epoch, self.log_end, pre_vote=False))
+
+    def _count_votes(self, now: Millis) -> None:
+        role = self.role
+        assert isinstance(role, Prospective | Candidate)
+        if has_won(role.granted, self.voters):
+            if isinstance(role, Prospective):
+                self._become_candidate(now)
+            else:
+                self._become_leader(now)
+        elif can_no_longer_win(role.rejected, self.voters) and not role.is_backing_off:
+            role.is_backing_off = True
+            base = min(
+                FIRST_BACKOFF_MS << min(role.rounds, 8), self._timeouts.election_backoff_max_ms
+            )
+            role.election_deadline = now + base + self._dice.below(base)
+
+    def _become_leader(self, now: Millis) -> None:
+        old = self.role
+        assert isinstance(old, Candidate)
+        others = self.voters.others(self.me.id)
+        self._is_fresh = False
+        self._become(
+            Leader(
+                old.epoch,
+                epoch_start=self.log_end.offset,
+                progress=leading.first_progress(self.voters),
+                unacknowledged=set(others),
+                announce_deadline=now,
+                check_quorum_deadline=now + self._timeouts.check_quorum_ms,
+            )
+        )
+        self._effects.append(
+            TakeLeadership(old.epoch, tuple(self.voters), tuple(sorted(old.granted)))
+        )
+
+    def _resign(self, now: Millis) -> None:
+        role = self.role
+        assert isinstance(role, Leader)
+        self._become(
+            Resigned(
+                role.epoch,
+                election_deadline=now + self._election_timeout(),
+                unacknowledged=set(self.voters.others(self.me.id)),
+                announce_deadline=now,
+                successors=leading.successors(role, self.voters, self.me.id),
+            )
+        )

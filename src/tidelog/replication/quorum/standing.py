@@ -1,0 +1,174 @@
+"""Where a quorum member stands: its role, its promises, and every move from one role to another.
+
+Invariants: the epoch never goes back; within an epoch only the moves of `roles.TRANSITIONS` are
+made; what must survive a crash is saved before anything that depends on it leaves.
+"""
+
+from tidelog.model.dice import Dice
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_NODE, LeaderEpoch, Millis, NodeId
+from tidelog.replication.quorum.events import (
+    AnswerPeer,
+    FollowLeader,
+    LoseLeadership,
+    QuorumEffect,
+    SaveQuorumState,
+    StopFollowing,
+)
+from tidelog.replication.quorum.roles import (
+    ENTRIES_INTO_HIGHER_EPOCH,
+    TRANSITIONS,
+    Candidate,
+    Follower,
+    Leader,
+    Prospective,
+    Resigned,
+    Role,
+    Unattached,
+)
+from tidelog.replication.quorum.state import (
+    LogEnd,
+    QuorumState,
+    QuorumTimeouts,
+    ReplicaKey,
+    VoterSet,
+)
+
+STAGGER_MS = 40
+"""Voters that see the same leader vanish stand for election one after another, not all at once."""
+
+
+class Standing:
+    def __init__(
+        self,
+        me: ReplicaKey,
+        voters: VoterSet,
+        saved: QuorumState | None,
+        log_end: LogEnd,
+        timeouts: QuorumTimeouts,
+        dice: Dice,
+    ) -> None:
+        self.me = me
+        self.voters = voters
+        self.log_end = log_end
+        self._timeouts = timeouts
+        self._dice = dice
+        self._saved = saved if saved is not None else QuorumState()
+        # Without its old promises a voter cannot know whom it voted for (F40): until it has
+        # learnt of a leader it votes only where nobody has anything to lose.
+        self._is_fresh = saved is None and log_end.offset == 0
+        self._effects: list[QuorumEffect] = []
+        self._discovery = 0
+        self.role: Role = Unattached(self._saved.epoch, election_deadline=0)
+
+    # -- what others may know ----------------------------------------------------------------------
+
+    @property
+    def epoch(self) -> LeaderEpoch:
+        return self.role.epoch
+
+    @property
+    def is_voter(self) -> bool:
+        return self.me in self.voters
+
+    @property
+    def leader(self) -> NodeId:
+        """The leader of this epoch as far as it is known here; -1 when it is not."""
+        match self.role:
+            case Leader():
+                return self.me.id
+            case Follower():
+                return self.role.leader
+            case _:
+                return NO_NODE
+
+    # -- transitions -------------------------------------------------------------------------------
+
+    def _learn(self, epoch: LeaderEpoch, leader: NodeId, now: Millis) -> None:
+        """Somebody says who leads an epoch that is not older than ours."""
+        assert epoch >= self.role.epoch
+        if epoch > self.role.epoch:
+            if leader in (NO_NODE, self.me.id):
+                self._become_unattached(epoch, now)
+            else:
+                self._become_follower(epoch, leader, now)
+        elif leader not in (NO_NODE, self.me.id) and isinstance(
+            self.role, Unattached | Prospective | Candidate
+        ):
+            voted = self.me if isinstance(self.role, Candidate) else self.role.voted
+            self._become_follower(epoch, leader, now, voted=voted)
+
+    def _become_unattached(self, epoch: LeaderEpoch, now: Millis) -> None:
+        voted = None
+        if epoch == self.role.epoch and isinstance(self.role, Follower | Prospective | Unattached):
+            voted = self.role.voted
+        self._become(
+            Unattached(
+                epoch,
+                election_deadline=now + self._election_timeout(),
+                voted=voted,
+                next_discovery=now + (self._timeouts.election_ms // 4 if self.is_voter else 0),
+            )
+        )
+
+    def _become_follower(
+        self, epoch: LeaderEpoch, leader: NodeId, now: Millis, voted: ReplicaKey | None = None
+    ) -> None:
+        self._become(Follower(epoch, leader, now + self._timeouts.fetch_ms, voted=voted))
+        self._effects.append(FollowLeader(leader, epoch))
+
+    def _become(self, role: Role) -> None:
+        old = self.role
+        if role.epoch == old.epoch:
+            assert type(role) in TRANSITIONS[type(old)], f"{old} -> {role}"
+        else:
+            assert role.epoch > old.epoch, f"{old} -> {role}"
+            assert isinstance(role, ENTRIES_INTO_HIGHER_EPOCH), f"{old} -> {role}"
+        self.role = role
+        state = QuorumState(role.epoch, self._leader_to_save(role), self._vote_to_save(role))
+        if state != self._saved:
+            self._saved = state
+            self._effects.append(SaveQuorumState(state))
+        if isinstance(old, Leader):
+            self._effects.append(LoseLeadership(old.epoch))
+        elif isinstance(old, Follower) and not isinstance(role, Follower):
+            self._effects.append(StopFollowing())
+
+    def _leader_to_save(self, role: Role) -> NodeId:
+        match role:
+            case Leader() | Resigned():
+                return self.me.id
+            case Follower():
+                return role.leader
+            case Prospective():
+                return role.last_leader
+            case _:
+                return NO_NODE
+
+    def _vote_to_save(self, role: Role) -> ReplicaKey | None:
+        match role:
+            case Candidate():
+                return self.me
+            case Unattached() | Prospective() | Follower():
+                return role.voted
+            case Leader() | Resigned():
+                return self.me if self.is_voter else None
+
+    def _answer(self, ticket: int, error: ErrorCode, granted: bool = False) -> None:
+        self._effects.append(AnswerPeer(ticket, error, self.role.epoch, self.leader, granted))
+
+    def _take_effects(self) -> list[QuorumEffect]:
+        effects, self._effects = self._effects, []
+        return effects
+
+    # -- dice --------------------------------------------------------------------------------------
+
+    def _election_timeout(self) -> Millis:
+        return self._timeouts.election_ms + self._dice.below(self._timeouts.election_ms)
+
+    def _stagger(self) -> Millis:
+        """At start a pre-vote harms nobody, so there is no need to wait out a whole timeout."""
+        if not self.is_voter:
+            return 0
+        rank = list(self.voters).index(self.me.id)
+        return rank * STAGGER_MS if len(self.voters) > 1 else 0
