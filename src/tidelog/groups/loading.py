@@ -7,6 +7,7 @@ from tidelog.groups.member import Member
 from tidelog.groups.records import (
     GroupMetadataKey,
     GroupMetadataValue,
+    Key,
     OffsetCommitKey,
     OffsetCommitValue,
     decode_key,
@@ -15,19 +16,32 @@ from tidelog.groups.records import (
 from tidelog.model.ids import NO_TIMESTAMP
 
 
-def replay(core: ShardCore, key_bytes: bytes, value_bytes: bytes | None) -> None:
-    """Take over one record; those of other kinds of groups are passed over, as Kafka does."""
-    key = decode_key(key_bytes)
-    if key is None:
-        return
-    value = None if value_bytes is None else decode_value(key, value_bytes)
-    match key, value:
-        case OffsetCommitKey(), OffsetCommitValue() | None:
-            core.apply_offset(key, value)
-        case GroupMetadataKey(), GroupMetadataValue():
-            core.groups[key.group] = _group(key.group, value)
-        case GroupMetadataKey(), None:
-            core.groups.pop(key.group, None)
+class Loader:
+    """Takes over the records of the log, in order.
+
+    The same few keys come again and again until the log is compacted, so each is decoded once.
+    """
+
+    def __init__(self, core: ShardCore) -> None:
+        self._core = core
+        self._keys: dict[bytes, Key | None] = {}
+
+    def replay(self, key_bytes: bytes, value_bytes: bytes | None) -> None:
+        """One record; those of other kinds of groups are passed over, as Kafka does."""
+        try:
+            key = self._keys[key_bytes]
+        except KeyError:
+            key = self._keys[key_bytes] = decode_key(key_bytes)
+        if key is None:
+            return
+        core = self._core
+        match key, None if value_bytes is None else decode_value(key, value_bytes):
+            case OffsetCommitKey(), OffsetCommitValue() | None as offset:
+                core.apply_offset(key, offset)
+            case GroupMetadataKey(), GroupMetadataValue() as value:
+                core.groups[key.group] = _group(key.group, value)
+            case GroupMetadataKey(), None:
+                core.groups.pop(key.group, None)
 
 
 def start(core: ShardCore) -> None:

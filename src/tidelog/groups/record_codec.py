@@ -180,11 +180,12 @@ def _string(length: _Codec, *, nullable: bool) -> _Codec:
 
     def read(data: bytes, position: int) -> tuple[Any, int]:
         size, position = read_length(data, position)
-        if size < 0:
-            if nullable:
-                return None, position
-            raise RecordFormatError("null in a field that has none")
-        return _slice(data, position, size).decode(), position + size
+        end = position + size
+        if size >= 0 and end <= len(data):
+            return str(data[position:end], "utf-8"), end
+        if size < 0 and nullable:
+            return None, position
+        raise RecordFormatError(f"string of {size} bytes at {position} of {len(data)}")
 
     def write(out: bytearray, value: Any) -> None:
         if value is None:

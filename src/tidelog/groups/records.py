@@ -135,8 +135,7 @@ def decode_key(data: bytes) -> Key | None:
     schema = _KEYS.get(_version(data))
     if schema is None:
         return None
-    key = schema.decode(data, 2, version=0)
-    assert isinstance(key, OffsetCommitKey | GroupMetadataKey)
+    key: Key = schema.decode(data, 2, version=0)
     return key
 
 
@@ -146,8 +145,7 @@ def decode_value(key: Key, data: bytes) -> Value:
     A version above ours is read as ours: since version 4 only tagged fields are added (KIP-915).
     """
     schema = _VALUES[type(key)]
-    value = schema.decode(data, 2, version=min(_version(data), schema.flexible))
-    assert isinstance(value, OffsetCommitValue | GroupMetadataValue)
+    value: Value = schema.decode(data, 2, version=min(_version(data), schema.flexible))
     return value
 
 

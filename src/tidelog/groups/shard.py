@@ -54,19 +54,21 @@ from tidelog.protocol.versions import lift
 class GroupShard:
     def __init__(self, settings: GroupSettings, dice: Dice) -> None:
         self._core = ShardCore(settings, dice)
+        self._loader: loading.Loader | None = loading.Loader(self._core)
         self._refusing = ErrorCode.coordinator_load_in_progress
 
     # -- Loading and giving up ---------------------------------------------------------------------
 
     def replay(self, key: bytes, value: bytes | None, now: Millis) -> None:
         """Take over one record of the log, in its order; raises RecordFormatError on garbage."""
-        assert self._refusing is ErrorCode.coordinator_load_in_progress
+        assert self._loader is not None
         self._core.now = now
-        loading.replay(self._core, key, value)
+        self._loader.replay(key, value)
 
     def loaded(self, now: Millis) -> list[GroupEffect]:
         """The log has been replayed to its end: begin to serve."""
         self._core.now = now
+        self._loader = None
         self._refusing = ErrorCode.none
         loading.start(self._core)
         return self._core.take_effects()
