@@ -23,9 +23,10 @@ from tidelog.model.events import Event, FrameReceived
 from tidelog.model.ids import Millis
 from tidelog.model.outbound import Outbound, Send, Stop
 from tidelog.runtime.clock import wall_clock
+from tidelog.runtime.connections import Limits
 from tidelog.runtime.disk import RealDisk
 from tidelog.runtime.listeners import bind
-from tidelog.runtime.loop import Host, Limits
+from tidelog.runtime.loop import Host
 
 LENGTH = struct.Struct(">i")
 USAGE = struct.Struct(">dq")

@@ -25,7 +25,7 @@ BULK_READ_BYTES = 64 * 1024
 """Where frames are large, a small first read leaves most of each to be received in place."""
 
 JOIN_BYTES = 64 * 1024
-"""Chunks are joined into one send up to this size; larger ones go out without a copy."""
+"""Chunks are joined into one send while they make less than this; larger ones are not copied."""
 
 SENDFILE_BYTES = 4 * 1024 * 1024
 """One connection's share of a pass."""
@@ -37,7 +37,6 @@ COLD_READ_BYTES = 256 * 1024
 
 CHUNK_COST = 128
 """What a queued chunk costs in memory beside its bytes."""
-
 
 NOTHING, SOCKET, DISK = range(3)
 """What the queue of a connection waits for."""
@@ -158,14 +157,9 @@ class Connection:
         parts: list[Buffer] = []
         size = cost = 0
         for chunk in self.waiting:
-            if isinstance(chunk, FileSlice):
-                if chunk.length > INLINE_BYTES or (parts and not _is_tail(chunk)):
-                    break
-                part: Buffer = _read(chunk)
-            elif parts and size + len(chunk) > JOIN_BYTES:
+            if parts and (size > JOIN_BYTES or not _may_join(chunk)):
                 break
-            else:
-                part = chunk
+            part = _read(chunk) if isinstance(chunk, FileSlice) else chunk
             parts.append(part)
             size += len(part)
             cost += _cost(chunk)
@@ -192,6 +186,12 @@ def _read(part: FileSlice) -> bytes:
     if len(read) < part.length:
         raise ShortFile(f"the file ends before position {part.position + part.length}")
     return read
+
+
+def _may_join(chunk: Chunk) -> bool:
+    if isinstance(chunk, FileSlice):
+        return chunk.length <= INLINE_BYTES and _is_tail(chunk)
+    return len(chunk) <= JOIN_BYTES
 
 
 def _is_tail(part: FileSlice) -> bool:

@@ -11,16 +11,18 @@ import signal
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from threading import Thread
 
 from tidelog.controller.settings import BadSetting, BrokerSettings, parse_properties
 from tidelog.node.node import Node, NotFormatted
 from tidelog.runtime.clock import wall_clock
+from tidelog.runtime.connections import Limits
 from tidelog.runtime.dice import SystemDice
 from tidelog.runtime.disk import RealDisk
 from tidelog.runtime.listeners import ListeningSocket, bind
 from tidelog.runtime.logs import log_to_stderr
-from tidelog.runtime.loop import Host, Limits
+from tidelog.runtime.loop import Host
 from tidelog.runtime.process import CannotStart, lock_directory, raise_descriptor_limit
 
 log = logging.getLogger(__name__)
@@ -41,6 +43,8 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
     except CannotStart as failure:
         print(f"tidelog: {failure}.", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 128 + signal.SIGINT
     signal.set_wakeup_fd(host.alarm_fd(), warn_on_full_buffer=False)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: host.interrupt())
@@ -53,7 +57,8 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
     def ready() -> None:
         log.info("node %d takes writes", settings.node_id)
         if supervisor is not None:
-            supervisor.send(b"!")
+            with suppress(OSError):  # gone, as we shall be
+                supervisor.send(b"!")
 
     try:
         return host.run(ready)
@@ -81,7 +86,8 @@ def _open(settings: BrokerSettings) -> Host:
         connections=settings.max_connections,
         idle_ms=settings.connections_max_idle_ms,
         request_bytes=settings.socket_request_max_bytes,
-        backlog=settings.socket_listen_backlog_size,
+        # Kafka's 50 turns clients away for a second whenever many come at once.
+        backlog=max(settings.socket_listen_backlog_size, 4096),
     )
     return Host(node, listeners, limits, clock)
 
@@ -95,8 +101,9 @@ def _bind(name: str, host: str, port: int) -> ListeningSocket:
 
 
 def _await_end_of(supervisor: socket.socket, then: Callable[[], None]) -> None:
-    while supervisor.recv(1):
-        pass
+    with suppress(OSError):
+        while supervisor.recv(1):
+            pass
     then()
 
 

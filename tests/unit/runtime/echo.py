@@ -30,8 +30,9 @@ from tidelog.model.outbound import (
     StopReading,
 )
 from tidelog.runtime.clock import wall_clock
+from tidelog.runtime.connections import Limits
 from tidelog.runtime.listeners import bind
-from tidelog.runtime.loop import Host, Limits
+from tidelog.runtime.loop import Host
 
 SLICE = struct.Struct(">qi")
 NUMBER = struct.Struct(">i")

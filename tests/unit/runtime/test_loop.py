@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.runtime.echo import EchoNode, framed, serving
 
-from tidelog.runtime.loop import FRAMES_PER_PASS, READ_BYTES, Limits
+from tidelog.runtime.connections import Limits
+from tidelog.runtime.loop import FRAMES_PER_PASS, READ_BYTES
 
 
 def test_a_frame_is_answered() -> None:

@@ -22,8 +22,8 @@ from tidelog.runtime.connection import (
     TAIL_BYTES,
     Connection,
 )
+from tidelog.runtime.connections import Limits
 from tidelog.runtime.disk import RealDisk, RealFile
-from tidelog.runtime.loop import Limits
 
 CONTENT = random.Random(1).randbytes(SENDFILE_BYTES + 2_000_000)
 
@@ -135,7 +135,7 @@ def test_a_client_that_never_reads_is_not_read_either() -> None:
             except BlockingIOError:
                 stuck += 1
             assert other.ask(b"eserved") == b"served"
-        queued = max(conn.unsent for conn in served.host.connections.values())
+        queued = max(conn.unsent for conn in served.host.connections)
         assert limits.unsent_bytes < queued < limits.unsent_bytes + 2 * 50_000
 
 

@@ -1,0 +1,189 @@
+"""Every open connection: which are read, which have answers to be sent, which are gone.
+
+Invariants: a connection whose peer does not read its answers is itself not read, so nothing grows
+without bound. All answers of one pass leave in one send per connection. What is said to be `gone`
+was dropped once and is sent nothing more.
+"""
+
+import logging
+import select
+import socket
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tidelog.model.ids import ConnId, Millis
+from tidelog.model.outbound import Send
+from tidelog.protocol.framing import FrameSplitter
+from tidelog.runtime.connection import DISK, SOCKET, Connection, HeldFrames, ShortFile
+from tidelog.runtime.workers import Workers
+
+BY_NODE, BY_UNSENT, BY_CLOSE = 1, 2, 4
+"""Why a connection is not being read: the node's wish, its unsent answers, its coming end."""
+
+_IN, _OUT = select.EPOLLIN, select.EPOLLOUT
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    connections: int = 2**31 - 1
+    idle_ms: int = 10 * 60 * 1000
+    request_bytes: int = 100 * 1024 * 1024
+    unsent_bytes: int = 2 * 1024 * 1024
+    backlog: int = 1024
+
+
+class Connections:
+    """The connections of a host by id and by descriptor, and what each waits for."""
+
+    def __init__(self, epoll: select.epoll, limits: Limits, readers: Workers, now: Millis) -> None:
+        self._epoll = epoll
+        self._limits = limits
+        self._readers = readers
+        self._by_id: dict[ConnId, Connection] = {}
+        self._by_fd: dict[int, Connection] = {}
+        self._answered: list[Connection] = []  # have something to send in this pass
+        self._holding: list[Connection] = []  # have frames to be handled in the next pass
+        self._gone: list[ConnId] = []
+        self.now = now
+        """The time of this pass, kept by the loop."""
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(list(self._by_id.values()))
+
+    def __contains__(self, conn: Connection) -> bool:
+        return conn.id in self._by_id
+
+    @property
+    def is_holding(self) -> bool:
+        return bool(self._holding)
+
+    def find(self, conn: ConnId) -> Connection | None:
+        return self._by_id.get(conn)
+
+    def at(self, fd: int) -> Connection | None:
+        return self._by_fd.get(fd)
+
+    def admit(self, conn: ConnId, sock: socket.socket, peer: str) -> None:
+        """Serve a socket that epoll watches for input already."""
+        splitter = FrameSplitter(self._limits.request_bytes)
+        admitted = Connection(conn, sock, peer, splitter, self.now, interest=_IN)
+        self._by_id[conn] = self._by_fd[sock.fileno()] = admitted
+
+    # -- In ------------------------------------------------------------------------------------
+
+    def hold(self, conn: Connection, frames: list[memoryview]) -> None:
+        """Keep frames that cannot be handled in this pass."""
+        conn.held = HeldFrames(frames)
+        self.hold_on(conn)
+
+    def hold_on(self, conn: Connection) -> None:
+        if not conn.muted:
+            self._holding.append(conn)
+
+    def take_holding(self) -> list[Connection]:
+        """The connections whose held frames may be handled now."""
+        holding, self._holding = self._holding, []
+        return [conn for conn in holding if conn.held is not None and not conn.muted]
+
+    def unmute(self, conn: Connection, reason: int) -> None:
+        conn.muted &= ~reason
+        if not conn.muted:
+            if conn.held is not None:
+                self._holding.append(conn)
+            self.watch(conn)
+
+    def watch(self, conn: Connection) -> None:
+        """Let epoll watch for what the connection can do now.
+
+        A muting comes into force here only when input has come: most end before.
+        """
+        interest = (0 if conn.muted else _IN) | (_OUT if conn.waits_for == SOCKET else 0)
+        if interest != conn.interest:
+            conn.interest = interest
+            self._epoll.modify(conn.sock.fileno(), interest)
+
+    # -- Out -----------------------------------------------------------------------------------
+
+    def enqueue(self, answer: Send) -> None:
+        conn = self._by_id.get(answer.conn)
+        if conn is None or conn.muted & BY_CLOSE:
+            return  # nobody is there to read it
+        if not conn.waiting:
+            self._answered.append(conn)
+        conn.enqueue(answer.chunks)
+        if conn.unsent > self._limits.unsent_bytes:
+            if not conn.waits_for:
+                self.send(conn)
+            if conn.unsent > self._limits.unsent_bytes:
+                conn.muted |= BY_UNSENT
+
+    def send_answers(self) -> None:
+        answered, self._answered = self._answered, []
+        for conn in answered:
+            if not conn.waits_for:
+                self.send(conn)
+
+    def send(self, conn: Connection, *, is_warm: bool = False) -> None:
+        try:
+            conn.send(is_warm=is_warm)
+        except ConnectionError:
+            self.drop(conn)
+            return
+        except (OSError, ShortFile) as error:
+            log.warning("%s: closed: %s", conn.peer, error)
+            self.drop(conn)
+            return
+        conn.active_at = self.now
+        if conn.waits_for == DISK:
+            self._readers.submit(conn.cold_read(), lambda _: self._warmed(conn))
+        elif not conn.waits_for and conn.muted & BY_CLOSE:
+            self.drop(conn)
+            return
+        if conn.muted & BY_UNSENT and 2 * conn.unsent <= self._limits.unsent_bytes:
+            self.unmute(conn, BY_UNSENT)
+        if conn.waits_for == SOCKET or conn.interest & _OUT:
+            self.watch(conn)
+
+    def _warmed(self, conn: Connection) -> None:
+        if conn in self:
+            self.send(conn, is_warm=True)
+
+    # -- The end -------------------------------------------------------------------------------
+
+    def end(self, conn: Connection, reason: str) -> None:
+        """Close once what waits has left; take nothing more."""
+        if reason and not conn.muted & BY_CLOSE:
+            log.warning("%s: closed: %s", conn.peer, reason)
+        conn.muted |= BY_CLOSE
+        conn.held = None
+        self._answered.append(conn)
+
+    def drop(self, conn: Connection) -> None:
+        """Close now."""
+        if self._by_id.pop(conn.id, None) is None:
+            return
+        del self._by_fd[conn.sock.fileno()]
+        conn.sock.close()
+        conn.muted |= BY_CLOSE
+        conn.held = None
+        conn.waiting.clear()
+        self._gone.append(conn.id)
+
+    def drop_idle(self) -> None:
+        oldest = self.now - self._limits.idle_ms
+        for conn in self:
+            if conn.active_at < oldest:
+                self.drop(conn)
+
+    def take_gone(self) -> list[ConnId]:
+        gone, self._gone = self._gone, []
+        return gone
+
+    def close(self) -> None:
+        for conn in self:
+            conn.sock.close()
