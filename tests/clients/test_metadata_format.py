@@ -12,7 +12,7 @@ import pytest
 from tests.clients.java import Tools, run_tool
 from tests.clients.librdkafka import create, producer_of, send_values
 from tests.clients.schema import Schemas
-from tests.clients.systems import ApacheKafka, Broker
+from tests.clients.systems import ApacheKafka, Broker, Tidelog
 
 from tidelog.controller.apply import apply_all
 from tidelog.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage
@@ -86,6 +86,29 @@ def test_kafkas_dump_tool_reads_every_record_that_we_write(
             if isinstance(value, str | int | float) and value != field.default:
                 name = re.sub(r"_(.)", lambda match: match[1].upper(), field.name)
                 assert found["data"][name] == value, (record, found)
+
+
+def test_kafkas_dump_tool_reads_the_log_of_a_broker_of_ours(
+    schemas: Schemas, tmp_path: Path
+) -> None:
+    ours = Tidelog(tmp_path / "tidelog", schemas)
+    ours.format()
+    ours.start()
+    try:
+        create(ours, "plain", 2)
+        ours.stop()
+    finally:
+        ours.kill()
+    log = ours.data / "__cluster_metadata-0" / SEGMENT
+    dump = run_tool(
+        schemas.libs, "kafka-dump-log", "--cluster-metadata-decoder", "--files", str(log)
+    )
+
+    assert 'LeaderChange: {"version":0,"leaderId":1,"voters":[{"voterId":1}]' in dump
+    for written in ("FEATURE_LEVEL_RECORD", "REGISTER_BROKER_RECORD", "TOPIC_RECORD"):
+        assert written in dump
+    assert dump.count('"type":"PARTITION_RECORD"') == 2
+    assert "isvalid: false" not in dump
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from tidelog.controller.config_key import (
     one_of_ignoring_case,
     string,
     strings,
+    unlimited_or_positive,
 )
 from tidelog.controller.topic_keys import COMPRESSION_TYPES, TIMESTAMP_TYPES
 
@@ -115,9 +116,19 @@ _LOG = (
     ),
     boolean("log.preallocate", False, "Default preallocate."),
     int64("log.retention.bytes", -1, "Default retention.bytes."),
-    int64("log.retention.ms", None, "Default retention.ms."),
-    int32("log.retention.minutes", None, "retention.ms in minutes, if log.retention.ms is unset."),
-    int32("log.retention.hours", 168, "retention.ms in hours, if neither of the others is set."),
+    int64("log.retention.ms", None, "Default retention.ms.", unlimited_or_positive),
+    int32(
+        "log.retention.minutes",
+        None,
+        "retention.ms in minutes, if log.retention.ms is unset.",
+        unlimited_or_positive,
+    ),
+    int32(
+        "log.retention.hours",
+        168,
+        "retention.ms in hours, if neither of the others is set.",
+        unlimited_or_positive,
+    ),
     int64("log.retention.check.interval.ms", 300000, "How often retention runs.", at_least(1)),
     int64("log.roll.ms", None, "Default segment.ms."),
     int32("log.roll.hours", 168, "segment.ms in hours, if log.roll.ms is unset.", at_least(1)),

@@ -180,6 +180,12 @@ def at_least(lowest: int) -> Check:
     return check
 
 
+def unlimited_or_positive(name: str, value: Value) -> None:
+    """A retention: some time, or -1 for all of it."""
+    if isinstance(value, int) and value < 1 and value != -1:
+        raise BadValue(name, value, "Value must be unlimited (-1) or at least 1")
+
+
 def between(lowest: int, highest: int) -> Check:
     floor = at_least(lowest)
 

@@ -147,23 +147,25 @@ def _inherited(key: ConfigKey, levels: tuple[_Level, ...]) -> tuple[Value, Confi
     for level in levels:
         for synonym in synonyms:
             if synonym.name in level.values:
-                value = _usable(synonym, level.values[synonym.name])
+                value = _usable(synonym, level.values[synonym.name], key)
                 if value is not None:
                     return value, level.source
     default = None if key.default is None else key.parse(key.default)
     return default, ConfigSource.DEFAULT_CONFIG
 
 
-def _usable(synonym: Synonym, text: str) -> Value:
+def _usable(synonym: Synonym, text: str, key: ConfigKey | None = None) -> Value:
     """The value in the topic key's unit; None for a text that another version let through."""
     try:
         value = BROKER_KEYS[synonym.name].parse(text)
+        if synonym.factor != 1:
+            assert isinstance(value, int)
+            value = -1 if value < 0 else value * synonym.factor
+        if key is not None and key.check is not None:
+            key.check(key.name, value)
     except BadValue:
         return None
-    if synonym.factor == 1 or value is None:
-        return value
-    assert isinstance(value, int)
-    return -1 if value < 0 else value * synonym.factor
+    return value
 
 
 def _listed_synonyms(

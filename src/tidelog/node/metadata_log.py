@@ -6,7 +6,7 @@ Invariant: what is reported as grown is synced, so that no vote or commit rests 
 from collections.abc import Callable, Iterator, Sequence
 from io import BytesIO
 
-from kio.schema.leader_change_message.v1.data import LeaderChangeMessage, Voter
+from kio.schema.leader_change_message.v0.data import LeaderChangeMessage, Voter
 from kio.serial import entity_writer
 
 from tidelog.log.partition import PartitionLog
@@ -54,13 +54,12 @@ class MetadataLog:
         now: Millis,
     ) -> Offset:
         """The first record of an epoch; once it is committed, so is everything before it."""
+        # Version 0, as Kafka writes it at kraft.version 0 and as its tools read it at any.
         message = LeaderChangeMessage(
-            version=1,
+            version=0,
             leader_id=leader,
-            voters=tuple(Voter(voter_id=voter, voter_directory_id=None) for voter in voters),
-            granting_voters=tuple(
-                Voter(voter_id=voter, voter_directory_id=None) for voter in granted
-            ),
+            voters=tuple(Voter(voter_id=voter) for voter in voters),
+            granting_voters=tuple(Voter(voter_id=voter) for voter in granted),
         )
         out = BytesIO()
         entity_writer(LeaderChangeMessage)(out, message)

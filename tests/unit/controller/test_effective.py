@@ -92,9 +92,10 @@ def test_single_values_and_whole_configurations_agree() -> None:
 
 
 def test_a_stored_value_that_is_no_value_is_passed_over() -> None:
-    configs = {(BROKER, "1"): {"log.segment.bytes": "abc"}}
+    configs = {(BROKER, "1"): {"log.segment.bytes": "abc", "log.retention.ms": "-9"}}
 
     assert topic_value(image(configs), SETTINGS, "t", "segment.bytes") == 1_073_741_824
+    assert topic_value(image(configs), SETTINGS, "t", "retention.ms") == 604_800_000
 
 
 def test_an_internal_key_is_shown_only_where_it_is_set() -> None:

@@ -138,6 +138,10 @@ def test_keys_of_kafka_that_do_nothing_here_are_quiet_and_others_are_not() -> No
             "num.partitions: '0' is not usable: Value must be at least 1",
         ),
         (
+            {"log.retention.hours": "0"},
+            "log.retention.hours: '0' is not usable: Value must be unlimited (-1) or at least 1",
+        ),
+        (
             {"process.roles": "broker,zookeeper"},
             "process.roles: it must be broker, controller, or broker,controller",
         ),
