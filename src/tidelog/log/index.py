@@ -70,6 +70,12 @@ class SparseIndex:
         """The last entry whose value is not above `value`."""
         return self._floor(_VALUE, value)
 
+    def some_before(self, value: int, steps: int) -> tuple[int, int] | None:
+        """The entry so many steps before the first whose value is not below `value`."""
+        self.write_out()
+        number = self._count_below(_VALUE, value) - steps
+        return self._read(number) if number >= 0 else None
+
     def cut(self, key: int) -> None:
         """Drop every entry whose key is not below `key`."""
         self._cut(_KEY, key)
@@ -134,6 +140,14 @@ class SparseIndex:
 
     def _cut(self, field: int, bound: int) -> None:
         self.write_out()
+        kept = self._count_below(field, bound)
+        if kept < self._count:
+            self._open().truncate(kept * self._entry.size)
+            self._count = kept
+            self._last = self._read(kept - 1) if kept else (-1, -1)
+
+    def _count_below(self, field: int, bound: int) -> int:
+        """How many entries on file have a key or value below the bound."""
         low, high = 0, self._count
         while low < high:
             middle = (low + high) // 2
@@ -141,10 +155,7 @@ class SparseIndex:
                 low = middle + 1
             else:
                 high = middle
-        if low < self._count:
-            self._open().truncate(low * self._entry.size)
-            self._count = low
-            self._last = self._read(low - 1) if low else (-1, -1)
+        return low
 
     def _floor(self, field: int, bound: int) -> tuple[int, int] | None:
         last = self.last

@@ -135,20 +135,14 @@ class ProducerStates:
 
     # -- after an append
 
-    def appended(
-        self, header: BatchHeader, base_offset: Offset, last_offset: Offset, timestamp: Millis
-    ) -> None:
+    def appended(self, header: BatchHeader, base_offset: Offset, timestamp: Millis) -> None:
         """A batch of records by this producer is in the log."""
         entry = self.entries.get(header.producer_id)
         if entry is None:
             entry = self.entries[header.producer_id] = ProducerEntry(header.producer_epoch)
         elif entry.epoch != header.producer_epoch:
             entry.enter_epoch(header.producer_epoch)
-        entry.batches.append(
-            BatchSpan(
-                header.base_sequence, last_sequence(header), base_offset, last_offset, timestamp
-            )
-        )
+        entry.batches.append(span_of(header, base_offset, timestamp))
         entry.last_timestamp = timestamp
         if header.attributes & TRANSACTIONAL_MASK and entry.transaction_first_offset == NO_OFFSET:
             entry.transaction_first_offset = base_offset
@@ -214,6 +208,16 @@ class ProducerStates:
         ]
         for producer in idle:
             del self.entries[producer]
+
+
+def span_of(header: BatchHeader, base_offset: Offset, timestamp: Millis) -> BatchSpan:
+    return BatchSpan(
+        header.base_sequence,
+        last_sequence(header),
+        base_offset,
+        base_offset + header.last_offset_delta,
+        timestamp,
+    )
 
 
 def last_sequence(header: BatchHeader) -> int:

@@ -7,12 +7,15 @@ from itertools import zip_longest
 from tidelog.log.epochs import LeaderEpochs
 from tidelog.log.markers import read_marker
 from tidelog.log.producer_snapshots import SnapshotFiles
-from tidelog.log.producers import ProducerStates
+from tidelog.log.producers import BatchSpan, ProducerStates, span_of
 from tidelog.log.results import AbortedTxn
 from tidelog.log.scan import BrokenChainError
 from tidelog.log.segment import Segment
-from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset
+from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset, ProducerId
 from tidelog.protocol.batch import BatchHeader
+
+_REFILL_ENTRIES = 32
+"""How many index entries to go back: as many batches where they are large, more where small."""
 
 
 def apply(
@@ -27,7 +30,7 @@ def apply(
             if marker is not None:
                 aborted = producers.ended(header, marker, header.last_offset)
         else:
-            producers.appended(header, header.base_offset, header.last_offset, header.max_timestamp)
+            producers.appended(header, header.base_offset, header.max_timestamp)
     producers.end_offset = header.next_offset
     return aborted
 
@@ -37,15 +40,40 @@ def rebuild_producers(
 ) -> ProducerStates:
     """The state at `end`: the newest sound snapshot and the batches from there on."""
     producers = ProducerStates(log_start)
+    wanted = [segment for segment in segments if segment.base_offset < end]
     snapshot = snapshots.newest(log_start, end)
     if snapshot is not None:
         producers.restore(snapshot[1], snapshot[0])
-    wanted = [segment for segment in segments if segment.base_offset < end]
+        _refill_windows(wanted, producers)
     for segment, following in zip_longest(wanted, wanted[1:]):
         if (following.base_offset if following else end) > producers.end_offset:
             _replay(segment, producers, end)
     producers.end_offset = end
     return producers
+
+
+def _refill_windows(segments: list[Segment], producers: ProducerStates) -> None:
+    """A snapshot has one batch per producer: find those before it, which may come again (F44)."""
+    if not producers.entries:
+        return
+    end = producers.end_offset
+    spans: dict[ProducerId, list[BatchSpan]] = {}
+    for segment in [s for s in segments if s.base_offset < end][-2:]:
+        before = segment.offset_index.position_before(end)
+        start = segment.offset_index.entries.some_before(before, _REFILL_ENTRIES)
+        with suppress(BrokenChainError):
+            for _, header in segment.headers(start[1] if start else 0):
+                if header.base_offset >= end:
+                    break
+                entry = producers.entries.get(header.producer_id)
+                if entry and entry.epoch == header.producer_epoch and not header.is_control:
+                    span = span_of(header, header.base_offset, header.max_timestamp)
+                    spans.setdefault(header.producer_id, []).append(span)
+    for producer, found in spans.items():
+        batches = producers.entries[producer].batches
+        if batches and batches[-1].last_offset == found[-1].last_offset:
+            batches.clear()
+            batches.extend(found)
 
 
 def _replay(segment: Segment, producers: ProducerStates, end: Offset) -> None:

@@ -72,7 +72,7 @@ class LogTail:
         segment.note(base_offset, last_offset, timestamp, position, size, interval)
         producers = self.producers
         if header.producer_id >= 0:
-            producers.appended(header, base_offset, last_offset, timestamp)
+            producers.appended(header, base_offset, timestamp)
         producers.end_offset = last_offset + 1
         return Appended(base_offset, last_offset, append_time)
 

@@ -136,6 +136,27 @@ def test_state_survives_a_restart(clean: bool) -> None:
     assert produce(log, 19, producer=2) == Appended(last - 3, last - 3, -1, duplicate=True)
 
 
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("since_roll", [0, 1, 2, 3, 4, 5])
+def test_f44_the_window_of_five_outlives_a_restart(clean: bool, since_roll: int) -> None:
+    """A snapshot has the last batch of each producer only; the client may have five in flight."""
+    disk = SimDisk()
+    log = open_log(disk)
+    sequence = 0
+    while not log.needs_flush(NOW):  # until a segment was rolled
+        produce(log, sequence)
+        sequence += 1
+    for _ in range(since_roll):
+        produce(log, sequence)
+        sequence += 1
+    if clean:
+        log.close()
+    log = open_log(disk, clean=clean)
+    for offset in range(sequence - 5, sequence):
+        assert produce(log, offset) == Appended(offset, offset, -1, duplicate=True)
+    assert produce(log, sequence) == Appended(sequence, sequence, -1)
+
+
 def test_idle_producers_are_forgotten() -> None:
     log = new_log()
     produce(log, 0)
@@ -175,7 +196,7 @@ def test_f44_after_a_cut_the_state_is_that_of_a_log_that_never_was_longer(
     if reopen:
         log = open_log(disk)
     assert log.log_end_offset == twin.log_end_offset
-    # A snapshot remembers a producer's last batch, not five: older ones may be out of order now.
+    # Only so far back is searched for the five last batches: older ones may be out of order now.
     for producer in range(3):
         for sequence in range(following[producer] + 2):
             found = produce(log, sequence, producer=producer)
