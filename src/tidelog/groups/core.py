@@ -27,7 +27,7 @@ from tidelog.groups.records import (
     encode_value,
 )
 from tidelog.groups.settings import GroupSettings
-from tidelog.groups.timers import Timers, WriteTimeout
+from tidelog.groups.timers import TimerKey, Timers, WriteTimeout
 from tidelog.model.dice import Dice
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis
@@ -94,7 +94,7 @@ class ShardCore:
         self._writes, self._answers = [], []
         return effects
 
-    def schedule(self, key: Any, delay_ms: Millis) -> None:
+    def schedule(self, key: TimerKey, delay_ms: Millis) -> None:
         self.timers.schedule(key, self.now + delay_ms)
 
     # -- Writes ------------------------------------------------------------------------------------

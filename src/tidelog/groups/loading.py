@@ -57,6 +57,7 @@ def start(core: ShardCore) -> None:
 
 def _group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
     timestamp = value.current_state_timestamp
+    members = {member.member_id for member in value.members}
     group = ClassicGroup(
         group_id=group_id,
         state=GroupState.STABLE if value.members else GroupState.EMPTY,
@@ -64,7 +65,7 @@ def _group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
         generation=value.generation,
         protocol_type=value.protocol_type or None,
         protocol_name=value.protocol,
-        leader_id=value.leader,
+        leader_id=value.leader if value.leader in members else None,
     )
     for record in value.members:
         group.add(Member.from_record(record, value.protocol_type, value.protocol or ""))

@@ -100,6 +100,22 @@ def test_old_records_are_read() -> None:
     assert desk.state("g") == "Empty"
 
 
+def test_leader_that_is_no_member_is_replaced() -> None:
+    member = MemberMetadata(
+        member_id="m",
+        client_id="c",
+        client_host="/h",
+        session_timeout=7_000,
+        subscription=b"",
+        assignment=b"a",
+    )
+    group = GroupMetadataValue(
+        protocol_type="consumer", generation=4, protocol="range", leader="gone", members=(member,)
+    )
+    desk = replayed((encode_key(GroupMetadataKey("g")), encode_value(group)))
+    assert desk.answers[desk.join("m", group="g")].leader == "m"
+
+
 def test_empty_group_of_unknown_age_expires_by_its_commits() -> None:
     group = GroupMetadataValue(
         protocol_type="consumer", generation=4, protocol=None, leader=None, members=()
