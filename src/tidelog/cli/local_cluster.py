@@ -25,6 +25,8 @@ CONTROLLER_PORTS = 10_000
 """How far the controllers' ports are from the brokers'."""
 
 HIGHEST_PORT = 65_535
+FIRST_EPHEMERAL_PORT = 32_768
+"""From here on the system takes ports for outgoing connections; a listener had better not."""
 
 
 @dataclass(slots=True)
@@ -50,7 +52,7 @@ class LocalCluster:
         return self.first_port + node - 1
 
     def controller_port(self, node: NodeId) -> int:
-        up = self.first_port + CONTROLLER_PORTS + self.brokers <= HIGHEST_PORT
+        up = self.first_port + CONTROLLER_PORTS + self.brokers <= FIRST_EPHEMERAL_PORT
         return self.port(node) + (CONTROLLER_PORTS if up else -CONTROLLER_PORTS)
 
     def config(self, node: NodeId) -> Path:
@@ -118,6 +120,9 @@ class LocalCluster:
             "transaction.state.log.replication.factor": str(copies),
             "transaction.state.log.min.isr": str(in_sync),
             "group.initial.rebalance.delay.ms": "0",
+            # A process that is gone is noticed at once; these are for one that is silent.
+            "broker.heartbeat.interval.ms": "250",
+            "broker.session.timeout.ms": "2000",
             **self.overrides,
         }
 

@@ -5,14 +5,13 @@ from pathlib import Path
 import click
 
 from tidelog.cli import options
-from tidelog.cli.errors import CommandFailed
 from tidelog.cli.local_cluster import HIGHEST_PORT, LocalCluster
 from tidelog.runtime.logs import log_to_stderr
 from tidelog.runtime.supervisor import NodeProcess, Supervisor
 
 
 @click.command("up")
-@click.option("--brokers", default=1, show_default=True, help="How many brokers; 1 for now.")
+@click.option("--brokers", default=3, show_default=True, help="How many brokers.")
 @click.option(
     "--dir",
     "directory",
@@ -30,32 +29,31 @@ from tidelog.runtime.supervisor import NodeProcess, Supervisor
     metavar="FIRST",
     help="The first broker's port on 127.0.0.1; the next broker takes the next port.",
 )
+@click.option("--no-restart", is_flag=True, help="Leave a node that dies dead.")
 @click.option(
     "--override", multiple=True, metavar="KEY=VALUE", help="Set a key of every server.properties."
 )
-def command(brokers: int, directory: str, first_port: int, override: tuple[str, ...]) -> int:
+def command(
+    brokers: int, directory: str, first_port: int, no_restart: bool, override: tuple[str, ...]
+) -> int:
     """Start a local cluster and stay in the foreground until Ctrl-C.
 
     As soon as the cluster takes writes, one line `bootstrap HOST:PORT,...` is printed, and
-    DIR/cluster.json holds the id, pid and ports of each node. Data stays in DIR: the next `up`
-    goes on where this one ended.
+    DIR/cluster.json holds the id, pid and ports of each node. Every node is broker and controller
+    in a process of its own; one that dies is started again. Data stays in DIR: the next `up` goes
+    on where this one ended.
     """
     if brokers < 1:
         raise click.UsageError("--brokers: a cluster has at least one")
-    if brokers > 1:
-        raise CommandFailed(
-            "a cluster has one broker for now: several need the quorum, which is not there yet; "
-            "leave --brokers out."
-        )
     overrides = dict(options.key_value("--override", one) for one in override)
     cluster = LocalCluster(Path(directory), brokers, first_port, overrides)
     cluster.claim()
     cluster.check_ports()
     cluster.prepare()
-    return run(cluster)
+    return run(cluster, restart=not no_restart)
 
 
-def run(cluster: LocalCluster) -> int:
+def run(cluster: LocalCluster, *, restart: bool) -> int:
     """Run the nodes until they have all ended. -> the exit status."""
 
     def ready(node: NodeProcess, pid: int) -> None:
@@ -65,6 +63,6 @@ def run(cluster: LocalCluster) -> int:
     log_to_stderr()
     nodes = [NodeProcess(node, str(cluster.config(node))) for node in cluster.node_ids]
     try:
-        return Supervisor(nodes, ready).run()
+        return Supervisor(nodes, ready, restart=restart).run()
     finally:
         cluster.ended()

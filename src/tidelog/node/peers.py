@@ -35,6 +35,10 @@ Done: TypeAlias = Callable[[Any], None]
 """Called once, with what `Decode` returned or with `Unanswered`."""
 
 
+PROBE_MS: Millis = 500
+"""How long a probe stays connected before it is taken for a sign of life."""
+
+
 class _Pending:
     __slots__ = ("chunks", "correlation_id", "decode", "done", "timer")
 
@@ -94,8 +98,10 @@ class Channel:
 
     def connected(self) -> None:
         self._is_connected = True
-        if self._is_probe and not self._pending:
-            self.close()
+        if self._is_probe:
+            # A dying process is still listening while its connections go: wait and see.
+            peers = self._peers
+            peers.timers.at(peers.clock.now + PROBE_MS, self._end_probe)
         for pending in list(self._pending.values()):
             self._send(pending)
 
@@ -124,6 +130,10 @@ class Channel:
             if pending is None:
                 return
         pending.done(answer)
+
+    def _end_probe(self) -> None:
+        if self._is_probe and not self._pending:
+            self.close()
 
     # -- inside ------------------------------------------------------------------------------------
 
