@@ -119,7 +119,7 @@ def delete_groups(core: ShardCore, request: DeleteGroupsRequest, ticket: int) ->
         core.answer(ticket, response)
 
     if changes:
-        core.write(changes, settled, undo=lambda: restore(core, removed))
+        core.write(changes, settled, undo=lambda error: restore(core, removed))
     else:
         settled(ErrorCode.none)
 

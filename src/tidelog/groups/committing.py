@@ -84,7 +84,7 @@ def commit(core: ShardCore, request: OffsetCommitRequest, version: int, ticket: 
         good = error is ErrorCode.none
         core.answer(ticket, response if good else refused_commit(request, error))
 
-    core.write(changes, settled, undo=lambda: core.forget_simple_group(request.group_id))
+    core.write(changes, settled, undo=lambda error: core.forget_simple_group(request.group_id))
 
 
 def _expire_timestamp(request: OffsetCommitRequest, now: Millis) -> Millis:

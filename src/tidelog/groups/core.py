@@ -43,7 +43,7 @@ Settled: TypeAlias = Callable[[ErrorCode], None]
 class _InFlight:
     changes: tuple[Change, ...]
     waiting: list[Settled]
-    undo: Callable[[], None] | None
+    undo: Settled | None
     timed_out: bool = False
 
     def tell(self, error: ErrorCode) -> None:
@@ -108,9 +108,12 @@ class ShardCore:
         changes: Iterable[Change],
         settled: Settled | None = None,
         *,
-        undo: Callable[[], None] | None = None,
+        undo: Settled | None = None,
     ) -> None:
-        """Ask for these records to be written, and be told; `undo` if they never will be."""
+        """Ask for these records to be written, and be told; `undo` if they never will be.
+
+        After a timeout `undo` may still come, when `settled` has long been told.
+        """
         changes = tuple(changes)
         waiting = [] if settled is None else [settled]
         self._last_write += 1
@@ -130,11 +133,12 @@ class ShardCore:
             self._settle_overtaken(write_id)
         entry = self._in_flight.pop(write_id)
         self.timers.cancel(WriteTimeout(write_id))
-        if error is ErrorCode.none:
+        outcome = _WRITE_ERRORS.get(error, error)
+        if outcome is ErrorCode.none:
             self._apply(entry.changes)
         elif entry.undo is not None:
-            entry.undo()
-        entry.tell(_WRITE_ERRORS.get(error, error))
+            entry.undo(outcome)
+        entry.tell(outcome)
 
     def when_settled(self, write_id: int, settled: Settled) -> None:
         """Be told how a write in flight ends; at once if it has been given up."""

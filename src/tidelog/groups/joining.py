@@ -111,7 +111,8 @@ def _create_group(core: ShardCore, group_id: str) -> ClassicGroup:
             for member in group.members.values():
                 rebalancing.refuse_parked(core, member, error, member.member_id)
 
-    def undo() -> None:
+    def undo(error: ErrorCode) -> None:
+        settled(error)
         if group.generation == 0 and core.groups.get(group_id) is group:
             core.timers.cancel(JoinTimeout(group_id))
             del core.groups[group_id]

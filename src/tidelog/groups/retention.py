@@ -60,7 +60,7 @@ def _write(core: ShardCore, tombstones: list[Change], removed: list[ClassicGroup
     assert not removed or len(tombstones) <= MAX_RECORDS
     for start in range(0, len(tombstones), MAX_RECORDS):
         chunk = tombstones[start : start + MAX_RECORDS]
-        core.write(chunk, undo=lambda: restore(core, removed))
+        core.write(chunk, undo=lambda error: restore(core, removed))
 
 
 def _sort_out(

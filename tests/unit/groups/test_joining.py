@@ -226,6 +226,15 @@ def test_group_that_cannot_be_written_does_not_exist() -> None:
     assert desk.state() == "Empty"
 
 
+def test_group_that_fails_after_a_timeout_answers_who_joined_since() -> None:
+    desk = Desk(writes_succeed=False)
+    desk.join()
+    desk.advance(5_000)
+    late = desk.join(instance="one")
+    desk.settle(ErrorCode.not_leader_or_follower)
+    assert desk.answers[late].error_code is ErrorCode.not_coordinator
+
+
 def test_member_id_is_given_out_before_the_group_is_written() -> None:
     desk = Desk(writes_succeed=False)
     required = desk.answers[desk.join()]
