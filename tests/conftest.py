@@ -20,7 +20,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--system",
         choices=("tidelog", "kafka"),
         default="tidelog",
-        help="the broker that tests with real clients run against; kafka shows that a test is right",
+        help="the broker under the tests with real clients; kafka shows that a test is right",
     )
     group.addoption(
         "--record-golden",

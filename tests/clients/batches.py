@@ -1,11 +1,11 @@
-"""Record batches made and read by hand, right ones and wrong ones, independently of the broker's code."""
+"""Record batches made and read by hand, right and wrong ones, without the broker's own code."""
 
 import struct
+import zlib
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from crc32c import crc32c
-
 from tests.clients.schema import Cursor, varint
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
@@ -56,7 +56,7 @@ class Batch:
     last_offset_delta: int | None = None
     count: int | None = None
     payload: bytes | None = None
-    """The bytes after the header, when they are not the records as they are (compressed, or garbage)."""
+    """The bytes after the header, where they are not the plain records (compressed, garbage)."""
 
     def encode(self) -> bytes:
         payload = self.payload
@@ -89,8 +89,6 @@ class Batch:
 
 def old_message(magic: int, value: bytes = b"old", crc: int | None = None) -> bytes:
     """One message of the formats before Kafka 0.11 (magic 0 or 1)."""
-    import zlib
-
     body = struct.pack(">bb", magic, 0)
     if magic == 1:
         body += struct.pack(">q", NOW)

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
-
 from tests.clients.schema import Schemas
 from tests.clients.systems import ROOT, SYSTEMS, Broker
 

@@ -1,4 +1,4 @@
-"""Answers recorded from Apache Kafka: one JSON file per API, equal answers of several versions as one."""
+"""Answers recorded from Apache Kafka: a JSON file per API, one entry per range of versions."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What every test of bad input needs: proof that others are served on, and what the broker wrote about it."""
+"""What tests of bad input need: proof that others are served on, and what the broker logged."""
 
 import itertools
 import time
@@ -66,6 +66,16 @@ class Bystander:
 def told_about(broker: Broker, peer: str) -> list[str]:
     """The lines of the broker's log that name this peer."""
     return [line for line in broker.log_text().splitlines() if peer in line]
+
+
+def await_room_in_the_log(broker: Broker) -> None:
+    """A broker logs only so many lines of a kind per second: nobody can flood its log."""
+
+    def is_quiet() -> bool:
+        second = time.strftime("%H:%M:%S")
+        return sum(line.startswith(second) for line in broker.log_text().splitlines()[-50:]) < 8
+
+    eventually(is_quiet, "a quiet second in the log")
 
 
 def tells_once(broker: Broker, peer: str) -> None:

@@ -14,7 +14,6 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient, NewTopic
-
 from tests.clients.samples import Sample
 from tests.clients.systems import PATIENCE, Broker
 

@@ -1,8 +1,8 @@
-"""Kafka's messages as plain dicts, encoded and decoded from the schemas inside Apache Kafka's own jar.
+"""Kafka's messages as plain dicts, read and written by the schemas inside Apache Kafka's own jar.
 
 A ruler that shares no code with the broker under test. Decoding is strict: a response that is too
-short, too long or badly tagged is an error. Encoding is lax on purpose: None becomes null even where
-a schema forbids it, so that a test can break the rules.
+short, too long or badly tagged is an error. Encoding is lax on purpose: None becomes null even
+where a schema forbids it, so that a test can break the rules.
 """
 
 import json
@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 from uuid import UUID
 
 FIXED = {
-    "bool": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q",
-    "float64": "d",
+    "bool": "?", "int8": "b", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I",
+    "int64": "q", "float64": "d",
 }  # fmt: skip
 ZERO_UUID = UUID(int=0)
 

@@ -22,7 +22,7 @@ from tests.clients.wire import Wire
 HOST = "127.0.0.1"
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120
-"""Seconds after which something that should happen is taken to be stuck. Never a measure of speed."""
+"""Seconds after which something is taken to be stuck. Never a measure of speed."""
 
 
 def free_ports(count: int) -> list[int]:
@@ -37,7 +37,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def new_cluster_id() -> str:
-    # A first byte of 0 gives a first letter A: an id that begins with "-" would look like an option.
+    # A first byte of 0 gives a first letter A: an id that begins with "-" looks like an option.
     return base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
 
 

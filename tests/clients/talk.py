@@ -1,14 +1,14 @@
-"""A conversation with a broker in one version of one API, kept as a transcript that can be compared.
+"""A conversation with a broker in one version of one API, kept as a transcript to be compared.
 
-A case asks what it likes; every answer is written down with what must differ between two runs (ports,
-ids, clocks, the words of messages) replaced by names, so that two systems which behave alike give equal
-transcripts.
+A case asks what it likes; every answer is written down with what must differ between two runs
+(ports, ids, clocks, the words of messages) replaced by names, so that two systems which behave
+alike give equal transcripts.
 """
 
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 from uuid import UUID
 
 from tests.clients.batches import Batch, describe
@@ -37,7 +37,7 @@ class Topic(NamedTuple):
 class Normal:
     """Replaces, in answers, what two runs cannot share."""
 
-    REPLACED = {
+    REPLACED: ClassVar = {
         "clusterId": "<cluster>",
         "host": "<host>",
         "port": "<port>",
@@ -49,7 +49,7 @@ class Normal:
         "usableBytes": "<bytes>",
         "clientHost": "<host>",
     }
-    ALIASED = {
+    ALIASED: ClassVar = {
         "producerId": "producer",
         "memberId": "member",
         "leader": "member",

@@ -15,7 +15,6 @@ from confluent_kafka.admin import (
     OffsetSpec,
     ResourceType,
 )
-
 from tests.clients.librdkafka import (
     admin_of,
     create,

@@ -6,7 +6,6 @@ from typing import Any
 import pytest
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer, TopicPartition
 from aiokafka.errors import MessageSizeTooLargeError
-
 from tests.clients.librdkafka import create, read
 from tests.clients.samples import BASE_TIME, CODECS, SAMPLES, Sample, numbered
 from tests.clients.systems import PATIENCE, Broker

@@ -8,9 +8,8 @@ import struct
 from collections.abc import Iterator
 
 import pytest
-
 from tests.clients.batches import Batch, Record
-from tests.clients.hostile import Bystander, Memory, eventually, tells_once
+from tests.clients.hostile import Bystander, Memory, await_room_in_the_log, eventually, tells_once
 from tests.clients.schema import ZERO_UUID, Schemas, Struct, varint
 from tests.clients.systems import HOST, Broker
 from tests.clients.talk import SETUP, Talk, Topic, fetching
@@ -57,6 +56,7 @@ def topic(victim: Broker, topic: str) -> Topic:
 
 def is_hung_up_on(broker: Broker, data: bytes) -> None:
     """These bytes end the connection, and the broker says so once."""
+    await_room_in_the_log(broker)
     with broker.connect() as wire:
         peer = wire.name
         wire.socket.sendall(data)

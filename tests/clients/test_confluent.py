@@ -12,7 +12,6 @@ from confluent_kafka import (
     KafkaException,
     TopicPartition,
 )
-
 from tests.clients.librdkafka import (
     consumer_of,
     create,

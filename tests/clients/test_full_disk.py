@@ -1,5 +1,7 @@
-"""A disk that is full: writes are refused with Kafka's error, or the broker stops as Kafka does; nothing
-that was acknowledged is lost, and with room again it serves again."""
+"""A disk that is full: writes are refused with Kafka's error, or the broker stops as Kafka does.
+
+Nothing that was acknowledged is lost, and with room again it serves again.
+"""
 
 import os
 import resource
@@ -10,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka import KafkaException
-
 from tests.clients.librdkafka import create, producer_of, read_messages, send_values, watermarks
 from tests.clients.systems import Broker
 

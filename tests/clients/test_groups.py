@@ -8,7 +8,6 @@ from contextlib import closing
 from aiokafka import AIOKafkaConsumer
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
 from kafka import KafkaConsumer
-
 from tests.clients.librdkafka import (
     admin_of,
     consumer_of,

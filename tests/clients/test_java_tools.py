@@ -1,11 +1,10 @@
-"""Apache Kafka's own command-line tools against the broker: its Java clients, idempotent by default."""
+"""Apache Kafka's own command-line tools: its Java clients, idempotent by default."""
 
 import json
 import re
 from pathlib import Path
 
 import pytest
-
 from tests.clients.java import Tools
 from tests.clients.librdkafka import create, producer_of, read, send, send_values
 from tests.clients.samples import BASE_TIME, CODECS, Sample, numbered
@@ -59,7 +58,8 @@ def test_perf_tools(tools: Tools, topic: str, codec: str) -> None:
     create(tools.broker, topic, 3)
     acks = {"none": "all", "gzip": "1", "snappy": "all", "lz4": "0", "zstd": "all"}[codec]
     told = tools.run(
-        "kafka-producer-perf-test", "--topic", topic, "--num-records", "20000", "--record-size", "200",
+        "kafka-producer-perf-test", "--topic", topic, "--num-records", "20000",
+        "--record-size", "200",
         "--throughput", "-1", "--command-property", f"acks={acks}", f"compression.type={codec}",
         f"enable.idempotence={'true' if acks == 'all' else 'false'}",
     )  # fmt: skip

@@ -8,7 +8,6 @@ import pytest
 from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from kafka.admin import NewTopic
 from kafka.errors import MessageSizeTooLargeError
-
 from tests.clients import librdkafka
 from tests.clients.librdkafka import create, read
 from tests.clients.samples import CODECS, NULL_HEADER, SAMPLES, Sample, numbered

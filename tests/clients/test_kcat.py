@@ -6,7 +6,6 @@ import shutil
 import subprocess
 
 import pytest
-
 from tests.clients.librdkafka import create, producer_of, read, send
 from tests.clients.samples import CODECS, SAMPLES
 from tests.clients.systems import PATIENCE, ROOT, Broker

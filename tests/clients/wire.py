@@ -1,4 +1,4 @@
-"""One connection to one broker, frame by frame: what is sent and what comes back, nothing hidden."""
+"""One connection to one broker, frame by frame: what is sent, what comes back, nothing hidden."""
 
 import socket
 import struct

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from confluent_kafka import KafkaError, Message, Producer
-
 from tests.clients.librdkafka import QUIET
 from tests.clients.systems import PATIENCE, Broker
 
@@ -42,7 +41,9 @@ class NumberedLoad:
         """Wait until so many more records are acknowledged."""
         goal, deadline = len(self.acked) + more, time.monotonic() + PATIENCE
         while len(self.acked) < goal:
-            assert time.monotonic() < deadline, f"{len(self.acked)} acks, {goal} wanted: {self.failed}"
+            assert time.monotonic() < deadline, (
+                f"{len(self.acked)} acks, {goal} wanted: {self.failed}"
+            )
             time.sleep(0.002)
 
     def _run(self) -> None:

@@ -1,8 +1,8 @@
-"""kill -9 in the middle of load, again and again: what was acknowledged is there, once, in its place.
+"""kill -9 in the middle of load, again and again: what was acknowledged is there, in its place.
 
-The page cache outlives the process, so every acknowledged batch must be there with any flush policy;
-that flush.messages=1 also outlives the machine is for the simulator to show, here it must only cost
-nothing but time. `--kills 50` is the long run.
+The page cache outlives the process, so every acknowledged batch must be there with any flush
+policy; that flush.messages=1 also outlives the machine is for the simulator to show.
+`--kills 50` is the long run.
 """
 
 import time
@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-
 from tests.clients.librdkafka import create, read_messages, watermarks
 from tests.clients.systems import Broker
 from tests.cluster.load import NUMBER, NumberedLoad
@@ -46,8 +45,12 @@ def read_all(broker: Broker, topic: str) -> Found:
 
 def check(found: Found, load: NumberedLoad, *, once: bool) -> None:
     """Every acknowledged record is at its offset; and with idempotence once and in order."""
-    lost = [number for number, offset in load.acked.items() if found[offset] != (load.producer, number)]
-    assert not lost, f"{len(lost)} acknowledged records are not where they were said to be: {lost[:10]}"
+    lost = [
+        number for number, offset in load.acked.items() if found[offset] != (load.producer, number)
+    ]
+    assert not lost, (
+        f"{len(lost)} acknowledged records are not where they were said to be: {lost[:10]}"
+    )
     own = [number for producer, number in found if producer == load.producer]
     assert set(own) <= set(range(load.sent)), "records that nobody sent"
     if once:
@@ -84,7 +87,9 @@ def test_what_was_acknowledged_is_there(
     assert read_all(broker, topic) == found
 
 
-def test_killed_while_it_recovers(start_broker: Callable[..., Broker], topic: str, kills: int) -> None:
+def test_killed_while_it_recovers(
+    start_broker: Callable[..., Broker], topic: str, kills: int
+) -> None:
     broker = start_broker()
     create(broker, topic, segment_bytes=1 << 20)
     with NumberedLoad(broker, topic, 1, {"enable.idempotence": True}) as load:

@@ -20,7 +20,7 @@ CASES: list[Case] = []
 def case(
     api: str, lowest: int = 0, highest: int = 1 << 15
 ) -> Callable[[Callable[[Talk], None]], Callable[[Talk], None]]:
-    """Run this conversation in every version of the API (within these bounds) that both systems speak."""
+    """Run this conversation in every version of the API, within these bounds, that both speak."""
 
     def register(run: Callable[[Talk], None]) -> Callable[[Talk], None]:
         CASES.append(Case(api, run.__name__, run, lowest, highest))

@@ -99,7 +99,7 @@ def same_resource_twice(t: Talk) -> None:
     t.ask({"resources": []})
 
 
-# -- AlterConfigs: replaces everything ---------------------------------------------------------------
+# -- AlterConfigs: replaces everything -------------------------------------------------------------
 
 
 def alter(t: Talk, kind: int, name: str, configs: dict[str, Any], **fields: Any) -> None:
@@ -169,7 +169,7 @@ def alter_nothing(t: Talk) -> None:
     t.ask({"resources": []})
 
 
-# -- IncrementalAlterConfigs -------------------------------------------------------------------------
+# -- IncrementalAlterConfigs -----------------------------------------------------------------------
 
 
 def change(

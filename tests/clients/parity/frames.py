@@ -176,7 +176,7 @@ def null_topics(t: Talk) -> None:
 
 @case("ApiVersions", highest=0)
 def versions_below_and_above_what_is_spoken(t: Talk) -> None:
-    """Per API of a plain client: one version too old and one too new, each on its own connection."""
+    """Per API of a plain client: a version too old and one too new, each on its own connection."""
     spoken = t.quietly("ApiVersions", 0, {})["apiKeys"]
     for api in sorted(spoken, key=lambda api: api["apiKey"]):
         if api["apiKey"] not in CLIENT_APIS or api["apiKey"] == 18:
@@ -199,7 +199,7 @@ def versions_below_and_above_what_is_spoken(t: Talk) -> None:
 CLIENT_APIS = frozenset(
     (0, 1, 2, 3, 8, 9, 10, 11, 12, 13, 14, 18, 19, 20, 21, 22, 23, 32, 33, 35, 37, 44, 60, 75)
 )
-"""The APIs that a broker must have for plain clients: see `test_speaks_the_versions_that_kafka_speaks`."""
+"""The APIs that a broker must have for plain clients."""
 
 
 @case("Metadata", highest=0)

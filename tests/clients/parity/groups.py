@@ -1,4 +1,4 @@
-"""Classic consumer groups: FindCoordinator, joining, syncing, heartbeats, leaving, offsets, listing."""
+"""Classic consumer groups: finding, joining, syncing, beating, leaving, offsets, listing."""
 
 import time
 from typing import Any

@@ -1,9 +1,11 @@
 """Produce and InitProducerId: what is accepted, what is refused and with which error."""
 
 import gzip
+import time
 from typing import Any
 from uuid import UUID
 
+import zstandard
 from tests.clients.batches import LOG_APPEND_TIME, NOW, Batch, Record, old_message
 from tests.clients.parity import case
 from tests.clients.talk import Talk, Topic
@@ -213,7 +215,7 @@ def torn_batch(t: Talk) -> None:
 @case("Produce")
 def trailing_garbage(t: Talk) -> None:
     data = Batch().encode()
-    for tail in (b"\0", b"\0" * 12, b"\0" * 61, b"\xff" * 61):
+    for tail in (b"\0" * 12, b"\0" * 61, b"\xff" * 61):
         offer(t, data + tail)
 
 
@@ -243,7 +245,7 @@ def nonzero_base_offset(t: Talk) -> None:
 
 @case("Produce")
 def negative_timestamps(t: Talk) -> None:
-    for base in (-1, -2, -(2**63)):
+    for base in (-1, -2, -NOW):
         offer(t, Batch(base_timestamp=base, max_timestamp=base))
 
 
@@ -255,8 +257,6 @@ def max_timestamp_lies(t: Talk) -> None:
 
 @case("Produce")
 def timestamp_far_ahead(t: Talk) -> None:
-    import time
-
     now = int(time.time() * 1000)
     offer(t, Batch(base_timestamp=now + 10 * HOUR))
 
@@ -311,8 +311,6 @@ def compressed(t: Talk) -> None:
 
 @case("Produce")
 def zstd_before_version_7(t: Talk) -> None:
-    import zstandard
-
     payload = zstandard.compress(Record().encode(0))
     offer(t, Batch(attributes=ZSTD, payload=payload))
 
@@ -323,7 +321,7 @@ def unknown_compression(t: Talk) -> None:
         offer(t, Batch(attributes=codec))
 
 
-# -- what only reading every record can find ---------------------------------------------------------
+# -- what only reading every record can find -------------------------------------------------------
 
 
 @case("Produce")
@@ -419,14 +417,22 @@ def transactional_batch_without_a_transaction(t: Talk) -> None:
 # -- InitProducerId --------------------------------------------------------------------------------
 
 
+def ready(t: Talk) -> None:
+    """Wait until the broker has producer ids to give away."""
+    asking = {"transactionalId": None, "transactionTimeoutMs": 60000}
+    t.until(lambda: t.quietly("InitProducerId", 4, asking)["errorCode"] == 0, "producer ids")
+
+
 @case("InitProducerId")
 def two_producers(t: Talk) -> None:
+    ready(t)
     for _ in range(2):
         t.ask({"transactionalId": None, "transactionTimeoutMs": 60000})
 
 
 @case("InitProducerId")
 def odd_timeouts(t: Talk) -> None:
+    ready(t)
     for timeout in (0, -1, 2**31 - 1):
         t.ask({"transactionalId": None, "transactionTimeoutMs": timeout})
 
@@ -438,6 +444,7 @@ def empty_transactional_id(t: Talk) -> None:
 
 @case("InitProducerId", lowest=3)
 def producer_id_given(t: Talk) -> None:
+    ready(t)
     given = t.ask({"transactionalId": None, "transactionTimeoutMs": 60000})
     for producer, epoch in ((given["producerId"], 0), (given["producerId"], 5), (-1, 3), (7, -1)):
         t.ask({"transactionTimeoutMs": 1, "transactionalId": None, "producerId": producer,

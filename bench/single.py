@@ -1,0 +1,256 @@
+"""One broker beside one broker: Tidelog and Apache Kafka in turns, on this machine.
+
+    bench/run --out results            every measure, each once
+    bench/run --measures start --repeats 5 --out results
+
+The duel (a directory of its own, found beside the checkout or through $DUEL) starts the systems,
+makes the load with librdkafka and prints the table; what is measured of a single broker is here:
+acks=1, 6 partitions, one replica. Systems take turns inside each repeat, with fresh data and a
+warm-up each time.
+"""
+
+import argparse
+import contextlib
+import fcntl
+import json
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+DUEL = Path(os.environ.get("DUEL", ROOT.parent / "shared" / "duel"))
+if not (DUEL / "duel.py").exists():
+    sys.exit(f"bench: the duel is not in {DUEL}; say where it is with DUEL=DIRECTORY")
+sys.path.insert(0, str(DUEL))
+
+import procs  # noqa: E402  the duel's modules can be found only now
+from confluent_kafka import Message, Producer  # noqa: E402
+from load import QUIET, create, delete, drain, end_offsets, pump  # noqa: E402
+from report import number, table  # noqa: E402
+from systems import Settings, System, load  # noqa: E402
+
+PARTITIONS = 6
+KIB = 1024
+Add = Callable[[str, float, str], None]
+
+
+def warm(system: System, seconds: float) -> None:
+    """A JVM compiles for a minute: load of each kind that will be timed, before any of it is."""
+    kinds: tuple[tuple[str, int, float | None, float], ...] = (
+        ("bulk", KIB, None, 0.4),
+        ("small", 100, None, 0.3),
+        ("single", KIB, 1000, 0.3),
+    )
+    for name, size, rate, share in kinds:
+        create(system, f"warm-{name}", PARTITIONS, 1)
+        pump(system, f"warm-{name}", size, "1", seconds * share, rate=rate)
+        delete(system, f"warm-{name}")
+
+
+def start(system: System, add: Add, _opt: argparse.Namespace) -> None:
+    """From exec to the first acknowledged write of a client that is waiting for it."""
+    system.fresh(1)
+    begin = time.perf_counter()
+    system.launch()
+    system.ready()
+    create(system, "first", 1, 1)
+    producer = Producer({"bootstrap.servers": system.bootstrap, "linger.ms": 0, **QUIET})
+    producer.produce("first", b"x")
+    if producer.flush(60):
+        raise TimeoutError("no first ack")
+    add("cold start to first acknowledged write", time.perf_counter() - begin, "s")
+    time.sleep(3)
+    add("memory after start", procs.rss_mib(system.pids()), "MiB")
+
+
+def produce(system: System, add: Add, opt: argparse.Namespace) -> None:
+    system.start(1)
+    warm(system, opt.warm)
+    for size in (KIB, 100):
+        topic = f"produce-{size}"
+        create(system, topic, PARTITIONS, 1)
+        busy = procs.cpu_seconds(system.pids())
+        done = pump(system, topic, size, "1", opt.seconds)
+        busy = procs.cpu_seconds(system.pids()) - busy
+        arrived = end_offsets(system, topic, PARTITIONS)
+        if done.failed or arrived != done.sent:
+            raise AssertionError(f"{done.failed} failed, {arrived} of {done.sent} arrived")
+        what = f"{size} B, acks=1"
+        add(f"produce {what}", arrived * size / 1e6 / done.seconds, "MB/s")
+        add(f"produce {what}, records", arrived / done.seconds / 1000, "k rec/s")
+        add(f"broker CPU, produce {what}", busy / (arrived * size / 1e9), "CPU s/GB")
+        add(f"client CPU, produce {what}", 100 * done.client_cpu / done.seconds, "% of a core")
+        delete(system, topic)
+    add("memory after load", procs.rss_mib(system.pids()), "MiB")
+
+
+def latency(system: System, add: Add, opt: argparse.Namespace) -> None:
+    """1,000 records a second, one at a time: from produce() to the acknowledgement."""
+    system.start(1)
+    warm(system, opt.warm)
+    rate, seconds = 1000, max(10, opt.seconds)
+    create(system, "latency", PARTITIONS, 1)
+    took: list[float] = []
+
+    def send(producer: Producer, number: int) -> None:
+        sent = time.perf_counter()
+
+        def acked(problem: object, _message: Message) -> None:
+            if problem is not None:
+                raise AssertionError(problem)
+            took.append(1000 * (time.perf_counter() - sent))
+
+        producer.produce("latency", bytes(KIB), partition=number % PARTITIONS, on_delivery=acked)
+
+    producer = Producer(
+        {
+            "bootstrap.servers": system.bootstrap,
+            "acks": "1",
+            "linger.ms": 0,
+            # As in Java; a broker that takes one request of a connection at a time would fall
+            # behind librdkafka's own limit (a million) for ever.
+            "max.in.flight.requests.per.connection": 5,
+            **QUIET,
+        }
+    )
+    busy, begin = procs.cpu_seconds(system.pids()), time.perf_counter()
+    for n in range(int(rate * seconds)):
+        while (early := begin + n / rate - time.perf_counter()) > 0:
+            producer.poll(min(early, 0.001))
+        send(producer, n)
+    if producer.flush(60):
+        raise TimeoutError("not all records were acknowledged")
+    busy = procs.cpu_seconds(system.pids()) - busy
+    timed = sorted(took[len(took) // 4 :])  # the first quarter still warms the topic
+    for share, name in ((0.5, "p50"), (0.99, "p99"), (0.999, "p99.9")):
+        add(
+            f"ack latency {name}, 1000 rec/s of 1 KiB, acks=1", timed[int(share * len(timed))], "ms"
+        )
+    add("broker CPU, 1000 rec/s of 1 KiB, acks=1", 100 * busy / seconds, "% of a core")
+
+
+def consume(system: System, add: Add, opt: argparse.Namespace) -> None:
+    system.start(1)
+    for size, volume in ((KIB, 1_000_000_000), (100, 200_000_000)):
+        topic = f"consume-{size}"
+        create(system, topic, PARTITIONS, 1)
+        done = pump(system, topic, size, "1", 6 * opt.seconds, limit=volume)
+        for turn in range(4):
+            busy = procs.cpu_seconds(system.pids())
+            records, read, took = drain(system, topic, PARTITIONS, done.sent)
+            busy = procs.cpu_seconds(system.pids()) - busy
+            if records != done.sent:
+                raise AssertionError(f"read {records} of {done.sent}")
+            if turn:  # the first one warms the broker
+                add(f"consume {size} B", read / 1e6 / took, "MB/s")
+                add(f"broker CPU, consume {size} B", busy / (read / 1e9), "CPU s/GB")
+
+
+MEASURES = {measure.__name__: measure for measure in (start, produce, latency, consume)}
+
+
+@contextlib.contextmanager
+def alone(lock: str | None, quiet: float) -> Iterator[None]:
+    """Hold the machine's lock, if it has one, and begin in a quiet moment."""
+    with open(lock or os.devnull, "a") as handle:
+        if lock:
+            fcntl.flock(handle, fcntl.LOCK_EX)
+        procs.wait_for_quiet(quiet, 15)
+        yield
+
+
+def options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--system", action="append", help="kafka, or a TOML file; default: both")
+    parser.add_argument("--measures", default=",".join(MEASURES))
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--repeats", type=int, default=1)
+    parser.add_argument("--seconds", type=float, default=10, help="of one run under load")
+    parser.add_argument("--warm", type=float, default=60, help="seconds of load before timing")
+    parser.add_argument("--work", type=Path, default=ROOT / ".cache" / "bench")
+    parser.add_argument("--base-port", type=int, default=28100)
+    parser.add_argument("--lock", default=os.environ.get("DUEL_LOCK"))
+    parser.add_argument(
+        "--quiet", type=float, default=15, help="start when others use less %% of a core"
+    )
+    return parser.parse_args()
+
+
+class Results:
+    """Every value of a run, saved as it comes: results.json, and the table in results.md."""
+
+    def __init__(self, out: Path, systems: list[System], about: dict[str, object]) -> None:
+        self.out, self.names, self.about = out, [system.name for system in systems], about
+        self.values: dict[str, dict[str, dict[str, Any]]] = {}
+        self.problems: list[str] = []
+        out.mkdir(parents=True, exist_ok=True)
+
+    def recorder(self, measure: str, system: System) -> Add:
+        gauge = procs.Others()
+
+        def add(row: str, value: float, unit: str) -> None:
+            entry = self.values.setdefault(measure, {}).setdefault(
+                row, {"unit": unit, "others": {}}
+            )
+            noise = round(gauge.percent())
+            entry.setdefault(system.name, []).append(round(value, 4))
+            entry["others"].setdefault(system.name, []).append(noise)
+            print(f"{system.name}: {row} = {number(value)} {unit} [others {noise}%]", flush=True)
+            self.save()
+
+        return add
+
+    def failed(self, what: str) -> None:
+        self.problems.append(what)
+        print(f"problem: {what}", file=sys.stderr, flush=True)
+        self.save()
+
+    def save(self) -> None:
+        everything = {"about": self.about, "results": self.values, "problems": self.problems}
+        (self.out / "results.json").write_text(json.dumps(everything, indent=1))
+        told = "".join(f"\nProblem: {problem}\n" for problem in self.problems)
+        (self.out / "results.md").write_text(table(self.values, self.names) + told)
+
+
+def main() -> int:
+    opt = options()
+    libs = subprocess.run(
+        [ROOT / "tools/kafka-jars"], check=True, stdout=subprocess.PIPE, text=True
+    )
+    settings = Settings(opt.work.resolve(), Path(libs.stdout.strip()), opt.base_port)
+    names = opt.system or ["kafka", str(ROOT / "bench/tidelog.toml")]
+    systems = [load(name, settings) for name in names]
+    about = {
+        "when": time.strftime("%F %T %z"),
+        "cores": os.cpu_count(),
+        "kernel": platform.release(),
+        "python": platform.python_version(),
+        "kafka": settings.kafka_libs.name.rpartition("-")[2],
+        "seconds": opt.seconds,
+        "warm": opt.warm,
+        "repeats": opt.repeats,
+    }
+    results = Results(opt.out, systems, about)
+    for measure in opt.measures.split(","):
+        for turn in range(opt.repeats):
+            for system in systems if turn % 2 == 0 else list(reversed(systems)):
+                try:
+                    with alone(opt.lock, opt.quiet):
+                        MEASURES[measure](system, results.recorder(measure, system), opt)
+                except Exception as problem:  # a measure that fails is a result; the others go on
+                    results.failed(f"{system.name}, {measure}: {type(problem).__name__}: {problem}")
+                finally:
+                    system.stop()
+    print((opt.out / "results.md").read_text())
+    return 1 if results.problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
