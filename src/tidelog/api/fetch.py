@@ -15,7 +15,7 @@ from tidelog.api.leaders import current_leader, endpoints_of
 from tidelog.api.listeners import ListenerKind, kind_of
 from tidelog.model.effects import FetchBatches, FetchMetadata, FetchResult, PartitionFetch
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_NODE, NodeId, TopicPartition
+from tidelog.model.ids import NO_EPOCH, NO_NODE, NodeId, TopicPartition
 from tidelog.protocol.fetch import FetchRequest, FetchResponse, PartitionFetched
 from tidelog.protocol.pieces import TopicRef
 
@@ -23,6 +23,7 @@ READ_COMMITTED = 1
 _FIRST_WITH_TOPIC_IDS = 13
 
 _UNKNOWN_ID = FetchResult(ErrorCode.unknown_topic_id)
+_UNKNOWN = (ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id)
 
 
 def handle(request: Request) -> Handling:
@@ -63,14 +64,15 @@ def _name(request: Request, ref: TopicRef) -> str | None:
 
 
 def _read(name: str, cached: CachedPartition) -> PartitionFetch:
-    fetch = cached.fetch
+    partition, epoch, offset, last_epoch, start, max_bytes, *_ = cached.fetch
+    # Any negative epoch is none.
     return PartitionFetch(
-        TopicPartition(name, fetch.partition),
-        fetch.fetch_offset,
-        fetch.max_bytes,
-        fetch.current_leader_epoch,
-        fetch.last_fetched_epoch,
-        fetch.log_start_offset,
+        TopicPartition(name, partition),
+        offset,
+        max_bytes,
+        epoch if epoch >= 0 else NO_EPOCH,
+        last_epoch if last_epoch >= 0 else NO_EPOCH,
+        start,
     )
 
 
@@ -129,18 +131,22 @@ def _fetched(
     result: FetchResult,
     read_committed: bool,
 ) -> PartitionFetched:
-    index = cached.fetch.partition
+    index, error = cached.fetch.partition, result.error
     leader = None
-    if result.error is not ErrorCode.none and name is not None:
-        leader = current_leader(request.image, result.error, TopicPartition(name, index))
+    aborted = result.aborted if read_committed else None
+    if error is not ErrorCode.none:
+        # As in Kafka: an empty list for what no one knows, null for what could not be read.
+        aborted = () if error in _UNKNOWN else None
+        if name is not None:
+            leader = current_leader(request.image, error, TopicPartition(name, index))
     return PartitionFetched(
         index,
-        result.error,
+        error,
         result.high_watermark,
         result.last_stable_offset,
         result.log_start_offset,
         result.records,
-        result.aborted if read_committed else None,
+        aborted,
         result.preferred_read_replica,
         result.diverging,
         leader,

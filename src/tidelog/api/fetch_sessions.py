@@ -144,9 +144,10 @@ class FetchSessions:
 
 
 def _sessionless(request: FetchRequest) -> FetchPlan:
-    return FetchPlan(
-        ErrorCode.none,
-        sessionless=tuple(
-            CachedPartition(topic, fetch) for topic, fetches in request.topics for fetch in fetches
-        ),
-    )
+    """What is asked for twice is read once, as the client asked for it last."""
+    asked: dict[Key, CachedPartition] = {
+        (topic, fetch.partition): CachedPartition(topic, fetch)
+        for topic, fetches in request.topics
+        for fetch in fetches
+    }
+    return FetchPlan(ErrorCode.none, sessionless=tuple(asked.values()))

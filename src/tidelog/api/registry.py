@@ -183,6 +183,7 @@ _TABLE = (
     _api(53, "BeginQuorumEpoch", 0, 1, quorum.ask, listeners=_CONTROLLER),
     _api(54, "EndQuorumEpoch", 0, 1, quorum.ask, listeners=_CONTROLLER),
     _api(56, "AlterPartition", 2, 3, broker_life.decide, listeners=_CONTROLLER),
+    _api(59, "FetchSnapshot", 0, 1, quorum.ask, listeners=_CONTROLLER),
     _api(60, "DescribeCluster", 0, 2, cluster.describe_cluster, listeners=_BOTH),
     _api(62, "BrokerRegistration", 0, 4, broker_life.decide, listeners=_CONTROLLER),
     _api(63, "BrokerHeartbeat", 0, 2, broker_life.decide, listeners=_CONTROLLER),

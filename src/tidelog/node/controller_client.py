@@ -13,9 +13,8 @@ from tidelog.model.ids import Millis, NodeId
 from tidelog.node.clock import Clock
 from tidelog.node.controlling import Controlling
 from tidelog.node.parking import Resume
-from tidelog.node.peers import Channel, Peers, Unanswered
+from tidelog.node.peers import Channel, Peers, Unanswered, coded
 from tidelog.node.quorum import Quorum
-from tidelog.node.quorum_network import coded
 from tidelog.node.timers import Timers
 from tidelog.protocol.messages import versions_of
 

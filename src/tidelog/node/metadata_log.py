@@ -9,10 +9,12 @@ from io import BytesIO
 from kio.schema.leader_change_message.v0.data import LeaderChangeMessage, Voter
 from kio.serial import entity_writer
 
+from tidelog.controller.image import ClusterImage
 from tidelog.log.partition import PartitionLog
 from tidelog.log.results import Appended, AppendOrigin
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import LeaderEpoch, Millis, NodeId, Offset
+from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Millis, NodeId, Offset
+from tidelog.node.snapshots import Snapshots
 from tidelog.protocol.batch import iterate
 from tidelog.protocol.metadata_codec import decode_record, encode_record
 from tidelog.protocol.metadata_records import MetadataRecord
@@ -23,8 +25,11 @@ READ_BYTES = 1 << 20
 
 
 class MetadataLog:
-    def __init__(self, log: PartitionLog, start_flush: Callable[[], None]) -> None:
+    def __init__(
+        self, log: PartitionLog, start_flush: Callable[[], None], snapshots: Snapshots
+    ) -> None:
         self.log = log
+        self.snapshots = snapshots
         self._start_flush = start_flush
         self.is_flushing = False
 
@@ -36,7 +41,11 @@ class MetadataLog:
     def synced_end(self) -> LogEnd:
         """As far as it is synced: what may be voted and committed upon."""
         point = self.log.recovery_point
-        return LogEnd(self.log.epoch_at(point - 1) if point > 0 else -1, point)
+        snapshot = self.snapshots.newest
+        epoch = self.log.epoch_at(point - 1) if point > self.log.log_start_offset else NO_EPOCH
+        if epoch == NO_EPOCH and snapshot is not None and snapshot.end_offset == point:
+            epoch = snapshot.epoch
+        return LogEnd(epoch, point)
 
     # -- writing ---------------------------------------------------------------------------------
 
@@ -85,6 +94,22 @@ class MetadataLog:
         self.is_flushing = False
         self.log.flushed(up_to)
         self.flush()
+
+    # -- snapshots -------------------------------------------------------------------------------
+
+    def restore(self, now: Millis) -> ClusterImage | None:
+        """The image of the newest snapshot; a log that ends before it begins anew after it."""
+        image = self.snapshots.load_newest()
+        if image is not None and self.log.log_end_offset <= image.offset:
+            self.log.truncate_fully_and_start_at(image.offset + 1, now)
+        return image
+
+    def drop_covered(self, limit_bytes: int, now: Millis) -> None:
+        """Give up what a snapshot covers, once the log is larger than it may be."""
+        newest = self.snapshots.newest
+        if newest is not None and self.log.size > limit_bytes:
+            self.log.advance_log_start(newest.end_offset)
+            self.log.apply_retention(now, newest.end_offset)
 
     # -- reading ---------------------------------------------------------------------------------
 

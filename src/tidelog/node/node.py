@@ -57,6 +57,7 @@ from tidelog.node.opening import (
     metadata_log_config,
     quorum_timeouts,
     read_metas,
+    snapshot_limits,
     static_voters,
 )
 from tidelog.node.parking import PARKED, Parked, Resume
@@ -68,6 +69,7 @@ from tidelog.node.quorum_network import QuorumNetwork
 from tidelog.node.replica import Replica
 from tidelog.node.requests import Requests
 from tidelog.node.sessions import Session
+from tidelog.node.snapshots import Snapshots
 from tidelog.node.storage import Storage
 from tidelog.node.timers import Timers
 from tidelog.replication.isr.leader import ProposeIsr
@@ -302,7 +304,8 @@ class Node:
         opened = self._storage.directories[home].open(
             METADATA_PARTITION, METADATA_TOPIC_ID, metadata_log_config(settings), self._clock.now
         )
-        metadata_log = MetadataLog(opened, self._flush_metadata)
+        snapshots = Snapshots(disks[home], metas[home].cluster_id)
+        metadata_log = MetadataLog(opened, self._flush_metadata, snapshots)
         timeouts, cluster_id = quorum_timeouts(settings), metas[home].cluster_id
         machine = QuorumMachine(
             ReplicaKey(settings.node_id, metas[home].directory_id),
@@ -330,6 +333,7 @@ class Node:
             network,
             self,
             cluster_id,
+            snapshot_limits(settings),
         )
 
     def _change_metadata(self, effect: ChangeMetadata, resume: Resume, request: Request) -> Parked:

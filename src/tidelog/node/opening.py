@@ -6,6 +6,7 @@ from tidelog.controller.settings import BrokerSettings
 from tidelog.log.checkpoints import MetaProperties, read_meta_properties
 from tidelog.log.config import LogConfig
 from tidelog.model.disk import Disk
+from tidelog.node.quorum import SnapshotLimits
 from tidelog.replication.quorum.state import QuorumTimeouts, ReplicaKey, Voter, VoterSet
 
 
@@ -35,6 +36,9 @@ def metadata_log_config(settings: BrokerSettings) -> LogConfig:
         segment_bytes=settings.metadata_log_segment_bytes,
         segment_ms=settings.metadata_log_segment_ms,
         max_message_bytes=2**31 - 1,
+        # Snapshots decide what may go, not age.
+        retention_ms=-1,
+        retention_bytes=-1,
     )
 
 
@@ -45,6 +49,14 @@ def quorum_timeouts(settings: BrokerSettings) -> QuorumTimeouts:
         election_backoff_max_ms=settings.controller_quorum_election_backoff_max_ms,
         request_ms=settings.controller_quorum_request_timeout_ms,
         retry_backoff_ms=settings.controller_quorum_retry_backoff_ms,
+    )
+
+
+def snapshot_limits(settings: BrokerSettings) -> SnapshotLimits:
+    return SnapshotLimits(
+        settings.metadata_log_max_record_bytes_between_snapshots,
+        settings.metadata_log_max_snapshot_interval_ms,
+        settings.metadata_max_retention_bytes,
     )
 
 

@@ -27,6 +27,13 @@ from tidelog.node.timers import Timers
 from tidelog.replication.divergence import diverging
 from tidelog.replication.isr.leader import FollowerFetched
 
+_BEFORE_THE_LOG = (
+    ErrorCode.message_too_large,
+    ErrorCode.record_list_too_large,
+    ErrorCode.corrupt_message,
+)
+"""Refusals in which Kafka does not say where the log starts."""
+
 
 class Partitions:
     def __init__(
@@ -121,11 +128,7 @@ class Partitions:
             self._storage_failed(failure)
             return AppendResult(ErrorCode.kafka_storage_error), -1
         if isinstance(outcome, AppendRefused):
-            return AppendResult(
-                outcome.error,
-                log_start_offset=replica.log.log_start_offset,
-                message=outcome.message,
-            ), -1
+            return _refused(outcome, replica.log.log_start_offset), -1
         return AppendResult(
             ErrorCode.none,
             outcome.base_offset,
@@ -214,6 +217,8 @@ class Partitions:
         else:
             limit = stable if effect.read_committed else high_watermark
         parting = _parting(replica, read)
+        if isinstance(parting, ErrorCode):
+            return FetchResult(parting, log_start_offset=_start_for(effect, replica))
         if parting is not None:
             return FetchResult(
                 ErrorCode.none, high_watermark, stable, log.log_start_offset, diverging=parting
@@ -225,9 +230,7 @@ class Partitions:
             self._storage_failed(failure)
             return FetchResult(ErrorCode.kafka_storage_error)
         if isinstance(found, ErrorCode):
-            # A follower out of range begins anew where the leader's log begins.
-            start = log.log_start_offset if effect.replica >= 0 else NO_OFFSET
-            return FetchResult(found, log_start_offset=start)
+            return FetchResult(found, log_start_offset=_start_for(effect, replica))
         aborted: tuple[AbortedTransaction, ...] = ()
         if effect.read_committed and found.slice is not None:
             aborted = tuple(
@@ -244,10 +247,27 @@ class Partitions:
         )
 
 
-def _parting(replica: Replica, read: PartitionFetch) -> EpochEnd | None:
+def _refused(outcome: AppendRefused, log_start: Offset) -> AppendResult:
+    return AppendResult(
+        outcome.error,
+        log_start_offset=NO_OFFSET if outcome.error in _BEFORE_THE_LOG else log_start,
+        message=outcome.message,
+        record_errors=outcome.record_errors,
+    )
+
+
+def _start_for(effect: FetchBatches, replica: Replica) -> Offset:
+    """A follower out of range begins anew where the leader's log begins."""
+    return replica.log.log_start_offset if effect.replica >= 0 else NO_OFFSET
+
+
+def _parting(replica: Replica, read: PartitionFetch) -> EpochEnd | ErrorCode | None:
     """Where the reader's log and ours part, if it says in which epoch its last record was."""
-    last = read.last_fetched_epoch
+    last, log = read.last_fetched_epoch, replica.log
     if last == NO_EPOCH:
         return None
-    log = replica.log
-    return diverging(log.epoch_end(last), last, read.offset, log.log_start_offset)
+    end = log.epoch_end(last)
+    if end.epoch == NO_EPOCH or read.offset < log.log_start_offset:
+        # No leader has been in that epoch, or what it would part from is gone.
+        return ErrorCode.offset_out_of_range
+    return diverging(end, last, read.offset, log.log_start_offset)

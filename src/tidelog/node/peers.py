@@ -15,7 +15,7 @@ from tidelog.model.outbound import Chunk, CloseConnection, Connect, Outbound, Se
 from tidelog.node.clock import Clock
 from tidelog.node.timers import Timer, Timers
 from tidelog.protocol.malformed import MalformedMessage
-from tidelog.protocol.messages import correlation_id_of
+from tidelog.protocol.messages import correlation_id_of, decode_response, encode_request
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,3 +188,16 @@ class Peers:
 
     def forget(self, conn: ConnId) -> None:
         self._channels.pop(conn, None)
+
+
+def coded(message: Any, version: int) -> tuple[Encode, Decode]:
+    """How a channel writes a request and reads its answer."""
+    key = message.__api_key__
+
+    def encode(correlation_id: int) -> list[Chunk]:
+        return [encode_request(message, version, correlation_id, None)]
+
+    def decode(frame: memoryview) -> Any:
+        return decode_response(key, version, frame)
+
+    return encode, decode

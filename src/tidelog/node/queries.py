@@ -49,13 +49,23 @@ class Queries:
         rows: dict[int, list[ReplicaOnDisk]] = {}
         for replica in self._partitions:
             if asked is None or replica.partition in asked:
+                lag = max(0, replica.high_watermark - replica.log.log_end_offset)
                 rows.setdefault(self._storage.place_of(replica.partition), []).append(
-                    ReplicaOnDisk(replica.partition, replica.log.size, 0)
+                    ReplicaOnDisk(replica.partition, replica.log.size, lag)
                 )
         return [
-            LogDirectory(ErrorCode.none, path, tuple(rows.get(place, ())))
+            self._describe(place, path, tuple(rows.get(place, ())))
             for place, path in enumerate(self._paths)
         ]
+
+    def _describe(
+        self, place: int, path: str, replicas: tuple[ReplicaOnDisk, ...]
+    ) -> LogDirectory:
+        try:
+            total, usable = self._storage.directories[place].space()
+        except OSError:
+            return LogDirectory(ErrorCode.kafka_storage_error, path, ())
+        return LogDirectory(ErrorCode.none, path, replicas, total, usable)
 
     def _find_offset(self, query: OffsetQuery, read_committed: bool) -> OffsetFound:
         replica = self._partitions.leading(query.partition, query.current_leader_epoch)

@@ -7,13 +7,15 @@ appended and not committed lives in the pending image alone, and is dropped with
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+from kio.schema.fetch_snapshot.v1.request import FetchSnapshotRequest
 
 from tidelog.controller.apply import apply_all
 from tidelog.controller.image import ClusterImage
 from tidelog.model.disk import Disk
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_EPOCH, LeaderEpoch, NodeId, Offset
+from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Millis, NodeId, Offset
 from tidelog.node import quorum_state, quorum_wire
 from tidelog.node.clock import Clock
 from tidelog.node.metadata_log import MetadataLog
@@ -21,8 +23,9 @@ from tidelog.node.parking import PARKED, Parked, Resume
 from tidelog.node.quorum_fetching import QuorumFetching
 from tidelog.node.quorum_network import QuorumNetwork
 from tidelog.node.quorum_serving import QuorumServing
+from tidelog.node.snapshots import decode
 from tidelog.node.timers import Timer, Timers
-from tidelog.protocol.fetch import FetchRequest, FetchResponse
+from tidelog.protocol.fetch import FetchRequest, FetchResponse, SnapshotId
 from tidelog.protocol.metadata_records import MetadataRecord
 from tidelog.replication.quorum.events import (
     AnswerPeer,
@@ -59,6 +62,14 @@ class QuorumListener(Protocol):
     def leadership_lost(self) -> None: ...
 
 
+class SnapshotLimits(NamedTuple):
+    """Kafka's metadata.log.* keys."""
+
+    snapshot_bytes: int
+    snapshot_interval_ms: Millis
+    retention_bytes: int
+
+
 class Quorum:
     def __init__(
         self,
@@ -71,6 +82,7 @@ class Quorum:
         network: QuorumNetwork,
         listener: QuorumListener,
         cluster_id: str,
+        limits: SnapshotLimits,
     ) -> None:
         self.machine = machine
         self.image = ClusterImage(cluster_id=cluster_id)
@@ -81,6 +93,7 @@ class Quorum:
         self._network = network
         self._listener = listener
         self._cluster_id = cluster_id
+        self._limits = limits
         self._serving = QuorumServing(machine, log, clock, timers, cluster_id)
         self._fetching = QuorumFetching(
             machine.me, cluster_id, log, clock, timers, timeouts, network.fetch_channel, self
@@ -92,6 +105,8 @@ class Quorum:
         self._questions: dict[int, tuple[Any, Resume]] = {}
         self._tickets = count(1)
         self._alarm: Timer | None = None
+        self._snapshot_at: tuple[int, Millis] = (0, 0)
+        """The log's size and the time when the last snapshot was taken."""
 
     @property
     def is_active(self) -> bool:
@@ -118,6 +133,12 @@ class Quorum:
         return self._log.log.log_end_offset
 
     def start(self) -> None:
+        restored = self._log.restore(self._clock.now)
+        if restored is not None:
+            self.image = restored
+            self.machine.log_end = self._log.synced_end
+            self._listener.image_changed(ClusterImage(), restored)
+        self._snapshot_at = (self._log.log.size, self._clock.now)
         self._carry_out(self.machine.start(self._clock.now))
 
     def step(self, event: QuorumEvent) -> None:
@@ -151,7 +172,9 @@ class Quorum:
     # -- requests of peers -------------------------------------------------------------------------
 
     def ask(self, message: Any, resume: Resume) -> Parked | Any:
-        """Vote, BeginQuorumEpoch or EndQuorumEpoch."""
+        """Vote, BeginQuorumEpoch, EndQuorumEpoch or FetchSnapshot."""
+        if isinstance(message, FetchSnapshotRequest):
+            return self._serving.fetch_snapshot(message)
         if message.cluster_id not in (None, self._cluster_id):
             return quorum_wire.refusal_of(message, ErrorCode.inconsistent_cluster_id)
         ticket = next(self._tickets)
@@ -172,6 +195,35 @@ class Quorum:
         """The leader says how far the log is committed."""
         if high_watermark > self.high_watermark:
             self._commit(high_watermark)
+
+    # -- snapshots ---------------------------------------------------------------------------------
+
+    def load_snapshot(self, snapshot: SnapshotId, content: bytes) -> None:
+        """Take over a leader's snapshot in place of everything that this log holds."""
+        image = decode(snapshot, content, self._cluster_id)
+        if image is None or image.offset <= self.image.offset:
+            return
+        self._log.snapshots.keep(snapshot, content)
+        self._log.log.truncate_fully_and_start_at(snapshot.end_offset, self._clock.now)
+        old, self.image = self.image, image
+        self._snapshot_at = (self._log.log.size, self._clock.now)
+        self._listener.image_changed(old.visible, image.visible)
+        self.step(LogGrew(self._log.synced_end))
+
+    def _maybe_snapshot(self) -> None:
+        """At a size or after a time, if anything has changed since the last."""
+        limits, now = self._limits, self._clock.now
+        size, taken_at = self._snapshot_at
+        newest = self._log.snapshots.newest
+        grown = self._log.log.size - size
+        is_due = grown >= limits.snapshot_bytes or (
+            0 < limits.snapshot_interval_ms <= now - taken_at
+        )
+        is_news = newest is None or newest.end_offset <= self.image.offset
+        if is_due and is_news and self.image.before_transaction is None:
+            self._log.snapshots.write(self.image, now)
+            self._log.drop_covered(limits.retention_bytes, now)
+            self._snapshot_at = (self._log.log.size, now)
 
     # -- effects of the machine --------------------------------------------------------------------
 
@@ -228,6 +280,7 @@ class Quorum:
         while self._waiting and self._waiting[0][0] <= to:
             self._waiting.popleft()[1](True)
         self._serving.wake()
+        self._maybe_snapshot()
 
     def _advance(self, to: Offset) -> None:
         """Bring the image up to `to`: from what was pending here, else from the log."""

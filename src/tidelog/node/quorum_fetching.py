@@ -4,7 +4,7 @@ Invariant: what is asked for next proves what is held, so nothing is asked for p
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from tidelog.log.results import AppendRefused
 from tidelog.model.errors import ErrorCode
@@ -18,15 +18,17 @@ from tidelog.model.ids import (
     Offset,
 )
 from tidelog.model.outbound import Chunk
+from tidelog.node import quorum_wire
 from tidelog.node.clock import Clock
 from tidelog.node.metadata_log import MetadataLog
-from tidelog.node.peers import Channel, Unanswered
+from tidelog.node.peers import Channel, Unanswered, coded
 from tidelog.node.timers import Timers
 from tidelog.protocol.fetch import (
     FetchPartition,
     FetchRequest,
     FetchResponse,
     PartitionFetched,
+    SnapshotId,
     decode_response,
     encode_request,
 )
@@ -35,6 +37,7 @@ from tidelog.replication.quorum.events import LeaderAnswered, LogGrew, QuorumEve
 from tidelog.replication.quorum.state import QuorumTimeouts, ReplicaKey
 
 VERSION = 18
+SNAPSHOT_VERSION = 1
 FETCH_WAIT_MS: Millis = 500
 MAX_BYTES = 8 << 20
 
@@ -45,6 +48,8 @@ class FetchOwner(Protocol):
     def step(self, event: QuorumEvent) -> None: ...
 
     def follower_committed(self, high_watermark: Offset) -> None: ...
+
+    def load_snapshot(self, snapshot: SnapshotId, content: bytes) -> None: ...
 
     @property
     def high_watermark(self) -> Offset: ...
@@ -180,6 +185,8 @@ class QuorumFetching:
             return
         if not is_success:
             self._again_later(turn)
+        elif fetched.snapshot_id is not None:
+            self._download(turn, fetched.snapshot_id, bytearray())
         elif fetched.diverging_epoch is not None:
             self._truncate(fetched)
             self._fetch(turn)
@@ -198,6 +205,39 @@ class QuorumFetching:
         assert cut >= self._owner.high_watermark, "would cut what is committed"
         log.truncate_to(cut, self._clock.now)
         self._owner.step(LogGrew(self._log.synced_end))
+
+    # -- snapshots ---------------------------------------------------------------------------------
+
+    def _download(self, turn: int, snapshot: SnapshotId, content: bytearray) -> None:
+        """What comes next is no longer in the leader's log: get the snapshot, part by part."""
+        channel = self._channel(self._leader)
+        if channel is None:
+            return
+        message = quorum_wire.fetch_snapshot(
+            self._me, self._cluster_id, self._epoch, snapshot, len(content), MAX_BYTES
+        )
+        encode, decode = coded(message, SNAPSHOT_VERSION)
+        channel.request(
+            encode,
+            decode,
+            lambda answer: self._downloaded(turn, snapshot, content, answer),
+            self._timeouts.request_ms,
+        )
+
+    def _downloaded(self, turn: int, snapshot: SnapshotId, content: bytearray, answer: Any) -> None:
+        if turn != self._turn:
+            return
+        part = None if isinstance(answer, Unanswered) else quorum_wire.snapshot_part(answer)
+        if part is None:
+            self._again_later(turn)
+            return
+        self._owner.step(LeaderAnswered(self._leader, self._epoch, self._leader, True))
+        content += part[0]
+        if len(content) < part[1]:
+            self._download(turn, snapshot, content)
+        else:
+            self._owner.load_snapshot(snapshot, bytes(content))
+            self._fetch(turn)
 
     def _again_later(self, turn: int) -> None:
         when = self._clock.now + self._timeouts.retry_backoff_ms

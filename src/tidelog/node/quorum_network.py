@@ -7,10 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tidelog.model.ids import Millis, NodeId
-from tidelog.model.outbound import Chunk
 from tidelog.node import quorum_wire
-from tidelog.node.peers import Channel, Decode, Encode, Peers, Unanswered
-from tidelog.protocol.messages import decode_response, encode_request
+from tidelog.node.peers import Channel, Peers, Unanswered, coded
 from tidelog.replication.quorum.events import (
     BeginEpoch,
     EndEpoch,
@@ -88,16 +86,3 @@ def _event_of(effect: RequestVote | BeginEpoch | EndEpoch, answer: Any) -> Quoru
     if isinstance(effect, RequestVote):
         return quorum_wire.vote_answered(answer, effect.to, effect.pre_vote)
     return quorum_wire.epoch_acknowledged(answer, effect.to)
-
-
-def coded(message: Any, version: int) -> tuple[Encode, Decode]:
-    """How a channel writes a request and reads its answer."""
-    key = message.__api_key__
-
-    def encode(correlation_id: int) -> list[Chunk]:
-        return [encode_request(message, version, correlation_id, None)]
-
-    def decode(frame: memoryview) -> Any:
-        return decode_response(key, version, frame)
-
-    return encode, decode

@@ -4,14 +4,26 @@ A fetch from offset N proves that its sender holds everything below N, synced. I
 could tell its sender nothing new: no record, no epoch, no high watermark (KIP-1166).
 """
 
+from datetime import timedelta
+
+from kio.schema.fetch_snapshot.v1 import response as snapshot_response
+from kio.schema.fetch_snapshot.v1.request import FetchSnapshotRequest
+from kio.schema.fetch_snapshot.v1.response import FetchSnapshotResponse
+
 from tidelog.model.effects import EpochEnd
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import METADATA_TOPIC_ID, Offset
+from tidelog.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, Offset
 from tidelog.node.clock import Clock
 from tidelog.node.metadata_log import MetadataLog
 from tidelog.node.parking import PARKED, Parked, Resume
 from tidelog.node.timers import Timer, Timers
-from tidelog.protocol.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionFetched
+from tidelog.protocol.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    PartitionFetched,
+    SnapshotId,
+)
 from tidelog.protocol.pieces import CurrentLeader, NodeEndpoint
 from tidelog.replication.divergence import diverging
 from tidelog.replication.quorum.events import QuorumEvent, ReplicaFetched
@@ -53,7 +65,7 @@ class QuorumServing:
         fetch = _only_fetch(message)
         if fetch is None or self._refuse(message, fetch) is not None:
             return None
-        if self._parting(fetch) is not None:
+        if self._needs_snapshot(fetch) or self._parting(fetch) is not None:
             return None
         replica = ReplicaKey(message.replica_id, fetch.replica_directory_id)
         return ReplicaFetched(replica, fetch.fetch_offset) if message.replica_id >= 0 else None
@@ -71,6 +83,55 @@ class QuorumServing:
         parked.timer = self._timers.at(deadline, lambda: self._time_out(parked))
         return PARKED
 
+    def fetch_snapshot(self, message: FetchSnapshotRequest) -> FetchSnapshotResponse:
+        """One part of a snapshot, as much as is asked for."""
+        asked = next(
+            (
+                p
+                for topic in message.topics
+                if topic.name == METADATA_TOPIC
+                for p in topic.partitions
+            ),
+            None,
+        )
+        if message.cluster_id not in (None, self._cluster_id):
+            return _no_snapshot(ErrorCode.inconsistent_cluster_id)
+        if asked is None:
+            return _no_snapshot(ErrorCode.invalid_request)
+        error, content, size = ErrorCode.none, b"", 0
+        if asked.current_leader_epoch != self._machine.epoch:
+            error = ErrorCode.fenced_leader_epoch
+        elif not isinstance(self._machine.role, Leader):
+            error = ErrorCode.not_leader_or_follower
+        else:
+            wanted = SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
+            length = min(message.max_bytes, MAX_BYTES)
+            part = self._log.snapshots.read(wanted, asked.position, length)
+            if part is None:
+                error = ErrorCode.snapshot_not_found
+            elif not 0 <= asked.position < part[1]:
+                error = ErrorCode.position_out_of_range
+            else:
+                content, size = part
+        leader = snapshot_response.LeaderIdAndEpoch(
+            leader_id=self._machine.leader, leader_epoch=self._machine.epoch
+        )
+        partition = snapshot_response.PartitionSnapshot(
+            index=0,
+            error_code=error,
+            snapshot_id=snapshot_response.SnapshotId(
+                end_offset=asked.snapshot_id.end_offset, epoch=asked.snapshot_id.epoch
+            ),
+            current_leader=leader,
+            size=size,
+            position=asked.position,
+            unaligned_records=content,
+        )
+        topic = snapshot_response.TopicSnapshot(name=METADATA_TOPIC, partitions=(partition,))
+        return FetchSnapshotResponse(
+            throttle_time=timedelta(0), error_code=ErrorCode.none, topics=(topic,)
+        )
+
     def wake(self) -> None:
         """The log, the high watermark or the leadership has moved: look at everyone again."""
         for parked in list(self._parked):
@@ -85,6 +146,8 @@ class QuorumServing:
         refused = self._refuse(message, fetch)
         if refused is not None:
             return _whole(refused, self._endpoints())
+        if self._needs_snapshot(fetch):
+            return _whole(self._fetched()._replace(snapshot_id=self._log.snapshots.newest))
         parting = self._parting(fetch)
         if parting is not None:
             return _whole(self._fetched(diverging_epoch=parting))
@@ -105,6 +168,10 @@ class QuorumServing:
         if not isinstance(self._machine.role, Leader):
             return self._fetched(ErrorCode.not_leader_or_follower)
         return None
+
+    def _needs_snapshot(self, fetch: FetchPartition) -> bool:
+        """What comes next for this replica is in a snapshot only."""
+        return fetch.fetch_offset < self._log.log.log_start_offset
 
     def _parting(self, fetch: FetchPartition) -> EpochEnd | None:
         log = self._log.log
@@ -158,6 +225,10 @@ class QuorumServing:
             if parked.timer is not None:
                 parked.timer.cancel()
             parked.resume(answer)
+
+
+def _no_snapshot(error: ErrorCode) -> FetchSnapshotResponse:
+    return FetchSnapshotResponse(throttle_time=timedelta(0), error_code=error, topics=())
 
 
 def _only_fetch(message: FetchRequest) -> FetchPartition | None:

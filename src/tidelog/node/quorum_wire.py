@@ -6,11 +6,13 @@ from kio.schema.begin_quorum_epoch.v1 import request as begin_request
 from kio.schema.begin_quorum_epoch.v1 import response as begin_response
 from kio.schema.end_quorum_epoch.v1 import request as end_request
 from kio.schema.end_quorum_epoch.v1 import response as end_response
+from kio.schema.fetch_snapshot.v1 import request as snapshot_request
 from kio.schema.vote.v2 import request as vote_request
 from kio.schema.vote.v2 import response as vote_response
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import METADATA_TOPIC, NodeId
+from tidelog.protocol.fetch import SnapshotId
 from tidelog.replication.quorum.events import (
     AnswerPeer,
     BeginEpoch,
@@ -101,6 +103,33 @@ def end_epoch(effect: EndEpoch, me: NodeId, voters: VoterSet, cluster_id: str) -
         ),
         leader_endpoints=(),
     )
+
+
+def fetch_snapshot(
+    me: ReplicaKey, cluster_id: str, epoch: int, snapshot: SnapshotId, position: int, most: int
+) -> Any:
+    partition = snapshot_request.PartitionSnapshot(
+        partition=0,
+        current_leader_epoch=epoch,
+        snapshot_id=snapshot_request.SnapshotId(
+            end_offset=snapshot.end_offset, epoch=snapshot.epoch
+        ),
+        position=position,
+        replica_directory_id=me.directory,
+    )
+    topic = snapshot_request.TopicSnapshot(name=METADATA_TOPIC, partitions=(partition,))
+    return snapshot_request.FetchSnapshotRequest(
+        cluster_id=cluster_id, replica_id=me.id, max_bytes=most, topics=(topic,)
+    )
+
+
+def snapshot_part(response: Any) -> tuple[bytes, int] | None:
+    """(bytes, size of the whole) in an answer to FetchSnapshot; None when it has none."""
+    for topic in response.topics:
+        for partition in topic.partitions:
+            if partition.error_code is ErrorCode.none:
+                return bytes(partition.unaligned_records), partition.size
+    return None
 
 
 # -- requests in --------------------------------------------------------------------------

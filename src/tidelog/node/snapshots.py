@@ -1,0 +1,138 @@
+"""Snapshots of the metadata log, in Kafka's files: `<end offset>-<epoch>.checkpoint`.
+
+A header and a footer, both control records, around batches of metadata records. A file without its
+footer is torn and is not used.
+"""
+
+import re
+from collections.abc import Iterator
+from io import BytesIO
+from itertools import islice
+from typing import Any
+
+from kio.schema.snapshot_footer_record.v0.data import SnapshotFooterRecord
+from kio.schema.snapshot_header_record.v0.data import SnapshotHeaderRecord
+from kio.serial import entity_writer
+
+from tidelog.controller.apply import apply_all
+from tidelog.controller.image import ClusterImage
+from tidelog.controller.snapshot import records_of
+from tidelog.model.disk import Disk
+from tidelog.model.ids import METADATA_TOPIC, Millis
+from tidelog.protocol.batch import check, iterate
+from tidelog.protocol.fetch import SnapshotId
+from tidelog.protocol.metadata_codec import decode_record, encode_record
+from tidelog.protocol.metadata_records import MetadataRecord
+from tidelog.protocol.records import (
+    ControlType,
+    Record,
+    build_batch,
+    control_key,
+    control_type,
+    read_records,
+)
+
+DIRECTORY = f"{METADATA_TOPIC}-0"
+RECORDS_PER_BATCH = 1000
+KEPT = 2
+"""The newest, and one before it that a slow follower may be in the middle of."""
+
+_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
+
+
+def path_of(snapshot: SnapshotId) -> str:
+    return f"{DIRECTORY}/{snapshot.end_offset:020d}-{snapshot.epoch:010d}.checkpoint"
+
+
+def encode(image: ClusterImage, now: Millis) -> bytes:
+    """The whole content of the snapshot of an image."""
+    header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=now)
+    footer = SnapshotFooterRecord(version=0)
+    offset = 0
+    out = [_control(ControlType.SNAPSHOT_HEADER, header, offset, image.epoch, now)]
+    offset += 1
+    records = records_of(image)
+    while chunk := list(islice(records, RECORDS_PER_BATCH)):
+        batch = [Record(None, encode_record(record), now) for record in chunk]
+        out.append(build_batch(batch, offset, leader_epoch=image.epoch))
+        offset += len(chunk)
+    out.append(_control(ControlType.SNAPSHOT_FOOTER, footer, offset, image.epoch, now))
+    return b"".join(out)
+
+
+def _control(kind: ControlType, value: Any, offset: int, epoch: int, now: Millis) -> bytes:
+    out = BytesIO()
+    entity_writer(type(value))(out, value)
+    record = Record(control_key(kind), out.getvalue(), now)
+    return build_batch([record], offset, leader_epoch=epoch, is_control=True)
+
+
+def decode(snapshot: SnapshotId, content: bytes, cluster_id: str) -> ClusterImage | None:
+    """The image in a snapshot; None when it is torn or damaged."""
+    data = memoryview(content)
+    records: list[MetadataRecord] = []
+    is_whole = False
+    for position, header in iterate(data):
+        if check(data, position) != header:
+            return None
+        batch = read_records(data[position : position + header.size])
+        if header.is_control:
+            is_whole = any(control_type(one) is ControlType.SNAPSHOT_FOOTER for one in batch)
+        else:
+            records += [decode_record(one.value) for one in batch if one.value is not None]
+    if not is_whole:
+        return None
+    empty = ClusterImage(cluster_id=cluster_id)
+    return apply_all(empty, records, snapshot.end_offset - 1, snapshot.epoch)
+
+
+class Snapshots:
+    """The snapshots in this node's metadata log directory."""
+
+    def __init__(self, disk: Disk, cluster_id: str) -> None:
+        self._disk = disk
+        self._cluster_id = cluster_id
+        self._known = sorted(self._found())
+
+    @property
+    def newest(self) -> SnapshotId | None:
+        return self._known[-1] if self._known else None
+
+    def load_newest(self) -> ClusterImage | None:
+        """The image of the newest sound snapshot; one that is not is set aside."""
+        while self._known:
+            image = self._load(self._known[-1])
+            if image is not None:
+                return image
+            self._disk.remove(path_of(self._known.pop()))
+        return None
+
+    def write(self, image: ClusterImage, now: Millis) -> SnapshotId:
+        """Make the image durable; older snapshots go."""
+        snapshot = SnapshotId(image.offset + 1, image.epoch)
+        return self.keep(snapshot, encode(image, now))
+
+    def keep(self, snapshot: SnapshotId, content: bytes) -> SnapshotId:
+        self._disk.write_file(path_of(snapshot), content)
+        if snapshot not in self._known:
+            self._known.append(snapshot)
+            self._known.sort()
+        while len(self._known) > KEPT:
+            self._disk.remove(path_of(self._known.pop(0)))
+        return snapshot
+
+    def read(self, snapshot: SnapshotId, position: int, length: int) -> tuple[bytes, int] | None:
+        """(bytes, size of the whole); None when there is no such snapshot."""
+        if snapshot not in self._known:
+            return None
+        file = self._disk.open(path_of(snapshot))
+        return file.read(position, length), file.size
+
+    def _load(self, snapshot: SnapshotId) -> ClusterImage | None:
+        return decode(snapshot, self._disk.read_file(path_of(snapshot)), self._cluster_id)
+
+    def _found(self) -> Iterator[SnapshotId]:
+        for name in self._disk.list(DIRECTORY):
+            match = _NAME.fullmatch(name)
+            if match is not None:
+                yield SnapshotId(int(match[1]), int(match[2]))
