@@ -1,5 +1,6 @@
 """Our command line beside Kafka's tools, on the same broker: same flags in, same text out."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,15 @@ class Cli:
         return done.stderr if status else done.stdout
 
 
+def ordered(described: str) -> str:
+    """A description with each topic's configurations in order: Java's come as its hashes fall."""
+    return re.sub(
+        r"(?<=Configs: ).*",
+        lambda found: ",".join(sorted(re.split(r",(?=[a-z.]+=)", found[0]))),
+        described,
+    )
+
+
 @pytest.fixture
 def cli(broker: Broker) -> Cli:
     return Cli(broker)
@@ -68,7 +78,9 @@ def test_topics_are_created_described_altered_and_deleted(
         ("--describe", *name, "--under-replicated-partitions"),
         ("--list",),
     ):
-        assert cli.run("topics", *describe) == tools.run("kafka-topics", *describe)
+        assert ordered(cli.run("topics", *describe)) == ordered(
+            tools.run("kafka-topics", *describe)
+        )
     cli.run("topics", "--delete", *name)
     assert topic not in cli.run("topics", "--list").splitlines()
     cli.run("topics", "--delete", *name, "--if-exists")
@@ -86,7 +98,7 @@ def test_a_topic_is_described_by_its_id(cli: Cli, tools: Tools, topic: str) -> N
     described = cli.run("topics", "--describe", "--topic", topic)
     topic_id = described.split("TopicId: ")[1].split()[0]
     by_id = ("--describe", "--topic-id", topic_id)
-    assert cli.run("topics", *by_id) == tools.run("kafka-topics", *by_id)
+    assert ordered(cli.run("topics", *by_id)) == ordered(tools.run("kafka-topics", *by_id))
 
 
 @pytest.mark.parametrize(
@@ -155,8 +167,8 @@ def test_consume_prints_what_kafkas_tool_prints(
     count = ("--from-beginning", "--max-messages", str(len(TEXTS)))
     ours = cli.run("consume", "--topic", topic, *count, *properties)
     theirs = tools.run("kafka-console-consumer", "--topic", topic, *count, *properties)
-    end = f"Processed a total of {len(TEXTS)} messages\n"
-    assert ours == theirs.replace(end, "")
+    assert len(ours.splitlines()) == len(TEXTS)
+    assert theirs.startswith(ours)  # and goes on with what it says on stderr
 
 
 def test_consume_starts_where_it_is_told(cli: Cli, broker: Broker, topic: str) -> None:
