@@ -177,8 +177,12 @@ class CleanShutdown(NamedTuple):
 
 
 def take_clean_shutdown(disk: Disk) -> CleanShutdown:
-    """Read the mark and remove it for good: from now on only a clean end may set it again."""
+    """Read the mark and remove it for good: from now on only a clean end may set it again.
+
+    The sync covers the partitions' directories, too, which a killed process may not have synced.
+    """
     if not disk.exists(names.CLEAN_SHUTDOWN):
+        disk.sync_directory("")
         return CleanShutdown(False)
     content = disk.read_file(names.CLEAN_SHUTDOWN)
     disk.remove(names.CLEAN_SHUTDOWN)

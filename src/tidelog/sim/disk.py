@@ -162,6 +162,10 @@ class SimFile:
         """Nothing to let go of."""
 
 
+_ENDLESS = 1 << 40
+"""What a disk whose capacity does not matter says that it has."""
+
+
 class SimDisk:
     """The `Disk` of one simulated log directory."""
 
@@ -175,6 +179,12 @@ class SimDisk:
     def crash(self, dice: Dice) -> None:
         """The power goes: what was not synced is kept, lost or torn. Files held so far are void."""
         self._root = self._root.survive(dice)
+        self._new_directories.clear()
+
+    def kill(self) -> None:
+        """The process ends and the machine lives on: the cache stays. Files held so far are void."""
+        for inode in _inodes(self._root):
+            inode.handle = None
         self._new_directories.clear()
 
     def flip_bit(self, path: str, bit: int) -> None:
@@ -279,6 +289,11 @@ class SimDisk:
 
     def remove_tree(self, directory: str) -> None:
         self._unlink(directory)
+
+    def space(self) -> tuple[int, int]:
+        capacity = self.faults.capacity
+        total = _ENDLESS if capacity is None else capacity
+        return total, max(0, total - self.used)
 
     # -- paths
 

@@ -78,6 +78,17 @@ def test_an_unclean_end_scans_from_the_checkpoint() -> None:
     assert directory.high_watermark(B) == 0
 
 
+def test_f11_what_a_killed_broker_left_survives_power_loss_once_it_is_read() -> None:
+    for seed in range(20):
+        disk = SimDisk()
+        filled(disk)
+        disk.kill()
+        written = raw(opened(disk).open(A, ID, SMALL, NOW))
+        assert written
+        disk.crash(SeededDice(seed))
+        assert raw(opened(disk).open(A, ID, SMALL, NOW)) == written
+
+
 def test_the_clean_mark_cannot_come_back_after_power_loss() -> None:
     for seed in range(20):
         disk = SimDisk()

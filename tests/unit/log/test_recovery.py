@@ -129,7 +129,9 @@ def test_f11_pages_that_survived_only_the_process_are_synced_before_they_are_rea
     for _ in range(100):
         append(log, batch(size=100))
     written = raw(log)
+    disk.sync_directory("")
     # The process is killed: the page cache, and with it every unsynced byte, is still there.
+    disk.kill()
     assert raw(open_log(disk)) == written
     for seed in range(20):
         disk.crash(SeededDice(seed))
