@@ -27,6 +27,7 @@ from tidelog.runtime.connections import Limits
 from tidelog.runtime.disk import RealDisk
 from tidelog.runtime.listeners import bind
 from tidelog.runtime.loop import Host
+from tidelog.runtime.process import keep_freed_memory
 
 LENGTH = struct.Struct(">i")
 USAGE = struct.Struct(">dq")
@@ -45,13 +46,13 @@ def produce(size: int) -> Load:
     return Load(f"{size:>9,} B in, 60 B out", LENGTH.pack(size) + b"p" + bytes(size - 1), 60)
 
 
-def fetch(size: int) -> Load:
-    request = LENGTH.pack(100) + b"f" + LENGTH.pack(size) + bytes(95)
-    return Load(f"100 B in, {size:>9,} B out of a file", request, size + 4)
+def fetch(size: int, kind: str = "tail") -> Load:
+    request = LENGTH.pack(100) + kind[:1].encode() + LENGTH.pack(size) + bytes(95)
+    return Load(f"100 B in, {size:>9,} B out, {kind} of a file", request, size + 4)
 
 
 class BenchNode:
-    """p: 60 bytes. f: a slice of the file. u: the process's CPU seconds and resident bytes."""
+    """p: 60 bytes. t, h: the file's tail or head. u: the process's CPU seconds, resident bytes."""
 
     def __init__(self, file: File) -> None:
         self._file = file
@@ -69,9 +70,11 @@ class BenchNode:
         match chr(event.frame[0]):
             case "p":
                 return [Send(event.conn, [ANSWER])]
-            case "f":
+            case "t" | "h" as kind:
                 (size,) = LENGTH.unpack_from(event.frame, 1)
-                return [Send(event.conn, [LENGTH.pack(size), FileSlice(self._file, 0, size)])]
+                position = self._file.size - size if kind == "t" else 0
+                part = FileSlice(self._file, position, size)
+                return [Send(event.conn, [LENGTH.pack(size), part])]
             case _:
                 used = resource.getrusage(resource.RUSAGE_SELF)
                 said = USAGE.pack(used.ru_utime + used.ru_stime, resident_bytes())
@@ -96,6 +99,7 @@ def served_apart(disk: Disk) -> Iterator[tuple[str, int]]:
     listening.sock.listen()
     child = os.fork()
     if child == 0:
+        keep_freed_memory()
         node = BenchNode(disk.open("file"))
         Host(node, [listening], Limits(), wall_clock()).run(lambda: None)
         os._exit(0)
@@ -174,7 +178,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as directory:
         disk = RealDisk(directory)
-        disk.open("file").append([os.urandom(8 << 20)])
+        disk.open("file").append([os.urandom(32 << 20)])
         for load in (
             produce(128),
             produce(16_384),
@@ -183,6 +187,8 @@ def main() -> None:
             fetch(16_384),
             fetch(65_536),
             fetch(1 << 20),
+            fetch(1_024, "head"),
+            fetch(1 << 20, "head"),
         ):
             measure(disk, load, options.clients, options.window, options.seconds)
 

@@ -23,7 +23,12 @@ from tidelog.runtime.disk import RealDisk
 from tidelog.runtime.listeners import ListeningSocket, bind
 from tidelog.runtime.logs import log_to_stderr
 from tidelog.runtime.loop import Host
-from tidelog.runtime.process import CannotStart, lock_directory, raise_descriptor_limit
+from tidelog.runtime.process import (
+    CannotStart,
+    keep_freed_memory,
+    lock_directory,
+    raise_descriptor_limit,
+)
 
 log = logging.getLogger(__name__)
 
@@ -36,6 +41,7 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
     log_to_stderr()
     for warning in settings.warnings:
         log.warning("%s", warning)
+    keep_freed_memory()
     raise_descriptor_limit()
     try:
         locks = [lock_directory(path) for path in settings.log_dirs]
