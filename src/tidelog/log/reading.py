@@ -1,6 +1,7 @@
 """Where the bytes lie that a fetch asks for: a slice of one segment's file, never its content."""
 
-from tidelog.log.results import ReadResult
+from tidelog.log.results import AbortedTxn, ReadResult
+from tidelog.log.segment import Segment
 from tidelog.log.segment_list import SegmentList
 from tidelog.model.disk import FileSlice
 from tidelog.model.errors import ErrorCode
@@ -53,3 +54,15 @@ def _bounded(available: int, first_size: int, max_bytes: int, at_least_one: bool
     if max_bytes >= first_size:
         return max_bytes
     return first_size if at_least_one else 0
+
+
+def aborted(segments: list[Segment], start: Offset, end: Offset) -> tuple[AbortedTxn, ...]:
+    """Aborted transactions that overlap [start, end), from the segment that holds `start` on."""
+    found = []
+    for segment in segments:
+        for transaction in segment.transaction_index:
+            if transaction.last_offset >= start and transaction.first_offset < end:
+                found.append(transaction)
+            if transaction.last_stable_offset >= end:
+                return tuple(found)
+    return tuple(found)

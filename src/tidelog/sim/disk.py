@@ -182,7 +182,7 @@ class SimDisk:
         self._new_directories.clear()
 
     def kill(self) -> None:
-        """The process ends and the machine lives on: the cache stays. Files held so far are void."""
+        """The process ends, the machine lives: the cache stays. Files held so far are void."""
         for inode in _inodes(self._root):
             inode.handle = None
         self._new_directories.clear()
