@@ -107,6 +107,9 @@ class Controlling:
 
     def _hear(self, message: Any, conn: ConnId | None) -> None:
         if isinstance(message, BrokerHeartbeatRequest):
+            broker = self._quorum.pending_image.brokers.get(message.broker_id)
+            if broker is None or broker.epoch != message.broker_epoch:
+                return  # of an earlier run: it must not keep the session of this one alive
             self._liveness.heard(
                 message.broker_id, self._clock.now, message.current_metadata_offset
             )

@@ -58,9 +58,7 @@ class Queries:
             for place, path in enumerate(self._paths)
         ]
 
-    def _describe(
-        self, place: int, path: str, replicas: tuple[ReplicaOnDisk, ...]
-    ) -> LogDirectory:
+    def _describe(self, place: int, path: str, replicas: tuple[ReplicaOnDisk, ...]) -> LogDirectory:
         try:
             total, usable = self._storage.directories[place].space()
         except OSError:
