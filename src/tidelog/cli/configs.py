@@ -49,7 +49,7 @@ class Entity(NamedTuple):
 @click.option("--all", "all_", is_flag=True, help="Describe values that are defaults, too.")
 @click.option("--add-config", metavar="K=V,K=[V,V]", help="Values to set; lists in brackets.")
 @click.option("--delete-config", metavar="K,K", help="Values to go back to their defaults.")
-@options.command_config()
+@options.command_config("--command-config")
 def command(
     describe: bool,
     alter: bool,

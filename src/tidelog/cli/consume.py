@@ -22,6 +22,7 @@ from tidelog.cli.record_format import Columns, Format
 @click.option("--timeout-ms", type=click.IntRange(min=0), help="End when none came for so long.")
 @click.option(
     "--property",
+    "--formatter-property",
     "properties",
     multiple=True,
     metavar="NAME=VALUE",
@@ -33,7 +34,7 @@ from tidelog.cli.record_format import Columns, Format
     metavar="TEXT",
     help=r"Instead: %t %p %o %k %s %T %h, \n \t, as kcat -f takes it.",
 )
-@options.command_config("--consumer.config")
+@options.command_config("--command-config", "--consumer.config")
 def command(
     topic: str,
     bootstrap_server: str,

@@ -22,9 +22,9 @@ def bootstrap_server(command: F) -> F:
     )(command)
 
 
-def command_config(flag: str = "--command-config") -> Callable[[F], F]:
+def command_config(*flags: str) -> Callable[[F], F]:
     return click.option(
-        flag,
+        *flags,
         "command_config",
         metavar="FILE",
         type=click.Path(exists=True, dir_okay=False),

@@ -83,12 +83,13 @@ class LineFormat:
 @click.option("--compression-codec", type=click.Choice(CODECS), default="none", show_default=True)
 @click.option(
     "--property",
+    "--reader-property",
     "properties",
     multiple=True,
     metavar="NAME=VALUE",
     help="parse.key, key.separator, parse.headers, null.marker, ...: those of Kafka's tool.",
 )
-@options.command_config("--producer.config")
+@options.command_config("--command-config", "--producer.config")
 def command(
     topic: str,
     bootstrap_server: str,

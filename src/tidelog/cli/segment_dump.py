@@ -71,7 +71,8 @@ def _batch_line(header: BatchHeader, position: int, is_valid: bool) -> str:
 def _record_lines(batch: memoryview, header: BatchHeader, detail: Detail) -> Iterator[str]:
     try:
         for record in iterate_records(batch):
-            yield f"| {' '.join(_record_columns(record, header, detail))}"
+            columns = " ".join(_record_columns(record, header, detail))
+            yield f"| {columns}" if columns else ""
     except UnreadableRecords as unreadable:
         yield f"| unreadable: {unreadable}"
 

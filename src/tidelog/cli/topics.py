@@ -91,7 +91,7 @@ class Options:
 @click.option("--unavailable-partitions", is_flag=True, help="Only: without a leader.")
 @click.option("--topics-with-overrides", is_flag=True, help="Only: topics configured otherwise.")
 @click.option("--partition-size-limit-per-response", default=2000, hidden=True)
-@options.command_config()
+@options.command_config("--command-config")
 def command(bootstrap_server: str, **given: Any) -> None:
     """Create, list, describe, alter and delete topics, with the flags of kafka-topics.sh."""
     actions = [action for action in ACTIONS if given.pop(action)]
