@@ -79,8 +79,6 @@ class QuorumFetching:
         self._epoch: LeaderEpoch = NO_EPOCH
         self._turn = 0
         """Goes up whenever the leader changes, so that an old answer is known for one."""
-        self._in_flight = -1
-        """The turn whose fetch has not been answered yet: one at a time."""
         self._asked = 0
         """The turn whose fetch is on its way; two at once would bring the same records twice."""
 
@@ -173,7 +171,6 @@ class QuorumFetching:
     def _answered(self, turn: int, answer: FetchResponse | Unanswered) -> None:
         if turn != self._turn:
             return
-        self._in_flight = -1
         self._asked = 0
         fetched = None if isinstance(answer, Unanswered) else _only_partition(answer)
         if fetched is None:
