@@ -33,16 +33,12 @@ from tests.clients.talk import Talk
 FAMILIES = (cluster, configs, fetch, frames, groups, offsets, produce, topics)
 
 OPAQUE = "a batch is opaque beyond its header, so that a broker costs nothing per record"
-STRICT = "Kafka reads on over what breaks its own protocol; no client sends it, and we hang up"
 DIFFERENT = {
     ("Produce", "garbage_for_records"): OPAQUE,
     ("Produce", "garbage_for_compressed_records"): OPAQUE,
     ("Produce", "max_timestamp_lies"): OPAQUE,
-    ("Produce", "log_append_time_claimed_by_the_client"): "refused, where Kafka rewrites the batch",
-    ("Metadata", "tags_that_lie"): STRICT,
-    ("Metadata", "array_lengths_that_lie"): STRICT,
 }
-"""Where Tidelog answers otherwise on purpose. What is here must differ, or be taken off the list."""
+"""Where Tidelog answers otherwise on purpose. What is here must differ, or leaves the list."""
 
 PROPERTIES = {"group.min.session.timeout.ms": 1000, "log.segment.delete.delay.ms": 100}
 

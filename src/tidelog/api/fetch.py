@@ -8,6 +8,7 @@ controller's listener the metadata log is fetched, by the quorum's rules (KIP-59
 """
 
 from collections.abc import Iterable
+from typing import TypeAlias
 
 from tidelog.api.fetch_sessions import CachedPartition, FetchPlan
 from tidelog.api.handler import Handling, Request
@@ -23,7 +24,10 @@ READ_COMMITTED = 1
 _FIRST_WITH_TOPIC_IDS = 13
 
 _UNKNOWN_ID = FetchResult(ErrorCode.unknown_topic_id)
-_UNKNOWN = (ErrorCode.unknown_topic_or_partition, ErrorCode.unknown_topic_id)
+_UNKNOWN = (ErrorCode.unknown_topic_id, ErrorCode.unknown_topic_or_partition)
+
+_Answer: TypeAlias = tuple[CachedPartition, str | None, FetchResult]
+"""What was asked for, the topic's name if there is one, and what was found."""
 
 
 def handle(request: Request) -> Handling:
@@ -52,11 +56,21 @@ def handle(request: Request) -> Handling:
         replica_epoch=message.replica_epoch,
     )
     results = iter(found)
-    answers = [
-        (cached, name, _UNKNOWN_ID if name is None else next(results))
-        for cached, name in zip(asked, names, strict=True)
-    ]
+    answers: list[_Answer] = []
+    has_unknown = False
+    for cached, name in zip(asked, names, strict=True):
+        result = _UNKNOWN_ID if name is None else next(results)
+        has_unknown = has_unknown or result.error in _UNKNOWN
+        answers.append((cached, name, result))
+    if has_unknown:
+        answers.sort(key=_rank)
     return _response(request, plan, answers, read_committed)
+
+
+def _rank(answer: _Answer) -> int:
+    """Kafka answers for what it does not know after all else, ids before names."""
+    error = answer[2].error
+    return _UNKNOWN.index(error) + 1 if error in _UNKNOWN else 0
 
 
 def _name(request: Request, ref: TopicRef) -> str | None:
@@ -79,7 +93,7 @@ def _read(name: str, cached: CachedPartition) -> PartitionFetch:
 def _response(
     request: Request,
     plan: FetchPlan,
-    answers: Iterable[tuple[CachedPartition, str | None, FetchResult]],
+    answers: Iterable[_Answer],
     read_committed: bool,
 ) -> FetchResponse:
     topics: list[tuple[TopicRef, list[PartitionFetched]]] = []

@@ -7,23 +7,37 @@ a partition that is led elsewhere comes with its leader (KIP-951).
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from tidelog.api.handler import Disconnect, Handling, Request
+from tidelog.api.internal_topics import INTERNAL_TOPICS
 from tidelog.api.leaders import current_leader, endpoints_of
 from tidelog.model.effects import AppendBatches, AppendResult, PartitionAppend
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
+from tidelog.protocol.batch import (
+    COMPRESSION_MASK,
+    TRANSACTIONAL_MASK,
+    ZSTD,
+    peek_attributes,
+)
 from tidelog.protocol.pieces import CurrentLeader, TopicRef
 from tidelog.protocol.produce import PartitionProduced, ProduceRequest, ProduceResponse, RecordError
 
 VALID_ACKS = (-1, 0, 1)
+_FIRST_WITH_ZSTD = 7
+_ADMIN_CLIENT = "__admin_client"
+"""The client id that may write to internal topics, in Kafka too."""
 
 
 class _Topic(NamedTuple):
     ref: TopicRef
     name: str | None
     partitions: list[int]
+
+
+_Refusals: TypeAlias = dict[tuple[TopicRef, int], ErrorCode]
+"""Topic and partition -> why its records are refused before a log is asked. Almost always empty."""
 
 
 def handle(request: Request) -> Handling:
@@ -35,72 +49,125 @@ def handle(request: Request) -> Handling:
     topics = [
         _Topic(ref, _name(request, ref), [partition for partition, _ in partitions])
         for ref, partitions in message.topics
+        if partitions
     ]
-    if acks in VALID_ACKS:
-        appends = _appends(topics, message)
-        del message
+    refusals = _refusals(request, topics, message)
+    appends = _appends(topics, message, refusals)
+    del message
+    appended: Sequence[AppendResult] = ()
+    if appends:
         appended = yield AppendBatches(appends, acks, timeout_ms)
-    else:
-        del message
-        refused = AppendResult(ErrorCode.invalid_required_acks)
-        named = [topic for topic in topics if topic.name is not None]
-        appended = [refused for topic in named for _ in topic.partitions]
     if acks == 0:
-        return _silent(topics, appended)
-    return _response(request, topics, appended)
+        return _silent(refusals, appended)
+    return _response(request, topics, refusals, appended)
 
 
 def _name(request: Request, ref: TopicRef) -> str | None:
     return ref if isinstance(ref, str) else request.image.topic_names.get(ref)
 
 
-def _appends(topics: list[_Topic], message: ProduceRequest) -> list[PartitionAppend]:
+# -- before a log is asked -------------------------------------------------------------------------
+
+
+def _refusals(request: Request, topics: list[_Topic], message: ProduceRequest) -> _Refusals:
+    if message.transactional_id is None and _has_transactional(message):
+        denied = ErrorCode.transactional_id_authorization_failed
+        return {(topic.ref, index): denied for topic in topics for index in topic.partitions}
+    refusals: _Refusals = {}
+    has_valid_acks = message.acks in VALID_ACKS
+    for topic in topics:
+        error = _refusal(request, topic.name, has_valid_acks)
+        if error is not None:
+            for index in topic.partitions:
+                refusals[topic.ref, index] = _more_basic(request, topic.name, index) or error
+    if request.version < _FIRST_WITH_ZSTD:
+        for ref, partitions in message.topics:
+            for index, records in partitions:
+                if records is not None and peek_attributes(records) & COMPRESSION_MASK == ZSTD:
+                    refusals.setdefault((ref, index), ErrorCode.unsupported_compression_type)
+    return refusals
+
+
+def _has_transactional(message: ProduceRequest) -> bool:
+    for _, partitions in message.topics:
+        for _, records in partitions:
+            if records is not None and peek_attributes(records) & TRANSACTIONAL_MASK:
+                return True
+    return False
+
+
+def _refusal(request: Request, name: str | None, has_valid_acks: bool) -> ErrorCode | None:
+    if name is None:
+        return ErrorCode.unknown_topic_id
+    if not has_valid_acks:
+        return ErrorCode.invalid_required_acks
+    if name in INTERNAL_TOPICS and request.client_id != _ADMIN_CLIENT:
+        return ErrorCode.invalid_topic_exception
+    return None
+
+
+def _more_basic(request: Request, name: str | None, index: int) -> ErrorCode | None:
+    """Of several faults Kafka names the most basic: that there is no such partition."""
+    if name is None or request.image.partition(TopicPartition(name, index)) is not None:
+        return None
+    return ErrorCode.unknown_topic_or_partition
+
+
+def _appends(
+    topics: list[_Topic], message: ProduceRequest, refusals: _Refusals
+) -> list[PartitionAppend]:
+    offered = (partitions for _, partitions in message.topics if partitions)
     return [
         PartitionAppend(TopicPartition(topic.name, partition), records)
-        for topic, (_, partitions) in zip(topics, message.topics, strict=True)
+        for topic, partitions in zip(topics, offered, strict=True)
         if topic.name is not None
         for partition, records in partitions
+        if not refusals or (topic.ref, partition) not in refusals
     ]
 
 
-def _silent(topics: list[_Topic], appended: Sequence[AppendResult]) -> Disconnect | None:
-    errors = [result.error for result in appended if result.error is not ErrorCode.none]
-    errors += [ErrorCode.unknown_topic_id for topic in topics if topic.name is None]
-    if not errors:
-        return None
-    return Disconnect(f"sent Produce with acks=0 that failed: {errors[0].name}")
+# -- after -----------------------------------------------------------------------------------------
+
+
+def _silent(refusals: _Refusals, appended: Sequence[AppendResult]) -> Disconnect | None:
+    for error in (*refusals.values(), *(result.error for result in appended)):
+        if error is not ErrorCode.none:
+            return Disconnect(f"sent Produce with acks=0 that failed: {error.name}")
+    return None
 
 
 def _response(
-    request: Request, topics: list[_Topic], appended: Sequence[AppendResult]
+    request: Request, topics: list[_Topic], refusals: _Refusals, appended: Sequence[AppendResult]
 ) -> ProduceResponse:
     results = iter(appended)
     leaders: dict[int, None] = {}
     answers: list[tuple[TopicRef, list[PartitionProduced]]] = []
     for ref, name, partitions in topics:
-        if name is None:
-            unknown = ErrorCode.unknown_topic_id
-            answers.append((ref, [PartitionProduced(index, unknown) for index in partitions]))
-            continue
         row: list[PartitionProduced] = []
         for index in partitions:
-            error, base, time, start, text = next(results)
-            if error is ErrorCode.none:
-                row.append(PartitionProduced(index, error, base, time, start))
-            else:
-                leader = current_leader(request.image, error, TopicPartition(name, index))
-                if leader is not None:
-                    leaders[leader.leader_id] = None
-                row.append(_failed(index, error, start, text, leader))
+            if refusals and (ref, index) in refusals:
+                row.append(PartitionProduced(index, refusals[ref, index]))
+                continue
+            result = next(results)
+            if result.error is ErrorCode.none:
+                _, base, time, start, _, _ = result
+                row.append(PartitionProduced(index, ErrorCode.none, base, time, start))
+                continue
+            assert name is not None
+            leader = current_leader(request.image, result.error, TopicPartition(name, index))
+            if leader is not None:
+                leaders[leader.leader_id] = None
+            row.append(_failed(index, result, leader))
         answers.append((ref, row))
     return ProduceResponse(answers, node_endpoints=endpoints_of(request, leaders))
 
 
-def _failed(
-    index: int, error: ErrorCode, start: int, text: str | None, leader: CurrentLeader | None
-) -> PartitionProduced:
-    """Kafka names the bad records; we look at whole batches, so it is the first."""
-    errors = (RecordError(0, text),) if error is ErrorCode.invalid_record else ()
+def _failed(index: int, result: AppendResult, leader: CurrentLeader | None) -> PartitionProduced:
     return PartitionProduced(
-        index, error, -1, -1, start, record_errors=errors, error_message=text, current_leader=leader
+        index,
+        result.error,
+        log_start_offset=result.log_start_offset,
+        record_errors=tuple(RecordError(*blamed) for blamed in result.record_errors),
+        error_message=result.message,
+        current_leader=leader,
     )

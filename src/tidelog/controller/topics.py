@@ -277,7 +277,7 @@ def _describe(
         described[key] = tuple(
             CreatableTopicConfigs(
                 name=name,
-                value=config.text,
+                value=configs.get(name, config.text),  # what was given is echoed as it was
                 read_only=False,
                 config_source=config.source,
                 is_sensitive=config.key.is_sensitive,

@@ -51,6 +51,10 @@ class LogDirectory:
         """Whose directory this is; None when it has not been formatted."""
         return checkpoints.read_meta_properties(self._disk)
 
+    def space(self) -> tuple[int, int]:
+        """Bytes in all of the volume, and bytes still to be had of it."""
+        return self._disk.space()
+
     def partitions(self) -> list[TopicPartition]:
         """All partitions on disk, opened or not, without those being deleted."""
         return list(self._present)

@@ -141,8 +141,12 @@ class PartitionLog:
         if header.producer_id >= 0:
             duplicate = tail.producers.duplicate_of(header)
             if duplicate is not None:
-                time = duplicate.timestamp if tail.config.stamps_append_time else NO_TIMESTAMP
-                return Appended(duplicate.first_offset, duplicate.last_offset, time, duplicate=True)
+                return Appended(
+                    duplicate.first_offset,
+                    duplicate.last_offset,
+                    duplicate.timestamp,
+                    duplicate=True,
+                )
             refused = tail.producers.refusal(header, check_sequence=True)
             if refused is not None:
                 return refused
@@ -218,14 +222,7 @@ class PartitionLog:
 
     def aborted_transactions(self, start: Offset, end: Offset) -> tuple[AbortedTxn, ...]:
         """Aborted transactions that overlap [start, end)."""
-        found = []
-        for segment in self._tail.segments.starting_from(start):
-            for aborted in segment.transaction_index:
-                if aborted.last_offset >= start and aborted.first_offset < end:
-                    found.append(aborted)
-                if aborted.last_stable_offset >= end:
-                    return tuple(found)
-        return tuple(found)
+        return reading.aborted(self._tail.segments.starting_from(start), start, end)
 
     # -- epochs
 

@@ -19,25 +19,34 @@ def looks_inside(config: LogConfig) -> bool:
 
 
 def check_records(batch: memoryview, config: LogConfig, now: Millis) -> AppendRefused | None:
-    """Refuse a record without a key in a compacted topic, and one that is too old."""
-    needs_key = "compact" in config.cleanup_policy
-    oldest = now - config.message_timestamp_before_max_ms
+    """Refuse records without a key in a compacted topic, and ones that are too old or too new."""
+    found: list[tuple[int, str]] = []
+    error = ErrorCode.invalid_record
     try:
-        for record in iterate_records(batch):
-            if needs_key and record.key is None:
-                return AppendRefused(
-                    ErrorCode.invalid_record, "Compacted topic cannot accept message without key"
-                )
-            if record.timestamp < oldest and record.timestamp != NO_TIMESTAMP:
-                return AppendRefused(
-                    ErrorCode.invalid_timestamp,
-                    f"Timestamp {record.timestamp} is out of range: the earliest is {oldest}",
-                )
+        for index, record in enumerate(iterate_records(batch)):
+            if "compact" in config.cleanup_policy and record.key is None:
+                found.append((index, "Compacted topic cannot accept message without key"))
+            elif not config.stamps_append_time and record.timestamp != NO_TIMESTAMP:
+                fault = _time_fault(record.timestamp, config, now)
+                if fault is not None:
+                    error = ErrorCode.invalid_timestamp
+                    found.append((index, fault))
     except UnreadableRecords as unreadable:
         if unreadable.error is ErrorCode.unsupported_compression_type:
             return None
         return AppendRefused(ErrorCode.corrupt_message, unreadable.reason)
-    return None
+    if not found:
+        return None
+    reason = f"{found[0][1]} (record {found[0][0]}; {len(found)} of the batch are refused)"
+    return AppendRefused(error, reason, tuple(found))
+
+
+def _time_fault(timestamp: Millis, config: LogConfig, now: Millis) -> str | None:
+    oldest = now - config.message_timestamp_before_max_ms
+    newest = now + config.message_timestamp_after_max_ms
+    if oldest <= timestamp <= newest:
+        return None
+    return f"Timestamp {timestamp} is out of range: it should lie within [{oldest}, {newest}]"
 
 
 def first_not_older(

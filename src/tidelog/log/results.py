@@ -23,7 +23,7 @@ class Appended(NamedTuple):
     base_offset: Offset
     last_offset: Offset
     log_append_time: Millis
-    """-1 unless message.timestamp.type is LogAppendTime."""
+    """-1 unless message.timestamp.type is LogAppendTime; a duplicate's is that of its batch."""
     duplicate: bool = False
     """The batch was here already: the offsets are those of its first append."""
 
@@ -31,6 +31,8 @@ class Appended(NamedTuple):
 class AppendRefused(NamedTuple):
     error: ErrorCode
     message: str
+    record_errors: tuple[tuple[int, str], ...] = ()
+    """Which records of the batch are to blame, and why, where it was not the batch as a whole."""
 
 
 class ReadResult(NamedTuple):

@@ -1,6 +1,7 @@
-"""Whether a client's batch may enter the log: what Kafka checks, without a look at the records."""
+"""Whether a client's batch may enter the log: what Kafka checks, for a good one by its header."""
 
 from tidelog.log.config import LogConfig
+from tidelog.log.record_checks import check_records
 from tidelog.log.results import AppendRefused
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis
@@ -8,24 +9,29 @@ from tidelog.protocol.batch import (
     COMPRESSION_MASK,
     CONTROL_MASK,
     HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
     TIMESTAMP_TYPE_MASK,
     BatchHeader,
     check,
+    claim_create_time,
     read_header,
 )
 
 _NEWEST_CODEC = 4
+_MAGIC_AT = 16
+_SMALLEST_LENGTH = 14
+"""Of a message of magic 0: a length below is no length."""
+_NOT_ONE_BATCH = "There must be exactly one record batch"
 
 
 def check_produced(
     batches: memoryview, config: LogConfig, now: Millis
 ) -> BatchHeader | AppendRefused:
     """The header of the one sound batch that a produce request may carry per partition."""
-    if not len(batches):
-        return AppendRefused(ErrorCode.invalid_record, "There must be exactly one record batch")
     header = check(batches)
     if not isinstance(header, BatchHeader):
-        return _unsound(header)
+        return _unsound(header, batches)
     if (
         header.size != len(batches)
         or header.last_offset_delta + 1 != header.record_count
@@ -35,7 +41,10 @@ def check_produced(
         or header.attributes & COMPRESSION_MASK > _NEWEST_CODEC
         or (header.producer_id >= 0 and header.base_sequence < 0)
     ):
-        return _ill_formed(header, len(batches))
+        refused = _ill_formed(header, batches, config)
+        if refused is not None:
+            return refused
+        header = claim_create_time(batches, 0, header)
     size = len(batches)
     if size > config.max_message_bytes:
         return AppendRefused(
@@ -52,27 +61,44 @@ def check_produced(
     if not config.stamps_append_time:
         latest = now + config.message_timestamp_after_max_ms
         if header.max_timestamp > latest:
-            return AppendRefused(
+            return check_records(batches, config, now) or AppendRefused(
                 ErrorCode.invalid_timestamp,
                 f"Timestamp {header.max_timestamp} is out of range: the latest is {latest}",
             )
     return header
 
 
-def _unsound(error: ErrorCode) -> AppendRefused:
+def _unsound(error: ErrorCode, batches: memoryview) -> AppendRefused:
     if error is ErrorCode.unsupported_for_message_format:
         # Kafka's answer to magic 0 and 1 in a produce request of version 3 or later.
         return AppendRefused(
             ErrorCode.invalid_record, "Only record batches with magic version 2 are allowed"
         )
-    return AppendRefused(error, "The record batch is corrupt or cut short")
+    if _is_cut_short(batches, 0):
+        return AppendRefused(ErrorCode.invalid_record, _NOT_ONE_BATCH)
+    return AppendRefused(error, "The record batch is corrupt")
 
 
-def _ill_formed(header: BatchHeader, available: int) -> AppendRefused:
-    """Which of the rules on a header is broken."""
+def _is_cut_short(batches: memoryview, position: int) -> bool:
+    """Whether what is there could be the beginning of a batch, which Kafka takes for no batch."""
+    rest = batches[position:]
+    if len(rest) < LOG_OVERHEAD:
+        return True
+    size = LOG_OVERHEAD + int.from_bytes(rest[8:12], "big", signed=True)
+    if size < LOG_OVERHEAD + _SMALLEST_LENGTH:
+        return False
+    return len(rest) <= _MAGIC_AT or (rest[_MAGIC_AT] <= MAGIC and len(rest) < size)
+
+
+def _ill_formed(
+    header: BatchHeader, batches: memoryview, config: LogConfig
+) -> AppendRefused | None:
+    """Which of the rules on a header is broken; None if it is one that the broker can mend."""
     error, message = ErrorCode.invalid_record, ""
-    if header.size != available:
-        message = "There must be exactly one record batch"
+    if header.size != len(batches):
+        message = _NOT_ONE_BATCH
+        if not _is_cut_short(batches, header.size) and not _is_batch(batches, header.size):
+            error = ErrorCode.corrupt_message
     elif header.record_count <= 0 or header.last_offset_delta + 1 != header.record_count:
         message = (
             f"Inconsistent last offset delta {header.last_offset_delta} "
@@ -82,15 +108,22 @@ def _ill_formed(header: BatchHeader, available: int) -> AppendRefused:
         message = f"The base offset of the record batch should be 0, but it is {header.base_offset}"
     elif header.is_control:
         message = "Clients are not allowed to write control records"
-    elif header.uses_log_append_time:
-        error = ErrorCode.invalid_timestamp
-        message = "A producer should not set the timestamp type to LogAppendTime"
     elif header.compression > _NEWEST_CODEC:
         error = ErrorCode.unsupported_compression_type
         message = f"Unknown compression type {header.compression}"
-    else:
+    elif header.producer_id >= 0 and header.base_sequence < 0:
         message = f"Invalid sequence number {header.base_sequence} of an idempotent producer"
+    elif config.stamps_append_time:
+        error = ErrorCode.invalid_timestamp
+        message = "A producer should not set the timestamp type to LogAppendTime"
+    else:
+        assert header.uses_log_append_time
+        return None
     return AppendRefused(error, message)
+
+
+def _is_batch(batches: memoryview, position: int) -> bool:
+    return isinstance(check(batches, position), BatchHeader)
 
 
 def check_whole(batches: memoryview) -> list[tuple[int, BatchHeader]] | AppendRefused:

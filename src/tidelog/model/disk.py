@@ -71,6 +71,9 @@ class Disk(Protocol):
     def remove_tree(self, directory: str) -> None:
         """Remove a directory and all in it; no error when absent."""
 
+    def space(self) -> tuple[int, int]:
+        """Bytes in all of the volume, and bytes that this process may still use of it."""
+
 
 class FileSlice(NamedTuple):
     """Bytes that the host sends straight from a file."""

@@ -38,6 +38,8 @@ class AppendResult(NamedTuple):
     log_append_time: Millis = NO_TIMESTAMP
     log_start_offset: Offset = NO_OFFSET
     message: str | None = None
+    record_errors: tuple[tuple[int, str], ...] = ()
+    """Which records of the batch are to blame, and why."""
 
 
 @dataclass(slots=True)

@@ -28,7 +28,10 @@ COMPRESSION_MASK = 0x07
 TIMESTAMP_TYPE_MASK = 0x08
 TRANSACTIONAL_MASK = 0x10
 CONTROL_MASK = 0x20
+ZSTD = 4
+"""The codec, under the mask of compression, that the oldest clients do not know."""
 
+_LOWER_ATTRIBUTES = 22
 _HEADER = Struct(">qiibIhiqqqhii")
 _PREFIX = Struct(">qi")
 _OFFSET = Struct(">q")
@@ -88,6 +91,11 @@ def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     return BatchHeader(*_HEADER.unpack_from(buffer, position))
 
 
+def peek_attributes(buffer: Buffer) -> int:
+    """The lower byte of the first batch's attributes, unchecked; 0 when they are not there."""
+    return buffer[_LOWER_ATTRIBUTES] if len(buffer) > _LOWER_ATTRIBUTES else 0
+
+
 def is_valid_crc(buffer: memoryview, position: int, header: BatchHeader) -> bool:
     return bool(crc32c(buffer[position + 21 : position + header.size]) == header.crc)
 
@@ -127,6 +135,13 @@ def patch(buffer: memoryview, position: int, base_offset: Offset, epoch: LeaderE
     """Assign the offset and the leader epoch; the CRC does not cover them."""
     _OFFSET.pack_into(buffer, position, base_offset)
     _EPOCH.pack_into(buffer, position + 12, epoch)
+
+
+def claim_create_time(buffer: memoryview, position: int, header: BatchHeader) -> BatchHeader:
+    """Turn the batch into one of message.timestamp.type=CreateTime; this moves the CRC."""
+    _ATTRIBUTES.pack_into(buffer, position + 21, header.attributes & ~TIMESTAMP_TYPE_MASK)
+    _CRC.pack_into(buffer, position + 17, crc32c(buffer[position + 21 : position + header.size]))
+    return read_header(buffer, position)
 
 
 def stamp_append_time(buffer: memoryview, position: int, header: BatchHeader, now: Millis) -> None:

@@ -13,7 +13,7 @@ from uuid import UUID
 from tidelog.model.disk import Buffer
 from tidelog.model.ids import NO_EPOCH, NO_NODE, LeaderEpoch, NodeId
 from tidelog.protocol.malformed import MalformedMessage
-from tidelog.protocol.varint import read_uvarint, uvarint
+from tidelog.protocol.varint import read_java_int, read_uvarint, uvarint
 
 TopicRef: TypeAlias = str | UUID
 """A topic by name, or by id in the versions that do so."""
@@ -88,10 +88,10 @@ def read_nullable_compact_string(frame: Buffer, position: int) -> tuple[str | No
 
 
 def _text(frame: Buffer, position: int, length: int) -> tuple[str | None, int]:
-    if length == -1:
+    if length < 0:
         return None, position
     end = position + length
-    if length < 0 or end > len(frame):
+    if end > len(frame):
         raise MalformedMessage(f"a string of {length} bytes")
     return str(frame[position:end], "utf-8", "replace"), end
 
@@ -117,7 +117,7 @@ def read_compact_count(frame: Buffer, position: int) -> tuple[int, int]:
 def read_tagged_fields(frame: Buffer, position: int) -> tuple[dict[int, tuple[int, int]], int]:
     """-> where each tagged field begins and ends, and the position after them."""
     fields = {}
-    count, position = read_uvarint(frame, position)
+    count, position = read_java_int(frame, position)
     for _ in range(count):
         tag, position = read_uvarint(frame, position)
         size, position = read_uvarint(frame, position)

@@ -3,7 +3,8 @@
 kio's own reader is not used: its native code allocates whatever an array's length says and aborts
 the process when that fails, so one lying length from a stranger would end the broker. Here, as in
 Kafka, no length is believed beyond the bytes that are there, and text that is not UTF-8 is read
-with replacement characters. The tests hold this reader to kio's writer for every version there is.
+with replacement characters, and any negative length of something nullable means null. The tests
+hold this reader to kio's writer for every version there is.
 """
 
 import struct
@@ -20,7 +21,7 @@ from kio.static.protocol import Entity
 from tidelog.model.disk import Buffer
 from tidelog.protocol.malformed import MalformedMessage
 from tidelog.protocol.schema import Field, fields_of
-from tidelog.protocol.varint import read_uvarint
+from tidelog.protocol.varint import as_java_int, read_java_int, read_uvarint
 
 Reader: TypeAlias = Callable[[Buffer, int], tuple[Any, int]]
 """(buffer, position) -> (value, the position after it)."""
@@ -59,7 +60,7 @@ def reader_of(cls: type[Entity]) -> Reader:
         values = absent.copy()
         for name, read in plain:
             values[name], position = read(buffer, position)
-        count, position = read_uvarint(buffer, position)
+        count, position = read_java_int(buffer, position)
         for _ in range(count):
             tag, position = read_uvarint(buffer, position)
             size, position = read_uvarint(buffer, position)
@@ -103,7 +104,7 @@ def _sized(name: str, length: Reader, convert: Callable[[Any], Any], is_nullable
     def read(buffer: Buffer, position: int) -> tuple[Any, int]:
         size, position = length(buffer, position)
         if size < 0:
-            if is_nullable and size == -1:
+            if is_nullable:
                 return None, position
             raise MalformedMessage(f"{name} has the length {size}")
         end = _bounded(buffer, position, size)
@@ -118,7 +119,7 @@ def _array(field: Field, element: Reader, flexible: bool) -> Reader:
     def read(buffer: Buffer, position: int) -> tuple[Any, int]:
         count, position = length(buffer, position)
         if count < 0:
-            if field.is_nullable and count == -1:
+            if field.is_nullable:
                 return None, position
             raise MalformedMessage(f"{field.name} has {count} elements")
         # Every element takes a byte at least, so this bounds both memory and time.
@@ -152,7 +153,7 @@ def _bounded(buffer: Buffer, position: int, size: int) -> int:
 
 def _compact_length(buffer: Buffer, position: int) -> tuple[int, int]:
     length, position = read_uvarint(buffer, position)
-    return length - 1, position
+    return as_java_int(length - 1), position
 
 
 def _text(view: Buffer) -> str:

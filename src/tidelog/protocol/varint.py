@@ -28,6 +28,16 @@ def read_uvarint(
     raise MalformedMessage("varint is too long")
 
 
+def read_java_int(buffer: Buffer, position: int) -> tuple[int, int]:
+    """An unsigned varint as Kafka reads counts and lengths: 32 bits, the highest is the sign."""
+    value, position = read_uvarint(buffer, position)
+    return as_java_int(value), position
+
+
+def as_java_int(value: int) -> int:
+    return ((value & 0xFFFF_FFFF) ^ 0x8000_0000) - 0x8000_0000
+
+
 def read_varint(buffer: Buffer, position: int) -> tuple[int, int]:
     raw, position = read_uvarint(buffer, position)
     return (raw >> 1) ^ -(raw & 1), position

@@ -270,6 +270,10 @@ class RealDisk:
                 file.pin()
         shutil.rmtree(self.full(directory), ignore_errors=not self.exists(directory))
 
+    def space(self) -> tuple[int, int]:
+        volume = os.statvfs(self._root)
+        return volume.f_frsize * volume.f_blocks, volume.f_frsize * volume.f_bavail
+
     # -- files in use follow their paths
 
     def _forget(self, path: str) -> None:

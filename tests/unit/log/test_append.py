@@ -18,7 +18,7 @@ from tests.unit.log.support import (
 from tidelog.log.config import LOG_APPEND_TIME, LogConfig
 from tidelog.log.results import Appended, AppendOrigin, AppendRefused
 from tidelog.model.errors import ErrorCode
-from tidelog.protocol.batch import check, read_header
+from tidelog.protocol.batch import BatchHeader, check, read_header, stamp_append_time
 from tidelog.protocol.records import Record, build_batch, read_records
 from tidelog.sim.disk import SimDisk
 
@@ -82,8 +82,18 @@ def test_a_flipped_bit_is_corrupt() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 12, 60, 61, 80])
-def test_half_a_batch_is_corrupt(size: int) -> None:
-    assert refused(batch()[:size]) is ErrorCode.corrupt_message
+def test_half_a_batch_is_none(size: int) -> None:
+    assert refused(batch()[:size]) is ErrorCode.invalid_record
+
+
+@pytest.mark.parametrize("tail", [bytes(12), bytes(61), b"\xff" * 61])
+def test_garbage_behind_a_batch_is_corrupt(tail: bytes) -> None:
+    assert refused(bytes(batch()) + tail) is ErrorCode.corrupt_message
+
+
+@pytest.mark.parametrize("tail", [b"\0", batch()[:30]])
+def test_half_a_batch_behind_a_batch_is_refused(tail: bytes) -> None:
+    assert refused(bytes(batch()) + bytes(tail)) is ErrorCode.invalid_record
 
 
 def test_no_batch_at_all_is_refused() -> None:
@@ -124,6 +134,35 @@ def test_a_batch_larger_than_max_message_bytes_is_refused() -> None:
 def test_a_batch_larger_than_a_segment_is_refused() -> None:
     config = LogConfig(segment_bytes=200)
     assert refused(batch(size=500), config) is ErrorCode.record_list_too_large
+
+
+def test_a_client_that_claims_log_append_time_gets_create_time() -> None:
+    log = new_log()
+    claimed = batch(2)
+    stamp_append_time(claimed, 0, read_header(claimed), NOW)
+
+    assert append(log, claimed) == Appended(0, 1, -1)
+    header = check(claimed)
+    assert isinstance(header, BatchHeader)
+    assert not header.uses_log_append_time
+
+
+def test_log_append_time_is_the_brokers_to_claim() -> None:
+    claimed = batch()
+    stamp_append_time(claimed, 0, read_header(claimed), NOW)
+    config = LogConfig(message_timestamp_type=LOG_APPEND_TIME)
+    assert refused(claimed, config) is ErrorCode.invalid_timestamp
+
+
+def test_records_that_are_to_blame_are_named() -> None:
+    records = [Record(b"k", b"", NOW), Record(None, b"", NOW), Record(b"k", b"", NOW + 10**9)]
+    log = new_log(LogConfig(cleanup_policy=frozenset({"compact"})))
+
+    result = log.append_as_leader(memoryview(bytearray(build_batch(records))), 1, NOW)
+
+    assert isinstance(result, AppendRefused)
+    assert result.error is ErrorCode.invalid_timestamp
+    assert [index for index, _ in result.record_errors] == [1, 2]
 
 
 def test_a_timestamp_too_far_ahead_is_refused() -> None:

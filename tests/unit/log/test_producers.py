@@ -24,6 +24,11 @@ def produce(
     return result.error if isinstance(result, AppendRefused) else result
 
 
+def repeated(first: int, last: int) -> Appended:
+    """A repetition is told the timestamp of the batch that is there, as Kafka does."""
+    return Appended(first, last, NOW + last - first, duplicate=True)
+
+
 def test_sequences_follow_each_other() -> None:
     log = new_log()
     assert produce(log, 0, 3) == Appended(0, 2, -1)
@@ -37,7 +42,7 @@ def test_f44_a_repeated_batch_gets_its_first_offsets() -> None:
     for sequence in range(0, 50, 10):
         produce(log, sequence, 10)
     for sequence in range(0, 50, 10):
-        assert produce(log, sequence, 10) == Appended(sequence, sequence + 9, -1, duplicate=True)
+        assert produce(log, sequence, 10) == repeated(sequence, sequence + 9)
     assert log.log_end_offset == 50
 
 
@@ -46,7 +51,7 @@ def test_f44_the_window_is_five_batches() -> None:
     for sequence in range(6):
         produce(log, sequence)
     assert produce(log, 0) is ErrorCode.out_of_order_sequence_number
-    assert produce(log, 1) == Appended(1, 1, -1, duplicate=True)
+    assert produce(log, 1) == repeated(1, 1)
 
 
 def test_half_of_a_batch_is_not_a_duplicate() -> None:
@@ -60,7 +65,7 @@ def test_a_duplicate_reports_the_append_time_of_the_first() -> None:
     records = bytes(batch(producer=7, epoch=0, sequence=0))
     log.append_as_leader(memoryview(bytearray(records)), 1, NOW)
     again = log.append_as_leader(memoryview(bytearray(records)), 1, NOW + 5_000)
-    assert again == Appended(0, 0, NOW, duplicate=True)
+    assert again == repeated(0, 0)
 
 
 def test_an_old_epoch_is_fenced() -> None:
@@ -98,7 +103,7 @@ def test_the_sequence_wraps_after_the_largest_int() -> None:
 def test_the_sequence_wraps_inside_a_batch() -> None:
     log = new_log()
     produce(log, MAX_SEQUENCE - 1, 5)  # ... max, 0, 1, 2
-    assert produce(log, MAX_SEQUENCE - 1, 5) == Appended(0, 4, -1, duplicate=True)
+    assert produce(log, MAX_SEQUENCE - 1, 5) == repeated(0, 4)
     assert produce(log, 3) == Appended(5, 5, -1)
 
 
@@ -110,7 +115,7 @@ def test_f44_the_cache_does_not_outlive_truncated_offsets() -> None:
     # 4 to 9 are gone: they are new again, and 3 is what came last.
     assert produce(log, 9) is ErrorCode.out_of_order_sequence_number
     assert produce(log, 4) == Appended(4, 4, -1)
-    assert produce(log, 3) == Appended(3, 3, -1, duplicate=True)
+    assert produce(log, 3) == repeated(3, 3)
 
 
 def test_f44_truncation_to_nothing_forgets_all() -> None:
@@ -131,9 +136,9 @@ def test_state_survives_a_restart(clean: bool) -> None:
         log.close()
     log = open_log(disk, clean=clean)
     last = log.log_end_offset
-    assert produce(log, 118, 2, producer=9) == Appended(last - 2, last - 1, -1, duplicate=True)
+    assert produce(log, 118, 2, producer=9) == repeated(last - 2, last - 1)
     assert produce(log, 120, producer=9) == Appended(last, last, -1)
-    assert produce(log, 19, producer=2) == Appended(last - 3, last - 3, -1, duplicate=True)
+    assert produce(log, 19, producer=2) == repeated(last - 3, last - 3)
 
 
 @pytest.mark.parametrize("clean", [True, False])
@@ -153,7 +158,7 @@ def test_f44_the_window_of_five_outlives_a_restart(clean: bool, since_roll: int)
         log.close()
     log = open_log(disk, clean=clean)
     for offset in range(sequence - 5, sequence):
-        assert produce(log, offset) == Appended(offset, offset, -1, duplicate=True)
+        assert produce(log, offset) == repeated(offset, offset)
     assert produce(log, sequence) == Appended(sequence, sequence, -1)
 
 
@@ -257,7 +262,7 @@ def test_f08_a_torn_snapshot_is_passed_over_for_an_older_one() -> None:
     for name in snapshots[-2:]:
         disk.write_file(f"orders-0/{name}", disk.read_file(f"orders-0/{name}")[:-3])
     log = open_log(disk, clean=True)
-    assert produce(log, 99) == Appended(99, 99, -1, duplicate=True)
+    assert produce(log, 99) == repeated(99, 99)
     assert produce(log, 100) == Appended(100, 100, -1)
 
 

@@ -5,6 +5,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from kio.schema.create_topics.v2.request import CreateTopicsRequest
 from kio.schema.heartbeat.v0.request import HeartbeatRequest
 from kio.schema.metadata.v1.request import MetadataRequest
 from kio.schema.metadata.v13.request import MetadataRequest as FlexibleMetadataRequest
@@ -38,12 +39,12 @@ LARGEST = b"\x7f\xff\xff\xff"
     [
         (MetadataRequest, LARGEST, "a length of 2147483647, where 0 bytes are left"),
         (MetadataRequest, LARGEST + b"\0\1a", "a length of 2147483647, where 3 bytes are left"),
-        (MetadataRequest, b"\x80\0\0\0", "topics has -2147483648 elements"),
-        (MetadataRequest, b"\xff\xff\xff\xfe", "topics has -2 elements"),
+        (CreateTopicsRequest, b"\x80\0\0\0", "topics has -2147483648 elements"),
+        (CreateTopicsRequest, b"\xff\xff\xff\xfe", "topics has -2 elements"),
         (MetadataRequest, b"\0\0\0\1\xff\xff", "name has the length -1"),
         (MetadataRequest, b"\0\0\0\1\0\5abcd", "a length of 5, where 4 bytes are left"),
         (MetadataRequest, b"\0\0\0", "is cut short"),
-        (FlexibleMetadataRequest, b"\xff\xff\xff\xff\x0f" + bytes(99), "a length of 4294967294"),
+        (FlexibleMetadataRequest, b"\x80\x80\x80\x80\x08" + bytes(99), "a length of 2147483647"),
         (FlexibleMetadataRequest, b"\xff\xff\xff\xff\xff" + bytes(99), "varint is too long"),
         (FlexibleMetadataRequest, b"\0\0\0" + b"\xff\xff\xff\x7f", "is cut short"),
         (FlexibleMetadataRequest, b"\0\0\0" + b"\1\0\xff\xff\xff\x7f", "a length of 268435455"),
@@ -52,6 +53,16 @@ LARGEST = b"\x7f\xff\xff\xff"
 def test_a_lying_length_is_refused(cls: type[Entity], body: bytes, reason: str) -> None:
     with pytest.raises(MalformedMessage, match=reason):
         decode(cls, memoryview(body), 0)
+
+
+@pytest.mark.parametrize("count", [b"\xff\xff\xff\xff", b"\xff\xff\xff\xfe", b"\x80\0\0\0"])
+def test_any_negative_length_is_null_where_null_may_be(count: bytes) -> None:
+    assert decode(MetadataRequest, memoryview(count + bytes(9)), 0).topics is None
+
+
+def test_a_negative_count_of_tagged_fields_is_none() -> None:
+    body = b"\xff\xff\xff\xff\x0f" + b"\0\0\0" + b"\xff\xff\xff\xff\x0f"
+    assert decode(FlexibleMetadataRequest, memoryview(body), 0).topics is None
 
 
 def test_tagged_fields_that_no_one_knows_yet_are_skipped() -> None:
