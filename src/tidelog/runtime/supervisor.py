@@ -58,6 +58,7 @@ class Supervisor:
         self._selector = selectors.DefaultSelector()
         self._alarm = Alarm()
         self._children: dict[NodeId, _Child] = {}
+        self._served: set[NodeId] = set()
         self._signals = 0
         self._is_stopping = False
         self._status = 0
@@ -112,6 +113,7 @@ class Supervisor:
             said = b""
         if said:
             child.is_ready = True
+            self._served.add(child.spec.node_id)
             self._ready(child.spec, child.process.pid)
             return
         self._selector.unregister(child.channel)
@@ -123,10 +125,13 @@ class Supervisor:
         node = child.spec.node_id
         if status == 0 or self._is_stopping:
             return
-        if not child.is_ready:
+        if status > 0 and not child.is_ready:
             # It has said why. A cluster that cannot start as asked does not start in part.
             self._status = self._status or status
-            self._stop()
+            if node in self._served:
+                log.error("node %d cannot start again", node)
+            else:
+                self._stop()
         elif self._restart:
             log.warning("node %d ended with status %d and is started again", node, status)
             self._start(child.spec)

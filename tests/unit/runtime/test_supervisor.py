@@ -10,13 +10,17 @@ from pathlib import Path
 
 import pytest
 
-# Stands for a node: fails if its configuration says so, else serves until told to stop.
+# Stands for a node: fails or tells its pid and hangs if its configuration says so, else serves.
 CHILD = """
-import signal, socket, sys
+import os, signal, socket, sys
 options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
-if open(options["--config"]).read() == "fails":
+behaviour = open(options["--config"]).read()
+if behaviour == "fails":
     sys.exit(3)
 supervisor = socket.socket(fileno=int(options["--supervisor-fd"]))
+if behaviour.startswith("/"):
+    open(behaviour, "w").write(str(os.getpid()))
+    supervisor.recv(1)
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 supervisor.send(b"!")
 supervisor.recv(1)
@@ -43,6 +47,7 @@ class Running:
         self.process = subprocess.Popen(
             [sys.executable, "-c", SUPERVISE, str(child), mode, *paths],
             stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             process_group=0,
             text=True,
         )
@@ -55,9 +60,7 @@ class Running:
 
     def close(self) -> None:
         self.process.kill()
-        self.process.wait()
-        assert self.process.stdout is not None
-        self.process.stdout.close()
+        self.process.communicate()
 
 
 class Launcher:
@@ -107,6 +110,33 @@ def test_a_node_that_dies_is_started_again(supervise: Launcher) -> None:
     assert second != first
     running.process.terminate()
     assert running.process.wait() == 0
+
+
+def test_a_node_that_is_killed_while_it_starts_is_started_again(
+    supervise: Launcher, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / "pids")
+    running = supervise([str(tmp_path / "pids")])
+    os.kill(int((tmp_path / "pids").read_text()), signal.SIGKILL)
+    starting = int((tmp_path / "pids").read_text())
+    (tmp_path / "0").write_text("serves")
+    os.kill(starting, signal.SIGKILL)
+    assert running.ready()[0] == 1
+
+
+def test_a_node_that_cannot_start_again_leaves_the_others_alone(
+    supervise: Launcher, tmp_path: Path
+) -> None:
+    running = supervise(["serves", "serves"])
+    pids = dict(running.ready() for _ in range(2))
+    (tmp_path / "0").write_text("fails")
+    os.kill(pids[1], signal.SIGKILL)
+    os.kill(pids[2], signal.SIGKILL)
+    assert running.ready()[0] == 2
+    assert running.process.stderr is not None
+    assert any("node 1 cannot start again" in line for line in running.process.stderr)
+    running.process.terminate()
+    assert running.process.wait() == 3
 
 
 def test_a_node_that_dies_stays_dead_where_that_is_wished(supervise: Launcher) -> None:
