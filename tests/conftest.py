@@ -35,3 +35,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="record the answers in the transcripts of tests/scenarios anew",
     )
+    group.addoption(
+        "--seeds", type=int, default=2, help="with how many seeds each simulated test is run"
+    )

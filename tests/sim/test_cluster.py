@@ -1,6 +1,5 @@
 """Three simulated nodes: they elect, register, agree on every change, and start again together."""
 
-import pytest
 from tests.sim.messages import create_topic, delete_topic
 from tests.sim.talk import Talk, await_ready, await_true, running
 
@@ -21,7 +20,6 @@ def images_agree(cluster: SimCluster) -> bool:
     return True
 
 
-@pytest.mark.parametrize("seed", range(5))
 def test_three_nodes_elect_one_controller_and_are_all_unfenced(seed: int) -> None:
     cluster = running(seed)
 
@@ -30,7 +28,6 @@ def test_three_nodes_elect_one_controller_and_are_all_unfenced(seed: int) -> Non
     assert sorted(b.id for b in cluster.hosts[1].node.image.unfenced_brokers()) == [1, 2, 3]
 
 
-@pytest.mark.parametrize("seed", range(3))
 def test_topics_are_created_through_any_node(seed: int) -> None:
     cluster = running(seed)
 
@@ -56,7 +53,6 @@ def test_a_deleted_topic_goes_everywhere_also_from_a_node_that_was_down() -> Non
         assert [name for name in host.disk.list("") if name.startswith("orders")] == []
 
 
-@pytest.mark.parametrize("seed", range(3))
 def test_the_whole_cluster_starts_again_after_a_power_cut(seed: int) -> None:
     cluster = running(seed)
     for number in range(5):

@@ -4,7 +4,7 @@ A request is tried again while no controller can decide on it, until its time is
 controller is a delay for its sender, not an error.
 """
 
-from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 from tidelog.controller.refusals import is_refused_by_a_non_controller, refusal
@@ -21,6 +21,8 @@ from tidelog.protocol.messages import versions_of
 RETRY_MS: Millis = 20
 ANSWER_MS: Millis = 5_000
 """How long a controller may take over one request before it is asked again."""
+LEAST_PATIENCE_MS: Millis = 1_000
+"""A client that gives no time at all still gets its request to the controller once."""
 
 
 class ControllerClient:
@@ -40,12 +42,18 @@ class ControllerClient:
         self._timers = timers
         self._patience_ms = patience_ms
         self._channels: dict[NodeId, Channel] = {}
-        self._waiting: dict[int, Callable[[], None]] = {}
 
     def submit(self, message: Any, resume: Resume, patience_ms: Millis | None = None) -> None:
         """Get a decision; `resume` hears the response, at the latest when patience is over."""
-        patience = self._patience_ms if patience_ms is None else patience_ms
+        patience = self._patience_with(message) if patience_ms is None else patience_ms
         self._try(message, resume, self._clock.now + patience)
+
+    def _patience_with(self, message: Any) -> Millis:
+        """As long as the client says that it waits, within reason."""
+        timeout: timedelta | None = getattr(message, "timeout", None)
+        if timeout is None:
+            return self._patience_ms
+        return min(self._patience_ms, max(LEAST_PATIENCE_MS, timeout // timedelta(milliseconds=1)))
 
     def _try(self, message: Any, resume: Resume, deadline: Millis) -> None:
         def answered(response: Any) -> None:
