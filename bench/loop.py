@@ -31,6 +31,7 @@ from tidelog.runtime.process import keep_freed_memory
 
 LENGTH = struct.Struct(">i")
 USAGE = struct.Struct(">dq")
+SCRATCH = bytearray(4 << 20)
 ANSWER = LENGTH.pack(56) + bytes(56)
 
 
@@ -125,7 +126,6 @@ class Pipelining:
         self.sock = socket.create_connection(address)
         self._load = load
         self._received = 0
-        self._scratch = bytearray(4 << 20)
         self._window = window
         self.answered = 0
 
@@ -136,7 +136,7 @@ class Pipelining:
 
     def turn(self) -> None:
         """Take what came, and ask once more for each answer."""
-        self._received += self.sock.recv_into(self._scratch)
+        self._received += self.sock.recv_into(SCRATCH)
         answers = self._received // self._load.answer_size - self.answered
         self.answered += answers
         if answers:
