@@ -1,7 +1,13 @@
-"""ListPartitionReassignments (key 46), version 0 (KIP-455).
+"""ElectLeaders (key 43), versions 0-2; AlterPartitionReassignments (45), 0-1;
+ListPartitionReassignments (46), version 0 (KIP-455).
 
-The partitions whose replicas are being changed, of all topics (null) or of those asked for; a
-partition that is not, or does not exist, is left out. `kafka-topics --describe` asks this.
+The controller elects and moves replicas: preferred leaders (KIP-183), unclean elections since
+ElectLeaders 1 (KIP-460), the number of replicas as a thing to insist on since
+AlterPartitionReassignments 1 (KIP-860).
+
+ListPartitionReassignments gives the partitions whose replicas are being changed, of all topics
+(null) or of those asked for; a partition that is not, or does not exist, is left out.
+`kafka-topics --describe` asks this.
 """
 
 from collections.abc import Iterable
@@ -13,9 +19,20 @@ from kio.schema.list_partition_reassignments.v0.response import (
     OngoingTopicReassignment,
 )
 
-from tidelog.api.handler import Request
+from tidelog.api.handler import Handling, Request
 from tidelog.controller.image import TopicImage
+from tidelog.model.effects import ChangeMetadata
 from tidelog.model.errors import ErrorCode
+
+
+def elect_leaders(request: Request) -> Handling:
+    """Gives the lead to preferred replicas, or uncleanly to any that is alive."""
+    return (yield ChangeMetadata(request.message))
+
+
+def alter_partition_reassignments(request: Request) -> Handling:
+    """Moves partitions to other replicas, or cancels such moves."""
+    return (yield ChangeMetadata(request.message))
 
 
 def list_partition_reassignments(request: Request) -> ListPartitionReassignmentsResponse:

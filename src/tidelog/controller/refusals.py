@@ -28,6 +28,8 @@ from kio.schema.create_topics.v7.request import CreateTopicsRequest
 from kio.schema.create_topics.v7.response import CreatableTopicResult, CreateTopicsResponse
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest
 from kio.schema.delete_topics.v6.response import DeletableTopicResult, DeleteTopicsResponse
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
+from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 from kio.schema.elect_leaders.v2.request import ElectLeadersRequest
 from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
 from kio.schema.incremental_alter_configs.v1 import response as incremental
@@ -51,6 +53,8 @@ def _text(error: ErrorCode) -> str:
 
 def is_refused_by_a_non_controller(response: Any) -> bool:
     """Whether the answer says NOT_CONTROLLER, at whatever depth its message says such things."""
+    if isinstance(response, DescribeQuorumResponse):
+        return _is_refused_by_a_follower(response)
     if getattr(response, "error_code", None) is ErrorCode.not_controller:
         return True
     if not is_dataclass(response):
@@ -60,6 +64,14 @@ def is_refused_by_a_non_controller(response: Any) -> bool:
         for field in fields(response)
         if isinstance(value := getattr(response, field.name), tuple)
         for item in value
+    )
+
+
+def _is_refused_by_a_follower(response: DescribeQuorumResponse) -> bool:
+    return any(
+        partition.error_code is ErrorCode.not_leader_or_follower
+        for topic in response.topics
+        for partition in topic.partitions
     )
 
 
@@ -206,6 +218,11 @@ def _(
     return ListPartitionReassignmentsResponse(
         throttle_time=_NOW, error_code=error, error_message=_text(error), topics=()
     )
+
+
+@refusal.register
+def _(request: DescribeQuorumRequest, error: ErrorCode) -> DescribeQuorumResponse:
+    return DescribeQuorumResponse(error_code=error, error_message=_text(error), topics=(), nodes=())
 
 
 @refusal.register

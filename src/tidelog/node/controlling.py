@@ -10,6 +10,7 @@ from typing import Any
 
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
 
 from tidelog.controller.decide import decide
 from tidelog.controller.decision import DecideContext
@@ -88,6 +89,9 @@ class Controlling:
 
     def submit(self, message: Any, resume: Resume, conn: ConnId | None = None) -> None:
         """Decide on the image as it will be; answer when what the answer rests on is committed."""
+        if isinstance(message, DescribeQuorumRequest):
+            resume(self._quorum.describe(message))
+            return
         if not self._quorum.is_active:
             resume(refusal(message, ErrorCode.not_controller))
             return

@@ -9,6 +9,8 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, NamedTuple, Protocol
 
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
+from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 from kio.schema.fetch_snapshot.v1.request import FetchSnapshotRequest
 
 from tidelog.controller.apply import apply_all
@@ -16,7 +18,7 @@ from tidelog.controller.image import ClusterImage
 from tidelog.model.disk import Disk
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Millis, NodeId, Offset
-from tidelog.node import quorum_state, quorum_wire
+from tidelog.node import quorum_describing, quorum_state, quorum_wire
 from tidelog.node.clock import Clock
 from tidelog.node.metadata_log import MetadataLog
 from tidelog.node.parking import PARKED, Parked, Resume
@@ -184,6 +186,9 @@ class Quorum:
         self._questions[ticket] = (message, resume)
         self.step(event)
         return PARKED
+
+    def describe(self, message: DescribeQuorumRequest) -> DescribeQuorumResponse:
+        return quorum_describing.describe(self.machine, message, self._clock.now)
 
     def serve_fetch(self, message: FetchRequest, resume: Resume) -> FetchResponse | Parked:
         proof = self._serving.proof(message)

@@ -1,0 +1,13 @@
+"""UpdateFeatures (key 57), versions 0-2 (KIP-584).
+
+Raises or lowers the levels of features, all of a request or none: a level holds only if every node
+supports it. Upgrade types and validate_only since version 1 (KIP-778).
+"""
+
+from tidelog.api.handler import Handling, Request
+from tidelog.model.effects import ChangeMetadata
+
+
+def update_features(request: Request) -> Handling:
+    """Sets the levels of features for the whole cluster."""
+    return (yield ChangeMetadata(request.message))

@@ -1,0 +1,130 @@
+"""DescribeQuorum: who leads, who votes, who listens, and how far each of them has come.
+
+Only the leader knows; anyone else says NOT_LEADER_OR_FOLLOWER, and the question goes on to it.
+"""
+
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
+from kio.schema.describe_quorum.v2.response import (
+    DescribeQuorumResponse,
+    Listener,
+    Node,
+    PartitionData,
+    ReplicaState,
+    TopicData,
+)
+
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import METADATA_TOPIC, NO_NODE, Millis
+from tidelog.replication.quorum.machine import QuorumMachine
+from tidelog.replication.quorum.roles import Leader, Progress
+from tidelog.replication.quorum.state import ReplicaKey, VoterSet
+
+OBSERVER_SILENCE_MS: Millis = 300_000
+"""An observer that has not fetched for so long is not counted any more."""
+
+
+def describe(
+    machine: QuorumMachine, message: DescribeQuorumRequest, now: Millis
+) -> DescribeQuorumResponse:
+    """What this node knows as leader of the quorum."""
+    if not _asks_for_metadata(message):
+        return _refused(message, ErrorCode.unknown_topic_or_partition)
+    role, voters = machine.role, machine.voters
+    if not isinstance(role, Leader):
+        return _refused(message, ErrorCode.not_leader_or_follower)
+    described = PartitionData(
+        partition_index=0,
+        error_code=ErrorCode.none,
+        error_message=None,
+        leader_id=machine.me.id,
+        leader_epoch=role.epoch,
+        high_watermark=role.high_watermark,
+        current_voters=tuple(
+            _state(machine, role, voters.voters[voter].key, now) for voter in voters
+        ),
+        observers=tuple(
+            _state(machine, role, key, now) for key in _observers(role, voters, machine.me, now)
+        ),
+    )
+    return DescribeQuorumResponse(
+        error_code=ErrorCode.none,
+        error_message=None,
+        topics=(TopicData(topic_name=METADATA_TOPIC, partitions=(described,)),),
+        nodes=_nodes(voters),
+    )
+
+
+def _asks_for_metadata(message: DescribeQuorumRequest) -> bool:
+    asked = [
+        (topic.topic_name, one.partition_index)
+        for topic in message.topics
+        for one in topic.partitions
+    ]
+    return asked == [(METADATA_TOPIC, 0)]
+
+
+def _observers(role: Leader, voters: VoterSet, me: ReplicaKey, now: Millis) -> list[ReplicaKey]:
+    return sorted(
+        (
+            key
+            for key, progress in role.progress.items()
+            if key not in voters
+            and key.id != me.id
+            and now - progress.last_fetch < OBSERVER_SILENCE_MS
+        ),
+        key=lambda key: key.id,
+    )
+
+
+def _state(machine: QuorumMachine, role: Leader, key: ReplicaKey, now: Millis) -> ReplicaState:
+    if key.id == machine.me.id:
+        progress = Progress(end=machine.log_end.offset, last_fetch=now, last_caught_up=now)
+    else:
+        progress = role.progress[key]
+    return ReplicaState(
+        replica_id=key.id,
+        replica_directory_id=key.directory,
+        log_end_offset=progress.end,
+        last_fetch_timestamp=progress.last_fetch,
+        last_caught_up_timestamp=progress.last_caught_up,
+    )
+
+
+def _nodes(voters: VoterSet) -> tuple[Node, ...]:
+    return tuple(
+        Node(
+            node_id=voter,
+            listeners=tuple(
+                Listener(name=name, host=host, port=port)
+                for name, host, port in voters.voters[voter].endpoints
+            ),
+        )
+        for voter in voters
+    )
+
+
+def _refused(message: DescribeQuorumRequest, error: ErrorCode) -> DescribeQuorumResponse:
+    return DescribeQuorumResponse(
+        error_code=ErrorCode.none,
+        error_message=None,
+        topics=tuple(
+            TopicData(
+                topic_name=topic.topic_name,
+                partitions=tuple(
+                    PartitionData(
+                        partition_index=partition.partition_index,
+                        error_code=error,
+                        error_message=None,
+                        leader_id=NO_NODE,
+                        leader_epoch=-1,
+                        high_watermark=-1,
+                        current_voters=(),
+                        observers=(),
+                    )
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in message.topics
+        ),
+        nodes=(),
+    )
