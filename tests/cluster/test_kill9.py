@@ -80,6 +80,8 @@ def test_what_was_acknowledged_is_there(
     check(found, plain, once=False)
     check(found, quick, once=False)
     check(found, careful, once=True)
+    acked = sum(len(load.acked) for load in (plain, careful, quick))
+    print(f"{flush}: {kills} kills, {acked} acknowledged, {len(found)} in the log")
     broker.kill()
     broker.start()
     assert read_all(broker, topic) == found
