@@ -271,5 +271,5 @@ class Coordinator(RuleBasedStateMachine):
             assert after.describe(group) == self.desk.describe(group)
 
 
-Coordinator.TestCase.settings = settings(max_examples=150, stateful_step_count=40, deadline=None)
+Coordinator.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
 TestCoordinator = Coordinator.TestCase
