@@ -79,6 +79,7 @@ def _check_registration(
         existing is not None
         and existing.incarnation != request.incarnation_id
         and context.sessions.is_live(existing.id, context.now)
+        and not _holds_the_same_disks(existing, request)
     ):
         return Fault(ErrorCode.duplicate_broker_registration)
     if request.is_migrating_zk_broker:
@@ -86,6 +87,14 @@ def _check_registration(
     if request.incarnation_id is None or not _are_own_directories(image, request):
         return Fault(ErrorCode.invalid_registration)
     return _check_features(image, request)
+
+
+def _holds_the_same_disks(existing: BrokerImage, request: BrokerRegistrationRequest) -> bool:
+    """A process that has the locks on the directories shows that the one before it has ended.
+
+    So a broker that was killed and is back need not wait out its old session.
+    """
+    return bool(existing.directories) and set(existing.directories) == set(request.log_dirs)
 
 
 def _are_own_directories(image: ClusterImage, request: BrokerRegistrationRequest) -> bool:

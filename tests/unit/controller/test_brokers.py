@@ -93,7 +93,8 @@ def test_another_process_may_not_take_the_place_of_one_that_lives() -> None:
     sessions.heard(1, 5000)
 
     def registered(now: int) -> ErrorCode:
-        error = ask(cluster(3), registration(), now=now, sessions=sessions).response.error_code
+        elsewhere = registration(log_dirs=(directory(7),))
+        error = ask(cluster(3), elsewhere, now=now, sessions=sessions).response.error_code
         assert isinstance(error, ErrorCode)
         return error
 
@@ -101,6 +102,13 @@ def test_another_process_may_not_take_the_place_of_one_that_lives() -> None:
     assert registered(14_000) is ErrorCode.none
     sessions.lost(1, 6000)
     assert registered(6000) is ErrorCode.none, "a process known to be gone"
+
+
+def test_a_process_on_the_same_disks_need_not_wait_for_the_session_of_the_one_before() -> None:
+    sessions = Liveness(9000)
+    sessions.heard(1, 5000)
+    decision = ask(cluster(3), registration(), now=5001, sessions=sessions)
+    assert decision.response.error_code is ErrorCode.none
 
 
 @pytest.mark.parametrize(
