@@ -38,14 +38,14 @@ class ConnectionLost(Exception):
 class Connection:
     """A broker that has told which versions it speaks."""
 
-    def __init__(self, host: str, port: int) -> None:
+    def __init__(self, host: str, port: int, answer_seconds: float = ANSWER_SECONDS) -> None:
         self.address = f"{host}:{port}"
         self._correlation_ids = count()
         try:
             self._socket = socket.create_connection((host, port), CONNECT_SECONDS)
         except OSError as error:
             raise ConnectionLost(f"{self.address}: {error.strerror or error}") from None
-        self._socket.settimeout(ANSWER_SECONDS)
+        self._socket.settimeout(answer_seconds)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._versions = self._ask_versions()
 

@@ -1,0 +1,125 @@
+"""One node as a process: started, stopped, killed, paused, and its log kept.
+
+The process shares a socket pair with ours, as under `tidelog up`: it writes a byte there when it
+takes writes, and ends when our end is closed, so that none outlives the tests.
+"""
+
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+from tidelog.model.ids import NodeId
+from tidelog.runtime.supervisor import PROGRAM
+
+PATIENCE_SECONDS = 120.0
+"""After which something is taken to be stuck. Never a measure of speed."""
+_TAIL = 4000
+
+
+class NodeStuck(Exception):
+    """A node, or the cluster, did not do in time what was waited for; says what its logs say."""
+
+
+class NodeProcess:
+    def __init__(self, node_id: NodeId, config: Path, log: Path) -> None:
+        self.node_id = node_id
+        self.config = config
+        self.log = log
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: socket.socket | None = None
+        self.is_paused = False
+
+    @property
+    def pid(self) -> int:
+        assert self._process is not None, f"node {self.node_id} has never run"
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        return self._process is not None and self._process.poll() is None
+
+    # -- Its life ----------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Start, and do not wait."""
+        assert not self.is_running, f"node {self.node_id} runs already"
+        ours, theirs = socket.socketpair()
+        ours.settimeout(PATIENCE_SECONDS)
+        with theirs:
+            argv = [*PROGRAM, "--config", str(self.config), "--supervisor-fd", str(theirs.fileno())]
+            self._process = self.spawn(argv, theirs.fileno())
+        self._channel, self.is_paused = ours, False
+
+    def spawn(self, argv: list[str], *shared: int) -> subprocess.Popen[bytes]:
+        """Run a program, its output in the log."""
+        with self.log.open("ab") as out:
+            return subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=subprocess.STDOUT,
+                pass_fds=shared,
+                process_group=0,
+            )
+
+    def await_ready(self) -> None:
+        """Wait until it takes writes."""
+        assert self._channel is not None
+        try:
+            said = self._channel.recv(1)
+        except TimeoutError:
+            raise self.stuck("is not ready") from None
+        except ConnectionResetError:
+            said = b""
+        if not said:
+            raise self.stuck("ended before it was ready")
+
+    def stop(self) -> int:
+        """Ask for a controlled shutdown and wait for it. -> its exit status."""
+        return self._end(signal.SIGTERM)
+
+    def kill(self) -> None:
+        """kill -9."""
+        self._end(signal.SIGKILL)
+
+    def pause(self) -> None:
+        """SIGSTOP: the process stands still, and its connections stay open."""
+        self._signal(signal.SIGSTOP)
+        self.is_paused = True
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+        self.is_paused = False
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process is not None, f"node {self.node_id} has never run"
+        self._process.send_signal(number)
+
+    def _end(self, how: signal.Signals) -> int:
+        if self._process is None:
+            return 0
+        if self._process.poll() is None:
+            self._process.send_signal(how)
+        try:
+            status = self._process.wait(PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+            raise self.stuck("did not end") from None
+        if self._channel is not None:
+            self._channel.close()
+            self._channel = None
+        return status
+
+    # -- What it says ------------------------------------------------------------------------------
+
+    def log_text(self) -> str:
+        return self.log.read_text(errors="replace") if self.log.exists() else ""
+
+    def show_log(self) -> None:
+        print(f"-- the end of {self.log}:\n{self.log_text()[-_TAIL:]}", file=sys.stderr)
+
+    def stuck(self, what: str) -> NodeStuck:
+        return NodeStuck(f"node {self.node_id} {what}; its log:\n{self.log_text()[-_TAIL:]}")
