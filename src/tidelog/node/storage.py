@@ -36,6 +36,10 @@ class Storage:
     ) -> PartitionLog:
         """Open the partition where it lies; a new one goes where the fewest are."""
         holder = self._holder.get(partition)
+        if holder is not None and holder.topic_id(partition) not in (None, topic_id):
+            # Its topic was deleted and made again while this node was down (F30).
+            self.delete(partition, now, 0)
+            holder = None
         if holder is None:
             holder = min(self.directories, key=lambda directory: len(directory.partitions()))
             self._holder[partition] = holder

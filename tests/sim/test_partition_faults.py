@@ -1,0 +1,125 @@
+"""Faults around partitions on three simulated nodes, with the catalogue's numbers."""
+
+from tests.sim.messages import create_topic, delete_topic
+from tests.sim.talk import Talk, await_ready, await_true, running
+from tests.sim.test_cluster import created, images_agree
+from tests.sim.test_quorum_faults import another, await_new_controller, only_controller
+from tests.sim.writers import Writer, read_all
+
+from tidelog.controller.image import PartitionImage
+from tidelog.sim.cluster import SimCluster
+from tidelog.sim.host import SimHost
+
+
+def placed(host: SimHost, topic: str = "orders", partition: int = 0) -> PartitionImage:
+    return host.node.image.topics[topic].partitions[partition]
+
+
+def write(cluster: SimCluster, writer: Writer, batches: int, seen_by: SimHost) -> None:
+    """Send to whoever leads in the eyes of a node, and wait for the answers."""
+    writer.connect(placed(seen_by, writer.topic, writer.partition).leader)
+    for _ in range(batches):
+        writer.write()
+    cluster.world.run(500)
+
+
+def test_f28_a_change_of_the_in_sync_set_outlives_the_controller_that_it_was_sent_to(
+    seed: int,
+) -> None:
+    """The leader asks a controller that is cut off: it is neither stuck nor asks for ever."""
+    cluster = running(seed)
+    controller = only_controller(cluster)
+    leader = another(cluster, controller)
+    follower = another(cluster, controller, leader)
+    on = [[leader.id, follower.id, controller.id]]
+    assert created(Talk(cluster, leader.id).ask(create_topic("orders", on=on)))
+    writer = Writer(cluster, "orders")
+    write(cluster, writer, 5, leader)
+    follower.kill()
+    await_true(cluster, lambda: follower.id not in placed(leader).isr)
+
+    follower.start()
+    await_true(cluster, lambda: leader.node.image.brokers[follower.id].is_active)
+    cluster.network.isolate(controller.name)  # just when the follower is about to be added
+    await_new_controller(cluster, controller)
+    await_true(cluster, lambda: set(placed(leader).isr) == {leader.id, follower.id})
+    write(cluster, writer, 5, leader)
+    cluster.network.heal()
+    await_true(cluster, lambda: len(placed(leader).isr) == 3)
+
+    assert len(writer.acknowledged) == len(writer.sent)
+    writer.check(read_all(Talk(cluster, placed(leader).leader), "orders"))
+
+
+def test_f30_a_topic_made_again_while_a_replica_was_down_has_nothing_of_the_old_one(
+    seed: int,
+) -> None:
+    """The old directory has the new one's name: its records must not become the new topic's."""
+    cluster = running(seed)
+    away = another(cluster, only_controller(cluster))
+    here = another(cluster, away)
+    on = [[here.id, away.id, another(cluster, here, away).id]]
+    assert created(Talk(cluster, here.id).ask(create_topic("orders", on=on)))
+    write(cluster, Writer(cluster, "orders"), 5, here)
+    away.kill()
+    await_true(cluster, lambda: away.id not in placed(here).isr)
+    Talk(cluster, here.id).ask(delete_topic("orders"))
+    on = [[away.id, here.id]]
+    assert created(Talk(cluster, here.id).ask(create_topic("orders", on=on)))
+    writer = Writer(cluster, "orders")
+    write(cluster, writer, 20, here)
+
+    away.start()
+    await_ready(cluster)
+    await_true(cluster, lambda: away.id in placed(here).isr)
+    here.kill()
+    await_true(cluster, lambda: placed(away).leader == away.id)
+
+    assert len(writer.acknowledged) == len(writer.sent)
+    writer.check(read_all(Talk(cluster, away.id), "orders"))
+
+
+def test_f30_a_delete_that_a_sleeping_replica_missed_does_not_take_the_new_topic(
+    seed: int,
+) -> None:
+    """Delete and create reach the replica late and together; it keeps what the new topic has."""
+    cluster = running(seed)
+    sleeping = another(cluster, only_controller(cluster))
+    here = another(cluster, sleeping)
+    soon = {"file_delete_delay_ms": "1000"}
+    assert created(Talk(cluster, here.id).ask(create_topic("orders", 1, 3, **soon)))
+    write(cluster, Writer(cluster, "orders"), 5, here)
+    sleeping.pause()
+    await_true(cluster, lambda: sleeping.id not in placed(here).isr)
+    Talk(cluster, here.id).ask(delete_topic("orders"))
+    assert created(Talk(cluster, here.id).ask(create_topic("orders", 1, 2)))
+    writer = Writer(cluster, "orders")
+    write(cluster, writer, 20, here)
+
+    sleeping.resume()
+    await_ready(cluster)
+    cluster.world.run(3_000)  # past the delay of the delete
+    await_true(cluster, lambda: images_agree(cluster))
+
+    assert len(writer.acknowledged) == len(writer.sent)
+    writer.check(read_all(Talk(cluster, placed(here).leader), "orders"))
+
+
+def test_an_acknowledged_write_survives_its_leader(seed: int) -> None:
+    cluster = running(seed)
+    assert created(Talk(cluster, 1).ask(create_topic("orders", 1, 3, min_insync_replicas="2")))
+    writer = Writer(cluster, "orders")
+    for _ in range(3):
+        write(cluster, writer, 8, cluster.hosts[1])
+        leader = cluster.hosts[placed(cluster.hosts[1]).leader]
+        survivor = another(cluster, leader)
+        writer.connect(leader.id)
+        writer.write()
+
+        leader.kill()
+        await_true(cluster, lambda old=leader, on=survivor: placed(on).leader not in (-1, old.id))
+        cluster.world.run(1_000)  # the other follower's fetches show what is committed
+        writer.check(read_all(Talk(cluster, placed(survivor).leader), "orders"))
+
+        cluster.start()
+        await_true(cluster, lambda on=survivor: len(placed(on).isr) == 3)
