@@ -6,8 +6,8 @@ import click
 
 from tidelog.cli import options
 from tidelog.cli.local_cluster import HIGHEST_PORT, LocalCluster
+from tidelog.cli.supervisor import NodeProcess, Supervisor
 from tidelog.runtime.logs import log_to_stderr
-from tidelog.runtime.supervisor import NodeProcess, Supervisor
 
 
 @click.command("up")

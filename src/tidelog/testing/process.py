@@ -10,8 +10,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from tidelog.cli.supervisor import PROGRAM
 from tidelog.model.ids import NodeId
-from tidelog.runtime.supervisor import PROGRAM
 
 PATIENCE_SECONDS = 120.0
 """After which something is taken to be stuck. Never a measure of speed."""

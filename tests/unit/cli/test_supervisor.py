@@ -28,7 +28,7 @@ supervisor.recv(1)
 
 SUPERVISE = """
 import sys
-from tidelog.runtime.supervisor import NodeProcess, Supervisor
+from tidelog.cli.supervisor import NodeProcess, Supervisor
 nodes = [NodeProcess(number, config) for number, config in enumerate(sys.argv[3:], 1)]
 ready = lambda node, pid: print(node.node_id, pid, flush=True)
 program = (sys.executable, sys.argv[1])
