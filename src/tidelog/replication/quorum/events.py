@@ -103,6 +103,8 @@ class VotersChanged:
     """A VotersRecord was appended or truncated away: it counts from the moment it is in the log."""
 
     voters: VoterSet
+    offset: Offset = -1
+    """Where the record stands; -1 when the configuration names them."""
 
 
 @dataclass(slots=True)
@@ -187,7 +189,10 @@ class StopFollowing:
 
 @dataclass(slots=True)
 class DiscoverLeader:
-    """Ask this voter who leads, with a fetch that it will refuse or serve."""
+    """Ask who leads, with a fetch that will be refused or served.
+
+    -1 stands for the next of controller.quorum.bootstrap.servers.
+    """
 
     ask: NodeId
     epoch: LeaderEpoch

@@ -105,9 +105,9 @@ class QuorumMachine(Campaign):
             case LogGrew():
                 self.log_end = event.end
                 self._is_fresh = False
-                self._commit()
+                self._commit(now)
             case VotersChanged():
-                self.voters = event.voters
+                self.voters, self._voters_offset = event.voters, event.offset
                 self._voters_changed(now)
             case ShutdownBegun():
                 if isinstance(self.role, Leader):
@@ -171,7 +171,7 @@ class QuorumMachine(Campaign):
     def _replica_fetched(self, event: ReplicaFetched, now: Millis) -> None:
         if isinstance(self.role, Leader):
             leading.record_fetch(self.role, self.voters, event, self.log_end.offset, now)
-            self._commit()
+            self._commit(now)
 
     # -- answers of peers --------------------------------------------------------------------------
 
@@ -263,6 +263,9 @@ class QuorumMachine(Campaign):
 
     def _discover(self, role: Unattached, now: Millis) -> None:
         others = self.voters.others(self.me.id)
+        if self._has_bootstrap_servers and not self.is_voter:
+            # The voters that it knows may all be gone: the servers are asked in turn with them.
+            others.append(NO_NODE)
         role.next_discovery = now + self._timeouts.election_ms // 4
         if others:
             self._discovery += 1
@@ -283,9 +286,9 @@ class QuorumMachine(Campaign):
         if isinstance(role, Leader):
             leading.change_voters(role, self.voters, self.me.id)
             role.announce_deadline = now
-            self._commit()
+            self._commit(now)
 
-    def _commit(self) -> None:
+    def _commit(self, now: Millis) -> None:
         role = self.role
         if not isinstance(role, Leader):
             return
@@ -294,3 +297,6 @@ class QuorumMachine(Campaign):
         if committed > role.high_watermark:
             role.high_watermark = committed
             self._effects.append(Commit(committed))
+        if not self.is_voter and role.high_watermark > self._voters_offset:
+            # Its own removal is committed: until then only it could see to that (F38).
+            self._resign(now)

@@ -6,7 +6,7 @@ made; what must survive a crash is saved before anything that depends on it leav
 
 from tidelog.model.dice import Dice
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_NODE, LeaderEpoch, Millis, NodeId
+from tidelog.model.ids import NO_NODE, LeaderEpoch, Millis, NodeId, Offset
 from tidelog.replication.quorum.events import (
     AnswerPeer,
     FollowLeader,
@@ -47,9 +47,12 @@ class Standing:
         log_end: LogEnd,
         timeouts: QuorumTimeouts,
         dice: Dice,
+        has_bootstrap_servers: bool = False,
     ) -> None:
         self.me = me
         self.voters = voters
+        self._voters_offset: Offset = -1
+        self._has_bootstrap_servers = has_bootstrap_servers
         self.log_end = log_end
         self._timeouts = timeouts
         self._dice = dice
@@ -152,7 +155,7 @@ class Standing:
             case Unattached() | Prospective() | Follower():
                 return role.voted
             case Leader() | Resigned():
-                return self.me if self.is_voter else None
+                return self.me
 
     def _answer(self, ticket: int, error: ErrorCode, granted: bool = False) -> None:
         self._effects.append(AnswerPeer(ticket, error, self.role.epoch, self.leader, granted))

@@ -1,0 +1,158 @@
+"""Who votes, and how that changes: one voter at a time, each change a record in the log (KIP-853).
+
+Invariants: the newest VotersRecord in the log is in force from the moment it is appended, committed
+or not; no change begins while another is uncommitted, so any two majorities in force at once have a
+voter in common (F39); and none before the leader has committed a record of its own epoch.
+"""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import Millis, Offset
+from tidelog.replication.quorum.roles import Leader, Progress
+from tidelog.replication.quorum.state import ReplicaKey, Voter, VoterSet
+
+STATIC, DYNAMIC = 0, 1
+"""Levels of kraft.version: voters from the configuration, voters from the log."""
+
+
+class Membership(NamedTuple):
+    """What a snapshot says of the voters; at level 0 it says nothing of them."""
+
+    kraft_version: int = STATIC
+    voters: VoterSet | None = None
+
+
+class Refused(NamedTuple):
+    error: ErrorCode
+    message: str
+
+
+class VoterHistory:
+    """The voter sets that the log names, by the offsets of their records."""
+
+    def __init__(self, configured: VoterSet) -> None:
+        self._configured = configured
+        self._voters: list[tuple[Offset, VoterSet]] = []
+        self._levels: list[tuple[Offset, int]] = []
+
+    @property
+    def latest(self) -> VoterSet:
+        """The voters in force."""
+        return self._voters[-1][1] if self._voters else self._configured
+
+    @property
+    def latest_offset(self) -> Offset:
+        """Where their record stands; -1 when no log names them."""
+        return self._voters[-1][0] if self._voters else -1
+
+    @property
+    def kraft_version(self) -> int:
+        return self._levels[-1][1] if self._levels else STATIC
+
+    def below(self, end: Offset) -> Membership:
+        """What a snapshot that ends at `end` says."""
+        levels = [level for offset, level in self._levels if offset < end]
+        voters = [voters for offset, voters in self._voters if offset < end]
+        return Membership(levels[-1] if levels else STATIC, voters[-1] if voters else None)
+
+    def voters_appended(self, offset: Offset, voters: VoterSet) -> None:
+        assert offset > self.latest_offset
+        self._voters.append((offset, voters))
+
+    def level_appended(self, offset: Offset, level: int) -> None:
+        self._levels.append((offset, level))
+
+    def truncate(self, end: Offset) -> None:
+        """The log was cut: the voters before the ones cut away are in force again."""
+        self._voters = [entry for entry in self._voters if entry[0] < end]
+        self._levels = [entry for entry in self._levels if entry[0] < end]
+
+    def restart(self, end: Offset, known: Membership) -> None:
+        """A snapshot that ends at `end` takes the place of everything before it."""
+        self._levels = [(end - 1, known.kraft_version)] if known.kraft_version else []
+        self._voters = [(end - 1, known.voters)] if known.voters is not None else []
+
+
+def refuse_any(role: Leader, kraft_version: int, changed_at: Offset) -> Refused | None:
+    """Why no change at all may begin now."""
+    if kraft_version < DYNAMIC:
+        return Refused(
+            ErrorCode.unsupported_version,
+            f"Cluster doesn't support changing voters: kraft.version is {kraft_version}.",
+        )
+    if role.high_watermark <= role.epoch_start:
+        return Refused(
+            ErrorCode.request_timed_out,
+            "The leader has not committed a record of its epoch yet.",
+        )
+    if changed_at >= role.high_watermark:
+        return Refused(
+            ErrorCode.request_timed_out,
+            "The voters are being changed already: the last change is not committed yet.",
+        )
+    return None
+
+
+def add(
+    voters: VoterSet,
+    voter: Voter,
+    progress: Mapping[ReplicaKey, Progress],
+    now: Millis,
+    patience: Millis,
+) -> VoterSet | Refused:
+    """One more voter, which must hold what the leader holds before its vote is needed."""
+    known = voters.voters.get(voter.key.id)
+    if known is not None:
+        return Refused(
+            ErrorCode.duplicate_voter,
+            f"The voter id {voter.key.id} is already part of the set of voters "
+            f"with directory {known.key.directory}.",
+        )
+    seen = progress.get(voter.key)
+    if seen is None or seen.last_caught_up < 0 or now - seen.last_caught_up > patience:
+        return Refused(
+            ErrorCode.request_timed_out,
+            f"Aborted add voter operation for {voter.key.id} since it is lagging behind.",
+        )
+    return voters.with_voter(voter)
+
+
+def remove(voters: VoterSet, key: ReplicaKey) -> VoterSet | Refused:
+    """One voter less, which may be the leader itself."""
+    known = voters.voters.get(key.id)
+    if known is None or known.key != key:
+        return Refused(
+            ErrorCode.voter_not_found,
+            f"Cannot remove voter {key.id} with directory {key.directory} "
+            "since it is not part of the set of voters.",
+        )
+    if len(voters) == 1:
+        return Refused(
+            ErrorCode.invalid_request, f"Cannot remove voter {key.id} since it is the only one."
+        )
+    return voters.without(key.id)
+
+
+def update(voters: VoterSet, voter: Voter, kraft_version: int) -> VoterSet | Refused:
+    """Another address or another range of versions for a voter."""
+    known = voters.voters.get(voter.key.id)
+    if known is None or known.key != voter.key:
+        return Refused(
+            ErrorCode.voter_not_found,
+            f"{voter.key.id} with directory {voter.key.directory} is not part of "
+            "the set of voters.",
+        )
+    unsupported = check_level(voter, kraft_version)
+    return unsupported if unsupported is not None else voters.with_voter(voter)
+
+
+def check_level(voter: Voter, kraft_version: int) -> Refused | None:
+    if voter.min_version <= kraft_version <= voter.max_version:
+        return None
+    return Refused(
+        ErrorCode.invalid_request,
+        f"Voter {voter.key.id} supports kraft.version {voter.min_version} to "
+        f"{voter.max_version} and not {kraft_version}.",
+    )
