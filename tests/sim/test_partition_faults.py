@@ -17,6 +17,7 @@ def placed(host: SimHost, topic: str = "orders", partition: int = 0) -> Partitio
 
 def write(cluster: SimCluster, writer: Writer, batches: int, seen_by: SimHost) -> None:
     """Send to whoever leads in the eyes of a node, and wait for the answers."""
+    await_true(cluster, lambda: writer.topic in seen_by.node.image.topics)
     writer.connect(placed(seen_by, writer.topic, writer.partition).leader)
     for _ in range(batches):
         writer.write()
