@@ -18,6 +18,7 @@ RUN, USE, LOOK = "Run a cluster", "Use a cluster", "Look inside"
 
 COMMANDS = {
     "up": Entry(RUN, "up", "Start a local cluster in the foreground."),
+    "node": Entry(RUN, "node", "Stop, kill, pause, resume and start single nodes of it."),
     "serve": Entry(RUN, "serve", "Run one node from a server.properties with Kafka's keys."),
     "format": Entry(RUN, "format", "Prepare a node's log directories, once."),
     "random-uuid": Entry(RUN, "random_uuid", "Print a new cluster id."),

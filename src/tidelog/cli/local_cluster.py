@@ -1,6 +1,7 @@
 """A cluster on this machine, laid out under one directory:
 
 DIR/cluster.json             who runs: id, pid and ports of each node, while the cluster is up
+DIR/.control                 where `tidelog node` reaches a running `tidelog up`
 DIR/1/server.properties      what node 1 is told, written at every start
 DIR/1/data                   its log directory, formatted on first use
 """
@@ -37,7 +38,9 @@ class LocalCluster:
     brokers: int
     first_port: int
     overrides: Mapping[str, str] = field(default_factory=dict)
-    pids: dict[NodeId, int] = field(default_factory=dict)
+    pids: dict[NodeId, int | None] = field(default_factory=dict)
+    """Of the nodes that take writes; None for one that has ended."""
+    _was_whole: bool = False
     _lock: IO[str] | None = None
 
     @property
@@ -134,14 +137,16 @@ class LocalCluster:
 
     # -- While it runs -----------------------------------------------------------------------------
 
-    def started(self, node: NodeId, pid: int) -> bool:
-        """Note that a node takes writes. -> whether now, for the first time, all of them do."""
-        was_whole = len(self.pids) == self.brokers
+    def note(self, node: NodeId, pid: int | None) -> bool:
+        """A node takes writes, or (no pid) has ended. -> whether all do now, for the first time."""
         self.pids[node] = pid
-        is_whole = len(self.pids) == self.brokers
-        if is_whole:
+        if self._was_whole:
             self._write_state()
-        return is_whole and not was_whole
+            return False
+        self._was_whole = len(self.pids) == self.brokers and None not in self.pids.values()
+        if self._was_whole:
+            self._write_state()
+        return self._was_whole
 
     def ended(self) -> None:
         self._state.unlink(missing_ok=True)

@@ -5,8 +5,11 @@ from pathlib import Path
 import click
 
 from tidelog.cli import options
+from tidelog.cli.child import NodeProcess
+from tidelog.cli.control import ControlSocket
 from tidelog.cli.local_cluster import HIGHEST_PORT, LocalCluster
-from tidelog.cli.supervisor import NodeProcess, Supervisor
+from tidelog.cli.supervisor import Supervisor, run_until_interrupted
+from tidelog.model.ids import NodeId
 from tidelog.runtime.logs import log_to_stderr
 
 
@@ -40,8 +43,8 @@ def command(
 
     As soon as the cluster takes writes, one line `bootstrap HOST:PORT,...` is printed, and
     DIR/cluster.json holds the id, pid and ports of each node. Every node is broker and controller
-    in a process of its own; one that dies is started again. Data stays in DIR: the next `up` goes
-    on where this one ended.
+    in a process of its own; one that dies is started again. `tidelog node` stops, kills, pauses
+    and starts single ones. Data stays in DIR: the next `up` goes on where this one ended.
     """
     if brokers < 1:
         raise click.UsageError("--brokers: a cluster has at least one")
@@ -56,13 +59,14 @@ def command(
 def run(cluster: LocalCluster, *, restart: bool) -> int:
     """Run the nodes until they have all ended. -> the exit status."""
 
-    def ready(node: NodeProcess, pid: int) -> None:
-        if cluster.started(node.node_id, pid):
+    def tell(node: NodeId, pid: int | None) -> None:
+        if cluster.note(node, pid):
             click.echo(f"bootstrap {cluster.bootstrap}")
 
     log_to_stderr()
     nodes = [NodeProcess(node, str(cluster.config(node))) for node in cluster.node_ids]
+    control = ControlSocket(cluster.directory)
     try:
-        return Supervisor(nodes, ready, restart=restart).run()
+        return run_until_interrupted(Supervisor(nodes, tell, restart=restart, control=control))
     finally:
         cluster.ended()

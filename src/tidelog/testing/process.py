@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tidelog.cli.supervisor import PROGRAM
+from tidelog.cli.child import PROGRAM
 from tidelog.model.ids import NodeId
 
 PATIENCE_SECONDS = 120.0

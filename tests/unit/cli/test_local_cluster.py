@@ -36,9 +36,9 @@ def test_the_state_is_written_when_all_nodes_take_writes(tmp_path: Path) -> None
     cluster = LocalCluster(tmp_path, 2, 9092)
     cluster.prepare()
     state = tmp_path / "cluster.json"
-    assert not cluster.started(2, 22)
+    assert not cluster.note(2, 22)
     assert not state.exists()
-    assert cluster.started(1, 11)
+    assert cluster.note(1, 11)
     written = json.loads(state.read_text())
     assert written["bootstrap"] == cluster.bootstrap
     assert written["nodes"] == [
@@ -46,8 +46,11 @@ def test_the_state_is_written_when_all_nodes_take_writes(tmp_path: Path) -> None
         {"id": 2, "pid": 22, "ports": {"broker": 9093, "controller": 19093}},
     ]
 
-    assert not cluster.started(2, 33)  # started again: noted, not announced
+    assert not cluster.note(2, 33)  # started again: noted, not announced
     assert json.loads(state.read_text())["nodes"][1]["pid"] == 33
+    assert not cluster.note(1, None)
+    assert not cluster.note(2, 44)
+    assert [node["pid"] for node in json.loads(state.read_text())["nodes"]] == [None, 44]
     cluster.ended()
     assert not state.exists()
 
@@ -58,7 +61,7 @@ def test_a_directory_has_one_cluster_at_a_time(tmp_path: Path) -> None:
     with pytest.raises(CommandFailed, match=f"a cluster is running in {tmp_path} already\\."):
         second.claim()
     first.prepare()
-    first.started(1, 11)
+    first.note(1, 11)
     with pytest.raises(CommandFailed, match=r"already \(bootstrap 127\.0\.0\.1:9092\)\."):
         second.claim()
 

@@ -1,14 +1,19 @@
 """Processes that are watched over: told ready, started again, stopped together, never orphaned."""
 
+import json
 import os
 import select
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tidelog.cli import control
+from tidelog.cli.errors import CommandFailed
 
 # Stands for a node: fails or tells its pid and hangs if its configuration says so, else serves.
 CHILD = """
@@ -28,16 +33,22 @@ supervisor.recv(1)
 
 SUPERVISE = """
 import sys
-from tidelog.cli.supervisor import NodeProcess, Supervisor
+from pathlib import Path
+from tidelog.cli.child import NodeProcess
+from tidelog.cli.control import ControlSocket
+from tidelog.cli.supervisor import Supervisor, run_until_interrupted
 nodes = [NodeProcess(number, config) for number, config in enumerate(sys.argv[3:], 1)]
-ready = lambda node, pid: print(node.node_id, pid, flush=True)
+tell = lambda node, pid: pid and print(node, pid, flush=True)
 program = (sys.executable, sys.argv[1])
-sys.exit(Supervisor(nodes, ready, restart=sys.argv[2] == "restart", program=program).run())
+control = ControlSocket(Path(sys.argv[1]).parent)
+options = {"restart": sys.argv[2] == "restart", "control": control, "program": program}
+sys.exit(run_until_interrupted(Supervisor(nodes, tell, **options)))
 """
 
 
 class Running:
     def __init__(self, directory: Path, configs: list[str], mode: str) -> None:
+        self._directory = directory
         child = directory / "child.py"
         child.write_text(CHILD)
         paths = []
@@ -57,6 +68,16 @@ class Running:
         assert self.process.stdout is not None
         node, pid = map(int, self.process.stdout.readline().split())
         return node, pid
+
+    def asked(self, line: str) -> str:
+        """What the supervisor answers to a command, or why it refuses."""
+        try:
+            return control.ask(self._directory, line)
+        except CommandFailed as refused:
+            return str(refused)
+
+    def states(self) -> list[str]:
+        return [node["state"] for node in json.loads(self.asked("list"))]
 
     def close(self) -> None:
         self.process.kill()
@@ -161,3 +182,82 @@ def test_nodes_do_not_outlive_their_supervisor(supervise: Launcher) -> None:
     _, pid = running.ready()
     running.process.kill()
     await_death(pid)
+
+
+@pytest.mark.parametrize("verb", ["stop", "kill"])
+def test_a_node_that_is_put_down_on_purpose_stays_down_until_it_is_started(
+    supervise: Launcher, verb: str
+) -> None:
+    running = supervise(["serves"])
+    _, pid = running.ready()
+    assert running.asked(f"{verb} 1") == "Node 1 is down."
+    await_death(pid)
+    assert running.states() == ["down"]
+    assert running.asked(f"{verb} 1") == "node 1 is down."
+    assert running.asked("start 1").startswith("Node 1 is starting (pid ")
+    node, second = running.ready()
+    assert (node, running.states()) == (1, ["up"])
+    assert second != pid
+    assert running.asked("start 1") == "node 1 is up; only one that is down can start."
+    running.process.terminate()
+    assert running.process.wait() == 0
+
+
+def test_nodes_that_are_all_down_on_purpose_end_with_a_signal(supervise: Launcher) -> None:
+    running = supervise(["serves"])
+    running.ready()
+    running.asked("kill 1")
+    running.process.send_signal(signal.SIGINT)
+    assert running.process.wait() == 0
+
+
+def test_a_paused_node_is_resumed_and_does_not_hold_up_the_end(supervise: Launcher) -> None:
+    running = supervise(["serves", "serves"])
+    for _ in range(2):
+        running.ready()
+    assert running.asked("resume 1") == "node 1 is not paused."
+    assert running.asked("pause 1") == "Node 1 is paused."
+    assert running.states() == ["paused", "up"]
+    assert running.asked("pause 1") == "node 1 is paused already."
+    assert running.asked("stop 1") == "node 1 is paused; resume it before you stop it."
+    assert running.asked("resume 1") == "Node 1 goes on."
+    running.asked("pause 1")
+    running.process.send_signal(signal.SIGINT)
+    assert running.process.wait() == 0
+
+
+def test_an_unknown_node_and_an_unknown_command_are_told(supervise: Launcher) -> None:
+    running = supervise(["serves", "serves"])
+    running.ready()
+    assert running.asked("kill 7") == "there is no node 7; this cluster has 1, 2."
+    assert running.asked("dance 1") == "there is no command 'dance' for a node."
+
+
+def test_where_no_cluster_runs_is_told(supervise: Launcher, tmp_path: Path) -> None:
+    sentence = f"no cluster is running in {tmp_path}; `tidelog up` starts one."
+    with pytest.raises(CommandFailed, match=sentence):
+        control.ask(tmp_path, "list")
+    running = supervise(["serves"])
+    running.ready()
+    running.process.kill()
+    running.process.wait()  # its socket is left behind
+    with pytest.raises(CommandFailed, match=sentence):
+        control.ask(tmp_path, "list")
+    with pytest.raises(CommandFailed, match=r"no cluster is running in .*absent"):
+        control.ask(tmp_path / "absent", "list")
+
+
+def test_half_a_command_holds_nobody_up(supervise: Launcher, tmp_path: Path) -> None:
+    deep = tmp_path / ("x" * 120)  # deeper than the path of a socket may be
+    deep.mkdir()
+    running = Running(deep, ["serves"], "restart")
+    supervise.launched.append(running)
+    running.ready()
+    with socket.socket(socket.AF_UNIX) as slow:
+        here = os.open(deep, os.O_RDONLY)
+        slow.connect(f"/proc/self/fd/{here}/{control.NAME}")
+        os.close(here)
+        slow.sendall(b"li")
+        assert running.states() == ["up"]
+        slow.sendall(b"st\n")
+        assert slow.recv(1024).startswith(b"ok ")

@@ -1,0 +1,20 @@
+"""Plain text in columns, as wide as their widest cell."""
+
+from collections.abc import Iterator, Sequence
+
+GAP = "  "
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The lines of a table; numbers stand to the right of their column."""
+    widths = [max(map(len, cells)) for cells in zip(heads, *rows, strict=True)]
+    is_number = [
+        all(row[column] in ("", "-") or row[column].isdecimal() for row in rows)
+        for column in range(len(heads))
+    ]
+    for row in (heads, *rows):
+        cells = (
+            cell.rjust(width) if right else cell.ljust(width)
+            for cell, width, right in zip(row, widths, is_number, strict=True)
+        )
+        yield GAP.join(cells).rstrip()
