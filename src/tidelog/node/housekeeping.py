@@ -12,7 +12,7 @@ from tidelog.node.timers import Timers
 from tidelog.replication.isr.leader import LagChecked
 
 PURGE_INTERVAL_MS = 1_000
-FLUSH_CHECK_MS = 200
+CHORES_MS = 200
 
 log = logging.getLogger(__name__)
 
@@ -44,7 +44,7 @@ class Housekeeping:
         self._every(settings.log_retention_check_interval_ms, self._apply_retention)
         self._every(checkpoint_ms, self._write_checkpoints)
         self._every(PURGE_INTERVAL_MS, self._purge)
-        self._every(FLUSH_CHECK_MS, self._flush)
+        self._every(CHORES_MS, self._do_chores)
         # The timer isr-expiration: every half lag time, so that a laggard leaves within 1.5 of it.
         self._every(max(1, settings.replica_lag_time_max_ms // 2), self._check_lag)
 
@@ -62,24 +62,21 @@ class Housekeeping:
         for replica in self._partitions:
             deleted = replica.log.apply_retention(self._clock.now, replica.high_watermark)
             if deleted:
+                replica.has_chores = True
                 log.info("%s: retention deleted %d segments", replica.partition, len(deleted))
 
     def _write_checkpoints(self) -> None:
         self._storage.write_checkpoints(self._partitions)
 
     def _purge(self) -> None:
-        now = self._clock.now
-        self._storage.purge(now)
-        for replica in self._partitions:
-            deadline = replica.log.next_deadline()
-            if deadline is not None and deadline <= now:
-                replica.log.purge(now)
+        self._storage.purge(self._clock.now)
 
     def _check_lag(self) -> None:
         for replica in self._partitions:
             if replica.leader is not None:
                 replica.step(LagChecked(self._settings.replica_lag_time_max_ms))
 
-    def _flush(self) -> None:
+    def _do_chores(self) -> None:
         for replica in self._partitions:
-            replica.flush_by_time(self._clock.now)
+            if replica.has_chores:
+                replica.do_chores(self._clock.now)

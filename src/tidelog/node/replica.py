@@ -45,6 +45,7 @@ class Replica:
         "_high_watermark",
         "_owner",
         "flushing",
+        "has_chores",
         "leader",
         "log",
         "partition",
@@ -68,6 +69,8 @@ class Replica:
         self.visible_end: Offset = log.log_end_offset
         """How far the log may be acknowledged: its end, less what still waits for a flush."""
         self.flushing = False
+        self.has_chores = True
+        """Whether its log may want a flush or a purge by the clock; idle ones cost nothing."""
         self._clock = clock
         self._owner = owner
         self._flush_is_due = False
@@ -114,6 +117,7 @@ class Replica:
 
     def _cut(self) -> None:
         self.visible_end = self.log.log_end_offset
+        self.has_chores = True
         self._flush_is_due = False
         self._high_watermark = min(self._high_watermark, self.visible_end)
 
@@ -160,6 +164,7 @@ class Replica:
     def appended(self) -> None:
         """The log has grown: acknowledge, or see to the flush that must come first."""
         log = self.log
+        self.has_chores = True
         if log.log_end_offset - log.recovery_point >= log.config.flush_messages:
             self._flush_is_due = True
             if not self.flushing:
@@ -217,10 +222,17 @@ class Replica:
 
     # -- time ------------------------------------------------------------------------------------
 
-    def flush_by_time(self, now: Millis) -> None:
-        """flush.ms: in the background, nobody waits for it."""
-        if not self.flushing and self.log.needs_flush(now):
-            self._owner.start_flush(self)
+    def do_chores(self, now: Millis) -> None:
+        """flush.ms, in the background, nobody waits for it; files of segments deleted before."""
+        if self.log.needs_flush(now):
+            if not self.flushing:
+                self._owner.start_flush(self)
+            return
+        deadline = self.log.next_deadline()
+        if deadline is None:
+            self.has_chores = self.flushing
+        elif deadline <= now:
+            self.log.purge(now)
 
 
 def _wake(fetches: dict[PendingFetch, None]) -> None:
