@@ -54,6 +54,11 @@ def test_truncation_both_ways(disk: Disk) -> None:
     assert file.read(0, 100) == b"0123ab\0\0"
 
 
+def test_there_is_space_and_not_more_than_the_volume_has(disk: Disk) -> None:
+    total, usable = disk.space()
+    assert 0 <= usable <= total
+
+
 def test_one_path_is_one_file(disk: Disk) -> None:
     first, second = disk.open("a"), disk.open("a")
     first.append((b"x",))

@@ -66,7 +66,7 @@ class PartitionFetched(NamedTuple):
     log_start_offset: Offset = NO_OFFSET
     records: FileSlice | Buffer | None = None
     aborted: Sequence[AbortedTransaction] | None = None
-    """None when the reader did not ask for committed records only."""
+    """None when the reader did not ask for committed records only, or they could not be read."""
     preferred_read_replica: NodeId = NO_NODE
     diverging_epoch: EpochEnd | None = None
     current_leader: CurrentLeader | None = None
