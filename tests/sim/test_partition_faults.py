@@ -1,5 +1,12 @@
 """Faults around partitions on three simulated nodes, with the catalogue's numbers."""
 
+from datetime import timedelta
+
+from kio.schema.alter_partition_reassignments.v1.request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from tests.sim.messages import create_topic, delete_topic
 from tests.sim.talk import Talk, await_ready, await_true, running
 from tests.sim.test_cluster import created, images_agree
@@ -13,6 +20,14 @@ from tidelog.sim.host import SimHost
 
 def placed(host: SimHost, topic: str = "orders", partition: int = 0) -> PartitionImage:
     return host.node.image.topics[topic].partitions[partition]
+
+
+def reassign(topic: str, replicas: list[int]) -> AlterPartitionReassignmentsRequest:
+    partition = ReassignablePartition(partition_index=0, replicas=tuple(replicas))
+    return AlterPartitionReassignmentsRequest(
+        timeout=timedelta(seconds=10),
+        topics=(ReassignableTopic(name=topic, partitions=(partition,)),),
+    )
 
 
 def write(cluster: SimCluster, writer: Writer, batches: int, seen_by: SimHost) -> None:
@@ -50,6 +65,32 @@ def test_f28_a_change_of_the_in_sync_set_outlives_the_controller_that_it_was_sen
 
     assert len(writer.acknowledged) == len(writer.sent)
     writer.check(read_all(Talk(cluster, placed(leader).leader), "orders"))
+
+
+def test_f05_a_new_epoch_under_the_same_leader_is_followed_on(seed: int) -> None:
+    """Also by a follower that hears of it late, while its leader refuses the old epoch."""
+    cluster = running(seed)
+    controller = only_controller(cluster)
+    leader = another(cluster, controller)
+    follower = another(cluster, controller, leader)
+    on = [[leader.id, follower.id, controller.id]] * 2
+    assert created(Talk(cluster, leader.id).ask(create_topic("orders", on=on)))
+    writer = Writer(cluster, "orders")
+    write(cluster, writer, 5, leader)
+    epoch = placed(leader).leader_epoch
+
+    if seed % 2:
+        cluster.network.cut(controller.name, follower.name)
+    Talk(cluster, controller.id).begin(reassign("orders", [leader.id, follower.id]))
+    await_true(cluster, lambda: placed(leader).leader_epoch == epoch + 1)
+    cluster.world.run(300)
+    cluster.network.heal()
+    cluster.world.run(300)
+    write(cluster, writer, 5, leader)
+
+    assert placed(leader).leader == leader.id
+    assert sorted(placed(leader).isr) == sorted([leader.id, follower.id])
+    assert len(writer.acknowledged) == len(writer.sent)
 
 
 def test_f30_a_topic_made_again_while_a_replica_was_down_has_nothing_of_the_old_one(

@@ -35,14 +35,19 @@ log = logging.getLogger(__name__)
 class _Followed:
     """One partition as it is followed in one leader epoch."""
 
-    __slots__ = ("epoch", "replica", "retry_at", "sent_offset")
+    __slots__ = ("epoch", "is_in_session", "replica", "retry_at", "sent_offset")
 
     def __init__(self, replica: Replica, epoch: LeaderEpoch) -> None:
         self.replica = replica
         self.epoch = epoch
+        self.is_in_session = False
         self.sent_offset = -1
-        """What the leader's session believes that we ask for; -1 before it knows of us."""
+        """What the leader's session believes that we ask for; -1 when that is not so any more."""
         self.retry_at: Millis = 0
+
+    @property
+    def key(self) -> tuple[TopicId, int]:
+        return self.replica.topic_id, self.replica.partition.partition
 
 
 class ReplicaFetcher:
@@ -63,7 +68,8 @@ class ReplicaFetcher:
         self._storage_failed = storage_failed
         self._followed: dict[TopicPartition, _Followed] = {}
         self._by_id: dict[tuple[TopicId, int], _Followed] = {}
-        self._forgotten: dict[TopicId, list[int]] = {}
+        self._forgotten: dict[tuple[TopicId, int], None] = {}
+        """What the leader's session has and we do not ask for any more."""
         self._session_id = 0
         self._session_epoch = 0
         self._is_fetching = False
@@ -80,16 +86,14 @@ class ReplicaFetcher:
         self.drop(replica)
         followed = _Followed(replica, epoch)
         self._followed[replica.partition] = followed
-        self._by_id[replica.topic_id, replica.partition.partition] = followed
+        self._by_id[followed.key] = followed
         self._fetch()
 
     def drop(self, replica: Replica) -> None:
         followed = self._followed.pop(replica.partition, None)
         if followed is not None:
-            key = (replica.topic_id, replica.partition.partition)
-            self._by_id.pop(key, None)
-            if followed.sent_offset >= 0:
-                self._forgotten.setdefault(key[0], []).append(key[1])
+            self._by_id.pop(followed.key, None)
+            self._forget(followed)
 
     def flushed(self, replica: Replica) -> None:
         """A partition that was left out for its flush can be asked for again."""
@@ -117,7 +121,7 @@ class ReplicaFetcher:
             session_id=self._session_id,
             session_epoch=self._session_epoch,
             topics=topics,
-            forgotten=[] if self._session_id == 0 else list(self._forgotten.items()),
+            forgotten=self._to_forget(),
             replica_id=settings.node_id,
             replica_epoch=self._broker_epoch(),
         )
@@ -144,7 +148,9 @@ class ReplicaFetcher:
             end = replica.log.log_end_offset
             if end == followed.sent_offset or replica.is_flush_due or now < followed.retry_at:
                 continue
-            followed.sent_offset = end
+            followed.sent_offset, followed.is_in_session = end, True
+            # In one request a leader would forget it after it has added it.
+            self._forgotten.pop(followed.key, None)
             topics.setdefault(replica.topic_id, []).append(
                 FetchPartition(
                     replica.partition.partition,
@@ -155,6 +161,13 @@ class ReplicaFetcher:
                     self._settings.replica_fetch_max_bytes,
                 )
             )
+        return list(topics.items())
+
+    def _to_forget(self) -> list[tuple[TopicId, list[int]]]:
+        topics: dict[TopicId, list[int]] = {}
+        if self._session_id != 0:
+            for topic_id, index in self._forgotten:
+                topics.setdefault(topic_id, []).append(index)
         return list(topics.items())
 
     def _answered(self, answer: FetchResponse | Unanswered) -> None:
@@ -176,7 +189,7 @@ class ReplicaFetcher:
         self._session_id = self._session_epoch = 0
         self._forgotten = {}
         for followed in self._followed.values():
-            followed.sent_offset = -1
+            followed.sent_offset, followed.is_in_session = -1, False
 
     # -- one answer --------------------------------------------------------------------------------
 
@@ -243,5 +256,11 @@ class ReplicaFetcher:
     def _later(self, followed: _Followed) -> None:
         """Leave the partition out for a moment; a new image may come before that."""
         followed.retry_at = self._clock.now + RETRY_MS
-        followed.sent_offset = -1
+        self._forget(followed)
         self._timers.at(followed.retry_at, self._fetch)
+
+    def _forget(self, followed: _Followed) -> None:
+        """The leader's session is to hold it no longer, or it would answer for it at once again."""
+        if followed.is_in_session:
+            self._forgotten[followed.key] = None
+        followed.sent_offset, followed.is_in_session = -1, False
