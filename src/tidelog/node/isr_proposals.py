@@ -1,6 +1,8 @@
 """Changes of in-sync sets on their way to the controller: AlterPartition, one request at a time.
 
-A refusal is told to the leader's machine, which may ask again; a success comes with the image.
+What the controller has surely not done is told as a refusal. Any other failure leaves open whether
+it was done: an answer may have been lost on its way, and the repeated request then meets a later
+partition epoch.
 """
 
 from typing import Any
@@ -11,12 +13,21 @@ from kio.schema.alter_partition.v3.request import (
     PartitionData,
     TopicData,
 )
+from kio.schema.alter_partition.v3.response import PartitionData as Answer
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicId
 from tidelog.node.lifecycle import Submit
 from tidelog.node.replica import Replica
-from tidelog.replication.isr.leader import IsrAgreed, IsrRefused, ProposeIsr
+from tidelog.replication.isr.leader import (
+    IsrAgreed,
+    IsrRefused,
+    IsrUnanswered,
+    PartitionLeader,
+    ProposeIsr,
+)
+
+_NOT_MADE = (ErrorCode.ineligible_replica, ErrorCode.operation_not_attempted)
 
 
 class IsrProposals:
@@ -80,17 +91,18 @@ class IsrProposals:
             if replica.leader is None or replica.leader.epoch != epoch:
                 continue
             answer = answers.get((replica.topic_id, replica.partition.partition))
-            is_made = answer is not None and answer.error_code is ErrorCode.none
-            if is_made and response.error_code is ErrorCode.none:
-                assert answer is not None
-                replica.step(
-                    IsrAgreed(
-                        frozenset(answer.isr),
-                        replica.leader.replicas,
-                        answer.partition_epoch,
-                        replica.leader.minimum,
-                    )
-                )
+            if response.error_code is ErrorCode.none and answer is not None:
+                replica.step(_heard(answer, proposal, replica.leader))
             else:
-                replica.step(IsrRefused(proposal.partition_epoch))
+                replica.step(IsrUnanswered(proposal.partition_epoch))
         self._send()
+
+
+def _heard(
+    answer: Answer, proposal: ProposeIsr, leader: PartitionLeader
+) -> IsrAgreed | IsrRefused | IsrUnanswered:
+    if answer.error_code in _NOT_MADE:
+        return IsrRefused(proposal.partition_epoch)
+    if answer.error_code is not ErrorCode.none:
+        return IsrUnanswered(proposal.partition_epoch)
+    return IsrAgreed(frozenset(answer.isr), leader.replicas, answer.partition_epoch, leader.minimum)

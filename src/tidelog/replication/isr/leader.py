@@ -2,7 +2,8 @@
 
 Invariants: the high watermark never moves back, and never passes what the commit rule allows for
 the maximal in-sync set (agreed, plus whoever this leader has asked to add); at most one change of
-the set is under way, and it is bound to the partition epoch that it was asked for.
+the set is under way, and it is bound to the partition epoch that it was asked for. A change counts
+until the controller has surely not made it, or a later state of the partition is known.
 """
 
 from collections.abc import Iterable
@@ -44,7 +45,14 @@ class IsrAgreed:
 
 @dataclass(slots=True)
 class IsrRefused:
-    """The change asked for at this partition epoch was not made."""
+    """The controller has looked at the change asked for at this partition epoch, and declined."""
+
+    partition_epoch: int
+
+
+@dataclass(slots=True)
+class IsrUnanswered:
+    """Whether the change asked for at this partition epoch was made, nobody can say (F12, F28)."""
 
     partition_epoch: int
 
@@ -56,7 +64,9 @@ class LagChecked:
     max_lag: Millis
 
 
-LeaderEvent: TypeAlias = Produced | FollowerFetched | IsrAgreed | IsrRefused | LagChecked
+LeaderEvent: TypeAlias = (
+    Produced | FollowerFetched | IsrAgreed | IsrRefused | IsrUnanswered | LagChecked
+)
 
 
 @dataclass(slots=True)
@@ -80,6 +90,10 @@ class ProposeIsr:
 LeaderEffect: TypeAlias = AdvanceHighWatermark | ProposeIsr
 
 
+ASK_AGAIN_MS: Millis = 200
+"""How long after a refusal or no answer the controller is left in peace."""
+
+
 class PartitionLeader:
     """One leadership, from one leader epoch to the next."""
 
@@ -87,6 +101,8 @@ class PartitionLeader:
         "_agreed",
         "_ends",
         "_in_sync",
+        "_is_asked",
+        "_may_ask_at",
         "_me",
         "_minimum",
         "_partition_epoch",
@@ -113,6 +129,8 @@ class PartitionLeader:
         self._minimum = agreed.minimum
         self._partition_epoch = agreed.partition_epoch
         self._proposed: frozenset[NodeId] | None = None
+        self._is_asked = False
+        self._may_ask_at: Millis = 0
         # Members of the set get a whole lag time to be heard from (F23).
         self._progress = {
             replica: Progress(now if replica in agreed.isr else 0)
@@ -138,15 +156,15 @@ class PartitionLeader:
                     return effects  # not a replica any more
                 progress.fetched(event.offset, self._ends[self._me], event.broker_epoch, now)
                 self._ends[event.replica] = event.offset
-                self._maybe_expand(event, progress, effects)
+                self._maybe_ask_again(now, effects)
+                self._maybe_expand(event, progress, now, effects)
             case LagChecked():
+                self._maybe_ask_again(now, effects)
                 self._maybe_shrink(now, event.max_lag, effects)
             case IsrAgreed():
                 self._agree(event)
-            case IsrRefused():
-                if event.partition_epoch == self._partition_epoch:
-                    self._proposed = None
-                    self._settle_in_sync()
+            case IsrRefused() | IsrUnanswered():
+                self._not_agreed(event, now)
             case _:
                 assert_never(event)
         self._advance(effects)
@@ -184,9 +202,15 @@ class PartitionLeader:
         self._in_sync = InSync(self._agreed, maximal, self._minimum)
 
     def _maybe_expand(
-        self, event: FollowerFetched, progress: Progress, effects: list[LeaderEffect]
+        self,
+        event: FollowerFetched,
+        progress: Progress,
+        now: Millis,
+        effects: list[LeaderEffect],
     ) -> None:
-        if self._proposed is not None or event.replica in self._agreed or not event.is_eligible:
+        if event.replica in self._agreed or not event.is_eligible:
+            return
+        if self._proposed is not None or now < self._may_ask_at:
             return
         # Past the watermark, and past the start of this epoch: a stale watermark after an election
         # must not let in a follower that lacks what is committed (F13).
@@ -209,7 +233,25 @@ class PartitionLeader:
         assert self._me in isr
         self._proposed = isr
         self._settle_in_sync()
+        self._ask(isr, effects)
+
+    def _ask(self, isr: frozenset[NodeId], effects: list[LeaderEffect]) -> None:
+        self._is_asked = True
         effects.append(ProposeIsr(tuple(self._members(isr)), self._partition_epoch))
+
+    def _maybe_ask_again(self, now: Millis, effects: list[LeaderEffect]) -> None:
+        """A change that may have been made is the only one to ask for until that is known."""
+        if self._proposed is not None and not self._is_asked and now >= self._may_ask_at:
+            self._ask(self._proposed, effects)
+
+    def _not_agreed(self, event: IsrRefused | IsrUnanswered, now: Millis) -> None:
+        if event.partition_epoch != self._partition_epoch:
+            return
+        self._is_asked = False
+        self._may_ask_at = now + ASK_AGAIN_MS
+        if isinstance(event, IsrRefused):
+            self._proposed = None
+            self._settle_in_sync()
 
     def _members(self, isr: frozenset[NodeId]) -> Iterable[Member]:
         for replica in sorted(isr):
@@ -221,6 +263,7 @@ class PartitionLeader:
             return
         if event.partition_epoch > self._partition_epoch:
             self._proposed = None
+            self._is_asked = False
         self._partition_epoch = event.partition_epoch
         self._agreed, self._minimum = event.isr, event.minimum
         for replica in sorted(event.replicas):

@@ -41,4 +41,4 @@ class Progress:
 
     def is_caught_up(self, leader_end: Offset, now: Millis, max_lag: Millis) -> bool:
         """At the leader's end it is never out of sync, however long ago it fetched (F24)."""
-        return self.end == leader_end or now - self.last_caught_up <= max_lag
+        return self.end >= leader_end or now - self.last_caught_up <= max_lag
