@@ -19,6 +19,7 @@ from kio.schema.incremental_alter_configs.v1 import response as incremental
 
 from tidelog.api.config_resources import ResourceType, is_node_id
 from tidelog.api.handler import Handling, Request
+from tidelog.api.listeners import ListenerKind, kind_of
 from tidelog.controller.image import CLUSTER_DEFAULT
 from tidelog.model.effects import ChangeMetadata
 from tidelog.model.errors import ErrorCode
@@ -100,6 +101,8 @@ def _check_broker(resource: Any, request: Request) -> _Outcome | None:
     is_broker = resource.resource_type == ResourceType.BROKER
     if not is_broker or resource.resource_name == CLUSTER_DEFAULT:
         return None
+    if kind_of(request) is ListenerKind.CONTROLLER:
+        return None  # the broker that passes this on has seen to it
     return _check_node(resource.resource_name, request, "broker id, expected")
 
 

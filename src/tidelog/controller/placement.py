@@ -40,7 +40,8 @@ def place(
         return _unable(
             replication_factor,
             f"The target replication factor of {replication_factor} cannot be reached because "
-            f"only {len(image.brokers)} broker(s) are registered.",
+            f"only {len(image.brokers)} broker(s) are registered "
+            "or some brokers have all their log directories cordoned.",
         )
     active = [broker for broker in image.brokers.values() if broker.is_active]
     if not active:

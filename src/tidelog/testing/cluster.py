@@ -51,13 +51,13 @@ class Cluster:
     ) -> None:
         self._is_temporary = directory is None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="tidelog-test-"))
-        self._layout = _on_free_ports(self.directory, brokers, properties or {})
+        self.layout = _on_free_ports(self.directory, brokers, properties or {})
         self.nodes: dict[NodeId, NodeProcess] = {
-            node: self.new_node(node) for node in self._layout.node_ids
+            node: self.new_node(node) for node in self.layout.node_ids
         }
 
     def new_node(self, node: NodeId) -> NodeProcess:
-        return NodeProcess(node, self._layout.config(node), self.directory / f"{node}.log")
+        return NodeProcess(node, self.layout.config(node), self.directory / f"{node}.log")
 
     def __enter__(self) -> Self:
         try:
@@ -79,7 +79,7 @@ class Cluster:
     def format(self) -> None:
         """Write the configurations, and give the log directories their identity."""
         self.directory.mkdir(parents=True, exist_ok=True)
-        self._layout.prepare()
+        self.layout.prepare()
 
     def _end(self, *, failed: bool) -> None:
         for node in self.nodes.values():
@@ -95,7 +95,7 @@ class Cluster:
 
     @property
     def bootstrap(self) -> str:
-        return self._layout.bootstrap
+        return self.layout.bootstrap
 
     @property
     def running(self) -> list[NodeId]:
@@ -103,14 +103,14 @@ class Cluster:
         return [id for id, node in self.nodes.items() if node.is_running and not node.is_paused]
 
     def port(self, node: NodeId) -> int:
-        return self._layout.port(node)
+        return self.layout.port(node)
 
     def controller_port(self, node: NodeId) -> int:
-        return self._layout.controller_port(node)
+        return self.layout.controller_port(node)
 
     def data(self, node: NodeId) -> Path:
         """The node's log directory."""
-        return self._layout.data(node)
+        return self.layout.data(node)
 
     # -- Faults ------------------------------------------------------------------------------------
 
@@ -190,6 +190,10 @@ class Cluster:
             if topic.name is not None
         }
 
+    def brokers_known_to(self, node: NodeId) -> list[NodeId]:
+        """The brokers that are up, as one node knows them."""
+        return [broker.node_id for broker in self._metadata((), node).brokers]
+
     def leader_of(self, topic: str, partition: int = 0) -> NodeId:
         """Who leads the partition; waits while nobody does."""
 
@@ -198,6 +202,15 @@ class Cluster:
             return None if found is None or found.leader_id == NO_NODE else found.leader_id
 
         return self.wait_for(leader, f"a leader of {topic}-{partition}")
+
+    def wait_for_no_leader(self, topic: str, partition: int = 0) -> None:
+        """Wait until nobody leads the partition."""
+
+        def is_gone() -> bool | None:
+            found = self._partition(topic, partition)
+            return True if found is None or found.leader_id == NO_NODE else None
+
+        self.wait_for(is_gone, f"the end of the lead of {topic}-{partition}")
 
     def isr_of(self, topic: str, partition: int = 0) -> frozenset[NodeId]:
         found = self._partition(topic, partition)

@@ -213,7 +213,8 @@ def test_one_refused_topic_holds_back_no_other() -> None:
             topic("t", 1, 5),
             "invalid_replication_factor",
             "Unable to replicate the partition 5 time(s): The target replication factor of 5 "
-            "cannot be reached because only 3 broker(s) are registered.",
+            "cannot be reached because only 3 broker(s) are registered "
+            "or some brokers have all their log directories cordoned.",
         ),
         (
             topic("t", 10_001),
