@@ -7,7 +7,7 @@ from tests.sim.messages import batch, fetch_from, produce_to, records_in
 from tests.sim.talk import Talk
 
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NodeId
+from tidelog.model.ids import NO_NODE, NodeId
 from tidelog.protocol.records import Record
 from tidelog.sim.cluster import SimCluster
 
@@ -30,9 +30,16 @@ class Writer:
         self._dice = cluster.world.dice.fork(f"writer of {topic}-{partition}")
         self._numbers = count()
         self._talk: Talk | None = None
+        self._node: NodeId = NO_NODE
 
     def connect(self, node: NodeId) -> None:
         self._talk = Talk(self._cluster, node, patience_ms=10_000)
+        self._node = node
+
+    def aim(self, node: NodeId) -> None:
+        """Connect, unless there is a connection to this node already."""
+        if self._talk is None or self._talk.is_lost or self._node != node:
+            self.connect(node)
 
     def write(self) -> None:
         """Send one batch; its answer may come later or never."""
