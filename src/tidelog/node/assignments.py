@@ -112,7 +112,11 @@ class Assignments:
                 self._owner,
             )
             self._partitions.add(replica)
-        if placed.leader == self._me:
+        if placed.leader_epoch < replica.log.latest_epoch:
+            # A node that starts reads old images first: to act in an epoch that this log has left
+            # behind would rewrite what the log knows of its epochs.
+            self._wait_for_later(replica)
+        elif placed.leader == self._me:
             self._lead(replica, placed)
         else:
             self._follow(replica, placed)
@@ -133,13 +137,20 @@ class Assignments:
             self._led(replica)
 
     def _follow(self, replica: Replica, placed: PartitionImage) -> None:
-        if replica.leader is not None:
-            replica.resign(ErrorCode.not_leader_or_follower)
-            self._resigned(replica)
+        self._resign(replica)
         if placed.has_leader:
             self._fetchers.follow(replica, placed.leader, placed.leader_epoch)
         else:
             self._fetchers.drop(replica)
+
+    def _wait_for_later(self, replica: Replica) -> None:
+        self._resign(replica)
+        self._fetchers.drop(replica)
+
+    def _resign(self, replica: Replica) -> None:
+        if replica.leader is not None:
+            replica.resign(ErrorCode.not_leader_or_follower)
+            self._resigned(replica)
 
     def _reconfigure(self, image: ClusterImage, topics: Iterable[str]) -> None:
         for name in topics:

@@ -31,7 +31,9 @@ def executors(
     """One for every effect: a handler may ask for nothing else."""
     return {
         AppendBatches: lambda effect, resume, _: partitions.append(effect, resume),
-        FetchBatches: lambda effect, resume, _: partitions.fetch(effect, resume),
+        FetchBatches: lambda effect, resume, request: partitions.fetch(
+            effect, resume, request.conn
+        ),
         FindOffsets: lambda effect, *_: queries.find_offsets(effect),
         FindEpochEnds: lambda effect, *_: queries.find_epoch_ends(effect),
         DeleteRecordsBefore: lambda effect, *_: queries.delete_records(effect),

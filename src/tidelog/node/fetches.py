@@ -18,7 +18,7 @@ class FetchAttempt(NamedTuple):
 
 
 class PendingFetch:
-    __slots__ = ("_attempt", "_effect", "_parked_at", "_resume", "timer")
+    __slots__ = ("_attempt", "_effect", "_parked_at", "_resume", "_waiting", "timer")
 
     def __init__(
         self,
@@ -26,12 +26,15 @@ class PendingFetch:
         attempt: Callable[[FetchBatches], FetchAttempt],
         resume: Callable[[list[FetchResult]], None],
         parked_at: list["Replica"],
+        waiting: dict["PendingFetch", None],
     ) -> None:
         self.timer: Timer | None = None
         self._effect = effect
         self._attempt = attempt
         self._resume = resume
         self._parked_at = parked_at
+        self._waiting = waiting
+        waiting[self] = None
         for replica in parked_at:
             replica.park(self, is_follower=effect.replica >= 0)
 
@@ -45,7 +48,8 @@ class PendingFetch:
         self._finish(self._attempt(self._effect).results)
 
     def drop(self) -> None:
-        """The client is gone."""
+        """It is over, or the client is gone."""
+        self._waiting.pop(self, None)
         if self.timer is not None:
             self.timer.cancel()
         for replica in self._parked_at:

@@ -17,7 +17,7 @@ from tidelog.model.effects import (
     PartitionFetch,
 )
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset, TopicPartition
+from tidelog.model.ids import NO_EPOCH, NO_OFFSET, ConnId, LeaderEpoch, Offset, TopicPartition
 from tidelog.node.appends import PendingAppend
 from tidelog.node.clock import Clock
 from tidelog.node.fetches import FetchAttempt, PendingFetch
@@ -44,6 +44,8 @@ class Partitions:
         self._clock = clock
         self._timers = timers
         self._storage_failed = storage_failed
+        self._waiting: dict[ConnId, dict[PendingFetch, None]] = {}
+        """Parked fetches by the connection that waits for them."""
 
     def __iter__(self) -> Iterator[Replica]:
         return iter(self._replicas.values())
@@ -162,21 +164,31 @@ class Partitions:
 
     # -- fetch -----------------------------------------------------------------------------------
 
-    def fetch(self, effect: FetchBatches, resume: Resume) -> list[FetchResult] | Parked:
+    def fetch(
+        self, effect: FetchBatches, resume: Resume, conn: ConnId
+    ) -> list[FetchResult] | Parked:
         if effect.replica >= 0:
             self._prove(effect)
         attempt = self._attempt(effect)
         if attempt.is_enough or effect.max_wait_ms <= 0:
             return attempt.results
         here = [r for read in effect.reads if (r := self._replicas.get(read.partition))]
-        pending = PendingFetch(effect, self._attempt, resume, here)
+        waiting = self._waiting.setdefault(conn, {})
+        pending = PendingFetch(effect, self._attempt, resume, here, waiting)
         deadline = self._clock.now + effect.max_wait_ms
         pending.timer = self._timers.at(deadline, pending.time_out)
         return PARKED
 
+    def connection_lost(self, conn: ConnId) -> None:
+        """Nobody is there to be answered: what waits for records waits no more."""
+        for fetch in list(self._waiting.pop(conn, ())):
+            fetch.drop()
+
     def _prove(self, effect: FetchBatches) -> None:
         """A follower's fetch from N proves that it holds everything below N, if the logs agree."""
         broker = self.image.brokers.get(effect.replica)
+        if broker is not None and 0 <= effect.replica_epoch < broker.epoch:
+            return  # sent by an earlier run: what that one held may be lost (F15)
         is_eligible = (
             broker is not None and broker.is_active and effect.replica_epoch in (-1, broker.epoch)
         )

@@ -124,19 +124,22 @@ class Replica:
     # -- leadership ------------------------------------------------------------------------------
 
     def lead(self, me: NodeId, epoch: LeaderEpoch, agreed: IsrAgreed) -> None:
-        """Begin a leadership: the epoch starts at the log's end."""
+        """Begin a leadership: its epoch starts at the log's end, the watermark stays."""
         log = self.log
+        assert epoch >= log.latest_epoch, "the log knows of a later leader"
         log.assign_epoch(epoch, log.log_end_offset)
         self.leader = PartitionLeader(
             me,
             epoch,
             epoch_start=log.log_end_offset,
             end=self.visible_end,
-            high_watermark=min(self._high_watermark, self.visible_end),
+            high_watermark=min(self.high_watermark, self.visible_end),
             agreed=agreed,
             now=self._clock.now,
         )
         self._reach(self.visible_end)
+        # A follower that waits in an earlier epoch is to ask in this one at once.
+        _wake(self._follower_fetches)
 
     def step(self, event: LeaderEvent) -> None:
         """Tell the leader's machine, and carry out what it asks."""
@@ -147,15 +150,17 @@ class Replica:
                     self._committed(effect.to)
                 case ProposeIsr():
                     self._owner.propose_isr(self, effect)
+        if self._acks_all and self.leader.is_below_min_isr:
+            # Nothing will be committed until someone returns: better to be told than to wait (F32).
+            _refuse(self._acks_all, ErrorCode.not_enough_replicas_after_append)
 
     def resign(self, error: ErrorCode) -> None:
         """End the leadership, or the replica: nobody who waits here will be served."""
         if self.leader is not None:
             self._high_watermark = self.leader.high_watermark
         self.leader = None
-        for waiters in (self._acks_leader, self._acks_all):
-            for append, index in waiters.drain():
-                append.refuse(index, error)
+        _refuse(self._acks_leader, error)
+        _refuse(self._acks_all, error)
         _wake(self._fetches)
         _wake(self._follower_fetches)
 
@@ -181,7 +186,8 @@ class Replica:
         log = self.log
         if log.log_end_offset - log.recovery_point >= log.config.flush_messages:
             self._owner.start_flush(self)
-            self._reach(up_to)
+            # A flush by the clock may have begun before what was acknowledged without one.
+            self._reach(max(up_to, self.visible_end))
         else:
             self._flush_is_due = False
             self._reach(log.log_end_offset)
@@ -233,6 +239,11 @@ class Replica:
             self.has_chores = self.flushing
         elif deadline <= now:
             self.log.purge(now)
+
+
+def _refuse(waiters: OffsetWaiters[AckWaiter], error: ErrorCode) -> None:
+    for append, index in waiters.drain():
+        append.refuse(index, error)
 
 
 def _wake(fetches: dict[PendingFetch, None]) -> None:

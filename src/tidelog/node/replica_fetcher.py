@@ -110,8 +110,8 @@ class ReplicaFetcher:
         if self._is_fetching or self._is_closed or not self._followed:
             return
         topics = self._changed()
-        if self._session_id == 0 and not topics:
-            return
+        if not any(followed.is_in_session for followed in self._followed.values()):
+            return  # all wait for their flush, or for a better moment
         self._is_fetching = True
         settings = self._settings
         request = FetchRequest(
@@ -145,8 +145,11 @@ class ReplicaFetcher:
         now = self._clock.now
         for followed in self._followed.values():
             replica = followed.replica
+            if replica.is_flush_due:
+                self._forget(followed)
+                continue
             end = replica.log.log_end_offset
-            if end == followed.sent_offset or replica.is_flush_due or now < followed.retry_at:
+            if end == followed.sent_offset or now < followed.retry_at:
                 continue
             followed.sent_offset, followed.is_in_session = end, True
             # In one request a leader would forget it after it has added it.
@@ -203,6 +206,8 @@ class ReplicaFetcher:
 
     def _take_one(self, followed: _Followed, fetched: PartitionFetched) -> None:
         replica = followed.replica
+        if replica.log.log_end_offset != followed.sent_offset:
+            return  # the answer to a question of an earlier epoch (F09)
         try:
             if fetched.error is ErrorCode.offset_out_of_range:
                 self._out_of_range(followed, fetched)
@@ -213,7 +218,7 @@ class ReplicaFetcher:
                 start = replica.log.log_start_offset
                 cut = truncation_point(fetched.diverging_epoch, mine, start)
                 self._truncate(followed, cut)
-            elif replica.log.log_end_offset == followed.sent_offset:
+            else:
                 self._append(followed, fetched)
         except OSError as failure:
             self._storage_failed(failure)
@@ -238,18 +243,22 @@ class ReplicaFetcher:
     def _truncate(self, followed: _Followed, cut: int) -> None:
         replica = followed.replica
         end = replica.log.log_end_offset
-        if cut < end:
-            log.info("%s: cut from %d to %d, where its leader parts", replica.partition, end, cut)
-            replica.truncate(cut)
-        followed.sent_offset = -1
+        log.info("%s: cut from %d to %d, where its leader parts", replica.partition, end, cut)
+        replica.truncate(cut)
+        if replica.log.log_end_offset == end:
+            self._later(followed)
 
     def _out_of_range(self, followed: _Followed, fetched: PartitionFetched) -> None:
-        """The leader has deleted what comes next here: begin anew where its log begins."""
+        """The leader has deleted what comes next here: begin anew where its log begins.
+
+        So does a log without records that begins where the leader's has not come to.
+        """
         replica, start = followed.replica, fetched.log_start_offset
-        if start > replica.log.log_end_offset:
+        held = replica.log
+        is_empty = held.log_start_offset == held.log_end_offset
+        if start > held.log_end_offset or (is_empty and 0 <= start < held.log_end_offset):
             log.info("%s: begins anew at %d, where its leader's begins", replica.partition, start)
             replica.start_anew(start)
-            followed.sent_offset = -1
         else:
             self._later(followed)
 
