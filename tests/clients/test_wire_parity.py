@@ -17,6 +17,7 @@ from tests.clients import golden
 from tests.clients.parity import (
     CASES,
     Case,
+    administration,
     cluster,
     configs,
     fetch,
@@ -30,7 +31,7 @@ from tests.clients.schema import Schemas
 from tests.clients.systems import Broker
 from tests.clients.talk import Talk
 
-FAMILIES = (cluster, configs, fetch, frames, groups, offsets, produce, topics)
+FAMILIES = (administration, cluster, configs, fetch, frames, groups, offsets, produce, topics)
 
 OPAQUE = "a batch is opaque beyond its header, so that a broker costs nothing per record"
 DIFFERENT = {

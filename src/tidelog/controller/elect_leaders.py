@@ -27,12 +27,12 @@ def elect_leaders(
     if election is None:
         return Decision((), _unknown_type(image, request))
     records: list[PartitionChangeRecord] = []
-    results: dict[str, list[PartitionResult]] = {}
+    results = _every_topic(image, request)
     for topic, index in _asked(image, request):
         fault = _elect_one(image, topic, index, election, records, context)
         if request.topic_partitions is None and fault.error is ErrorCode.election_not_needed:
             continue
-        results.setdefault(topic, []).append(
+        results[topic].append(
             PartitionResult(partition_id=index, error_code=fault.error, error_message=fault.message)
         )
     return Decision(tuple(records), _response(ErrorCode.none, results))
@@ -40,13 +40,22 @@ def elect_leaders(
 
 def _unknown_type(image: ClusterImage, request: ElectLeadersRequest) -> ElectLeadersResponse:
     message = f"Unknown election type {request.election_type}"
-    results: dict[str, list[PartitionResult]] = {}
+    results = _every_topic(image, request)
     for topic, index in _asked(image, request):
         refused = PartitionResult(
             partition_id=index, error_code=ErrorCode.invalid_request, error_message=message
         )
-        results.setdefault(topic, []).append(refused)
+        results[topic].append(refused)
     return _response(ErrorCode.invalid_request, results)
+
+
+def _every_topic(
+    image: ClusterImage, request: ElectLeadersRequest
+) -> dict[str, list[PartitionResult]]:
+    """A row for each topic, which stays empty where there was nothing to do."""
+    asked = request.topic_partitions
+    names = image.topics if asked is None else (topic.topic for topic in asked)
+    return {name: [] for name in names}
 
 
 def _asked(image: ClusterImage, request: ElectLeadersRequest) -> Iterator[tuple[str, int]]:

@@ -54,7 +54,8 @@ def alter_partition_reassignments(
         throttle_time=NOT_THROTTLED,
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_code=ErrorCode.none,
-        error_message=None,
+        # Kafka says nothing in two ways: null, but nothing at all to nothing at all.
+        error_message=None if request.topics else "",
         responses=tuple(responses),
     )
     return Decision(tuple(records), response)

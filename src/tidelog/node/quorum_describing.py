@@ -14,13 +14,16 @@ from kio.schema.describe_quorum.v2.response import (
 )
 
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import METADATA_TOPIC, NO_NODE, Millis
+from tidelog.model.ids import METADATA_TOPIC, Millis
 from tidelog.replication.quorum.machine import QuorumMachine
 from tidelog.replication.quorum.roles import Leader, Progress
 from tidelog.replication.quorum.state import ReplicaKey, VoterSet
 
 OBSERVER_SILENCE_MS: Millis = 300_000
 """An observer that has not fetched for so long is not counted any more."""
+
+_NO_MESSAGE = ""
+"""Kafka leaves the message empty here, not null."""
 
 
 def describe(
@@ -35,7 +38,7 @@ def describe(
     described = PartitionData(
         partition_index=0,
         error_code=ErrorCode.none,
-        error_message=None,
+        error_message=_NO_MESSAGE,
         leader_id=machine.me.id,
         leader_epoch=role.epoch,
         high_watermark=role.high_watermark,
@@ -48,7 +51,7 @@ def describe(
     )
     return DescribeQuorumResponse(
         error_code=ErrorCode.none,
-        error_message=None,
+        error_message=_NO_MESSAGE,
         topics=(TopicData(topic_name=METADATA_TOPIC, partitions=(described,)),),
         nodes=_nodes(voters),
     )
@@ -106,7 +109,7 @@ def _nodes(voters: VoterSet) -> tuple[Node, ...]:
 def _refused(message: DescribeQuorumRequest, error: ErrorCode) -> DescribeQuorumResponse:
     return DescribeQuorumResponse(
         error_code=ErrorCode.none,
-        error_message=None,
+        error_message=_NO_MESSAGE,
         topics=tuple(
             TopicData(
                 topic_name=topic.topic_name,
@@ -114,10 +117,10 @@ def _refused(message: DescribeQuorumRequest, error: ErrorCode) -> DescribeQuorum
                     PartitionData(
                         partition_index=partition.partition_index,
                         error_code=error,
-                        error_message=None,
-                        leader_id=NO_NODE,
-                        leader_epoch=-1,
-                        high_watermark=-1,
+                        error_message=_NO_MESSAGE,
+                        leader_id=0,  # Kafka leaves what it does not know at zero
+                        leader_epoch=0,
+                        high_watermark=0,
                         current_voters=(),
                         observers=(),
                     )
