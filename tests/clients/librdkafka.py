@@ -97,13 +97,14 @@ def poll(consumer: Consumer, count: int) -> list[Message]:
     messages: list[Message] = []
     deadline = time.monotonic() + PATIENCE
     while len(messages) < count:
-        assert time.monotonic() < deadline, f"{len(messages)} of {count} records came"
-        for message in consumer.consume(count - len(messages), 0.2):
+        assert time.monotonic() < deadline, f"{len(messages)} of {count} records came, then none"
+        for message in consumer.consume(min(count - len(messages), 10_000), 0.2):
             problem = message.error()
             if problem is not None:
                 assert problem.retriable() or problem.code() == KafkaError._PARTITION_EOF, problem
             else:
                 messages.append(message)
+                deadline = time.monotonic() + PATIENCE
     return messages
 
 

@@ -21,9 +21,11 @@ log = logging.getLogger(__name__)
 class ListeningSocket(NamedTuple):
     name: str
     sock: socket.socket
+    awaits_ready: bool = False
+    """Clients are let in only once the node is ready: before, it would deny topics it has."""
 
 
-def bind(name: str, host: str, port: int) -> ListeningSocket:
+def bind(name: str, host: str, port: int, *, awaits_ready: bool = False) -> ListeningSocket:
     """Take the address without listening yet; an empty host is every interface."""
     family, _, _, _, address = socket.getaddrinfo(
         host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -36,7 +38,7 @@ def bind(name: str, host: str, port: int) -> ListeningSocket:
         sock.close()
         raise
     sock.setblocking(False)
-    return ListeningSocket(name, sock)
+    return ListeningSocket(name, sock, awaits_ready)
 
 
 class Acceptor:
@@ -44,13 +46,20 @@ class Acceptor:
 
     def __init__(self, epoll: select.epoll, listeners: list[ListeningSocket], backlog: int) -> None:
         self._epoll = epoll
-        self._by_fd = {listener.sock.fileno(): listener for listener in listeners}
+        self._backlog = backlog
+        self._waiting = [listener for listener in listeners if listener.awaits_ready]
+        self._by_fd: dict[int, ListeningSocket] = {}
         self._complained = False
         self.resume_at: Millis | None = None
         """While accepting is paused: when to try again."""
-        for fd, listener in self._by_fd.items():
-            listener.sock.listen(backlog)
-            epoll.register(fd, select.EPOLLIN)
+        for listener in listeners:
+            if not listener.awaits_ready:
+                self._listen(listener)
+
+    def node_is_ready(self) -> None:
+        for listener in self._waiting:
+            self._listen(listener)
+        self._waiting.clear()
 
     def listens_on(self, fd: int) -> bool:
         return fd in self._by_fd
@@ -83,8 +92,13 @@ class Acceptor:
                 self._epoll.modify(fd, select.EPOLLIN)
 
     def close(self) -> None:
-        for listener in self._by_fd.values():
+        for listener in (*self._by_fd.values(), *self._waiting):
             listener.sock.close()
+
+    def _listen(self, listener: ListeningSocket) -> None:
+        listener.sock.listen(self._backlog)
+        self._by_fd[listener.sock.fileno()] = listener
+        self._epoll.register(listener.sock.fileno(), select.EPOLLIN)
 
     def _pause(self, reason: str, now: Millis) -> None:
         for fd in self._by_fd:

@@ -118,6 +118,7 @@ class Host:
                 self._pass()
                 if not is_announced and self._node.is_ready:
                     is_announced = True
+                    self._acceptor.node_is_ready()
                     ready()
         finally:
             self._close()

@@ -76,7 +76,11 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
 
 def _open(settings: BrokerSettings) -> Host:
     # The ports come first, since a start may take long and fail late; they listen last.
-    listeners = [_bind(one.name, one.host, one.port) for one in settings.listeners]
+    controllers = settings.controller_listener_names
+    listeners = [
+        _bind(one.name, one.host, one.port, awaits_ready=one.name not in controllers)
+        for one in settings.listeners
+    ]
     clock = wall_clock()
     try:
         disks = [RealDisk(path) for path in settings.log_dirs]
@@ -98,9 +102,9 @@ def _open(settings: BrokerSettings) -> Host:
     return Host(node, listeners, limits, clock)
 
 
-def _bind(name: str, host: str, port: int) -> ListeningSocket:
+def _bind(name: str, host: str, port: int, *, awaits_ready: bool) -> ListeningSocket:
     try:
-        return bind(name, host, port)
+        return bind(name, host, port, awaits_ready=awaits_ready)
     except OSError as error:
         where = f"port {port}" + (f" on {host}" if host else "")
         raise CannotStart(f"cannot listen on {where} for {name}: {error.strerror}") from None

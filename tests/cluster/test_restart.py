@@ -1,0 +1,42 @@
+"""A broker that starts: it may refuse clients, but it never denies what it has.
+
+A client that is told once that a topic does not exist gives up on it (librdkafka fails every record
+in its queue).
+"""
+
+import time
+from collections.abc import Callable
+
+import pytest
+from tests.clients.librdkafka import create
+from tests.clients.systems import PATIENCE, Broker
+
+NO_ERROR, LEADER_NOT_AVAILABLE = 0, 5
+
+
+@pytest.mark.parametrize("turn", range(5))
+def test_a_starting_broker_never_denies_its_topics(
+    start_broker: Callable[..., Broker], topic: str, turn: int
+) -> None:
+    broker = start_broker()
+    names = [f"{topic}-{n}" for n in range(20)]
+    for name in names:
+        create(broker, name, 2)
+    broker.kill()
+    broker.launch()
+    asked = {"topics": [{"name": name} for name in names], "allowAutoTopicCreation": False}
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        assert time.monotonic() < deadline, "it does not come up"
+        try:
+            with broker.connect(timeout=5) as wire:
+                answer = wire.ask(
+                    "Metadata", 12, {"topics": wanted, "allowAutoTopicCreation": False}
+                )
+        except OSError:
+            continue
+        if isinstance(answer, dict):
+            errors = {found["errorCode"] for found in answer["topics"]}
+            assert errors <= {NO_ERROR, LEADER_NOT_AVAILABLE}, errors
+            if answer["brokers"] and errors == {NO_ERROR}:
+                break
