@@ -119,16 +119,17 @@ class Channel:
     def received(self, frame: memoryview) -> None:
         try:
             pending = self._pending.pop(correlation_id_of(frame), None)
-            if pending is None:
-                return  # timed out before
-            if pending.timer is not None:
-                pending.timer.cancel()
+        except MalformedMessage as malformed:
+            self._refuse(malformed)
+            return
+        if pending is None:
+            return  # timed out before
+        if pending.timer is not None:
+            pending.timer.cancel()
+        try:
             answer = pending.decode(frame)
         except MalformedMessage as malformed:
-            self._peers.emit(CloseConnection(self._conn or 0, f"sent a bad answer: {malformed}"))
-            answer = Unanswered(f"a bad answer: {malformed}")
-            if pending is None:
-                return
+            answer = self._refuse(malformed)
         pending.done(answer)
 
     def _end_probe(self) -> None:
@@ -153,6 +154,14 @@ class Channel:
             if self._conn is not None:
                 self._peers.emit(CloseConnection(self._conn, ""))
             self._lose(Unanswered("no answer in time"))
+
+    def _refuse(self, malformed: MalformedMessage) -> Unanswered:
+        """What this peer says cannot be understood: nobody is to wait for it."""
+        if self._conn is not None:
+            self._peers.emit(CloseConnection(self._conn, f"sent a bad answer: {malformed}"))
+        why = Unanswered(f"a bad answer: {malformed}")
+        self._lose(why)
+        return why
 
     def _lose(self, why: Unanswered) -> None:
         if self._conn is not None:

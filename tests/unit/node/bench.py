@@ -1,0 +1,157 @@
+"""One real node on a simulated disk, driven by hand: every event and every effect in plain view."""
+
+from collections import defaultdict, deque
+from collections.abc import Iterable
+from itertools import count
+from typing import Any, assert_never
+
+from tests.sim.messages import answer_in, frame_of
+
+from tidelog.log.checkpoints import MetaProperties, write_meta_properties
+from tidelog.model.disk import FileSlice
+from tidelog.model.events import Connected, Disconnected, Event, Flushed, FrameReceived, Ticked
+from tidelog.model.ids import ConnId, Millis
+from tidelog.model.outbound import (
+    CloseConnection,
+    Connect,
+    Flush,
+    Outbound,
+    Send,
+    StartReading,
+    Stop,
+    StopReading,
+)
+from tidelog.node.node import Node
+from tidelog.sim.cluster import CLUSTER_ID, node_settings
+from tidelog.sim.dice import SeededDice
+from tidelog.sim.disk import SimDisk
+
+START_MS = 1_700_000_000_000
+
+
+class Bench:
+    """Settings are Kafka's keys with underscores for dots; a node of several is never ready."""
+
+    def __init__(self, nodes: int = 1, disk: SimDisk | None = None, **settings: str) -> None:
+        overrides = {key.replace("_", "."): value for key, value in settings.items()}
+        self.settings = node_settings(1, nodes, overrides)
+        self.dice = SeededDice(1)
+        self.now: Millis = START_MS
+        if disk is None:
+            disk = SimDisk()
+            write_meta_properties(disk, MetaProperties(CLUSTER_ID, 1, self.dice.uuid()))
+        self.disk = disk
+        self.outbound: list[Outbound] = []
+        """All that the node has asked for, in order."""
+        self.sent: dict[ConnId, deque[bytes]] = defaultdict(deque)
+        """Answers that nobody has looked at yet, each without its length."""
+        self.closed: dict[ConnId, str] = {}
+        self.flushes: deque[Flush] = deque()
+        self.connects: deque[Connect] = deque()
+        self.stopped: Stop | None = None
+        self._conns = count(1)
+        self._correlation_ids = count(1)
+        self.node = Node(self.settings, [disk], self.dice, self.now)
+        self._take(self.node.start())
+        if nodes == 1:
+            self.settle()
+            assert self.node.is_ready
+
+    # -- events ------------------------------------------------------------------------------------
+
+    def tell(self, event: Event) -> list[Outbound]:
+        return self._take(self.node.handle(event, self.now))
+
+    def connect(self, listener: str = "PLAINTEXT") -> ConnId:
+        conn = next(self._conns)
+        self.tell(Connected(conn, "10.0.0.1:40000", listener))
+        return conn
+
+    def disconnect(self, conn: ConnId) -> None:
+        self.tell(Disconnected(conn))
+
+    def send(self, conn: ConnId, message: Any, version: int | None = None) -> list[Outbound]:
+        return self.send_frame(conn, frame_of(message, next(self._correlation_ids), version)[4:])
+
+    def send_frame(self, conn: ConnId, frame: bytes) -> list[Outbound]:
+        """A frame without its length; the buffer is the host's again afterwards, and garbage."""
+        buffer = bytearray(frame)
+        outbound = self.tell(FrameReceived(conn, memoryview(buffer)))
+        buffer[:] = b"\xee" * len(buffer)
+        return outbound
+
+    def flush(self) -> None:
+        """Every fsync under way ends."""
+        while self.flushes:
+            flush = self.flushes.popleft()
+            for file in flush.files:
+                file.sync()
+            self.tell(Flushed(flush.token, None))
+
+    def fail_flush(self, error: str) -> None:
+        self.tell(Flushed(self.flushes.popleft().token, error))
+
+    def pass_time(self, duration: Millis) -> None:
+        """Tick at every deadline on the way."""
+        end = self.now + duration
+        while (deadline := self.node.next_deadline()) is not None and deadline <= end:
+            self.now = max(self.now, deadline)
+            self.tell(Ticked())
+        self.now = end
+
+    def settle(self) -> None:
+        """Let everything happen that needs no more than fsyncs and a moment."""
+        for _ in range(20):
+            self.flush()
+            self.pass_time(10)
+
+    def shutdown(self) -> None:
+        self._take(self.node.shutdown(self.now))
+
+    # -- answers -----------------------------------------------------------------------------------
+
+    def answer(self, conn: ConnId, message: Any, version: int | None = None) -> Any:
+        """The oldest answer on the connection, which is one to `message`; None if none came."""
+        if not self.sent[conn]:
+            return None
+        return answer_in(self.sent[conn].popleft(), message, version)
+
+    def ask(self, message: Any, conn: ConnId | None = None, version: int | None = None) -> Any:
+        """Send, let the node do what it needs for it, and read the answer."""
+        conn = self.connect() if conn is None else conn
+        self.send(conn, message, version)
+        if not self.sent[conn]:
+            self.settle()
+        return self.answer(conn, message, version)
+
+    def _take(self, outbound: list[Outbound]) -> list[Outbound]:
+        self.outbound += outbound
+        for effect in outbound:
+            match effect:
+                case Send():
+                    self.sent[effect.conn].append(_unframed(_bytes_of(effect.chunks)))
+                case CloseConnection():
+                    self.closed[effect.conn] = effect.reason
+                case Flush():
+                    self.flushes.append(effect)
+                case Connect():
+                    self.connects.append(effect)
+                case Stop():
+                    self.stopped = effect
+                case StopReading() | StartReading():
+                    pass
+                case _:
+                    assert_never(effect)
+        return outbound
+
+
+def _bytes_of(chunks: Iterable[Any]) -> bytes:
+    return b"".join(
+        chunk.file.read(chunk.position, chunk.length) if isinstance(chunk, FileSlice) else chunk
+        for chunk in chunks
+    )
+
+
+def _unframed(frame: bytes) -> bytes:
+    assert int.from_bytes(frame[:4], "big") == len(frame) - 4, "a frame lies of its length"
+    return frame[4:]

@@ -1,0 +1,282 @@
+"""Channels to other nodes: requests out, answers or reasons back, word of ports that refuse."""
+
+from struct import pack
+
+import pytest
+
+from tidelog.model.outbound import CloseConnection, Connect, Outbound, Send
+from tidelog.node.clock import Clock
+from tidelog.node.peers import PROBE_MS, Channel, Peers, Unanswered
+from tidelog.node.timers import Timers
+from tidelog.protocol.malformed import MalformedMessage
+
+BAD = b"bad"
+
+
+class Desk:
+    """One channel, with what it asks of its host and what it tells those who wait."""
+
+    def __init__(self) -> None:
+        self.clock, self.timers = Clock(0), Timers()
+        self.outbound: list[Outbound] = []
+        self.peers = Peers(self.clock, self.timers, self.outbound.append)
+        self.refusals = 0
+        self.answers: list[object] = []
+        self.channel: Channel = self.peers.channel("node2", 9093, self._refused)
+
+    def _refused(self) -> None:
+        self.refusals += 1
+
+    def ask(self, text: bytes = b"?", timeout_ms: int = 1_000) -> None:
+        self.channel.request(
+            lambda correlation_id: [pack(">i", correlation_id) + text],
+            _decoded,
+            self.answers.append,
+            timeout_ms,
+        )
+
+    def take(self) -> list[Outbound]:
+        taken, self.outbound[:] = list(self.outbound), []
+        return taken
+
+    def pass_time(self, now: int) -> None:
+        self.clock.now = now
+        self.timers.fire(now)
+
+    def connected(self) -> int:
+        """Connect, and return the connection's id."""
+        [connect] = self.take()
+        assert isinstance(connect, Connect)
+        self.channel.connected()
+        return connect.conn
+
+
+def _decoded(frame: memoryview) -> bytes:
+    if bytes(frame[4:]) == BAD:
+        raise MalformedMessage("nonsense")
+    return bytes(frame[4:])
+
+
+def answer(correlation_id: int, text: bytes) -> memoryview:
+    return memoryview(pack(">i", correlation_id) + text)
+
+
+def test_it_connects_when_first_needed_and_sends_once_connected() -> None:
+    desk = Desk()
+    assert desk.outbound == []
+
+    desk.ask(b"a")
+    desk.ask(b"b")
+    assert desk.take() == [Connect(-1, "node2", 9093)]
+    desk.channel.connected()
+
+    assert desk.take() == [Send(-1, [pack(">i", 1) + b"a"]), Send(-1, [pack(">i", 2) + b"b"])]
+    desk.ask(b"c")
+    assert desk.take() == [Send(-1, [pack(">i", 3) + b"c"])]
+
+
+def test_each_channel_has_connections_of_its_own() -> None:
+    desk = Desk()
+    other = desk.peers.channel("node2", 9093, lambda: None)
+    desk.ask()
+    other.probe()
+
+    ids = [connect.conn for connect in desk.take()]
+
+    assert ids == [-1, -2]
+    assert desk.peers.find(-1) is desk.channel
+    assert desk.peers.find(-2) is other
+
+
+def test_answers_go_to_whom_they_are_for_in_any_order() -> None:
+    desk = Desk()
+    desk.ask()
+    desk.ask()
+    desk.connected()
+
+    desk.channel.received(answer(2, b"second"))
+    desk.channel.received(answer(1, b"first"))
+
+    assert desk.answers == [b"second", b"first"]
+    assert desk.channel.is_idle
+
+
+def test_an_answer_that_nobody_waits_for_is_passed_over() -> None:
+    desk = Desk()
+    desk.ask()
+    desk.connected()
+
+    desk.channel.received(answer(99, b"?"))
+    desk.channel.received(answer(1, b"yes"))
+    desk.channel.received(answer(1, b"again"))
+
+    assert desk.answers == [b"yes"]
+
+
+def test_no_answer_in_time_gives_up_the_connection_and_all_that_waits_on_it() -> None:
+    desk = Desk()
+    desk.ask(timeout_ms=1_000)
+    desk.ask(timeout_ms=5_000)
+    conn = desk.connected()
+    desk.take()
+
+    desk.pass_time(1_000)
+
+    assert desk.take() == [CloseConnection(conn, "")]
+    assert desk.answers == [Unanswered("no answer in time")] * 2
+    assert desk.peers.find(conn) is None
+    desk.ask()
+    assert desk.take() == [Connect(-2, "node2", 9093)]
+
+
+def test_the_time_for_an_answer_runs_while_it_connects() -> None:
+    desk = Desk()
+    desk.ask(timeout_ms=1_000)
+    desk.take()
+
+    desk.pass_time(1_000)
+
+    assert desk.take() == [CloseConnection(-1, "")]
+    assert desk.answers == [Unanswered("no answer in time")]
+
+
+def test_an_answered_request_does_not_time_out() -> None:
+    desk = Desk()
+    desk.ask()
+    desk.connected()
+    desk.take()
+    desk.channel.received(answer(1, b"yes"))
+
+    desk.pass_time(10_000)
+
+    assert desk.answers == [b"yes"]
+    assert desk.take() == []
+
+
+def test_a_lost_connection_is_told_and_made_again_to_see_whether_anyone_is_there() -> None:
+    desk = Desk()
+    desk.ask()
+    desk.connected()
+    desk.take()
+
+    desk.channel.disconnected()
+    assert desk.answers == [Unanswered("the connection was lost")]
+    assert desk.take() == [Connect(-2, "node2", 9093)]
+    assert desk.refusals == 0
+    desk.channel.connect_failed(True, "Connection refused")
+
+    assert desk.refusals == 1
+    assert desk.take() == [], "it does not hammer a port that refuses"
+
+
+def test_a_loss_whose_news_makes_someone_ask_again_connects_once() -> None:
+    desk = Desk()
+    desk.channel.request(
+        lambda _: [b"?"], _decoded, lambda _: desk.ask(b"once more"), timeout_ms=1_000
+    )
+    desk.connected()
+    desk.take()
+
+    desk.channel.disconnected()
+    assert desk.take() == [Connect(-2, "node2", 9093)]
+    desk.channel.connected()
+
+    assert desk.take() == [Send(-2, [pack(">i", 2) + b"once more"])]
+
+
+@pytest.mark.parametrize("was_refused", [True, False])
+def test_who_waits_hears_why_there_is_no_connection(was_refused: bool) -> None:
+    desk = Desk()
+    desk.ask()
+
+    desk.channel.connect_failed(was_refused, "because")
+
+    assert desk.answers == [Unanswered("because", was_refused)]
+    assert desk.refusals == was_refused
+
+
+def test_a_probe_that_is_answered_waits_a_moment_and_hangs_up() -> None:
+    desk = Desk()
+    desk.channel.probe()
+    conn = desk.connected()
+    assert desk.take() == []
+
+    desk.pass_time(PROBE_MS)
+
+    assert desk.take() == [CloseConnection(conn, "")]
+    assert desk.refusals == 0
+
+
+def test_a_probe_that_a_dying_process_still_accepted_is_made_again() -> None:
+    desk = Desk()
+    desk.channel.probe()
+    desk.connected()
+
+    desk.channel.disconnected()
+    assert desk.take() == [Connect(-2, "node2", 9093)]
+    desk.channel.connect_failed(True, "Connection refused")
+
+    assert desk.refusals == 1
+
+
+def test_a_probe_that_is_refused_says_so() -> None:
+    desk = Desk()
+    desk.channel.probe()
+
+    desk.channel.connect_failed(True, "Connection refused")
+
+    assert desk.refusals == 1
+
+
+def test_a_probe_of_a_silent_address_says_nothing() -> None:
+    desk = Desk()
+    desk.channel.probe()
+
+    desk.channel.connect_failed(False, "Connection timed out")
+
+    assert desk.refusals == 0
+
+
+def test_closing_tells_whoever_waits() -> None:
+    desk = Desk()
+    desk.ask()
+    conn = desk.connected()
+    desk.take()
+
+    desk.channel.close()
+    desk.channel.close()
+
+    assert desk.answers == [Unanswered("closed")]
+    assert desk.take() == [CloseConnection(conn, "")]
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [answer(1, BAD), memoryview(b""), memoryview(b"\0\0\1")],
+    ids=["body", "empty", "short"],
+)
+def test_a_bad_answer_ends_the_connection_and_everyone_on_it_is_told(frame: memoryview) -> None:
+    desk = Desk()
+    desk.ask()
+    desk.ask()
+    conn = desk.connected()
+    desk.take()
+
+    desk.channel.received(frame)
+
+    [close] = desk.take()
+    assert isinstance(close, CloseConnection)
+    assert close.conn == conn
+    assert len(desk.answers) == 2
+    assert all(isinstance(one, Unanswered) for one in desk.answers)
+    desk.ask()
+    assert desk.take() == [Connect(-2, "node2", 9093)]
+
+
+def test_correlation_ids_stay_positive() -> None:
+    desk = Desk()
+    for _ in range(3):
+        desk.ask()
+    desk.connected()
+    ids = [int.from_bytes(send.chunks[0][:4], "big") for send in desk.take()]
+    assert ids == [1, 2, 3]
