@@ -1,7 +1,7 @@
 """Makes the environment in .venv from a lock, with nothing but the standard library.
 
-Run as `python3.x tools/make_environment.py run|test`. Safe to run twice at once, to interrupt and to
-run again: a file `made-for-*` appears last, and holds the checksum of the lock that was installed.
+Run as `python3.x tools/make_environment.py run|test`. Safe to run twice at once, to interrupt and
+to run again: a file `made-for-*` appears last, and holds the checksum of the lock installed.
 """
 
 import fcntl
@@ -58,8 +58,11 @@ def has_python() -> bool:
 
 
 def base_python() -> str:
-    """The interpreter under its full versioned name, so that an upgrade of the system's Python leaves
-    a dangling link, which is noticed, and not another version behind the same name."""
+    """The interpreter under its full versioned name.
+
+    So an upgrade of the system's Python leaves a dangling link, which is noticed, and not another
+    version behind the same name.
+    """
     return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 
 
@@ -67,7 +70,9 @@ def run(command: list[str]) -> bool:
     with LOG.open("a") as log:
         log.write(f"$ {' '.join(command)}\n")
         log.flush()
-        status = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False)
+        status = subprocess.run(
+            command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, check=False
+        )
     return status.returncode == 0
 
 
@@ -113,7 +118,8 @@ def link_source() -> None:
 def make(lock: str) -> None:
     require_venv_module()
     started = time.monotonic()
-    say(f"tidelog: making the environment in {VENV}, once (Python {sys.version.split()[0]}) ...", end=" ")
+    where, version = os.path.relpath(VENV), sys.version.split()[0]
+    say(f"tidelog: making the environment in {where}, once (Python {version}) ...", end=" ")
     try:
         make_venv()
         install(lock)
@@ -140,7 +146,7 @@ def main(lock: str) -> int:
         say(f"tidelog: {refusal}")
         return 1
     except OSError as error:
-        say(f"tidelog: the environment in {VENV} cannot be made: {error.strerror} ({error.filename}).")
+        say(f"tidelog: no environment can be made: {error.filename}: {error.strerror}.")
         return 1
     except KeyboardInterrupt:
         say("tidelog: interrupted; the next run starts over.")
