@@ -1,0 +1,109 @@
+"""The two commit rules: cases worked by hand, then what holds for every case."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidelog.replication.commit import InSync, isr_committed, quorum_committed
+
+
+def in_sync(*agreed: int, asked_for: tuple[int, ...] = (), minimum: int = 1) -> InSync:
+    return InSync(frozenset(agreed), frozenset((*agreed, *asked_for)), minimum)
+
+
+# -- in-sync replicas ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ends", "isr", "floor", "committed"),
+    [
+        ({1: 9}, in_sync(1), 0, 9),
+        ({1: 9, 2: 7, 3: 4}, in_sync(1, 2, 3), 0, 4),
+        # Whoever is not in sync is not waited for.
+        ({1: 9, 2: 7, 3: 4}, in_sync(1, 2), 0, 7),
+        # Whoever is asked for may be in sync in the controller's eyes already (F12).
+        ({1: 9, 2: 7, 3: 4}, in_sync(1, 2, asked_for=(3,)), 0, 4),
+        # Not heard of in this epoch.
+        ({1: 9, 2: -1}, in_sync(1, 2), 3, 3),
+        # Too few: frozen, even though all of them hold more (F43).
+        ({1: 9, 2: 7, 3: 4}, in_sync(1, minimum=2), 3, 3),
+        # Who is only asked for does not make up the number.
+        ({1: 9, 2: 9}, in_sync(1, asked_for=(2,), minimum=2), 3, 3),
+        # A replica that fell back does not take back what was committed.
+        ({1: 9, 2: 2}, in_sync(1, 2), 5, 5),
+    ],
+)
+def test_isr_rule_by_hand(ends: dict[int, int], isr: InSync, floor: int, committed: int) -> None:
+    assert isr_committed(ends, isr, floor) == committed
+
+
+REPLICAS = range(1, 6)
+ENDS = st.fixed_dictionaries({replica: st.integers(-1, 20) for replica in REPLICAS})
+SETS = st.frozensets(st.sampled_from(REPLICAS), min_size=1)
+FLOORS = st.integers(0, 20)
+
+
+@given(ENDS, SETS, SETS, st.integers(1, 3), FLOORS)
+def test_isr_rule_commits_only_what_every_possible_in_sync_replica_holds(
+    ends: dict[int, int],
+    agreed: frozenset[int],
+    asked: frozenset[int],
+    minimum: int,
+    floor: int,
+) -> None:
+    isr = InSync(agreed, agreed | asked, minimum)
+
+    committed = isr_committed(ends, isr, floor)
+
+    assert committed >= floor
+    if committed > floor:
+        assert len(agreed) >= minimum
+        assert all(ends[replica] >= committed for replica in isr.maximal)
+
+
+@given(ENDS, SETS, SETS, FLOORS)
+def test_a_larger_maximal_set_never_commits_more(
+    ends: dict[int, int], agreed: frozenset[int], asked: frozenset[int], floor: int
+) -> None:
+    smaller = isr_committed(ends, InSync(agreed, agreed, 1), floor)
+
+    assert isr_committed(ends, InSync(agreed, agreed | asked, 1), floor) <= smaller
+
+
+# -- quorum ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("ends", "epoch_start", "floor", "committed"),
+    [
+        ([9], 0, 0, 9),
+        ([9, 7, 4], 0, 0, 7),
+        ([9, 4, 4], 0, 0, 4),
+        # Of two, both; of four, three: half is no majority.
+        ([9, 4], 0, 0, 4),
+        ([9, 9, 4, 4], 0, 0, 4),
+        ([9, 9, 9, 4], 0, 0, 9),
+        ([9, 8, 7, 4, 4], 0, 0, 7),
+        # A majority holds records of earlier epochs only: another leader could still undo them.
+        ([9, 7, 4], 7, 3, 3),
+        ([9, 8, 4], 7, 3, 8),
+        ([9, 2, 2], 0, 5, 5),
+    ],
+)
+def test_quorum_rule_by_hand(ends: list[int], epoch_start: int, floor: int, committed: int) -> None:
+    assert quorum_committed(dict(enumerate(ends)), range(len(ends)), epoch_start, floor) == (
+        committed
+    )
+
+
+@given(st.lists(st.integers(0, 20), min_size=1, max_size=7), st.integers(0, 20), FLOORS)
+def test_quorum_rule_commits_what_every_majority_meets(
+    ends: list[int], epoch_start: int, floor: int
+) -> None:
+    committed = quorum_committed(dict(enumerate(ends)), range(len(ends)), epoch_start, floor)
+
+    assert committed >= floor
+    if committed > floor:
+        holders = sum(end >= committed for end in ends)
+        assert holders > len(ends) // 2
+        assert committed > epoch_start
