@@ -9,7 +9,7 @@ from tidelog.api.producer_ids import ProducerIdBlocks
 from tidelog.controller.image import ClusterImage
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.effects import Effect
-from tidelog.model.ids import ConnId, Millis, NodeId
+from tidelog.model.ids import NO_NODE, ConnId, Millis, NodeId
 from tidelog.model.outbound import Chunk
 
 Handling: TypeAlias = Generator[Effect, Any, Any]
@@ -49,6 +49,9 @@ class Request:
     fetch_sessions: FetchSessions
     producer_ids: ProducerIdBlocks
     """The node's, shared by all requests."""
+    kraft_version: int = 0
+    quorum_leader: NodeId = NO_NODE
+    """The leader of the metadata quorum as this node knows it."""
 
 
 Handler: TypeAlias = Callable[[Request], Any]

@@ -204,6 +204,9 @@ _TABLE = (
     _api(70, "ControllerRegistration", 0, 0, broker_life.decide, listeners=_CONTROLLER),
     _api(74, "ListConfigResources", 0, 1, config_resources.handle),
     _api(75, "DescribeTopicPartitions", 0, 0, topic_partitions.handle),
+    _api(80, "AddRaftVoter", 0, 1, quorum.add_raft_voter, listeners=_BOTH),
+    _api(81, "RemoveRaftVoter", 0, 0, quorum.remove_raft_voter, listeners=_BOTH),
+    _api(82, "UpdateRaftVoter", 0, 0, quorum.update_raft_voter, listeners=_CONTROLLER),
 )
 
 REGISTRY: Mapping[int, Api] = {api.key: api for api in sorted(_TABLE, key=lambda api: api.key)}

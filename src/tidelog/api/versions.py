@@ -25,6 +25,7 @@ from kio.schema.api_versions.v4.response import (
 )
 
 from tidelog.api.handler import Encoded, Request
+from tidelog.controller.features import KRAFT_VERSION, SUPPORTED_FEATURES
 from tidelog.controller.image import VersionRange
 from tidelog.model.errors import ErrorCode
 
@@ -48,7 +49,7 @@ def answer(request: Request, advertised: Iterable[ApiVersion]) -> ApiVersionsRes
         return ApiVersionsResponse(
             error_code=ErrorCode.invalid_request, api_keys=(), throttle_time=timedelta(0)
         )
-    finalized = sorted(request.image.features.items())
+    finalized = sorted(_finalized(request).items())
     return ApiVersionsResponse(
         error_code=ErrorCode.none,
         api_keys=tuple(advertised),
@@ -81,4 +82,12 @@ def _supported_features(request: Request) -> Iterable[SupportedFeatureKey]:
 def _features_of_node(request: Request) -> Mapping[str, VersionRange]:
     image, node = request.image, request.node_id
     registered = image.brokers.get(node) or image.controllers.get(node)
-    return registered.features if registered else {}
+    return registered.features if registered else SUPPORTED_FEATURES
+
+
+def _finalized(request: Request) -> dict[str, int]:
+    """The level of kraft.version is no metadata record's: the quorum's own log has it."""
+    levels = dict(request.image.features)
+    if request.kraft_version > 0:
+        levels[KRAFT_VERSION] = request.kraft_version
+    return levels

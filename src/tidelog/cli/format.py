@@ -1,14 +1,15 @@
 """`tidelog format`: gives a node's log directories their identity, as kafka-storage format does."""
 
-import os
 import re
 from base64 import urlsafe_b64encode
 from pathlib import Path
+from uuid import UUID
 
 import click
 
 from tidelog.cli import options
 from tidelog.cli.errors import CommandFailed
+from tidelog.cli.first_voters import Choice, FirstVoters, write_durably, write_first_voters
 from tidelog.cli.node_settings import load_settings
 from tidelog.cli.random_uuid import new_cluster_id
 from tidelog.controller.settings import BrokerSettings, parse_properties
@@ -23,13 +24,30 @@ _CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 @click.option("-c", "--config", required=True, metavar="FILE", help="The node's server.properties.")
 @click.option("-t", "--cluster-id", metavar="ID", help="The cluster's id; a new one if left out.")
 @click.option("-g", "--ignore-formatted", is_flag=True, help="Skip directories formatted before.")
+@click.option("-s", "--standalone", is_flag=True, help="This controller alone votes at first.")
+@click.option(
+    "-N", "--no-initial-controllers", is_flag=True, help="This controller is to be added later."
+)
+@click.option(
+    "-I",
+    "--initial-controllers",
+    metavar="ID@HOST:PORT:DIRECTORY,...",
+    help="Who votes at first; the same on each of them.",
+)
 @click.option("--override", multiple=True, metavar="KEY=VALUE", help="Replace a key of the file.")
 def command(
-    config: str, cluster_id: str | None, ignore_formatted: bool, override: tuple[str, ...]
+    config: str,
+    cluster_id: str | None,
+    ignore_formatted: bool,
+    standalone: bool,
+    no_initial_controllers: bool,
+    initial_controllers: str | None,
+    override: tuple[str, ...],
 ) -> None:
     """Prepare the log directories of a node, once, before its first start.
 
-    Every node of a cluster is formatted with the same --cluster-id.
+    Every node of a cluster is formatted with the same --cluster-id. A controller without
+    controller.quorum.voters is told who votes at first; later that can change.
     """
     overrides = dict(options.key_value("--override", one) for one in override)
     settings = load_settings(config, overrides)
@@ -38,7 +56,9 @@ def command(
             f"--cluster-id: {cluster_id!r} is not 22 letters of base64; "
             "`tidelog random-uuid` makes one"
         )
-    made = format_directories(settings, cluster_id, ignore_formatted=ignore_formatted)
+    choice = Choice(standalone, no_initial_controllers, initial_controllers)
+    first = FirstVoters.chosen(settings, choice)
+    made = format_directories(settings, cluster_id, first, ignore_formatted=ignore_formatted)
     for directory in made:
         click.echo(f"Formatting log directory {directory}.")
     if not made:
@@ -46,9 +66,14 @@ def command(
 
 
 def format_directories(
-    settings: BrokerSettings, cluster_id: str | None, *, ignore_formatted: bool
+    settings: BrokerSettings,
+    cluster_id: str | None,
+    first: FirstVoters | None = None,
+    *,
+    ignore_formatted: bool,
 ) -> list[str]:
     """Write meta.properties where it is missing. -> the directories that were formatted."""
+    first = first or FirstVoters()
     directories = list(dict.fromkeys((*settings.log_dirs, settings.metadata_log_dir)))
     formatted = {path: read_identity(path) for path in directories if _is_formatted(path)}
     if formatted and not ignore_formatted:
@@ -62,7 +87,11 @@ def format_directories(
     cluster_id = cluster_id or new_cluster_id()
     missing = [path for path in directories if path not in formatted]
     for path in missing:
-        _write_identity(path, cluster_id, settings.node_id)
+        directory_id = SystemDice().uuid()
+        if path == settings.metadata_log_dir:
+            directory_id = first.my_directory or directory_id
+            write_first_voters(path, first, settings, directory_id)
+        _write_identity(path, cluster_id, settings.node_id, directory_id)
     return missing
 
 
@@ -85,14 +114,7 @@ def _check_same(
         raise CommandFailed(f"{path} belongs to node {identity.get('node.id')}, not to {node_id}.")
 
 
-def _write_identity(directory: str, cluster_id: str, node_id: NodeId) -> None:
-    directory_id = urlsafe_b64encode(SystemDice().uuid().bytes).decode().rstrip("=")
-    text = f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\ndirectory.id={directory_id}\n"
-    target = Path(directory) / META_PROPERTIES
-    target.parent.mkdir(parents=True, exist_ok=True)
-    draft = target.with_suffix(".properties.tmp")
-    with draft.open("w", encoding="utf-8") as out:
-        out.write(text)
-        out.flush()
-        os.fsync(out.fileno())
-    draft.rename(target)
+def _write_identity(directory: str, cluster_id: str, node_id: NodeId, directory_id: UUID) -> None:
+    id_text = urlsafe_b64encode(directory_id.bytes).decode().rstrip("=")
+    text = f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\ndirectory.id={id_text}\n"
+    write_durably(Path(directory) / META_PROPERTIES, text.encode())

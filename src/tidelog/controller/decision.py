@@ -39,3 +39,5 @@ class DecideContext:
     next_offset: Offset
     """Where the first record of the decision will stand: a new broker's epoch."""
     sessions: Sessions
+    kraft_version: int = 0
+    """Whether the quorum's voters can change; the metadata log itself says so, not the image."""

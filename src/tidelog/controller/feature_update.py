@@ -11,6 +11,7 @@ from kio.schema.update_features.v2.response import UpdateFeaturesResponse
 from tidelog.controller.decision import NO_FAULT, NOT_THROTTLED, DecideContext, Decision, Fault
 from tidelog.controller.features import (
     ELR_VERSION,
+    KRAFT_VERSION,
     METADATA_VERSION,
     SUPPORTED_FEATURES,
     cluster_min_isr,
@@ -71,6 +72,10 @@ def _problem(image: ClusterImage, update: FeatureUpdateKey, context: DecideConte
     unsupported = _unsupported(image, update.feature, level, context)
     if unsupported is not None:
         return unsupported
+    if update.feature == KRAFT_VERSION:
+        if level == context.kraft_version:
+            return None
+        return "The voters are made dynamic when the directories are formatted, and only then."
     current = image.features.get(update.feature, 0)
     if level < current and kind == _UPGRADE:
         return (
@@ -126,6 +131,8 @@ def _check_metadata_downgrade(update: FeatureUpdateKey) -> Fault | None:
 def _records(
     image: ClusterImage, update: FeatureUpdateKey, context: DecideContext
 ) -> list[MetadataRecord]:
+    if update.feature == KRAFT_VERSION:
+        return []
     level = FeatureLevelRecord(name=update.feature, feature_level=update.max_version_level)
     if update.feature != ELR_VERSION:
         return [level]

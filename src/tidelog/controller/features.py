@@ -23,12 +23,17 @@ from tidelog.protocol.metadata_records import (
 )
 
 METADATA_VERSION = "metadata.version"
+KRAFT_VERSION = "kraft.version"
 ELR_VERSION = "eligible.leader.replicas.version"
+
+KRAFT_VERSIONS = VersionRange(0, 1)
+"""0: voters from the configuration; 1: voters from the metadata log, which can change (KIP-853)."""
 
 SUPPORTED_FEATURES: Mapping[str, VersionRange] = {
     # From 3.3-IV3 to 4.1-IV1: the records that we read and write.
     METADATA_VERSION: VersionRange(7, 27),
     ELR_VERSION: VersionRange(0, 1),
+    KRAFT_VERSION: KRAFT_VERSIONS,
 }
 
 _BOOTSTRAP_LEVELS = {METADATA_VERSION: 27, ELR_VERSION: 1}

@@ -5,6 +5,8 @@ from datetime import timedelta
 from functools import singledispatch
 from typing import Any
 
+from kio.schema.add_raft_voter.v1.request import AddRaftVoterRequest
+from kio.schema.add_raft_voter.v1.response import AddRaftVoterResponse
 from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
 from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
 from kio.schema.alter_configs.v2 import response as alter
@@ -36,14 +38,19 @@ from kio.schema.incremental_alter_configs.v1 import response as incremental
 from kio.schema.incremental_alter_configs.v1.request import IncrementalAlterConfigsRequest
 from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsRequest
 from kio.schema.list_partition_reassignments.v0.response import ListPartitionReassignmentsResponse
+from kio.schema.remove_raft_voter.v0.request import RemoveRaftVoterRequest
+from kio.schema.remove_raft_voter.v0.response import RemoveRaftVoterResponse
 from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 from kio.schema.update_features.v2.request import UpdateFeaturesRequest
 from kio.schema.update_features.v2.response import UpdateFeaturesResponse
+from kio.schema.update_raft_voter.v0.request import UpdateRaftVoterRequest
+from kio.schema.update_raft_voter.v0.response import CurrentLeader, UpdateRaftVoterResponse
 
 from tidelog.model.errors import ErrorCode
 
 _NOW = timedelta(0)
+_FROM_THE_QUORUM = (AddRaftVoterResponse, RemoveRaftVoterResponse, UpdateRaftVoterResponse)
 _NOT_CONTROLLER = "This is not the correct controller for this cluster."
 
 
@@ -55,6 +62,8 @@ def is_refused_by_a_non_controller(response: Any) -> bool:
     """Whether the answer says NOT_CONTROLLER, at whatever depth its message says such things."""
     if isinstance(response, DescribeQuorumResponse):
         return _is_refused_by_a_follower(response)
+    if isinstance(response, _FROM_THE_QUORUM):
+        return response.error_code is ErrorCode.not_leader_or_follower
     if getattr(response, "error_code", None) is ErrorCode.not_controller:
         return True
     if not is_dataclass(response):
@@ -228,3 +237,20 @@ def _(request: DescribeQuorumRequest, error: ErrorCode) -> DescribeQuorumRespons
 @refusal.register
 def _(request: UpdateFeaturesRequest, error: ErrorCode) -> UpdateFeaturesResponse:
     return UpdateFeaturesResponse(throttle_time=_NOW, error_code=error, error_message=_text(error))
+
+
+@refusal.register
+def _(request: AddRaftVoterRequest, error: ErrorCode) -> AddRaftVoterResponse:
+    return AddRaftVoterResponse(throttle_time=_NOW, error_code=error, error_message=_text(error))
+
+
+@refusal.register
+def _(request: RemoveRaftVoterRequest, error: ErrorCode) -> RemoveRaftVoterResponse:
+    return RemoveRaftVoterResponse(throttle_time=_NOW, error_code=error, error_message=_text(error))
+
+
+@refusal.register
+def _(request: UpdateRaftVoterRequest, error: ErrorCode) -> UpdateRaftVoterResponse:
+    return UpdateRaftVoterResponse(
+        throttle_time=_NOW, error_code=error, current_leader=CurrentLeader(host="", port=0)
+    )

@@ -9,13 +9,15 @@ from tidelog.controller.image import ClusterImage
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.dice import Dice
 from tidelog.node.clock import Clock
+from tidelog.node.quorum import Quorum
 from tidelog.node.sessions import Session
 
 
 class RequestContext:
     """The node's newest image, settings and time, as each handler sees them."""
 
-    def __init__(self, settings: BrokerSettings, clock: Clock, dice: Dice) -> None:
+    def __init__(self, settings: BrokerSettings, clock: Clock, dice: Dice, quorum: Quorum) -> None:
+        self._quorum = quorum
         self._settings = settings
         self._clock = clock
         self._producer_ids = ProducerIdBlocks()
@@ -40,6 +42,8 @@ class RequestContext:
             now=self._clock.now,
             fetch_sessions=self._fetch_sessions,
             producer_ids=self._producer_ids,
+            kraft_version=self._quorum.kraft_version,
+            quorum_leader=self._quorum.machine.leader,
         )
 
     def refresh(self, request: Request) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from tidelog.controller.refusals import is_refused_by_a_non_controller, refusal
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import Millis, NodeId
+from tidelog.model.ids import Millis
 from tidelog.node.clock import Clock
 from tidelog.node.controlling import Controlling
 from tidelog.node.parking import Resume
@@ -41,7 +41,7 @@ class ControllerClient:
         self._clock = clock
         self._timers = timers
         self._patience_ms = patience_ms
-        self._channels: dict[NodeId, Channel] = {}
+        self._channels: dict[tuple[str, int], Channel] = {}
 
     def submit(self, message: Any, resume: Resume, patience_ms: Millis | None = None) -> None:
         """Get a decision; `resume` hears the response, at the latest when patience is over."""
@@ -81,14 +81,12 @@ class ControllerClient:
         self._timers.at(now + RETRY_MS, lambda: self._try(message, resume, deadline))
 
     def _channel(self) -> Channel | None:
-        """To the leader as this node knows it; its address is the voter's own."""
-        leader = self._quorum.machine.leader
-        voter = self._quorum.machine.voters.voters.get(leader)
-        if voter is None or not voter.endpoints or leader == self._quorum.machine.me.id:
+        """To the leader as this node knows it."""
+        address = self._quorum.leader_address
+        if address is None:
             return None
-        channel = self._channels.get(leader)
+        channel = self._channels.get(address)
         if channel is None:
-            _, host, port = voter.endpoints[0]
-            channel = self._peers.channel(host, port, lambda: None)
-            self._channels[leader] = channel
+            channel = self._peers.channel(*address, lambda: None)
+            self._channels[address] = channel
         return channel

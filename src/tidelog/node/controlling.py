@@ -27,6 +27,7 @@ from tidelog.node.parking import Resume
 from tidelog.node.peers import Channel, Peers
 from tidelog.node.quorum import Quorum
 from tidelog.node.timers import Timer, Timers
+from tidelog.node.voter_changes import VOTER_REQUESTS, VoterChanges
 from tidelog.protocol.metadata_records import MetadataRecord
 
 log = logging.getLogger(__name__)
@@ -36,6 +37,7 @@ class Controlling:
     def __init__(
         self,
         quorum: Quorum,
+        voter_changes: VoterChanges,
         settings: BrokerSettings,
         dice: Dice,
         clock: Clock,
@@ -43,6 +45,7 @@ class Controlling:
         peers: Peers,
     ) -> None:
         self._quorum = quorum
+        self._voter_changes = voter_changes
         self._settings = settings
         self._dice = dice
         self._clock = clock
@@ -92,6 +95,9 @@ class Controlling:
         if isinstance(message, DescribeQuorumRequest):
             resume(self._quorum.describe(message))
             return
+        if isinstance(message, VOTER_REQUESTS):
+            self._voter_changes.submit(message, resume)
+            return
         if not self._quorum.is_active:
             resume(refusal(message, ErrorCode.not_controller))
             return
@@ -130,6 +136,7 @@ class Controlling:
             settings=self._settings,
             next_offset=self._quorum.next_offset,
             sessions=self._liveness,
+            kraft_version=self._quorum.kraft_version,
         )
 
     # -- failure detection -------------------------------------------------------------------------

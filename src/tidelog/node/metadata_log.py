@@ -4,31 +4,37 @@ Invariant: what is reported as grown is synced, so that no vote or commit rests 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from io import BytesIO
 
 from kio.schema.leader_change_message.v0.data import LeaderChangeMessage, Voter
-from kio.serial import entity_writer
 
 from tidelog.controller.image import ClusterImage
 from tidelog.log.partition import PartitionLog
-from tidelog.log.results import Appended, AppendOrigin
+from tidelog.log.results import Appended, AppendOrigin, AppendRefused
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Millis, NodeId, Offset
-from tidelog.node.snapshots import Snapshots
-from tidelog.protocol.batch import iterate
+from tidelog.node.snapshots import SnapshotContent, Snapshots
+from tidelog.node.voter_records import control_record, follow, membership_records, voters_record
+from tidelog.protocol.batch import BatchHeader, iterate
+from tidelog.protocol.fetch import SnapshotId
 from tidelog.protocol.metadata_codec import decode_record, encode_record
 from tidelog.protocol.metadata_records import MetadataRecord
-from tidelog.protocol.records import ControlType, Record, build_batch, control_key, read_records
-from tidelog.replication.quorum.state import LogEnd
+from tidelog.protocol.records import ControlType, Record, build_batch, read_records
+from tidelog.replication.quorum.state import LogEnd, VoterSet
+from tidelog.replication.quorum.voters import VoterHistory
 
 READ_BYTES = 1 << 20
 
 
 class MetadataLog:
     def __init__(
-        self, log: PartitionLog, start_flush: Callable[[], None], snapshots: Snapshots
+        self,
+        log: PartitionLog,
+        start_flush: Callable[[], None],
+        snapshots: Snapshots,
+        configured: VoterSet,
     ) -> None:
         self.log = log
+        self.voters = VoterHistory(configured)
         self.snapshots = snapshots
         self._start_flush = start_flush
         self.is_flushing = False
@@ -70,11 +76,34 @@ class MetadataLog:
             voters=tuple(Voter(voter_id=voter) for voter in voters),
             granting_voters=tuple(Voter(voter_id=voter) for voter in granted),
         )
-        out = BytesIO()
-        entity_writer(LeaderChangeMessage)(out, message)
-        record = Record(control_key(ControlType.LEADER_CHANGE), out.getvalue(), now)
+        records = [control_record(ControlType.LEADER_CHANGE, message, now)]
+        if self.voters.latest_offset < 0:
+            # Who has not been formatted with the first voters learns of them from the log.
+            records += membership_records(self.voters.below(self.log.log_end_offset), now)
         self.log.assign_epoch(epoch, self.log.log_end_offset)
-        return self._write(build_batch([record], is_control=True), epoch, now)
+        return self._write_control(records, epoch, now)
+
+    def append_voters(self, voters: VoterSet, epoch: LeaderEpoch, now: Millis) -> Offset:
+        """Let these voters be in force from here on."""
+        return self._write_control([voters_record(voters, now)], epoch, now)
+
+    def append_fetched(self, records: memoryview) -> None:
+        """As follower: what the leader sent, as it sent it."""
+        outcome = self.log.append_as_follower(records)
+        assert not isinstance(outcome, AppendRefused), outcome
+        for at, header in iterate(records):
+            if header.is_control:
+                batch = read_records(records[at : at + header.size])
+                follow(self.voters, header.base_offset, batch)
+
+    def truncate_to(self, end: Offset, now: Millis) -> None:
+        self.log.truncate_to(end, now)
+        self.voters.truncate(end)
+
+    def _write_control(self, records: list[Record], epoch: LeaderEpoch, now: Millis) -> Offset:
+        end = self._write(build_batch(records, is_control=True), epoch, now)
+        follow(self.voters, end - len(records), records)
+        return end
 
     def _write(self, batch: bytes, epoch: LeaderEpoch, now: Millis) -> Offset:
         outcome = self.log.append_as_leader(
@@ -99,10 +128,26 @@ class MetadataLog:
 
     def restore(self, now: Millis) -> ClusterImage | None:
         """The image of the newest snapshot; a log that ends before it begins anew after it."""
-        image = self.snapshots.load_newest()
-        if image is not None and self.log.log_end_offset <= image.offset:
-            self.log.truncate_fully_and_start_at(image.offset + 1, now)
-        return image
+        content = self.snapshots.load_newest()
+        start = self.log.log_start_offset
+        if content is not None:
+            start = content.image.offset + 1
+            if self.log.log_end_offset < start:
+                self.log.truncate_fully_and_start_at(start, now)
+            self.voters.restart(start, content.membership)
+        for batch, header in self._batches(start, self.log.log_end_offset):
+            if header.is_control:
+                follow(self.voters, header.base_offset, read_records(batch))
+        return None if content is None else content.image
+
+    def start_at(self, snapshot: SnapshotId, content: SnapshotContent, now: Millis) -> None:
+        """Give up the whole log: a leader's snapshot takes its place."""
+        self.log.truncate_fully_and_start_at(snapshot.end_offset, now)
+        self.voters.restart(snapshot.end_offset, content.membership)
+
+    def snapshot(self, image: ClusterImage, now: Millis) -> None:
+        """Write the image and the voters at its offset."""
+        self.snapshots.write(image, self.voters.below(image.offset + 1), now)
 
     def drop_covered(self, limit_bytes: int, now: Millis) -> None:
         """Give up what a snapshot covers, once the log is larger than it may be."""
@@ -117,6 +162,17 @@ class MetadataLog:
         self, start: Offset, end: Offset
     ) -> Iterator[tuple[Offset, LeaderEpoch, list[MetadataRecord]]]:
         """(last offset, epoch, records) of each batch in [start, end); none for control batches."""
+        for batch, header in self._batches(start, end):
+            records: list[MetadataRecord] = []
+            if not header.is_control:
+                records = [
+                    decode_record(record.value)
+                    for record in read_records(batch)
+                    if record.value is not None
+                ]
+            yield header.last_offset, header.leader_epoch, records
+
+    def _batches(self, start: Offset, end: Offset) -> Iterator[tuple[memoryview, BatchHeader]]:
         while start < end:
             found = self.log.read(start, READ_BYTES, end, at_least_one=True)
             assert not isinstance(found, ErrorCode), f"the metadata log at {start}: {found}"
@@ -125,15 +181,6 @@ class MetadataLog:
             file, position, length = found.slice
             data = memoryview(file.read(position, length))
             for at, header in iterate(data):
-                if header.next_offset <= start:
-                    continue
-                records: list[MetadataRecord] = []
-                if not header.is_control:
-                    batch = data[at : at + header.size]
-                    records = [
-                        decode_record(record.value)
-                        for record in read_records(batch)
-                        if record.value is not None
-                    ]
-                yield header.last_offset, header.leader_epoch, records
-                start = header.next_offset
+                if header.next_offset > start:
+                    yield data[at : at + header.size], header
+                    start = header.next_offset

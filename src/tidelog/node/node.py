@@ -38,7 +38,6 @@ from tidelog.model.ids import (
     TopicPartition,
 )
 from tidelog.model.outbound import Outbound, Stop
-from tidelog.node import quorum_state
 from tidelog.node.assignments import Assignments
 from tidelog.node.clock import Clock
 from tidelog.node.context import RequestContext
@@ -51,31 +50,27 @@ from tidelog.node.flushes import Flushes
 from tidelog.node.housekeeping import Housekeeping
 from tidelog.node.isr_proposals import IsrProposals
 from tidelog.node.lifecycle import Lifecycle
-from tidelog.node.metadata_log import MetadataLog
 from tidelog.node.opening import (
     NotFormatted,
     metadata_log_config,
+    myself,
     quorum_timeouts,
     read_metas,
-    snapshot_limits,
-    static_voters,
 )
 from tidelog.node.parking import PARKED, Parked, Resume
 from tidelog.node.partitions import Partitions
 from tidelog.node.peers import Peers
 from tidelog.node.queries import Queries
 from tidelog.node.quorum import Quorum
-from tidelog.node.quorum_network import QuorumNetwork
+from tidelog.node.quorum_opening import Surroundings, open_quorum
 from tidelog.node.replica import Replica
 from tidelog.node.requests import Requests
 from tidelog.node.sessions import Session
-from tidelog.node.snapshots import Snapshots
 from tidelog.node.storage import Storage
 from tidelog.node.timers import Timers
+from tidelog.node.voter_changes import Myself, VoterChanges
 from tidelog.replication.isr.leader import ProposeIsr
 from tidelog.replication.quorum.events import ShutdownBegun
-from tidelog.replication.quorum.machine import QuorumMachine
-from tidelog.replication.quorum.state import ReplicaKey
 
 METADATA_PARTITION = TopicPartition(METADATA_TOPIC, 0)
 SHUTDOWN_PATIENCE_MS: Millis = 2_000
@@ -110,10 +105,16 @@ class Node:
         self._flushes = Flushes(self._emit, self._fail)
         self._peers = Peers(self._clock, self._timers, self._emit)
         self._partitions = Partitions(self._clock, self._timers, self._storage_failed)
-        self._context = RequestContext(settings, self._clock, dice)
         self._quorum = self._open_quorum(disks, metas)
+        self._context = RequestContext(settings, self._clock, dice, self._quorum)
         self._controlling = Controlling(
-            self._quorum, settings, dice, self._clock, self._timers, self._peers
+            self._quorum,
+            self._voter_changes,
+            settings,
+            dice,
+            self._clock,
+            self._timers,
+            self._peers,
         )
         self._controller = ControllerClient(
             self._quorum,
@@ -231,6 +232,7 @@ class Node:
                 session = self._sessions.pop(event.conn, None)
                 if session is not None:
                     session.is_closed = True
+                    self._partitions.connection_lost(event.conn)
                     self._controlling.connection_lost(event.conn)
             case PeerConnected():
                 if (channel := self._peers.find(event.conn)) is not None:
@@ -287,14 +289,19 @@ class Node:
 
     def leader_known(self, leader: NodeId, epoch: LeaderEpoch) -> None:
         log.info("node %d leads the metadata quorum in epoch %d", leader, epoch)
+        self._voter_changes.check_own_record()
 
     def leadership_taken(self, epoch: LeaderEpoch) -> None:
         log.info("leads the metadata quorum in epoch %d", epoch)
         self._controlling.activate()
+        self._voter_changes.check_own_record()
 
     def leadership_lost(self) -> None:
         log.info("no longer leads the metadata quorum")
         self._controlling.deactivate()
+
+    def voters_changed(self) -> None:
+        self._voter_changes.check_own_record()
 
     # -- parts -------------------------------------------------------------------------------------
 
@@ -304,37 +311,25 @@ class Node:
         opened = self._storage.directories[home].open(
             METADATA_PARTITION, METADATA_TOPIC_ID, metadata_log_config(settings), self._clock.now
         )
-        snapshots = Snapshots(disks[home], metas[home].cluster_id)
-        metadata_log = MetadataLog(opened, self._flush_metadata, snapshots)
-        timeouts, cluster_id = quorum_timeouts(settings), metas[home].cluster_id
-        machine = QuorumMachine(
-            ReplicaKey(settings.node_id, metas[home].directory_id),
-            static_voters(settings),
-            quorum_state.load(disks[home]),
-            metadata_log.synced_end,
-            timeouts,
-            self._dice,
+        around = Surroundings(self._clock, self._timers, self._peers, self._dice)
+        quorum = open_quorum(
+            settings, metas[home], disks[home], opened, around, self._flush_metadata, self
         )
-        network = QuorumNetwork(
+        self._metadata_log = opened
+        self._voter_changes = VoterChanges(
+            quorum,
+            Myself(
+                myself(settings, metas[home]),
+                settings.controller_listener_names[0],
+                metas[home].cluster_id,
+            ),
             self._peers,
-            lambda: machine.voters,
-            cluster_id,
-            timeouts.request_ms,
-            lambda event: self._quorum.step(event),
-        )
-        self._metadata_log = metadata_log
-        return Quorum(
-            machine,
-            metadata_log,
-            disks[home],
             self._clock,
             self._timers,
-            timeouts,
-            network,
-            self,
-            cluster_id,
-            snapshot_limits(settings),
+            quorum_timeouts(settings),
+            lambda message, resume: self._controller.submit(message, resume),
         )
+        return quorum
 
     def _change_metadata(self, effect: ChangeMetadata, resume: Resume, request: Request) -> Parked:
         """Decided here or by the active controller, unless a node asks that believes we are it."""
@@ -373,7 +368,7 @@ class Node:
         self._isr_proposals.propose(replica, proposal)
 
     def _flush_metadata(self) -> None:
-        files, up_to = self._metadata_log.log.begin_flush(self._clock.now)
+        files, up_to = self._metadata_log.begin_flush(self._clock.now)
         self._flushes.start(files, lambda: self._quorum.flushed(up_to))
 
     def _storage_failed(self, failure: OSError) -> None:

@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 
+from tidelog.controller.features import KRAFT_VERSIONS
 from tidelog.controller.settings import BrokerSettings
 from tidelog.log.checkpoints import MetaProperties, read_meta_properties
 from tidelog.log.config import LogConfig
 from tidelog.model.disk import Disk
 from tidelog.node.quorum import SnapshotLimits
 from tidelog.replication.quorum.state import QuorumTimeouts, ReplicaKey, Voter, VoterSet
+
+_ANYWHERE = ("", "0.0.0.0", "::")
 
 
 class NotFormatted(Exception):
@@ -61,10 +64,38 @@ def snapshot_limits(settings: BrokerSettings) -> SnapshotLimits:
 
 
 def static_voters(settings: BrokerSettings) -> VoterSet:
-    """controller.quorum.voters; a node without it votes alone."""
+    """controller.quorum.voters; a node without it learns of the voters from the log."""
     name = settings.controller_listener_names[0] if settings.controller_listener_names else ""
     voters = {
         voter.id: Voter(ReplicaKey(voter.id), ((name, voter.host, voter.port),))
         for voter in settings.controller_quorum_voters
     }
-    return VoterSet(voters or {settings.node_id: Voter(ReplicaKey(settings.node_id))})
+    return VoterSet(voters)
+
+
+def myself(settings: BrokerSettings, meta: MetaProperties) -> Voter:
+    """This node as a voter, as it would have itself known."""
+    return Voter(
+        ReplicaKey(settings.node_id, meta.directory_id),
+        controller_endpoints(settings),
+        KRAFT_VERSIONS.minimum,
+        KRAFT_VERSIONS.maximum,
+    )
+
+
+def controller_endpoints(settings: BrokerSettings) -> tuple[tuple[str, str, int], ...]:
+    """Where others reach this controller: as the voters name it, else as it advertises itself."""
+    names = settings.controller_listener_names
+    for voter in settings.controller_quorum_voters:
+        if voter.id == settings.node_id:
+            return ((names[0], voter.host, voter.port),)
+    known = {one.name: one for one in (*settings.listeners, *settings.advertised_listeners)}
+    return tuple(
+        (
+            name,
+            known[name].host if known[name].host not in _ANYWHERE else "localhost",
+            known[name].port,
+        )
+        for name in names
+        if settings.is_controller and name in known
+    )

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any, NamedTuple, Protocol
 
+from kio.schema.begin_quorum_epoch.v1.request import BeginQuorumEpochRequest
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 from kio.schema.fetch_snapshot.v1.request import FetchSnapshotRequest
@@ -17,7 +18,7 @@ from tidelog.controller.apply import apply_all
 from tidelog.controller.image import ClusterImage
 from tidelog.model.disk import Disk
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Millis, NodeId, Offset
+from tidelog.model.ids import NO_EPOCH, NO_NODE, LeaderEpoch, Millis, NodeId, Offset
 from tidelog.node import quorum_describing, quorum_state, quorum_wire
 from tidelog.node.clock import Clock
 from tidelog.node.metadata_log import MetadataLog
@@ -45,9 +46,10 @@ from tidelog.replication.quorum.events import (
     StopFollowing,
     TakeLeadership,
     TimePassed,
+    VotersChanged,
 )
 from tidelog.replication.quorum.machine import QuorumMachine
-from tidelog.replication.quorum.state import QuorumTimeouts
+from tidelog.replication.quorum.state import QuorumTimeouts, VoterSet
 
 
 class QuorumListener(Protocol):
@@ -62,6 +64,9 @@ class QuorumListener(Protocol):
         """This node leads, and everything before its epoch is committed and applied."""
 
     def leadership_lost(self) -> None: ...
+
+    def voters_changed(self) -> None:
+        """Other voters are in force, or the same ones are elsewhere."""
 
 
 class SnapshotLimits(NamedTuple):
@@ -96,9 +101,17 @@ class Quorum:
         self._listener = listener
         self._cluster_id = cluster_id
         self._limits = limits
-        self._serving = QuorumServing(machine, log, clock, timers, cluster_id)
+        self._serving = QuorumServing(machine, log, clock, timers, cluster_id, network.address)
         self._fetching = QuorumFetching(
-            machine.me, cluster_id, log, clock, timers, timeouts, network.fetch_channel, self
+            machine.me,
+            cluster_id,
+            log,
+            clock,
+            timers,
+            timeouts,
+            network.fetch_channel,
+            network.learn,
+            self,
         )
         self._leading: LeaderEpoch = NO_EPOCH
         self._is_active = False
@@ -130,6 +143,18 @@ class Quorum:
         return self._pending[-1][1] if self._pending else self.image
 
     @property
+    def kraft_version(self) -> int:
+        return self._log.voters.kraft_version
+
+    @property
+    def leader_address(self) -> tuple[str, int] | None:
+        """Where another node that leads is, as far as it is known here."""
+        leader = self.machine.leader
+        if leader in (NO_NODE, self.machine.me.id):
+            return None
+        return self._network.address(leader)
+
+    @property
     def next_offset(self) -> Offset:
         """Where the next record will stand."""
         return self._log.log.log_end_offset
@@ -140,7 +165,10 @@ class Quorum:
             self.image = restored
             self.machine.log_end = self._log.synced_end
             self._listener.image_changed(ClusterImage(), restored)
+        self.machine.voters = self._log.voters.latest
+        self.machine.voters_offset = self._log.voters.latest_offset
         self._snapshot_at = (self._log.log.size, self._clock.now)
+        self._listener.voters_changed()
         self._carry_out(self.machine.start(self._clock.now))
 
     def step(self, event: QuorumEvent) -> None:
@@ -156,6 +184,24 @@ class Quorum:
         self._pending.append((end, image))
         self._waiting.append((end, done))
         self._serving.wake()
+
+    def change_voters(self, voters: VoterSet, done: Callable[[bool], None]) -> None:
+        """Put these voters in force; `done` hears True when that is committed."""
+        assert self._is_active
+        end = self._log.append_voters(voters, self._leading, self._clock.now)
+        self._pending.append((end, apply_all(self.pending_image, (), end - 1, self._leading)))
+        self._waiting.append((end, done))
+        self._serving.wake()
+        self.log_changed()
+
+    def log_changed(self) -> None:
+        """Tell the machine of the voters that the log names now, if they are others."""
+        old, known = self.machine.voters, self._log.voters
+        if (old, self.machine.voters_offset) == (known.latest, known.latest_offset):
+            return
+        self._network.voters_changed(old, known.latest)
+        self.step(VotersChanged(known.latest, known.latest_offset))
+        self._listener.voters_changed()
 
     def when_committed(self, done: Callable[[bool], None]) -> None:
         """Call back once everything that is pending now is committed; at once if nothing is."""
@@ -183,9 +229,16 @@ class Quorum:
         event = quorum_wire.event_of(message, ticket)
         if event is None:
             return quorum_wire.refusal_of(message, ErrorCode.invalid_request)
+        if isinstance(message, BeginQuorumEpochRequest):
+            self._learn_leader(message)
         self._questions[ticket] = (message, resume)
         self.step(event)
         return PARKED
+
+    def _learn_leader(self, message: BeginQuorumEpochRequest) -> None:
+        leader = message.topics[0].partitions[0].leader_id
+        for endpoint in message.leader_endpoints[:1]:
+            self._network.learn(leader, (endpoint.host, endpoint.port))
 
     def describe(self, message: DescribeQuorumRequest) -> DescribeQuorumResponse:
         return quorum_describing.describe(self.machine, message, self._clock.now)
@@ -205,14 +258,15 @@ class Quorum:
 
     def load_snapshot(self, snapshot: SnapshotId, content: bytes) -> None:
         """Take over a leader's snapshot in place of everything that this log holds."""
-        image = decode(snapshot, content, self._cluster_id)
-        if image is None or image.offset <= self.image.offset:
+        found = decode(snapshot, content, self._cluster_id)
+        if found is None or found.image.offset <= self.image.offset:
             return
         self._log.snapshots.keep(snapshot, content)
-        self._log.log.truncate_fully_and_start_at(snapshot.end_offset, self._clock.now)
-        old, self.image = self.image, image
+        self._log.start_at(snapshot, found, self._clock.now)
+        old, self.image = self.image, found.image
         self._snapshot_at = (self._log.log.size, self._clock.now)
-        self._listener.image_changed(old.visible, image.visible)
+        self._listener.image_changed(old.visible, self.image.visible)
+        self.log_changed()
         self.step(LogGrew(self._log.synced_end))
 
     def _maybe_snapshot(self) -> None:
@@ -226,7 +280,7 @@ class Quorum:
         )
         is_news = newest is None or newest.end_offset <= self.image.offset
         if is_due and is_news and self.image.before_transaction is None:
-            self._log.snapshots.write(self.image, now)
+            self._log.snapshot(self.image, now)
             self._log.drop_covered(limits.retention_bytes, now)
             self._snapshot_at = (self._log.log.size, now)
 
@@ -263,6 +317,7 @@ class Quorum:
         self._log.append_leader_change(
             self.machine.me.id, effect.epoch, effect.voters, effect.granted_by, self._clock.now
         )
+        self.log_changed()
 
     def _lose_leadership(self) -> None:
         self._leading = NO_EPOCH

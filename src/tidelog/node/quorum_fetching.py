@@ -6,7 +6,6 @@ Invariant: what is asked for next proves what is held, so nothing is asked for p
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from tidelog.log.results import AppendRefused
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import (
     METADATA_TOPIC_ID,
@@ -51,6 +50,9 @@ class FetchOwner(Protocol):
 
     def load_snapshot(self, snapshot: SnapshotId, content: bytes) -> None: ...
 
+    def log_changed(self) -> None:
+        """Records came or went, and among them perhaps who votes."""
+
     @property
     def high_watermark(self) -> Offset: ...
 
@@ -65,6 +67,7 @@ class QuorumFetching:
         timers: Timers,
         timeouts: QuorumTimeouts,
         channel: Callable[[NodeId], Channel | None],
+        learn: Callable[[NodeId, tuple[str, int]], None],
         owner: FetchOwner,
     ) -> None:
         self._me = me
@@ -74,6 +77,7 @@ class QuorumFetching:
         self._timers = timers
         self._timeouts = timeouts
         self._channel = channel
+        self._learn = learn
         self._owner = owner
         self._leader: NodeId = NO_NODE
         self._epoch: LeaderEpoch = NO_EPOCH
@@ -97,8 +101,10 @@ class QuorumFetching:
             self._fetch(self._turn)
 
     def discover(self, voter: NodeId, epoch: LeaderEpoch) -> None:
-        """Ask a voter that need not lead: its refusal says who does."""
-        self._send(voter, epoch, None, lambda answer: self._discovered(voter, answer))
+        """Ask a node that need not lead: its refusal says who does, and where that is."""
+        # A leader that was asked by its address alone says its id and epoch when it refuses.
+        asked = 0 if voter == NO_NODE else epoch
+        self._send(voter, asked, None, lambda answer: self._discovered(voter, answer))
 
     # -- one fetch ---------------------------------------------------------------------------------
 
@@ -120,6 +126,7 @@ class QuorumFetching:
     ) -> None:
         channel = self._channel(to)
         if channel is None:
+            done(Unanswered("its address is not known"))
             return
         end = self._log.synced_end
         request = FetchRequest(
@@ -165,8 +172,7 @@ class QuorumFetching:
             return
         leads = fetched.current_leader is None or fetched.current_leader.leader_epoch == self._epoch
         if leads and isinstance(fetched.records, memoryview):
-            outcome = self._log.log.append_as_follower(fetched.records)
-            assert not isinstance(outcome, AppendRefused), outcome
+            self._log.append_fetched(fetched.records)
 
     def _answered(self, turn: int, answer: FetchResponse | Unanswered) -> None:
         if turn != self._turn:
@@ -176,6 +182,7 @@ class QuorumFetching:
         if fetched is None:
             self._again_later(turn)
             return
+        self._owner.log_changed()
         leader = fetched.current_leader
         epoch = leader.leader_epoch if leader is not None else self._epoch
         leads = leader.leader_id if leader is not None else self._leader
@@ -203,7 +210,8 @@ class QuorumFetching:
         mine = log.epoch_end(fetched.diverging_epoch.epoch)
         cut = truncation_point(fetched.diverging_epoch, mine, log.log_start_offset)
         assert cut >= self._owner.high_watermark, "would cut what is committed"
-        log.truncate_to(cut, self._clock.now)
+        self._log.truncate_to(cut, self._clock.now)
+        self._owner.log_changed()
         self._owner.step(LogGrew(self._log.synced_end))
 
     # -- snapshots ---------------------------------------------------------------------------------
@@ -246,7 +254,10 @@ class QuorumFetching:
     def _discovered(self, voter: NodeId, answer: FetchResponse | Unanswered) -> None:
         fetched = None if isinstance(answer, Unanswered) else _only_partition(answer)
         if fetched is not None and fetched.current_leader is not None:
+            assert not isinstance(answer, Unanswered)
             found = fetched.current_leader
+            for node, host, port, *_ in answer.node_endpoints:
+                self._learn(node, (host, port))
             self._owner.step(LeaderAnswered(voter, found.leader_epoch, found.leader_id, False))
 
 

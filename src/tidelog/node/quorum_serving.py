@@ -4,6 +4,7 @@ A fetch from offset N proves that its sender holds everything below N, synced. I
 could tell its sender nothing new: no record, no epoch, no high watermark (KIP-1166).
 """
 
+from collections.abc import Callable
 from datetime import timedelta
 
 from kio.schema.fetch_snapshot.v1 import response as snapshot_response
@@ -12,7 +13,7 @@ from kio.schema.fetch_snapshot.v1.response import FetchSnapshotResponse
 
 from tidelog.model.effects import EpochEnd
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, Offset
+from tidelog.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, NO_NODE, NodeId, Offset
 from tidelog.node.clock import Clock
 from tidelog.node.metadata_log import MetadataLog
 from tidelog.node.parking import PARKED, Parked, Resume
@@ -52,7 +53,9 @@ class QuorumServing:
         clock: Clock,
         timers: Timers,
         cluster_id: str,
+        address: Callable[[NodeId], tuple[str, int] | None],
     ) -> None:
+        self._address = address
         self._machine = machine
         self._log = log
         self._clock = clock
@@ -211,10 +214,9 @@ class QuorumServing:
         return role.high_watermark if isinstance(role, Leader) else -1
 
     def _endpoints(self) -> list[NodeEndpoint]:
-        voter = self._machine.voters.voters.get(self._machine.leader)
-        if voter is None:
-            return []
-        return [NodeEndpoint(voter.key.id, host, port) for _, host, port in voter.endpoints[:1]]
+        leader = self._machine.leader
+        address = None if leader == NO_NODE else self._address(leader)
+        return [] if address is None else [NodeEndpoint(leader, *address)]
 
     def _time_out(self, parked: _Parked) -> None:
         answer = self._attempt(parked.message, parked.fetch)

@@ -1,5 +1,6 @@
 """The quorum's messages on the wire: Kafka's own, to and from the machine's events and effects."""
 
+from collections.abc import Sequence
 from typing import Any
 
 from kio.schema.begin_quorum_epoch.v1 import request as begin_request
@@ -54,7 +55,13 @@ def vote(effect: RequestVote, me: ReplicaKey, voters: VoterSet, cluster_id: str)
     )
 
 
-def begin_epoch(effect: BeginEpoch, me: NodeId, voters: VoterSet, cluster_id: str) -> Any:
+def begin_epoch(
+    effect: BeginEpoch,
+    me: NodeId,
+    voters: VoterSet,
+    my_endpoints: Sequence[tuple[str, str, int]],
+    cluster_id: str,
+) -> Any:
     return begin_request.BeginQuorumEpochRequest(
         cluster_id=cluster_id,
         voter_id=effect.to,
@@ -73,7 +80,7 @@ def begin_epoch(effect: BeginEpoch, me: NodeId, voters: VoterSet, cluster_id: st
         ),
         leader_endpoints=tuple(
             begin_request.LeaderEndpoint(name=name, host=host, port=port)
-            for name, host, port in (voters.voters[me].endpoints if me in voters.voters else ())
+            for name, host, port in my_endpoints
         ),
     )
 

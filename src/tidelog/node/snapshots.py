@@ -1,24 +1,23 @@
 """Snapshots of the metadata log, in Kafka's files: `<end offset>-<epoch>.checkpoint`.
 
-A header and a footer, both control records, around batches of metadata records. A file without its
-footer is torn and is not used.
+A header and a footer, both control records, around batches of metadata records; after the header,
+who votes (KIP-853). A file without its footer is torn and is not used.
 """
 
 import re
 from collections.abc import Iterator
-from io import BytesIO
 from itertools import islice
-from typing import Any
+from typing import NamedTuple
 
 from kio.schema.snapshot_footer_record.v0.data import SnapshotFooterRecord
 from kio.schema.snapshot_header_record.v0.data import SnapshotHeaderRecord
-from kio.serial import entity_writer
 
 from tidelog.controller.apply import apply_all
 from tidelog.controller.image import ClusterImage
 from tidelog.controller.snapshot import records_of
 from tidelog.model.disk import Disk
-from tidelog.model.ids import METADATA_TOPIC, Millis
+from tidelog.model.ids import METADATA_TOPIC, LeaderEpoch, Millis, Offset
+from tidelog.node.voter_records import control_record, membership_in, membership_records
 from tidelog.protocol.batch import check, iterate
 from tidelog.protocol.fetch import SnapshotId
 from tidelog.protocol.metadata_codec import decode_record, encode_record
@@ -27,15 +26,18 @@ from tidelog.protocol.records import (
     ControlType,
     Record,
     build_batch,
-    control_key,
     control_type,
     read_records,
 )
+from tidelog.replication.quorum.voters import Membership
 
 DIRECTORY = f"{METADATA_TOPIC}-0"
 RECORDS_PER_BATCH = 1000
 KEPT = 2
 """The newest, and one before it that a slow follower may be in the middle of."""
+
+BOOTSTRAP = SnapshotId(0, 0)
+"""Written by `format`: the first voters of a cluster, and nothing else."""
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
@@ -44,46 +46,63 @@ def path_of(snapshot: SnapshotId) -> str:
     return f"{DIRECTORY}/{snapshot.end_offset:020d}-{snapshot.epoch:010d}.checkpoint"
 
 
-def encode(image: ClusterImage, now: Millis) -> bytes:
+class SnapshotContent(NamedTuple):
+    image: ClusterImage
+    membership: Membership
+
+
+def encode(image: ClusterImage, known: Membership, now: Millis) -> bytes:
     """The whole content of the snapshot of an image."""
+    return _encode(records_of(image), image.epoch, known, now)
+
+
+def encode_bootstrap(known: Membership, now: Millis) -> bytes:
+    return _encode(iter(()), BOOTSTRAP.epoch, known, now)
+
+
+def _encode(
+    records: Iterator[MetadataRecord], epoch: LeaderEpoch, known: Membership, now: Millis
+) -> bytes:
     header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=now)
-    footer = SnapshotFooterRecord(version=0)
-    offset = 0
-    out = [_control(ControlType.SNAPSHOT_HEADER, header, offset, image.epoch, now)]
-    offset += 1
-    records = records_of(image)
+    first = [
+        control_record(ControlType.SNAPSHOT_HEADER, header, now),
+        *membership_records(known, now),
+    ]
+    out = [_control(first, 0, epoch)]
+    offset = len(first)
     while chunk := list(islice(records, RECORDS_PER_BATCH)):
         batch = [Record(None, encode_record(record), now) for record in chunk]
-        out.append(build_batch(batch, offset, leader_epoch=image.epoch))
+        out.append(build_batch(batch, offset, leader_epoch=epoch))
         offset += len(chunk)
-    out.append(_control(ControlType.SNAPSHOT_FOOTER, footer, offset, image.epoch, now))
+    footer = SnapshotFooterRecord(version=0)
+    out.append(_control([control_record(ControlType.SNAPSHOT_FOOTER, footer, now)], offset, epoch))
     return b"".join(out)
 
 
-def _control(kind: ControlType, value: Any, offset: int, epoch: int, now: Millis) -> bytes:
-    out = BytesIO()
-    entity_writer(type(value))(out, value)
-    record = Record(control_key(kind), out.getvalue(), now)
-    return build_batch([record], offset, leader_epoch=epoch, is_control=True)
+def _control(records: list[Record], offset: Offset, epoch: LeaderEpoch) -> bytes:
+    return build_batch(records, offset, leader_epoch=epoch, is_control=True)
 
 
-def decode(snapshot: SnapshotId, content: bytes, cluster_id: str) -> ClusterImage | None:
-    """The image in a snapshot; None when it is torn or damaged."""
+def decode(snapshot: SnapshotId, content: bytes, cluster_id: str) -> SnapshotContent | None:
+    """The image and the voters in a snapshot; None when it is torn or damaged."""
     data = memoryview(content)
     records: list[MetadataRecord] = []
+    known = Membership()
     is_whole = False
     for position, header in iterate(data):
         if check(data, position) != header:
             return None
-        batch = read_records(data[position : position + header.size])
+        batch = list(read_records(data[position : position + header.size]))
         if header.is_control:
+            known = membership_in(batch, known)
             is_whole = any(control_type(one) is ControlType.SNAPSHOT_FOOTER for one in batch)
         else:
             records += [decode_record(one.value) for one in batch if one.value is not None]
     if not is_whole:
         return None
     empty = ClusterImage(cluster_id=cluster_id)
-    return apply_all(empty, records, snapshot.end_offset - 1, snapshot.epoch)
+    image = apply_all(empty, records, snapshot.end_offset - 1, snapshot.epoch)
+    return SnapshotContent(image, known)
 
 
 class Snapshots:
@@ -98,19 +117,19 @@ class Snapshots:
     def newest(self) -> SnapshotId | None:
         return self._known[-1] if self._known else None
 
-    def load_newest(self) -> ClusterImage | None:
-        """The image of the newest sound snapshot; one that is not is set aside."""
+    def load_newest(self) -> SnapshotContent | None:
+        """The newest sound snapshot; one that is not is set aside."""
         while self._known:
-            image = self._load(self._known[-1])
-            if image is not None:
-                return image
+            content = self._load(self._known[-1])
+            if content is not None:
+                return content
             self._disk.remove(path_of(self._known.pop()))
         return None
 
-    def write(self, image: ClusterImage, now: Millis) -> SnapshotId:
+    def write(self, image: ClusterImage, known: Membership, now: Millis) -> SnapshotId:
         """Make the image durable; older snapshots go."""
         snapshot = SnapshotId(image.offset + 1, image.epoch)
-        return self.keep(snapshot, encode(image, now))
+        return self.keep(snapshot, encode(image, known, now))
 
     def keep(self, snapshot: SnapshotId, content: bytes) -> SnapshotId:
         self._disk.write_file(path_of(snapshot), content)
@@ -128,7 +147,7 @@ class Snapshots:
         file = self._disk.open(path_of(snapshot))
         return file.read(position, length), file.size
 
-    def _load(self, snapshot: SnapshotId) -> ClusterImage | None:
+    def _load(self, snapshot: SnapshotId) -> SnapshotContent | None:
         return decode(snapshot, self._disk.read_file(path_of(snapshot)), self._cluster_id)
 
     def _found(self) -> Iterator[SnapshotId]:

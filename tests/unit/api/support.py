@@ -120,6 +120,7 @@ def request(message: Any, version: int = 99, **changes: Any) -> Request:
         now=1_000,
         fetch_sessions=FetchSessions(10, CountingDice()),
         producer_ids=ProducerIdBlocks(),
+        quorum_leader=1,
     )
     return replace(made, **changes)
 

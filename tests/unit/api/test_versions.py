@@ -54,16 +54,24 @@ def test_features_are_those_of_the_image():
     assert answer.finalized_features_epoch == 42
 
 
+def test_the_level_of_kraft_version_is_shown_once_voters_can_change():
+    answer = registry.api_versions(request(named(), version=4, kraft_version=1))
+
+    levels = {f.name: f.max_version_level for f in answer.finalized_features}
+    assert levels["kraft.version"] == 1
+
+
 def test_older_clients_are_not_shown_features_that_begin_at_zero():
     answer = registry.api_versions(request(named(), version=3))
 
     assert [feature.name for feature in answer.supported_features] == ["metadata.version"]
 
 
-def test_a_node_that_is_not_registered_yet_supports_nothing_it_could_name():
+def test_a_node_that_is_not_registered_yet_names_what_its_software_supports():
     answer = registry.api_versions(request(named(), version=4, image=ClusterImage()))
 
-    assert answer.supported_features == ()
+    supported = {f.name: (f.min_version, f.max_version) for f in answer.supported_features}
+    assert supported["kraft.version"] == (0, 1), "a controller must say so before it is added"
     assert answer.finalized_features_epoch == -1
 
 

@@ -76,7 +76,8 @@ def test_a_bootstrap_cut_short_is_begun_again() -> None:
 
 
 def test_nothing_is_offered_that_the_cluster_does_not_begin_with() -> None:
-    assert set(SUPPORTED_FEATURES) == {"metadata.version", ELR}
+    # The quorum's own log has the level of kraft.version, not the image.
+    assert set(SUPPORTED_FEATURES) == {"metadata.version", ELR, "kraft.version"}
 
 
 # -- UpdateFeatures --------------------------------------------------------------------------------

@@ -107,7 +107,7 @@ class QuorumMachine(Campaign):
                 self._is_fresh = False
                 self._commit(now)
             case VotersChanged():
-                self.voters, self._voters_offset = event.voters, event.offset
+                self.voters, self.voters_offset = event.voters, event.offset
                 self._voters_changed(now)
             case ShutdownBegun():
                 if isinstance(self.role, Leader):
@@ -297,6 +297,6 @@ class QuorumMachine(Campaign):
         if committed > role.high_watermark:
             role.high_watermark = committed
             self._effects.append(Commit(committed))
-        if not self.is_voter and role.high_watermark > self._voters_offset:
+        if not self.is_voter and role.high_watermark > self.voters_offset:
             # Its own removal is committed: until then only it could see to that (F38).
             self._resign(now)

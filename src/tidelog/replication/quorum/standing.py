@@ -51,7 +51,7 @@ class Standing:
     ) -> None:
         self.me = me
         self.voters = voters
-        self._voters_offset: Offset = -1
+        self.voters_offset: Offset = -1
         self._has_bootstrap_servers = has_bootstrap_servers
         self.log_end = log_end
         self._timeouts = timeouts

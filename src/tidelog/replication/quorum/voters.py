@@ -5,8 +5,10 @@ or not; no change begins while another is uncommitted, so any two majorities in 
 voter in common (F39); and none before the leader has committed a record of its own epoch.
 """
 
+from base64 import urlsafe_b64encode
 from collections.abc import Mapping
 from typing import NamedTuple
+from uuid import UUID
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis, Offset
@@ -75,6 +77,11 @@ class VoterHistory:
         self._voters = [(end - 1, known.voters)] if known.voters is not None else []
 
 
+def text_of(key: ReplicaKey) -> str:
+    """Its directory as Kafka writes it."""
+    return urlsafe_b64encode((key.directory or UUID(int=0)).bytes).decode().rstrip("=")
+
+
 def refuse_any(role: Leader, kraft_version: int, changed_at: Offset) -> Refused | None:
     """Why no change at all may begin now."""
     if kraft_version < DYNAMIC:
@@ -108,7 +115,7 @@ def add(
         return Refused(
             ErrorCode.duplicate_voter,
             f"The voter id {voter.key.id} is already part of the set of voters "
-            f"with directory {known.key.directory}.",
+            f"with directory {text_of(known.key)}.",
         )
     seen = progress.get(voter.key)
     if seen is None or seen.last_caught_up < 0 or now - seen.last_caught_up > patience:
@@ -125,7 +132,7 @@ def remove(voters: VoterSet, key: ReplicaKey) -> VoterSet | Refused:
     if known is None or known.key != key:
         return Refused(
             ErrorCode.voter_not_found,
-            f"Cannot remove voter {key.id} with directory {key.directory} "
+            f"Cannot remove voter {key.id} with directory {text_of(key)} "
             "since it is not part of the set of voters.",
         )
     if len(voters) == 1:
@@ -141,7 +148,7 @@ def update(voters: VoterSet, voter: Voter, kraft_version: int) -> VoterSet | Ref
     if known is None or known.key != voter.key:
         return Refused(
             ErrorCode.voter_not_found,
-            f"{voter.key.id} with directory {voter.key.directory} is not part of "
+            f"{voter.key.id} with directory {text_of(voter.key)} is not part of "
             "the set of voters.",
         )
     unsupported = check_level(voter, kraft_version)

@@ -1,0 +1,81 @@
+"""Builds a node's part in the metadata quorum from its settings and its disk."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tidelog.controller.settings import BrokerSettings
+from tidelog.log.checkpoints import MetaProperties
+from tidelog.log.partition import PartitionLog
+from tidelog.model.dice import Dice
+from tidelog.model.disk import Disk
+from tidelog.node import quorum_state
+from tidelog.node.clock import Clock
+from tidelog.node.metadata_log import MetadataLog
+from tidelog.node.opening import myself, quorum_timeouts, snapshot_limits, static_voters
+from tidelog.node.peers import Peers
+from tidelog.node.quorum import Quorum, QuorumListener
+from tidelog.node.quorum_network import QuorumNetwork
+from tidelog.node.snapshots import Snapshots
+from tidelog.node.timers import Timers
+from tidelog.replication.quorum.events import QuorumEvent
+from tidelog.replication.quorum.machine import QuorumMachine
+
+
+class Surroundings(NamedTuple):
+    """What a node has for all of its parts."""
+
+    clock: Clock
+    timers: Timers
+    peers: Peers
+    dice: Dice
+
+
+def open_quorum(
+    settings: BrokerSettings,
+    meta: MetaProperties,
+    disk: Disk,
+    log: PartitionLog,
+    around: Surroundings,
+    start_flush: Callable[[], None],
+    listener: QuorumListener,
+) -> Quorum:
+    """Ready to start; nothing has been sent or written yet."""
+    timeouts, me = quorum_timeouts(settings), myself(settings, meta)
+    configured = static_voters(settings)
+    metadata_log = MetadataLog(log, start_flush, Snapshots(disk, meta.cluster_id), configured)
+    machine = QuorumMachine(
+        me.key,
+        configured,
+        quorum_state.load(disk),
+        metadata_log.synced_end,
+        timeouts,
+        around.dice,
+        has_bootstrap_servers=bool(settings.controller_quorum_bootstrap_servers),
+    )
+
+    def step(event: QuorumEvent) -> None:
+        quorum.step(event)
+
+    network = QuorumNetwork(
+        around.peers,
+        me.key.id,
+        lambda: machine.voters,
+        settings.controller_quorum_bootstrap_servers,
+        me.endpoints,
+        meta.cluster_id,
+        timeouts.request_ms,
+        step,
+    )
+    quorum = Quorum(
+        machine,
+        metadata_log,
+        disk,
+        around.clock,
+        around.timers,
+        timeouts,
+        network,
+        listener,
+        meta.cluster_id,
+        snapshot_limits(settings),
+    )
+    return quorum
