@@ -45,13 +45,12 @@ def handle(request: Request) -> Handling:
         _read(name, cached) for name, cached in zip(names, asked, strict=True) if name is not None
     ]
     max_bytes = min(message.max_bytes, request.settings.fetch_max_bytes)
-    read_committed = message.isolation_level == READ_COMMITTED
     found = yield FetchBatches(
         reads,
         min_bytes=min(message.min_bytes, max_bytes),
         max_bytes=max_bytes,
         max_wait_ms=message.max_wait_ms if len(reads) == len(asked) else 0,
-        read_committed=read_committed,
+        read_committed=message.isolation_level == READ_COMMITTED,
         replica=message.replica_id,
         replica_epoch=message.replica_epoch,
     )
@@ -64,7 +63,7 @@ def handle(request: Request) -> Handling:
         answers.append((cached, name, result))
     if has_unknown:
         answers.sort(key=_rank)
-    return _response(request, plan, answers, read_committed)
+    return _response(request, plan, answers)
 
 
 def _rank(answer: _Answer) -> int:
@@ -90,12 +89,7 @@ def _read(name: str, cached: CachedPartition) -> PartitionFetch:
     )
 
 
-def _response(
-    request: Request,
-    plan: FetchPlan,
-    answers: Iterable[_Answer],
-    read_committed: bool,
-) -> FetchResponse:
+def _response(request: Request, plan: FetchPlan, answers: Iterable[_Answer]) -> FetchResponse:
     topics: list[tuple[TopicRef, list[PartitionFetched]]] = []
     leaders: dict[NodeId, None] = {}
     for cached, name, result in answers:
@@ -103,7 +97,7 @@ def _response(
             is_news = _remember(plan, cached, result)
             if plan.is_incremental and not is_news:
                 continue
-        partition = _fetched(request, cached, name, result, read_committed)
+        partition = _fetched(request, cached, name, result)
         if partition.current_leader is not None:
             leaders[partition.current_leader.leader_id] = None
         if topics and topics[-1][0] == cached.topic:
@@ -139,18 +133,13 @@ def _remember(plan: FetchPlan, cached: CachedPartition, result: FetchResult) -> 
 
 
 def _fetched(
-    request: Request,
-    cached: CachedPartition,
-    name: str | None,
-    result: FetchResult,
-    read_committed: bool,
+    request: Request, cached: CachedPartition, name: str | None, result: FetchResult
 ) -> PartitionFetched:
-    index, error = cached.fetch.partition, result.error
+    index, error, aborted = cached.fetch.partition, result.error, result.aborted
     leader = None
-    aborted = result.aborted if read_committed else None
     if error is not ErrorCode.none:
-        # As in Kafka: an empty list for what no one knows, null for what could not be read.
-        aborted = () if error in _UNKNOWN else None
+        if error in _UNKNOWN:
+            aborted = ()  # Kafka has null for what could not be read, but not for this
         if name is not None:
             leader = current_leader(request.image, error, TopicPartition(name, index))
     return PartitionFetched(

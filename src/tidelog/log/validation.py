@@ -32,8 +32,10 @@ def check_produced(
     header = check(batches)
     if not isinstance(header, BatchHeader):
         return _unsound(header, batches)
+    size = len(batches)
     if (
-        header.size != len(batches)
+        header.size != size
+        or size > config.max_message_bytes
         or header.last_offset_delta + 1 != header.record_count
         or header.record_count <= 0
         or header.base_offset != 0
@@ -45,13 +47,6 @@ def check_produced(
         if refused is not None:
             return refused
         header = claim_create_time(batches, 0, header)
-    size = len(batches)
-    if size > config.max_message_bytes:
-        return AppendRefused(
-            ErrorCode.message_too_large,
-            f"The record batch size is {size} bytes, "
-            f"which exceeds the maximum configured value of {config.max_message_bytes}",
-        )
     if size > config.segment_bytes:
         return AppendRefused(
             ErrorCode.record_list_too_large,
@@ -93,19 +88,25 @@ def _is_cut_short(batches: memoryview, position: int) -> bool:
 def _ill_formed(
     header: BatchHeader, batches: memoryview, config: LogConfig
 ) -> AppendRefused | None:
-    """Which of the rules on a header is broken; None if it is one that the broker can mend."""
+    """The first rule on a header that is broken; None if it is one that the broker can mend."""
     error, message = ErrorCode.invalid_record, ""
     if header.size != len(batches):
         message = _NOT_ONE_BATCH
         if not _is_cut_short(batches, header.size) and not _is_batch(batches, header.size):
             error = ErrorCode.corrupt_message
+    elif header.base_offset != 0:
+        message = f"The base offset of the record batch should be 0, but it is {header.base_offset}"
+    elif header.size > config.max_message_bytes:
+        error = ErrorCode.message_too_large
+        message = (
+            f"The record batch size is {header.size} bytes, "
+            f"which exceeds the maximum configured value of {config.max_message_bytes}"
+        )
     elif header.record_count <= 0 or header.last_offset_delta + 1 != header.record_count:
         message = (
             f"Inconsistent last offset delta {header.last_offset_delta} "
             f"and count of records {header.record_count}"
         )
-    elif header.base_offset != 0:
-        message = f"The base offset of the record batch should be 0, but it is {header.base_offset}"
     elif header.is_control:
         message = "Clients are not allowed to write control records"
     elif header.compression > _NEWEST_CODEC:

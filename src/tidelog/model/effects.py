@@ -81,7 +81,8 @@ class FetchResult(NamedTuple):
     records: FileSlice | None = None
     diverging: EpochEnd | None = None
     preferred_read_replica: NodeId = NO_NODE
-    aborted: tuple[AbortedTransaction, ...] = ()
+    aborted: tuple[AbortedTransaction, ...] | None = None
+    """None unless committed records were asked for, and could be looked for."""
 
 
 @dataclass(slots=True)

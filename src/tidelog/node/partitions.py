@@ -243,12 +243,15 @@ class Partitions:
             return FetchResult(ErrorCode.kafka_storage_error)
         if isinstance(found, ErrorCode):
             return FetchResult(found, log_start_offset=_start_for(effect, replica))
-        aborted: tuple[AbortedTransaction, ...] = ()
-        if effect.read_committed and found.slice is not None:
-            aborted = tuple(
-                AbortedTransaction(txn.producer_id, txn.first_offset)
-                for txn in log.aborted_transactions(read.offset, found.end_offset)
-            )
+        aborted: tuple[AbortedTransaction, ...] | None = None
+        if effect.read_committed:
+            if found.slice is not None:
+                aborted = tuple(
+                    AbortedTransaction(txn.producer_id, txn.first_offset)
+                    for txn in log.aborted_transactions(read.offset, found.end_offset)
+                )
+            elif read.offset >= limit or max_bytes <= 0:
+                aborted = ()  # but null, as in Kafka, where the next batch did not fit
         return FetchResult(
             ErrorCode.none,
             high_watermark,

@@ -81,23 +81,25 @@ def test_what_no_one_knows_comes_last_ids_before_names() -> None:
 
 
 @pytest.mark.parametrize(
-    ("level", "result", "aborted"),
+    ("result", "aborted"),
     [
-        (0, found(aborted=(AbortedTransaction(7, 3),)), None),
-        (1, found(aborted=(AbortedTransaction(7, 3),)), (AbortedTransaction(7, 3),)),
-        (1, found(), ()),
-        (1, FetchResult(ErrorCode.offset_out_of_range), None),
-        (0, FetchResult(ErrorCode.unknown_topic_or_partition), ()),
+        (found(), None),
+        (found(aborted=()), ()),
+        (found(aborted=(AbortedTransaction(7, 3),)), (AbortedTransaction(7, 3),)),
+        (FetchResult(ErrorCode.offset_out_of_range), None),
+        (FetchResult(ErrorCode.unknown_topic_or_partition), ()),
     ],
 )
 def test_aborted_transactions_are_listed_where_kafka_lists_them(
-    level: int, result: FetchResult, aborted: Any
+    result: FetchResult, aborted: Any
 ) -> None:
-    asked = asking(("orders", [at(0)]), isolation_level=level)
+    effects = Effects([result])
+    asked = asking(("orders", [at(0)]), isolation_level=1)
 
-    [(_, [row])] = drive(fetch.handle(asked), [result]).topics
+    [(_, [row])] = effects.drive(fetch.handle(asked)).topics
 
     assert row.aborted == aborted
+    assert effects.asked[0].read_committed
 
 
 def test_a_session_tells_only_what_changed() -> None:
