@@ -13,7 +13,7 @@ from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopi
 from kio.schema.metadata.v12.response import MetadataResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from tidelog.cli.connection import Connection, ConnectionLost
+from tidelog.cli.connection import ANSWER_SECONDS, Connection, ConnectionLost
 from tidelog.cli.errors import CommandFailed
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, NodeId, TopicPartition
@@ -55,8 +55,9 @@ def explain(error: ErrorCode, message: str | None = None) -> str:
 class Client:
     """The brokers of one cluster."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self._bootstrap = parse_bootstrap(bootstrap)
+    def __init__(self, bootstrap: str, answer_seconds: float = ANSWER_SECONDS) -> None:
+        self.bootstrap = parse_bootstrap(bootstrap)
+        self._answer_seconds = answer_seconds
         self._nodes: dict[NodeId, Address] = {}
         self._connections: dict[Address, Connection] = {}
         self._leaders: dict[TopicPartition, NodeId] = {}
@@ -78,7 +79,7 @@ class Client:
     def ask(self, request: RequestPayload, response: type[R]) -> R:
         """Ask any broker: each forwards to the controller what only the controller can do."""
         reasons: list[str] = []
-        for address in dict.fromkeys((*self._connections, *self._bootstrap, *self._nodes.values())):
+        for address in dict.fromkeys((*self._connections, *self.bootstrap, *self._nodes.values())):
             try:
                 return self._connect(address).ask(request, response)
             except ConnectionLost as lost:
@@ -181,7 +182,7 @@ class Client:
     def _connect(self, address: Address) -> Connection:
         connection = self._connections.get(address)
         if connection is None:
-            connection = self._connections[address] = Connection(*address)
+            connection = self._connections[address] = Connection(*address, self._answer_seconds)
         return connection
 
     def _forget(self, address: Address) -> None:

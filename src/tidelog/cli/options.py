@@ -5,7 +5,11 @@ from typing import Any, TypeVar
 
 import click
 
+from tidelog.cli.client import Client
+
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+PATIENCE_SECONDS = 4.0
+"""How long a command waits for a node that may be stuck, when it can tell what that means."""
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -20,6 +24,29 @@ def bootstrap_server(command: F) -> F:
         show_envvar=True,
         help="Where to find the cluster.",
     )(command)
+
+
+def bootstrap(command: F) -> F:
+    """The cluster's brokers, or its controllers; `connect` takes what comes of it."""
+    command = click.option(
+        "--bootstrap-controller",
+        metavar="HOST:PORT,...",
+        help="Ask the controllers instead, on their own listener.",
+    )(command)
+    return click.option(
+        "--bootstrap-server",
+        metavar="HOST:PORT,...",
+        envvar="TIDELOG_BOOTSTRAP_SERVER",
+        show_envvar=True,
+        help=f"Where to find the cluster; {DEFAULT_BOOTSTRAP} if left out.",
+    )(command)
+
+
+def connect(server: str | None, controller: str | None) -> tuple[Client, bool]:
+    """A client that is not patient. -> and whether it speaks to controllers."""
+    if controller is None:
+        return Client(server or DEFAULT_BOOTSTRAP, PATIENCE_SECONDS), False
+    return Client(controller, PATIENCE_SECONDS), True
 
 
 def command_config(*flags: str) -> Callable[[F], F]:

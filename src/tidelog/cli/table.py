@@ -8,13 +8,15 @@ GAP = "  "
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """The lines of a table; numbers stand to the right of their column."""
     widths = [max(map(len, cells)) for cells in zip(heads, *rows, strict=True)]
-    is_number = [
-        all(row[column] in ("", "-") or row[column].isdecimal() for row in rows)
-        for column in range(len(heads))
-    ]
+    is_number = [_are_numbers([row[column] for row in rows]) for column in range(len(heads))]
     for row in (heads, *rows):
         cells = (
             cell.rjust(width) if right else cell.ljust(width)
             for cell, width, right in zip(row, widths, is_number, strict=True)
         )
         yield GAP.join(cells).rstrip()
+
+
+def _are_numbers(cells: Sequence[str]) -> bool:
+    filled = [cell for cell in cells if cell not in ("", "-")]
+    return bool(filled) and all(map(str.isdecimal, filled))

@@ -1,0 +1,88 @@
+"""`tidelog cluster`: what the cluster is, and what kafka-cluster tells of it."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+import click
+from kio.schema.api_versions.v3.request import ApiVersionsRequest
+from kio.schema.api_versions.v3.response import ApiVersionsResponse
+from kio.schema.describe_cluster.v2.response import DescribeClusterBroker
+
+from tidelog import __version__
+from tidelog.cli import options, quorum_admin
+from tidelog.cli.client import Client
+from tidelog.cli.errors import CommandFailed
+from tidelog.cli.table import table
+
+
+class Feature(NamedTuple):
+    name: str
+    finalized: int
+    supported: tuple[int, int]
+
+
+@click.group("cluster")
+def command() -> None:
+    """Describe the cluster."""
+
+
+@command.command("cluster-id")
+@options.bootstrap_server
+@options.command_config("-c", "--config")
+def cluster_id(bootstrap_server: str) -> None:
+    """Print the cluster's id, as kafka-cluster.sh does."""
+    with Client(bootstrap_server) as client:
+        click.echo(f"Cluster ID: {quorum_admin.describe_cluster(client).cluster_id}")
+
+
+@command.command("describe")
+@options.bootstrap_server
+def describe(bootstrap_server: str) -> None:
+    """Print the cluster's id, its active controller, its brokers and its features."""
+    with Client(bootstrap_server, options.PATIENCE_SECONDS) as client:
+        cluster = quorum_admin.describe_cluster(client)
+        try:
+            answer = quorum_admin.describe_quorum(client)
+            controller = f"node {answer.topics[0].partitions[0].leader_id}"
+        except CommandFailed as failure:
+            controller = f"none: {failure}"
+        click.echo(f"Cluster     {cluster.cluster_id}")
+        click.echo(f"Controller  {controller}\n")
+        for line in brokers_table(cluster.brokers):
+            click.echo(line)
+        click.echo()
+        for line in features_table(features(client)):
+            click.echo(line)
+
+
+def features(client: Client) -> list[Feature]:
+    """What the brokers can do, and at which level the cluster has agreed to do it."""
+    answer = client.ask(
+        ApiVersionsRequest(client_software_name="tidelog", client_software_version=__version__),
+        ApiVersionsResponse,
+    )
+    levels = {one.name: one.max_version_level for one in answer.finalized_features}
+    return [
+        Feature(one.name, levels.get(one.name, 0), (one.min_version, one.max_version))
+        for one in answer.supported_features
+    ]
+
+
+def brokers_table(brokers: Sequence[DescribeClusterBroker]) -> Iterator[str]:
+    rows = [
+        (
+            str(one.broker_id),
+            f"{one.host}:{one.port}",
+            one.rack or "-",
+            "fenced" if one.is_fenced else "active",
+        )
+        for one in brokers
+    ]
+    return table(("BROKER", "ADDRESS", "RACK", "STATE"), rows)
+
+
+def features_table(found: Sequence[Feature]) -> Iterator[str]:
+    rows = [
+        (one.name, str(one.finalized), f"{one.supported[0]} to {one.supported[1]}") for one in found
+    ]
+    return table(("FEATURE", "LEVEL", "SUPPORTED"), rows)
