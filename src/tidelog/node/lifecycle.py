@@ -157,6 +157,8 @@ class Lifecycle:
         if error in (ErrorCode.broker_id_not_registered, ErrorCode.stale_broker_epoch):
             log.warning("broker %d is not known any more: %s", self._settings.node_id, error.name)
             self.epoch = -1
+            if self._timer is not None:
+                self._timer.cancel()
             self.register()
         elif error is ErrorCode.none and response.should_shut_down and self._may_stop is not None:
             may_stop, self._may_stop = self._may_stop, None

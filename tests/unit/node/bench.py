@@ -29,18 +29,23 @@ from tidelog.sim.disk import SimDisk
 START_MS = 1_700_000_000_000
 
 
+def formatted(node_id: int = 1, cluster_id: str = CLUSTER_ID, seed: int = 2) -> SimDisk:
+    """An empty log directory of a node."""
+    disk = SimDisk()
+    write_meta_properties(disk, MetaProperties(cluster_id, node_id, SeededDice(seed).uuid()))
+    return disk
+
+
 class Bench:
     """Settings are Kafka's keys with underscores for dots; a node of several is never ready."""
 
-    def __init__(self, nodes: int = 1, disk: SimDisk | None = None, **settings: str) -> None:
+    def __init__(self, nodes: int = 1, *disks: SimDisk, **settings: str) -> None:
         overrides = {key.replace("_", "."): value for key, value in settings.items()}
         self.settings = node_settings(1, nodes, overrides)
         self.dice = SeededDice(1)
         self.now: Millis = START_MS
-        if disk is None:
-            disk = SimDisk()
-            write_meta_properties(disk, MetaProperties(CLUSTER_ID, 1, self.dice.uuid()))
-        self.disk = disk
+        self.disks = list(disks) or [formatted()]
+        self.disk = self.disks[0]
         self.outbound: list[Outbound] = []
         """All that the node has asked for, in order."""
         self.sent: dict[ConnId, deque[bytes]] = defaultdict(deque)
@@ -51,7 +56,7 @@ class Bench:
         self.stopped: Stop | None = None
         self._conns = count(1)
         self._correlation_ids = count(1)
-        self.node = Node(self.settings, [disk], self.dice, self.now)
+        self.node = Node(self.settings, self.disks, self.dice, self.now)
         self._take(self.node.start())
         if nodes == 1:
             self.settle()
