@@ -39,10 +39,10 @@ def formatted(node_id: int = 1, cluster_id: str = CLUSTER_ID, seed: int = 2) -> 
 class Bench:
     """Settings are Kafka's keys with underscores for dots; a node of several is never ready."""
 
-    def __init__(self, nodes: int = 1, *disks: SimDisk, **settings: str) -> None:
+    def __init__(self, nodes: int = 1, *disks: SimDisk, seed: int = 1, **settings: str) -> None:
         overrides = {key.replace("_", "."): value for key, value in settings.items()}
         self.settings = node_settings(1, nodes, overrides)
-        self.dice = SeededDice(1)
+        self.dice = SeededDice(seed)
         self.now: Millis = START_MS
         self.disks = list(disks) or [formatted()]
         self.disk = self.disks[0]

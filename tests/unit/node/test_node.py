@@ -67,7 +67,7 @@ def test_it_shuts_down_in_order_and_comes_back_with_all_it_had() -> None:
     assert node.stopped is not None
     assert node.stopped.status == 0
     node.disk.crash(SeededDice(5))
-    again = Bench(1, node.disk)
+    again = Bench(1, node.disk, seed=2)
 
     [(_, [fetched])] = again.ask(fetch_from("orders")).topics
     assert [record.value for record in records_in(fetched.records)] == [b"kept"]
