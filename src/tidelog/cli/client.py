@@ -19,6 +19,9 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, NodeId, TopicPartition
 
 RETRY_SECONDS = 30.0
+CREATE_SECONDS = 10.0
+"""How long a topic that is made on first use may take to appear."""
+
 PAUSE_SECONDS = 0.1
 
 R = TypeVar("R", bound=ResponsePayload)
@@ -102,9 +105,11 @@ class Client:
         """Ask this broker and no other."""
         if node not in self.node_ids():
             raise CommandFailed(f"broker {node} is not up.")
+        address = self._nodes[node]
         try:
-            return self._connect(self._nodes[node]).ask(request, response)
+            return self._connect(address).ask(request, response)
         except ConnectionLost as lost:
+            self._forget(address)
             raise CommandFailed(f"broker {node} cannot be reached ({lost}).") from None
 
     def ask_leader(
@@ -163,17 +168,18 @@ class Client:
 
     def partitions(self, topic: str, *, create: bool = False) -> list[int]:
         """The topic's partition numbers, once it exists and each has a leader."""
-        deadline = time.monotonic() + RETRY_SECONDS
+        deadline = time.monotonic() + (CREATE_SECONDS if create else RETRY_SECONDS)
         while True:
             (found,) = self.metadata((topic,), create=create).topics
             error = found.error_code
             if error is ErrorCode.none and all(p.leader_id >= 0 for p in found.partitions):
                 return sorted(partition.partition_index for partition in found.partitions)
-            if error is ErrorCode.unknown_topic_or_partition and not create:
+            is_late = time.monotonic() > deadline
+            if error is ErrorCode.unknown_topic_or_partition and (is_late or not create):
                 raise CommandFailed(f"Topic '{topic}' does not exist.")
-            if error is not ErrorCode.none and not error.retriable:
+            if error is not ErrorCode.none and (is_late or not error.retriable):
                 raise CommandFailed(f"Topic '{topic}': {explain(error)}.")
-            if time.monotonic() > deadline:
+            if is_late:
                 raise CommandFailed(f"Topic '{topic}' has a partition without a leader.")
             time.sleep(PAUSE_SECONDS)
 
