@@ -42,6 +42,7 @@ from tidelog.node.assignments import Assignments
 from tidelog.node.clock import Clock
 from tidelog.node.context import RequestContext
 from tidelog.node.controller_client import ControllerClient
+from tidelog.node.controller_registration import ControllerRegistration
 from tidelog.node.controlling import Controlling
 from tidelog.node.coordinators import Coordinators
 from tidelog.node.executors import executors
@@ -123,6 +124,9 @@ class Node:
             self._clock,
             self._timers,
             settings.request_timeout_ms,
+        )
+        self._registration = ControllerRegistration(
+            settings, dice.uuid(), lambda message, resume: self._controller.submit(message, resume)
         )
         self._coordinators = Coordinators(
             settings, dice, self._clock, self._timers, self._partitions, self._offsets_partitions
@@ -278,6 +282,7 @@ class Node:
 
     def image_changed(self, old: ClusterImage, new: ClusterImage) -> None:
         self._context.image = new
+        self._registration.image_changed(new)
         if not self._settings.is_broker:
             return
         self._assignments.apply(old, new)

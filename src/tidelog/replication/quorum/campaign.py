@@ -99,10 +99,12 @@ class Campaign(Standing):
     def _resign(self, now: Millis) -> None:
         role = self.role
         assert isinstance(role, Leader)
+        # Who will not stand has no election to wait for, and looks for the next leader soon.
+        patience = self._election_timeout() if self.is_voter else self._timeouts.election_ms // 4
         self._become(
             Resigned(
                 role.epoch,
-                election_deadline=now + self._election_timeout(),
+                election_deadline=now + patience,
                 unacknowledged=set(self.voters.others(self.me.id)),
                 announce_deadline=now,
                 successors=leading.successors(role, self.voters, self.me.id),
