@@ -8,7 +8,8 @@ before a timestamp answers UNSUPPORTED_VERSION for it:
 
 Nothing is tiered here, so that -4 is the earliest and -5 and -6 find nothing. A partition that is
 there twice is INVALID_REQUEST, told once. With isolation level 1 the latest is the last stable
-offset (KIP-98).
+offset (KIP-98). To a replica, and to the debugger's replica id -2, which may ask a follower, the
+latest is the log end offset.
 
 OffsetForLeaderEpoch tells where a leader epoch ends in this leader's log (KIP-101, KIP-320).
 

@@ -16,12 +16,15 @@ from tidelog.model.effects import (
     ReplicaOnDisk,
 )
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_OFFSET, NO_TIMESTAMP
+from tidelog.model.ids import NO_NODE, NO_OFFSET, NO_TIMESTAMP, NodeId
 from tidelog.node.partitions import Partitions
 from tidelog.node.replica import Replica
 from tidelog.node.storage import Storage
 
 _NEEDS_SETTLED_LEADER = (-1, -3)
+_CONSUMER: NodeId = NO_NODE
+_DEBUGGER: NodeId = -2
+"""Who asks is a replica's id, or one of these; a debugger may ask a follower, too."""
 
 
 def _is_settled(replica: Replica) -> bool:
@@ -36,7 +39,7 @@ class Queries:
         self._paths = paths
 
     def find_offsets(self, effect: FindOffsets) -> list[OffsetFound]:
-        return [self._find_offset(query, effect.read_committed) for query in effect.queries]
+        return [self._find_offset(query, effect) for query in effect.queries]
 
     def find_epoch_ends(self, effect: FindEpochEnds) -> list[EpochFound]:
         return [self._find_epoch_end(query) for query in effect.queries]
@@ -65,13 +68,20 @@ class Queries:
             return LogDirectory(ErrorCode.kafka_storage_error, path, ())
         return LogDirectory(ErrorCode.none, path, replicas, total, usable)
 
-    def _find_offset(self, query: OffsetQuery, read_committed: bool) -> OffsetFound:
-        replica = self._partitions.leading(query.partition, query.current_leader_epoch)
+    def _find_offset(self, query: OffsetQuery, effect: FindOffsets) -> OffsetFound:
+        replica: Replica | ErrorCode | None = None
+        if effect.replica == _DEBUGGER:
+            replica = self._partitions.get(query.partition)
+        if replica is None:
+            replica = self._partitions.leading(query.partition, query.current_leader_epoch)
         if isinstance(replica, ErrorCode):
             return OffsetFound(replica)
-        if query.timestamp in _NEEDS_SETTLED_LEADER and not _is_settled(replica):
-            return OffsetFound(ErrorCode.offset_not_available)
-        limit = replica.last_stable_offset if read_committed else replica.high_watermark
+        limit = replica.log.log_end_offset
+        if effect.replica == _CONSUMER:
+            if query.timestamp in _NEEDS_SETTLED_LEADER and not _is_settled(replica):
+                return OffsetFound(ErrorCode.offset_not_available)
+            committed = effect.read_committed
+            limit = replica.last_stable_offset if committed else replica.high_watermark
         try:
             return _answer(replica, query.timestamp, limit)
         except OSError:
