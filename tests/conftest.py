@@ -31,6 +31,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--kills", type=int, default=10, help="how often a broker is killed in the kill -9 tests"
     )
     group.addoption(
+        "--controller-kills",
+        type=int,
+        default=4,
+        help="how often the active controller is killed under a stream of topic creations",
+    )
+    group.addoption(
         "--rewrite",
         action="store_true",
         help="record the answers in the transcripts of tests/scenarios anew",

@@ -5,7 +5,7 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
@@ -232,6 +232,15 @@ class Cluster:
             return found if as_wanted and (size is None or len(found) == size) else None
 
         return self.wait_for(isr, f"the in-sync replicas of {topic}-{partition}: {members or size}")
+
+    def wait_for_replicas(self, topic: str, partition: int, replicas: Sequence[NodeId]) -> None:
+        """Wait until a reassignment to these replicas is complete."""
+
+        def are_placed() -> bool | None:
+            found = self._partition(topic, partition)
+            return True if found and list(found.replica_nodes) == list(replicas) else None
+
+        self.wait_for(are_placed, f"the replicas {replicas} of {topic}-{partition}")
 
     def wait_for(self, attempt: Callable[[], T | None], what: str) -> T:
         """The first result that is not None."""

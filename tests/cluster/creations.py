@@ -1,0 +1,82 @@
+"""Topics created one after the other, through whoever runs, with account of every answer."""
+
+import threading
+import time
+from types import TracebackType
+from typing import Self
+
+from kio.schema.create_topics.v7.request import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+)
+from kio.schema.create_topics.v7.response import CreatableTopicResult, CreateTopicsResponse
+from tests.clients.systems import PATIENCE
+
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NodeId
+from tidelog.testing import Cluster, NodeStuck
+
+PARTITIONS, REPLICAS = 3, 3
+
+
+def create_topic(cluster: Cluster, name: str, node: NodeId | None = None) -> CreatableTopicResult:
+    """One answer, whatever it says; NodeStuck when nobody gives one."""
+    # Several records for each topic, so that there is something to be half made.
+    config = CreatableTopicConfig(name="retention.ms", value="60000")
+    topic = CreatableTopic(
+        name=name,
+        num_partitions=PARTITIONS,
+        replication_factor=REPLICAS,
+        assignments=(),
+        configs=(config,),
+    )
+    request = CreateTopicsRequest(topics=(topic,))
+    return cluster.ask(request, CreateTopicsResponse, node).topics[0]
+
+
+class Creations:
+    """A thread that creates topics until the end; `acknowledged` are those that it was told of."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self.acknowledged: list[str] = []
+        self.unanswered: list[str] = []
+        self.refused: dict[str, ErrorCode] = {}
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stopping.set()
+        self._thread.join(2 * PATIENCE)
+        assert not self._thread.is_alive(), "the creations do not come to an end"
+
+    def await_more(self, more: int) -> None:
+        """Wait until so many more are acknowledged."""
+        goal, deadline = len(self.acknowledged) + more, time.monotonic() + PATIENCE
+        while len(self.acknowledged) < goal:
+            assert time.monotonic() < deadline, f"{self.refused} {len(self.acknowledged)} of {goal}"
+            time.sleep(0.002)
+
+    def _run(self) -> None:
+        number = 0
+        while not self._stopping.is_set():
+            name, number = f"stream-{number}", number + 1
+            try:
+                answer = create_topic(self._cluster, name)
+            except NodeStuck:
+                self.unanswered.append(name)
+                continue
+            if answer.error_code is ErrorCode.none:
+                self.acknowledged.append(name)
+            else:
+                self.refused[name] = answer.error_code
