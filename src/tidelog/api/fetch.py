@@ -16,7 +16,7 @@ from tidelog.api.leaders import current_leader, endpoints_of
 from tidelog.api.listeners import ListenerKind, kind_of
 from tidelog.model.effects import FetchBatches, FetchMetadata, FetchResult, PartitionFetch
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_EPOCH, NO_NODE, NodeId, TopicPartition
+from tidelog.model.ids import NO_EPOCH, NO_NODE, NO_OFFSET, NodeId, TopicPartition
 from tidelog.protocol.fetch import FetchRequest, FetchResponse, PartitionFetched
 from tidelog.protocol.pieces import TopicRef
 
@@ -122,11 +122,12 @@ def _remember(plan: FetchPlan, cached: CachedPartition, result: FetchResult) -> 
         or result.diverging is not None
         or result.preferred_read_replica != NO_NODE
     )
-    if result.error is ErrorCode.none:
-        cached.high_watermark = result.high_watermark
-        cached.log_start_offset = result.log_start_offset
+    # An error forgets what the client knows, so that the partition is news when it is over.
+    is_well = result.error is ErrorCode.none
+    cached.high_watermark = result.high_watermark if is_well else NO_OFFSET
+    cached.log_start_offset = result.log_start_offset
     key = (cached.topic, cached.fetch.partition)
-    if has_records and key in session.partitions:
+    if has_records and plan.is_incremental and key in session.partitions:
         # Last served, first to wait: no partition starves behind a busy one.
         session.partitions.move_to_end(key)
     return is_news

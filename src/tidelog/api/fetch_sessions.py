@@ -114,7 +114,7 @@ class FetchSessions:
 
     def _begin(self, request: FetchRequest, uses_topic_ids: bool, now: Millis) -> FetchPlan:
         is_privileged = request.replica_id >= 0
-        if not request.topics or not self._make_room(is_privileged, now):
+        if not self._make_room(is_privileged, now):
             return _sessionless(request)
         session = Session(self._new_id(), uses_topic_ids, is_privileged)
         session.update(request)

@@ -89,13 +89,13 @@ _KEYS: Mapping[int, Mapping[str, ConfigKey]] = {
 # -- The resource ----------------------------------------------------------------------------------
 
 
-def check_resource(image: ClusterImage, resource_type: int, name: str) -> Fault | None:
-    """Why there is no such resource to configure."""
+def check_resource(resource_type: int, name: str) -> Fault | None:
+    """Why there can be no such resource to configure."""
     match resource_type:
         case 2:
-            return _check_topic(image, name)
+            return _check_topic(name)
         case 4:
-            return _check_broker(image, name)
+            return _check_broker(name)
         case 16 if not name:
             return Fault(ErrorCode.invalid_request, "Subscription name can't be empty")
         case 32 if not name:
@@ -106,24 +106,31 @@ def check_resource(image: ClusterImage, resource_type: int, name: str) -> Fault 
             return Fault(ErrorCode.invalid_request, f"Unknown resource type {resource_type}")
 
 
-def _check_topic(image: ClusterImage, name: str) -> Fault | None:
+def check_existence(image: ClusterImage, resource_type: int, name: str) -> Fault | None:
+    """Why there is no such resource, which Kafka says last of all."""
+    if resource_type == TOPIC_RESOURCE and name not in image.topics:
+        return Fault(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
+    if resource_type != BROKER_RESOURCE or name == CLUSTER_DEFAULT:
+        return None
+    if int(name) in image.brokers or int(name) in image.controllers:
+        return None
+    return Fault(ErrorCode.broker_id_not_registered, f"No broker with id {int(name)} found.")
+
+
+def _check_topic(name: str) -> Fault | None:
     if not name:
         return Fault(ErrorCode.invalid_request, "Default topic resources are not allowed.")
     problem = name_problem(name)
     if problem is not None:
         return Fault(ErrorCode.invalid_topic_exception, problem)
-    if name not in image.topics:
-        return Fault(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
     return None
 
 
-def _check_broker(image: ClusterImage, name: str) -> Fault | None:
+def _check_broker(name: str) -> Fault | None:
     if name == CLUSTER_DEFAULT:
         return None
-    if not re.fullmatch(r"[+-]?[0-9]+", name):
+    if not re.fullmatch(r"[+-]?[0-9]{1,10}", name):
         return Fault(ErrorCode.invalid_request, f"Node id must be an integer, but it is: {name}")
-    if int(name) not in image.brokers and int(name) not in image.controllers:
-        return Fault(ErrorCode.broker_id_not_registered, f"No broker with id {int(name)} found.")
     return None
 
 

@@ -19,7 +19,13 @@ from kio.schema.incremental_alter_configs.v1.response import (
     IncrementalAlterConfigsResponse,
 )
 
-from tidelog.controller.config_check import check_config, check_dynamic, check_resource, keys_of
+from tidelog.controller.config_check import (
+    check_config,
+    check_dynamic,
+    check_existence,
+    check_resource,
+    keys_of,
+)
 from tidelog.controller.config_key import ConfigType
 from tidelog.controller.decision import NO_FAULT, NOT_THROTTLED, DecideContext, Decision, Fault
 from tidelog.controller.features import elr_enabled
@@ -142,7 +148,7 @@ def _alter(
     resource_name: str,
     changes: Sequence[_Change],
 ) -> list[MetadataRecord] | Fault:
-    fault = _check_changes(changes) or check_resource(image, resource_type, resource_name)
+    fault = _check_changes(changes) or check_resource(resource_type, resource_name)
     if fault is None and resource_type == BROKER_RESOURCE:
         fault = check_dynamic([change.name for change in changes])
     if fault is not None:
@@ -151,7 +157,9 @@ def _alter(
     altered = _altered(resource_type, current, changes)
     if isinstance(altered, Fault):
         return altered
-    fault = _check_altered(image, context, resource_type, resource_name, current, altered)
+    fault = _check_altered(
+        image, context, resource_type, resource_name, current, altered
+    ) or check_existence(image, resource_type, resource_name)
     if fault is not None:
         return fault
     return _records(image, resource_type, resource_name, current, altered)

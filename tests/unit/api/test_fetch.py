@@ -112,12 +112,21 @@ def test_a_session_tells_only_what_changed() -> None:
         assert isinstance(response, FetchResponse)
         return response
 
-    id_ = step(0, [found(), found()], ("orders", [at(0), at(0, 2)])).session_id
+    id_ = step(0, [found(records=records()), found()], ("orders", [at(0), at(0, 2)])).session_id
     assert id_ != 0
     assert rows(step(1, [found(), found()])) == []
     assert rows(step(2, [found(records=records()), found()])) == [("orders", [(0, ErrorCode.none)])]
     # Partition 0 was served last, so it is now the last to be read.
     assert rows(step(3, [found(6), found()])) == [("orders", [(2, ErrorCode.none)])]
+    unwell = FetchResult(ErrorCode.offset_out_of_range)
+    assert rows(step(4, [found(6), unwell])) == [("orders", [(0, ErrorCode.offset_out_of_range)])]
+    # It is told again when it is well again, though nothing has changed since before.
+    assert rows(step(5, [found(6), found()])) == [("orders", [(0, ErrorCode.none)])]
+
+
+def test_a_session_may_begin_with_nothing() -> None:
+    response = drive(fetch.handle(asking(session_epoch=0)), [])
+    assert response.session_id != 0
 
 
 def test_a_wrong_session_epoch_is_refused_before_anything_is_read() -> None:
