@@ -31,6 +31,7 @@ sys.path.insert(0, str(DUEL))
 import procs  # noqa: E402  the duel's modules can be found only now
 from confluent_kafka import Message, Producer  # noqa: E402
 from load import QUIET, create, delete, drain, end_offsets, pump  # noqa: E402
+from many import many as measure_many  # noqa: E402
 from report import number, table  # noqa: E402
 from systems import Settings, System, load  # noqa: E402
 
@@ -151,7 +152,13 @@ def consume(system: System, add: Add, opt: argparse.Namespace) -> None:
                 add(f"broker CPU, consume {size} B", busy / (read / 1e9), "CPU s/GB")
 
 
-MEASURES = {measure.__name__: measure for measure in (start, produce, latency, consume)}
+def many(system: System, add: Add, opt: argparse.Namespace) -> None:
+    """Three nodes with very many partitions; not part of a run unless it is asked for."""
+    measure_many(system, add, opt.partitions, opt.copies)
+
+
+DEFAULT = (start, produce, latency, consume)
+MEASURES = {measure.__name__: measure for measure in (*DEFAULT, many)}
 
 
 @contextlib.contextmanager
@@ -169,7 +176,9 @@ def options() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--system", action="append", help="kafka, or a TOML file; default: both")
-    parser.add_argument("--measures", default=",".join(MEASURES))
+    parser.add_argument("--measures", default=",".join(measure.__name__ for measure in DEFAULT))
+    parser.add_argument("--partitions", type=int, default=10_000, help="for the measure many")
+    parser.add_argument("--copies", type=int, default=3, help="for the measure many")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--repeats", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=10, help="of one run under load")
