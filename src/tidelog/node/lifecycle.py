@@ -110,6 +110,11 @@ class Lifecycle:
             log.info("registered as broker %d, epoch %d", self._settings.node_id, self.epoch)
             self._heartbeat()
 
+    def is_registered_in(self, image: ClusterImage) -> bool:
+        """Whether the image knows of this run of the broker, not only of an earlier one."""
+        me = image.brokers.get(self._settings.node_id)
+        return me is not None and me.incarnation == self._incarnation
+
     # -- heartbeats --------------------------------------------------------------------------------
 
     def image_changed(self, image: ClusterImage) -> None:

@@ -101,7 +101,7 @@ class Node:
         self._sessions: dict[ConnId, Session] = {}
         self._is_stopping = False
         self._has_resigned = False
-        self._has_swept = False
+        self._has_begun = False
         self._storage = Storage([LogDirectory(disk, dice) for disk in disks])
         self._flushes = Flushes(self._emit, self._fail)
         self._peers = Peers(self._clock, self._timers, self._emit)
@@ -285,12 +285,15 @@ class Node:
         self._registration.image_changed(new)
         if not self._settings.is_broker:
             return
-        self._assignments.apply(old, new)
-        self._lifecycle.image_changed(new)
-        if self._lifecycle.is_unfenced and not self._has_swept:
-            # Everything up to our own registration is applied: what is not placed here is a stray.
-            self._has_swept = True
+        if self._has_begun:
+            self._assignments.apply(old, new)
+        elif self._lifecycle.is_registered_in(new):
+            # Earlier images tell what an earlier run led and followed. With a log that may have
+            # lost its tail this one would lead in the same epoch again: two values for one offset.
+            self._has_begun = True
             self._assignments.remove_strays(new)
+            self._assignments.apply(ClusterImage(), new)
+        self._lifecycle.image_changed(new)
 
     def leader_known(self, leader: NodeId, epoch: LeaderEpoch) -> None:
         log.info("node %d leads the metadata quorum in epoch %d", leader, epoch)
@@ -341,7 +344,7 @@ class Node:
         if kind_of(request) is ListenerKind.CONTROLLER:
             self._controlling.submit(effect.request, resume, request.conn)
         else:
-            self._controller.submit(effect.request, resume)
+            self._controller.change(effect.request, resume)
         return PARKED
 
     # -- what the parts ask of each other ----------------------------------------------------------
