@@ -17,6 +17,7 @@ class Entry(NamedTuple):
 RUN, USE, LOOK = "Run a cluster", "Use a cluster", "Look inside"
 
 COMMANDS = {
+    "demo": Entry(RUN, "demo", "Kill a leader and a controller under load, and count the losses."),
     "up": Entry(RUN, "up", "Start a local cluster in the foreground."),
     "node": Entry(RUN, "node", "Stop, kill, pause, resume and start single nodes of it."),
     "serve": Entry(RUN, "serve", "Run one node from a server.properties with Kafka's keys."),

@@ -8,6 +8,7 @@ DIR/1/data                   its log directory, formatted on first use
 
 import fcntl
 import json
+import random
 import socket
 from collections.abc import Mapping
 from contextlib import suppress
@@ -25,6 +26,7 @@ HOST = "127.0.0.1"
 CONTROLLER_PORTS = 10_000
 """How far the controllers' ports are from the brokers'."""
 
+LOWEST_FREE_PORT = 10_240
 HIGHEST_PORT = 65_535
 FIRST_EPHEMERAL_PORT = 32_768
 """From here on the system takes ports for outgoing connections; a listener had better not."""
@@ -167,6 +169,22 @@ class LocalCluster:
         draft = self._state.with_suffix(".tmp")
         draft.write_text(json.dumps(state, indent=2) + "\n")
         draft.rename(self._state)
+
+
+def on_free_ports(
+    directory: Path, brokers: int, overrides: Mapping[str, str] | None = None
+) -> LocalCluster:
+    """A layout on ports that no outgoing connection takes while one of its nodes is down."""
+    while True:
+        first = random.randrange(
+            LOWEST_FREE_PORT, FIRST_EPHEMERAL_PORT - CONTROLLER_PORTS - brokers
+        )
+        layout = LocalCluster(directory, brokers, first, overrides or {})
+        try:
+            layout.check_ports()
+        except CommandFailed:
+            continue
+        return layout
 
 
 def _running_at(state: Path) -> str:

@@ -14,7 +14,7 @@ from tidelog.cli.client import Address, Client
 from tidelog.cli.connection import Connection, ConnectionLost
 from tidelog.cli.errors import CommandFailed
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import METADATA_TOPIC
+from tidelog.model.ids import METADATA_TOPIC, NodeId
 
 BROKERS, CONTROLLERS = 1, 2
 """DescribeCluster's kinds of endpoint."""
@@ -62,6 +62,18 @@ def describe_quorum(client: Client, *, controllers: bool = False) -> DescribeQuo
             if found is not None and _error(found) is ErrorCode.none:
                 return found
     raise _without_leader(client, controllers)
+
+
+def active_controller(client: Client) -> NodeId | None:
+    """Who leads the quorum, if that can be told now."""
+    try:
+        answer = client.ask(_QUESTION, DescribeQuorumResponse)
+    except CommandFailed:
+        return None
+    if _error(answer) is not ErrorCode.none:
+        return None
+    leader: NodeId = answer.topics[0].partitions[0].leader_id
+    return leader
 
 
 _QUESTION = quorum.DescribeQuorumRequest(

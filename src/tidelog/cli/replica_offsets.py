@@ -59,8 +59,12 @@ def look(client: Client, topics: Sequence[str]) -> list[Partition]:
         for node in one.replicas:
             held.setdefault(node, []).append(where)
     up = client.node_ids()
-    ends = {node: _ends(client, node, held[node], _DEBUGGER) for node in held if node in up}
-    marks = {node: _ends(client, node, led[node], _CONSUMER) for node in led if ends.get(node)}
+    # In this order no watermark is seen beyond an end, and few followers ahead of their leader.
+    marks = {node: _ends(client, node, led[node], _CONSUMER) for node in led if node in up}
+    followers_first = sorted(held, key=lambda node: len(led.get(node, ())))
+    ends = {
+        node: _ends(client, node, held[node], _DEBUGGER) for node in followers_first if node in up
+    }
     return [
         Partition(
             where,

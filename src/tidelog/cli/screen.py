@@ -1,0 +1,50 @@
+"""A story on a terminal: lines with the time, and one last line that is rewritten in place.
+
+Where the output is no terminal, the line that would be rewritten is printed every few seconds.
+"""
+
+import shutil
+import sys
+import time
+from collections.abc import Iterable
+
+EVERY_SECONDS = 5.0
+INDENT = " " * 8
+_ERASE = "\r\x1b[K"
+
+
+class Screen:
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+        self._is_terminal = sys.stdout.isatty()
+        self._status_at = self._began
+        self._has_status = False
+
+    def say(self, text: str) -> None:
+        """A line that stays."""
+        self._write(f"{self._elapsed():5.1f} s {text}")
+
+    def show(self, lines: Iterable[str]) -> None:
+        """Lines that stay and have no time, such as a table."""
+        for line in lines:
+            self._write(f"{INDENT}{line}")
+
+    def status(self, text: str) -> None:
+        """How things stand: until the next line comes."""
+        if self._is_terminal:
+            width = shutil.get_terminal_size().columns - 1
+            sys.stdout.write(_ERASE + f"{self._elapsed():5.1f} s {text}"[:width])
+            sys.stdout.flush()
+            self._has_status = True
+        elif time.monotonic() - self._status_at >= EVERY_SECONDS:
+            self.say(text)
+
+    def _elapsed(self) -> float:
+        return time.monotonic() - self._began
+
+    def _write(self, line: str) -> None:
+        if self._has_status:
+            sys.stdout.write(_ERASE)
+            self._has_status = False
+        self._status_at = time.monotonic()
+        print(line, flush=True)

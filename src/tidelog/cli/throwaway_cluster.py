@@ -1,0 +1,102 @@
+"""A cluster for the length of a command: in a temporary directory, on free ports, gone at its end.
+
+Its nodes are children of this process, watched over by a thread: however this process ends, they
+notice, and end too.
+"""
+
+import shutil
+import tempfile
+from pathlib import Path
+from threading import Condition, Thread
+from types import TracebackType
+from typing import Self
+
+from tidelog.cli import control
+from tidelog.cli.child import NodeProcess
+from tidelog.cli.errors import CommandFailed
+from tidelog.cli.local_cluster import LocalCluster, on_free_ports
+from tidelog.cli.supervisor import Supervisor
+from tidelog.model.ids import NodeId
+
+START_SECONDS = 60.0
+END_SECONDS = 10.0
+
+
+class ThrowawayCluster:
+    """Nodes 1..brokers; as a context, from when all of them take writes."""
+
+    def __init__(self, brokers: int) -> None:
+        self.directory = Path(tempfile.mkdtemp(prefix="tidelog-demo-"))
+        self._layout: LocalCluster = on_free_ports(self.directory, brokers)
+        self._serving: dict[NodeId, int | None] = {}
+        self._news = Condition()
+        nodes = [
+            NodeProcess(node, str(self._layout.config(node)), str(self.directory / f"{node}.log"))
+            for node in self._layout.node_ids
+        ]
+        self._supervisor = Supervisor(
+            nodes, self._hear, restart=False, control=control.ControlSocket(self.directory)
+        )
+        self._thread = Thread(target=self._supervise, name="supervisor", daemon=True)
+
+    @property
+    def bootstrap(self) -> str:
+        return self._layout.bootstrap
+
+    def __enter__(self) -> Self:
+        try:
+            self._layout.prepare()
+            self._thread.start()
+            for node in self._layout.node_ids:
+                self.await_ready(node)
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end()
+
+    def kill(self, node: NodeId) -> None:
+        """kill -9; it stays down until it is started."""
+        control.ask(self.directory, f"kill {node}")
+
+    def start(self, node: NodeId) -> None:
+        control.ask(self.directory, f"start {node}")
+
+    def await_ready(self, node: NodeId) -> None:
+        """Wait until the node takes writes."""
+        with self._news:
+            heard = self._news.wait_for(
+                lambda: self._serving.get(node) or not self._thread.is_alive(), START_SECONDS
+            )
+        if not heard or not self._thread.is_alive():
+            raise CommandFailed(f"node {node} does not start: {self._last_words(node)}")
+
+    def _last_words(self, node: NodeId) -> str:
+        log = self.directory / f"{node}.log"
+        lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+        return lines[-1] if lines else "it says nothing."
+
+    def _supervise(self) -> None:
+        self._supervisor.run()
+        with self._news:
+            self._news.notify_all()
+
+    def _hear(self, node: NodeId, pid: int | None) -> None:
+        with self._news:
+            self._serving[node] = pid
+            self._news.notify_all()
+
+    def _end(self) -> None:
+        if self._thread.is_alive():
+            self._supervisor.interrupt()
+            self._thread.join(END_SECONDS)
+            self._supervisor.interrupt()
+            self._thread.join()
+        shutil.rmtree(self.directory, ignore_errors=True)
