@@ -131,28 +131,36 @@ class Producer:
 
 
 class Reader:
-    """Reads all along, and asks where the end is; neither may ever go back (F50)."""
+    """Reads all along, and asks where the end is; neither may ever go back (F50).
+
+    As clients do, it names the newest leader epoch that it has heard of, so that a leader that was
+    replaced without knowing refuses it.
+    """
 
     def __init__(self, cluster: SimCluster) -> None:
         self.seen: dict[Offset, bytes | None] = {}
         self.latest: Offset = 0
         self._cluster = cluster
         self._dice = cluster.world.dice.fork("reader")
+        self._epoch = 0
         self._look()
 
     def _look(self) -> None:
         up = [host for host in self._cluster.up if TOPIC in host.node.image.topics]
-        node = up[self._dice.below(len(up))].id if up else 0
-        if node:
-            talk = Talk(self._cluster, node, patience_ms=1_000, name="reader")
-            talk.begin(latest_offset(), then=self._told_end)
-            talk.begin(fetch_from(TOPIC, len(self.seen)), then=self._fetched)
+        if up:
+            host = up[self._dice.below(len(up))]
+            epoch = self._epoch = max(self._epoch, placed(host).leader_epoch)
+            talk = Talk(self._cluster, host.id, patience_ms=1_000, name="reader")
+            talk.begin(latest_offset(epoch), then=self._told_end)
+            talk.begin(fetch_from(TOPIC, len(self.seen), epoch=epoch), then=self._fetched)
             self._cluster.world.after(500, talk.close)
         self._cluster.world.after(40, self._look)
 
     def _told_end(self, answer: Any) -> None:
         if answer is not None and answer.topics[0].partitions[0].error_code is ErrorCode.none:
-            self.latest = max(self.latest, answer.topics[0].partitions[0].offset)
+            told: Offset = answer.topics[0].partitions[0].offset
+            assert told >= len(self.seen), "the end has moved back"
+            self.latest = max(self.latest, told)
 
     def _fetched(self, answer: Any) -> None:
         if answer is None:
@@ -164,8 +172,10 @@ class Reader:
             assert before == record.value, f"offset {record.offset} was read with two values"
 
 
-def latest_offset() -> Any:
-    partition = ListOffsetsPartition(partition_index=0, timestamp=LATEST, current_leader_epoch=-1)
+def latest_offset(epoch: int = -1) -> Any:
+    partition = ListOffsetsPartition(
+        partition_index=0, timestamp=LATEST, current_leader_epoch=epoch
+    )
     topic = ListOffsetsTopic(name=TOPIC, partitions=(partition,))
     return ask(LIST_OFFSETS, replica_id=-1, isolation_level=0, topics=(topic,))
 
