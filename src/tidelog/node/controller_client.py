@@ -1,15 +1,20 @@
 """The way to the active controller, wherever it is: here, or on the leader of the quorum.
 
 A request is tried again while no controller can decide on it, until its time is up; so a change of
-controller is a delay for its sender, not an error.
+controller is a delay for its sender, not an error. A client that is told of a change finds it when
+it asks the same node next.
 """
 
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
+from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
+
 from tidelog.controller.refusals import is_refused_by_a_non_controller, refusal
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import Millis
+from tidelog.model.ids import METADATA_TOPIC, Millis, Offset
 from tidelog.node.clock import Clock
 from tidelog.node.controlling import Controlling
 from tidelog.node.parking import Resume
@@ -21,8 +26,14 @@ from tidelog.protocol.messages import versions_of
 RETRY_MS: Millis = 20
 ANSWER_MS: Millis = 5_000
 """How long a controller may take over one request before it is asked again."""
+CATCH_UP_MS: Millis = 1_000
+"""How long an answer may wait for this node to know what it tells of."""
 LEAST_PATIENCE_MS: Millis = 1_000
 """A client that gives no time at all still gets its request to the controller once."""
+
+_DESCRIBE = DescribeQuorumRequest(
+    topics=(TopicData(topic_name=METADATA_TOPIC, partitions=(PartitionData(partition_index=0),)),)
+)
 
 
 class ControllerClient:
@@ -47,6 +58,39 @@ class ControllerClient:
         """Get a decision; `resume` hears the response, at the latest when patience is over."""
         patience = self._patience_with(message) if patience_ms is None else patience_ms
         self._try(message, resume, self._clock.now + patience)
+
+    def change(self, message: Any, resume: Resume) -> None:
+        """Submit for a client, and answer once this node knows of the change itself."""
+
+        def answered(response: Any) -> None:
+            if self._quorum.is_active or isinstance(response, DescribeQuorumResponse):
+                resume(response)
+            else:
+                self._catch_up(lambda: resume(response))
+
+        self.submit(message, answered)
+
+    def _catch_up(self, done: Callable[[], None]) -> None:
+        """Ask how far the leader has committed, and wait for that; not for long, come what may."""
+        waiting = [done]
+
+        def go_on() -> None:
+            if waiting:
+                waiting.pop()()
+
+        def described(answer: Any) -> None:
+            if isinstance(answer, DescribeQuorumResponse) and answer.topics:
+                end: Offset = answer.topics[0].partitions[0].high_watermark
+                self._quorum.when_applied(end, go_on)
+            else:
+                go_on()
+
+        channel = self._channel()
+        if channel is None:
+            go_on()
+            return
+        self._timers.at(self._clock.now + CATCH_UP_MS, go_on)
+        channel.request(*coded(_DESCRIBE, 2), described, CATCH_UP_MS)
 
     def _patience_with(self, message: Any) -> Millis:
         """As long as the client says that it waits, within reason."""

@@ -117,6 +117,7 @@ class Quorum:
         self._is_active = False
         self._pending: deque[tuple[Offset, ClusterImage]] = deque()
         self._waiting: deque[tuple[Offset, Callable[[bool], None]]] = deque()
+        self._behind: list[tuple[Offset, Callable[[], None]]] = []
         self._questions: dict[int, tuple[Any, Resume]] = {}
         self._tickets = count(1)
         self._alarm: Timer | None = None
@@ -209,6 +210,13 @@ class Quorum:
             self._waiting.append((self._pending[-1][0], done))
         else:
             done(True)
+
+    def when_applied(self, high_watermark: Offset, done: Callable[[], None]) -> None:
+        """Call back once this node's image reaches a high watermark, whoever leads."""
+        if self.high_watermark >= high_watermark:
+            done()
+        else:
+            self._behind.append((high_watermark, done))
 
     def flushed(self, up_to: Offset) -> None:
         """The metadata log is synced this far."""
@@ -340,7 +348,16 @@ class Quorum:
         while self._waiting and self._waiting[0][0] <= to:
             self._waiting.popleft()[1](True)
         self._serving.wake()
+        self._call_back()
         self._maybe_snapshot()
+
+    def _call_back(self) -> None:
+        """Those who wait for an image that is here now."""
+        if not self._behind:
+            return
+        behind, self._behind = self._behind, []
+        for high_watermark, done in behind:
+            self.when_applied(high_watermark, done)
 
     def _advance(self, to: Offset) -> None:
         """Bring the image up to `to`: from what was pending here, else from the log."""
