@@ -168,6 +168,9 @@ class Quorum:
             self._listener.image_changed(ClusterImage(), restored)
         self.machine.voters = self._log.voters.latest
         self.machine.voters_offset = self._log.voters.latest_offset
+        self.machine.is_retiring = self._log.voters.is_retiring(
+            self.machine.me, self.high_watermark
+        )
         self._snapshot_at = (self._log.log.size, self._clock.now)
         self._listener.voters_changed()
         self._carry_out(self.machine.start(self._clock.now))
@@ -197,11 +200,13 @@ class Quorum:
 
     def log_changed(self) -> None:
         """Tell the machine of the voters that the log names now, if they are others."""
-        old, known = self.machine.voters, self._log.voters
-        if (old, self.machine.voters_offset) == (known.latest, known.latest_offset):
+        machine, known = self.machine, self._log.voters
+        is_retiring = known.is_retiring(machine.me, self.high_watermark)
+        new = (known.latest, known.latest_offset, is_retiring)
+        if (machine.voters, machine.voters_offset, machine.is_retiring) == new:
             return
-        self._network.voters_changed(old, known.latest)
-        self.step(VotersChanged(known.latest, known.latest_offset))
+        self._network.voters_changed(machine.voters, known.latest)
+        self.step(VotersChanged(*new))
         self._listener.voters_changed()
 
     def when_committed(self, done: Callable[[bool], None]) -> None:
@@ -261,6 +266,7 @@ class Quorum:
         """The leader says how far the log is committed."""
         if high_watermark > self.high_watermark:
             self._commit(high_watermark)
+            self.log_changed()
 
     # -- snapshots ---------------------------------------------------------------------------------
 

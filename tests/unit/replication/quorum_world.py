@@ -5,61 +5,49 @@ has two leaders and that no two members disagree on what is committed.
 """
 
 import random
-from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from itertools import count
 from uuid import UUID
 
-from tidelog.model.ids import NodeId
+from tests.unit.replication.quorum_member import Member, VotersRecord
+from tests.unit.replication.seeded_dice import SeededDice
+
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_NODE, NodeId
 from tidelog.replication.quorum import events as q
 from tidelog.replication.quorum.machine import QuorumMachine
 from tidelog.replication.quorum.roles import Follower, Leader
 from tidelog.replication.quorum.state import (
     LogEnd,
-    QuorumState,
     QuorumTimeouts,
     ReplicaKey,
     Voter,
     VoterSet,
 )
+from tidelog.replication.quorum.voters import VoterHistory
 
 FETCH_WAIT_MS = 50
 
 
-class SeededDice:
-    def __init__(self, seed: int) -> None:
-        self._random = random.Random(seed)
-
-    def below(self, bound: int) -> int:
-        return self._random.randrange(bound)
-
-    def uuid(self) -> UUID:
-        return UUID(int=self._random.getrandbits(128), version=4)
-
-
-@dataclass
-class Member:
-    id: NodeId
-    saved: QuorumState | None = None
-    log: list[int] = field(default_factory=list)
-    """The epoch of each record."""
-    machine: QuorumMachine | None = None
-    committed: int = 0
-    fetching: tuple[NodeId, int] | None = None
-    incarnation: int = 0
-
-    @property
-    def end(self) -> LogEnd:
-        return LogEnd(self.log[-1] if self.log else -1, len(self.log))
-
-
 class QuorumWorld:
-    def __init__(self, nodes: int, seed: int, timeouts: QuorumTimeouts | None = None) -> None:
+    """Voters by configuration; with `first` they are dynamic, and all others begin as observers."""
+
+    def __init__(
+        self,
+        nodes: int,
+        seed: int,
+        timeouts: QuorumTimeouts | None = None,
+        first: tuple[NodeId, ...] | None = None,
+    ) -> None:
         self.now = 0
         self.random = random.Random(seed)
         self.timeouts = timeouts or QuorumTimeouts()
-        self.voters = VoterSet({id: Voter(ReplicaKey(id)) for id in range(1, nodes + 1)})
         self.members = {id: Member(id) for id in range(1, nodes + 1)}
+        self.is_dynamic = first is not None
+        if self.is_dynamic:
+            for member in self.members.values():
+                member.directory = self._new_directory()
+        self.voters = VoterSet({id: Voter(self.members[id].key) for id in first or self.members})
         self.cut: set[frozenset[NodeId]] = set()
         self.loss_percent = 0
         self.leaders: dict[int, NodeId] = {}
@@ -77,14 +65,18 @@ class QuorumWorld:
         assert member.machine is None
         member.incarnation += 1
         member.fetching = None
+        known = self._voters_in(member)
         member.machine = QuorumMachine(
-            ReplicaKey(id),
-            self.voters,
+            member.key,
+            known.latest,
             member.saved,
             member.end,
             self.timeouts,
             SeededDice(self.random.randrange(1 << 30)),
+            has_bootstrap_servers=self.is_dynamic,
         )
+        member.machine.voters_offset = known.latest_offset
+        member.machine.is_retiring = known.is_retiring(member.key, member.committed)
         self._carry_out(member, member.machine.start(self.now))
 
     def kill(self, id: NodeId) -> None:
@@ -97,6 +89,8 @@ class QuorumWorld:
         member = self.members[id]
         assert member.machine is None
         member.saved, member.log, member.committed = None, [], 0
+        if self.is_dynamic:
+            member.directory = self._new_directory()
 
     def isolate(self, id: NodeId) -> None:
         self.cut |= {frozenset({id, other}) for other in self.members if other != id}
@@ -155,13 +149,30 @@ class QuorumWorld:
             f"{m.id}: {m.machine.role if m.machine else 'down'}" for m in self.members.values()
         )
 
+    def _new_directory(self) -> UUID:
+        return UUID(int=self.random.getrandbits(128), version=4)
+
+    def _voters_in(self, member: Member) -> VoterHistory:
+        known = VoterHistory(self.voters)
+        for offset, record in enumerate(member.log):
+            if isinstance(record, VotersRecord):
+                known.voters_appended(offset, record.voters)
+        return known
+
+    def _log_changed(self, member: Member) -> None:
+        """Voters count from when they are in the log until they are cut away."""
+        known = self._voters_in(member)
+        is_retiring = known.is_retiring(member.key, member.committed)
+        self._step(member, q.VotersChanged(known.latest, known.latest_offset, is_retiring))
+        self._step(member, q.LogGrew(member.end))
+
     # -- the network ------------------------------------------------------------------------------
 
     def _later(self, delay: int, action: object) -> None:
         heappush(self._queue, (self.now + delay, next(self._order), action))
 
     def _send(self, source: NodeId, target: NodeId, deliver: object) -> None:
-        """Deliver to the target's machine unless the link is cut, loses it, or either has restarted."""
+        """Deliver unless the link is cut, loses it, or either side has restarted."""
         incarnation = self.members[source].incarnation
 
         def arrive() -> None:
@@ -211,18 +222,22 @@ class QuorumWorld:
                 source, request = self._tickets.pop(effect.ticket)[1:]
                 self._answer(member, source, request, effect)
             case q.RequestVote():
-                key = ReplicaKey(me)
+                asked = machine.voters.voters[effect.to].key
                 self._request(
                     me,
                     effect.to,
                     effect,
                     lambda ticket: q.VoteRequested(
-                        ticket, key, effect.epoch, effect.log_end, effect.pre_vote
+                        ticket, member.key, effect.epoch, effect.log_end, effect.pre_vote, asked
                     ),
                 )
             case q.BeginEpoch():
+                began = machine.voters.voters[effect.to].key
                 self._request(
-                    me, effect.to, effect, lambda ticket: q.EpochBegun(ticket, me, effect.epoch)
+                    me,
+                    effect.to,
+                    effect,
+                    lambda ticket: q.EpochBegun(ticket, me, effect.epoch, began),
                 )
             case q.EndEpoch():
                 self._request(
@@ -237,7 +252,10 @@ class QuorumWorld:
             case q.StopFollowing():
                 member.fetching = None
             case q.DiscoverLeader():
-                self._send(me, effect.ask, lambda other: self._tell_leader(other, me))
+                asked_id = effect.ask
+                if asked_id == NO_NODE:
+                    asked_id = self.random.choice(list(self.members))
+                self._send(me, asked_id, lambda other: self._tell_leader(other, me))
             case q.TakeLeadership():
                 assert self.leaders.setdefault(effect.epoch, me) == me, "two leaders in one epoch"
                 member.log.append(effect.epoch)
@@ -259,6 +277,8 @@ class QuorumWorld:
 
     def _answer(self, member: Member, to: NodeId, request: object, answer: q.AnswerPeer) -> None:
         if isinstance(request, q.RequestVote):
+            if answer.error is ErrorCode.invalid_voter_key:
+                return
             event = q.VoteAnswered(
                 member.id, answer.epoch, answer.leader, answer.granted, request.pre_vote
             )
@@ -278,7 +298,8 @@ class QuorumWorld:
             return
         leader, epoch = member.fetching
         end, incarnation = member.end, member.incarnation
-        self._send(member.id, leader, lambda other: self._serve_fetch(other, member.id, epoch, end))
+        key = member.key
+        self._send(member.id, leader, lambda other: self._serve_fetch(other, key, epoch, end))
         mine = member.fetching
 
         def again() -> None:
@@ -287,8 +308,8 @@ class QuorumWorld:
 
         self._later(FETCH_WAIT_MS, again)
 
-    def _serve_fetch(self, leader: Member, replica: NodeId, epoch: int, end: LogEnd) -> None:
-        machine = leader.machine
+    def _serve_fetch(self, leader: Member, key: ReplicaKey, epoch: int, end: LogEnd) -> None:
+        machine, replica = leader.machine, key.id
         if machine.epoch != epoch or not isinstance(machine.role, Leader):
             self._tell_leader(leader, replica)
             return
@@ -305,7 +326,7 @@ class QuorumWorld:
             )
             return
         records, committed = leader.log[agreed:], machine.role.high_watermark
-        self._step(leader, q.ReplicaFetched(ReplicaKey(replica), agreed))
+        self._step(leader, q.ReplicaFetched(key, agreed))
         self._send(
             leader.id,
             replica,
@@ -317,7 +338,7 @@ class QuorumWorld:
             return
         assert cut >= member.committed, "truncates what is committed"
         del member.log[cut:]
-        self._step(member, q.LogGrew(member.end))
+        self._log_changed(member)
         self._step(member, q.LeaderAnswered(leader, epoch, leader, True))
 
     def _appended(
@@ -336,8 +357,10 @@ class QuorumWorld:
             return
         if records:
             member.log.extend(records)
-            self._step(member, q.LogGrew(member.end))
+            self._log_changed(member)
         self._commit(member, min(committed, len(member.log)))
+        if member.machine.is_retiring:
+            self._log_changed(member)
 
     # -- invariants -------------------------------------------------------------------------------
 

@@ -91,7 +91,7 @@ def test_f36_a_voter_that_returns_from_a_partition_does_not_disturb_the_leader()
 
 
 def test_f40_a_voter_with_a_wiped_disk_does_not_vote_again() -> None:
-    """The wiped voter voted for the leader; it must not help to elect one that lacks its records."""
+    """It voted for the leader, and must not help to elect one that lacks that leader's records."""
     world = running(3)
     leader = world.run_until_leader()
     lagging, wiped = (id for id in world.members if id != leader.id)

@@ -100,11 +100,13 @@ class LogGrew:
 
 @dataclass(slots=True)
 class VotersChanged:
-    """A VotersRecord was appended or truncated away: it counts from the moment it is in the log."""
+    """A VotersRecord was appended, truncated away or committed: it counts once it is in the log."""
 
     voters: VoterSet
     offset: Offset = -1
     """Where the record stands; -1 when the configuration names them."""
+    is_retiring: bool = False
+    """This node voted before the record, votes no longer, and does not know it committed."""
 
 
 @dataclass(slots=True)

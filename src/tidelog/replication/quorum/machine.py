@@ -56,7 +56,7 @@ class QuorumMachine(Campaign):
             case Follower():
                 return self.role.fetch_deadline
             case Unattached():
-                if not self.is_voter:
+                if not self.may_stand:
                     return self.role.next_discovery
                 return min(self.role.election_deadline, self.role.next_discovery)
             case Prospective() | Candidate():
@@ -108,6 +108,7 @@ class QuorumMachine(Campaign):
                 self._commit(now)
             case VotersChanged():
                 self.voters, self.voters_offset = event.voters, event.offset
+                self.is_retiring = event.is_retiring
                 self._voters_changed(now)
             case ShutdownBegun():
                 if isinstance(self.role, Leader):
@@ -159,7 +160,7 @@ class QuorumMachine(Campaign):
             return
         self._learn(event.epoch, event.leader, now)
         role = self.role
-        if isinstance(role, Follower) and role.leader == event.leader and self.is_voter:
+        if isinstance(role, Follower) and role.leader == event.leader and self.may_stand:
             role.leader_is_gone = True
             if self.me.id in event.successors:
                 rank = event.successors.index(self.me.id)
@@ -218,9 +219,8 @@ class QuorumMachine(Campaign):
         role = self.role
         if isinstance(role, Follower) and role.leader == peer:
             role.leader_is_gone = True
-            if self.is_voter:
-                candidates = [id for id in self.voters if id != peer]
-                rank = candidates.index(self.me.id)
+            if self.may_stand:
+                rank = sum(id != peer and id < self.me.id for id in self.voters)
                 role.fetch_deadline = min(role.fetch_deadline, now + rank * STAGGER_MS)
             else:
                 self._become_unattached(role.epoch, now)
@@ -233,12 +233,12 @@ class QuorumMachine(Campaign):
     def _pass_time(self, now: Millis) -> None:
         match self.role:
             case Unattached() as role:
-                if self.is_voter and now >= role.election_deadline:
+                if self.may_stand and now >= role.election_deadline:
                     self._become_prospective(now)
                 elif now >= role.next_discovery:
                     self._discover(role, now)
             case Follower() as role if now >= role.fetch_deadline:
-                if self.is_voter:
+                if self.may_stand:
                     self._become_prospective(now)
                 else:
                     self._become_unattached(role.epoch, now)
@@ -299,4 +299,5 @@ class QuorumMachine(Campaign):
             self._effects.append(Commit(committed))
         if not self.is_voter and role.high_watermark > self.voters_offset:
             # Its own removal is committed: until then only it could see to that (F38).
+            self.is_retiring = False
             self._resign(now)

@@ -52,6 +52,7 @@ class Standing:
         self.me = me
         self.voters = voters
         self.voters_offset: Offset = -1
+        self.is_retiring = False
         self._has_bootstrap_servers = has_bootstrap_servers
         self.log_end = log_end
         self._timeouts = timeouts
@@ -73,6 +74,11 @@ class Standing:
     @property
     def is_voter(self) -> bool:
         return self.me in self.voters
+
+    @property
+    def may_stand(self) -> bool:
+        """A voter may, and one whose removal may be in its log alone: who else could commit it?"""
+        return self.is_voter or self.is_retiring
 
     @property
     def leader(self) -> NodeId:
@@ -110,7 +116,7 @@ class Standing:
                 epoch,
                 election_deadline=now + self._election_timeout(),
                 voted=voted,
-                next_discovery=now + (self._timeouts.election_ms // 4 if self.is_voter else 0),
+                next_discovery=now + (self._timeouts.election_ms // 4 if self.may_stand else 0),
             )
         )
 

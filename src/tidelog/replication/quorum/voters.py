@@ -49,6 +49,13 @@ class VoterHistory:
         """Where their record stands; -1 when no log names them."""
         return self._voters[-1][0] if self._voters else -1
 
+    def is_retiring(self, me: ReplicaKey, committed: Offset) -> bool:
+        """Whether the newest record removes this voter and is not known to be committed."""
+        if me in self.latest or self.latest_offset < committed:
+            return False
+        before = self._voters[-2][1] if len(self._voters) > 1 else self._configured
+        return me in before
+
     @property
     def kraft_version(self) -> int:
         return self._levels[-1][1] if self._levels else STATIC
@@ -148,8 +155,7 @@ def update(voters: VoterSet, voter: Voter, kraft_version: int) -> VoterSet | Ref
     if known is None or known.key != voter.key:
         return Refused(
             ErrorCode.voter_not_found,
-            f"{voter.key.id} with directory {text_of(voter.key)} is not part of "
-            "the set of voters.",
+            f"{voter.key.id} with directory {text_of(voter.key)} is not part of the set of voters.",
         )
     unsupported = check_level(voter, kraft_version)
     return unsupported if unsupported is not None else voters.with_voter(voter)

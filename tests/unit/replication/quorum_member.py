@@ -1,0 +1,41 @@
+"""One member of a small world of quorum machines: what survives a crash, and what does not."""
+
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from tidelog.model.ids import NodeId
+from tidelog.replication.quorum.machine import QuorumMachine
+from tidelog.replication.quorum.state import LogEnd, QuorumState, ReplicaKey, VoterSet
+
+
+class VotersRecord(int):
+    """A record like any other, the epoch that wrote it; from it on these voters are in force."""
+
+    voters: VoterSet
+
+    @classmethod
+    def of(cls, epoch: int, voters: VoterSet) -> "VotersRecord":
+        record = cls(epoch)
+        record.voters = voters
+        return record
+
+
+@dataclass
+class Member:
+    id: NodeId
+    saved: QuorumState | None = None
+    log: list[int] = field(default_factory=list)
+    """The epoch of each record."""
+    machine: QuorumMachine | None = None
+    committed: int = 0
+    fetching: tuple[NodeId, int] | None = None
+    incarnation: int = 0
+    directory: UUID | None = None
+
+    @property
+    def key(self) -> ReplicaKey:
+        return ReplicaKey(self.id, self.directory)
+
+    @property
+    def end(self) -> LogEnd:
+        return LogEnd(self.log[-1] if self.log else -1, len(self.log))
