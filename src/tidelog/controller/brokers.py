@@ -261,7 +261,8 @@ def register_controller(
     image: ClusterImage, request: ControllerRegistrationRequest, context: DecideContext
 ) -> Decision:
     """A controller says where it listens and what it supports."""
-    assert request.incarnation_id is not None
+    if request.incarnation_id is None:
+        return Decision((), _controller_registered(ErrorCode.invalid_request))
     record = RegisterControllerRecord(
         controller_id=request.controller_id,
         incarnation_id=request.incarnation_id,
@@ -284,7 +285,10 @@ def register_controller(
             for feature in request.features
         ),
     )
-    response = ControllerRegistrationResponse(
-        throttle_time=NOT_THROTTLED, error_code=ErrorCode.none, error_message=None
+    return Decision((record,), _controller_registered(ErrorCode.none))
+
+
+def _controller_registered(error: ErrorCode) -> ControllerRegistrationResponse:
+    return ControllerRegistrationResponse(
+        throttle_time=NOT_THROTTLED, error_code=error, error_message=None
     )
-    return Decision((record,), response)
