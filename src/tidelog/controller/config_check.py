@@ -190,7 +190,7 @@ def check_dynamic(names: list[str]) -> Fault | None:
         return None
     listed = ", ".join(fixed)
     return Fault(
-        ErrorCode.invalid_request, f"Cannot update these configs dynamically: Set({listed})"
+        ErrorCode.invalid_request, f"Cannot update these configs dynamically: [{listed}]"
     )
 
 

@@ -208,12 +208,12 @@ def test_another_minimum_of_in_sync_replicas_clears_the_eligible_ones() -> None:
         (
             (BROKER, "1", [("node.id", SET, "9")]),
             "invalid_request",
-            "Cannot update these configs dynamically: Set(node.id)",
+            "Cannot update these configs dynamically: [node.id]",
         ),
         (
             (BROKER, "", [("advertised.listeners", SET, "PLAINTEXT://:1")]),
             "invalid_request",
-            "Cannot update these configs dynamically: Set(advertised.listeners)",
+            "Cannot update these configs dynamically: [advertised.listeners]",
         ),
         (
             (BROKER, "x", [("num.io.threads", SET, "9")]),
