@@ -22,8 +22,12 @@ from tidelog.node.fetchers import Fetchers
 from tidelog.node.partitions import Partitions
 from tidelog.node.replica import Replica, ReplicaOwner
 from tidelog.node.storage import Storage
+from tidelog.node.timers import Timer, Timers
 from tidelog.node.topic_config import TopicConfigs
 from tidelog.replication.isr.leader import IsrAgreed
+
+PARTITIONS_PER_TURN = 200
+"""How many are opened, led or followed before other events have their turn."""
 
 log = logging.getLogger(__name__)
 
@@ -33,6 +37,7 @@ class Assignments:
         self,
         settings: BrokerSettings,
         clock: Clock,
+        timers: Timers,
         storage: Storage,
         partitions: Partitions,
         fetchers: Fetchers,
@@ -41,10 +46,12 @@ class Assignments:
         led: Callable[[Replica], None],
         resigned: Callable[[Replica], None],
         deleted: Callable[[Collection[TopicPartition]], None],
+        caught_up: Callable[[], None],
     ) -> None:
         self._me = settings.node_id
         self._configs = TopicConfigs(settings)
         self._clock = clock
+        self._timers = timers
         self._storage = storage
         self._partitions = partitions
         self._fetchers = fetchers
@@ -52,27 +59,58 @@ class Assignments:
         self._led = led
         self._resigned = resigned
         self._deleted = deleted
+        self._caught_up = caught_up
+        self._behind: dict[TopicPartition, None] = {}
+        self._catching_up: Timer | None = None
 
     def apply(self, old: ClusterImage, new: ClusterImage) -> None:
         self._partitions.image = new
         changes = diff(old, new)
         for topic in changes.deleted:
             gone = [TopicPartition(topic.name, index) for index in topic.partitions]
-            for partition in gone:
-                self._drop(partition)
+            self._behind.update(dict.fromkeys(gone))
             self._deleted(gone)
         for change in changes.partitions:
-            if self._me in change.new.replicas:
-                self._place(change.partition, change.topic, change.new)
-            elif change.old is not None and self._me in change.old.replicas:
-                self._drop(change.partition)
+            if self._me in change.new.replicas or change.partition in self._partitions:
+                self._behind[change.partition] = None
         if changes.brokers:
             self._fetchers.brokers_changed()
+        if self._catching_up is None:
+            self._catch_up()
         for kind, name in changes.configs:
             if kind == TOPIC_RESOURCE:
                 self._reconfigure(new, [name])
             elif kind == BROKER_RESOURCE:
                 self._reconfigure(new, new.topics)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether partitions are still to be brought to what the image says of them."""
+        return bool(self._behind)
+
+    def _catch_up(self) -> None:
+        """Some partitions at a time: whoever waits for this node is served in between (F41)."""
+        self._catching_up = None
+        for _ in range(min(len(self._behind), PARTITIONS_PER_TURN)):
+            partition = next(iter(self._behind))
+            del self._behind[partition]
+            self._bring_up(partition)
+        if self._behind:
+            self._catching_up = self._timers.at(self._clock.now + 1, self._catch_up)
+        else:
+            self._caught_up()
+
+    def _bring_up(self, partition: TopicPartition) -> None:
+        """To what the newest image says, whatever has been said since it was put on the list."""
+        image = self._partitions.image
+        topic, placed = image.topics.get(partition.topic), image.partition(partition)
+        replica = self._partitions.get(partition)
+        if replica is not None and (topic is None or topic.topic_id != replica.topic_id):
+            self._drop(partition)
+        if topic is not None and placed is not None and self._me in placed.replicas:
+            self._place(partition, topic, placed)
+        else:
+            self._drop(partition)
 
     def remove_strays(self, image: ClusterImage) -> None:
         """Delete what is on disk of topics that were deleted while this node was down."""

@@ -66,6 +66,8 @@ class Lifecycle:
         self._timer: Timer | None = None
         self.epoch: BrokerEpoch = -1
         self.is_unfenced = False
+        self.is_willing = True
+        """Whether it could serve: not while it still opens what it holds (F41)."""
 
     # -- registration ------------------------------------------------------------------------------
 
@@ -128,6 +130,13 @@ class Lifecycle:
             # It has read its own registration: ask to be unfenced without waiting a round.
             self._beat()
 
+    def become_willing(self) -> None:
+        """Everything that it holds is open: ask to be unfenced without waiting a round."""
+        if not self.is_willing:
+            self.is_willing = True
+            if self.epoch >= 0 and not self.is_unfenced:
+                self._beat()
+
     def shut_down(self, may_stop: Callable[[], None]) -> None:
         """Ask the controller to move leaders away; `may_stop` is called when it has."""
         self._may_stop = may_stop
@@ -149,7 +158,7 @@ class Lifecycle:
             broker_id=self._settings.node_id,
             broker_epoch=epoch,
             current_metadata_offset=self._metadata_offset,
-            want_fence=False,
+            want_fence=not self.is_willing,
             want_shut_down=self._may_stop is not None,
         )
         patience = self._settings.broker_session_timeout_ms

@@ -144,6 +144,7 @@ class Node:
         self._assignments = Assignments(
             settings,
             self._clock,
+            self._timers,
             self._storage,
             self._partitions,
             self._fetchers,
@@ -151,6 +152,7 @@ class Node:
             led=self._led,
             resigned=self._resigned,
             deleted=lambda gone: self._coordinators.partitions_deleted(gone),
+            caught_up=lambda: self._lifecycle.become_willing(),
         )
         self._lifecycle = Lifecycle(
             settings,
@@ -291,6 +293,7 @@ class Node:
             # Earlier images tell what an earlier run led and followed. With a log that may have
             # lost its tail this one would lead in the same epoch again: two values for one offset.
             self._has_begun = True
+            self._lifecycle.is_willing = False
             self._assignments.remove_strays(new)
             self._assignments.apply(ClusterImage(), new)
         self._lifecycle.image_changed(new)
