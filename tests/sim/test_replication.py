@@ -40,6 +40,7 @@ def begin(cluster: SimCluster, host: SimHost, trouble: str, dice: SeededDice) ->
                 cluster.network.reset(host.name, other.name)
         case "shutdown":
             host.shutdown()
+            await_true(cluster, lambda: not host.is_up)
         case _:
             raise AssertionError(trouble)
 
