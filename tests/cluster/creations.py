@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from kio.schema.create_topics.v7.request import (
+    CreatableReplicaAssignment,
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
@@ -33,6 +34,18 @@ def create_topic(cluster: Cluster, name: str, node: NodeId | None = None) -> Cre
     )
     request = CreateTopicsRequest(topics=(topic,))
     return cluster.ask(request, CreateTopicsResponse, node).topics[0]
+
+
+def assign_topic(cluster: Cluster, name: str, replicas: list[NodeId]) -> None:
+    """A topic of one partition on these replicas, in sync."""
+    placed = CreatableReplicaAssignment(partition_index=0, broker_ids=tuple(replicas))
+    topic = CreatableTopic(
+        name=name, num_partitions=-1, replication_factor=-1, assignments=(placed,), configs=()
+    )
+    request = CreateTopicsRequest(topics=(topic,))
+    answer = cluster.ask(request, CreateTopicsResponse).topics[0]
+    assert answer.error_code is ErrorCode.none, answer
+    cluster.wait_for_isr(name, 0, replicas)
 
 
 class Creations:

@@ -1,0 +1,126 @@
+"""Replicas move, leaders go in order, brokers are forgotten: on disk and in all that nodes say."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from kio.schema.alter_partition_reassignments.v0.request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from kio.schema.alter_partition_reassignments.v0.response import (
+    AlterPartitionReassignmentsResponse,
+)
+from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
+from kio.schema.describe_cluster.v2.response import DescribeClusterResponse
+from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsRequest
+from kio.schema.list_partition_reassignments.v0.response import (
+    ListPartitionReassignmentsResponse,
+    OngoingPartitionReassignment,
+)
+from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
+from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
+from tests.clients.librdkafka import producer_of, send_values
+from tests.clients.samples import numbered
+from tests.cluster.creations import assign_topic
+
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NodeId
+from tidelog.testing import Cluster
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with Cluster(
+        directory=tmp_path, properties={"file.delete.delay.ms": "0", "min.insync.replicas": "1"}
+    ) as cluster:
+        yield cluster
+
+
+def reassign(cluster: Cluster, topic: str, replicas: list[NodeId] | None) -> ErrorCode:
+    """Move partition 0; None cancels."""
+    wanted = None if replicas is None else tuple(replicas)
+    partition = ReassignablePartition(partition_index=0, replicas=wanted)
+    request = AlterPartitionReassignmentsRequest(
+        topics=(ReassignableTopic(name=topic, partitions=(partition,)),)
+    )
+    answer = cluster.ask(request, AlterPartitionReassignmentsResponse)
+    assert answer.error_code is ErrorCode.none
+    return answer.responses[0].partitions[0].error_code
+
+
+def moves(cluster: Cluster) -> list[OngoingPartitionReassignment]:
+    request = ListPartitionReassignmentsRequest(topics=None)
+    answer = cluster.ask(request, ListPartitionReassignmentsResponse)
+    return [one for topic in answer.topics for one in topic.partitions]
+
+
+def known_brokers(cluster: Cluster) -> dict[NodeId, bool]:
+    """Every registered broker, and whether it is fenced."""
+    request = DescribeClusterRequest(
+        include_cluster_authorized_operations=False, include_fenced_brokers=True
+    )
+    answer = cluster.ask(request, DescribeClusterResponse)
+    return {broker.broker_id: broker.is_fenced for broker in answer.brokers}
+
+
+def test_a_move_waits_for_the_new_replica_and_deletes_the_old_one(cluster: Cluster) -> None:
+    assign_topic(cluster, "moved", [1, 2])
+    send_values(producer_of(cluster), "moved", numbered(1000), 0)
+    assert (cluster.data(2) / "moved-0").is_dir()
+    cluster.kill(3)
+    assert reassign(cluster, "moved", [1, 3]) is ErrorCode.none
+    (move,) = moves(cluster)
+    assert (move.adding_replicas, move.removing_replicas) == ((3,), (2,))
+
+    cluster.start(3)
+    cluster.wait_for_replicas("moved", 0, [1, 3])
+    cluster.wait_for_isr("moved", 0, {1, 3})
+    assert moves(cluster) == []
+    cluster.wait_for(
+        lambda: None if any(cluster.data(2).glob("moved-0*")) else True, "the old replica's end"
+    )
+    cluster.kill(1)
+    cluster.wait_for_isr("moved", 0, {3})
+    send_values(producer_of(cluster), "moved", numbered(10), 0)
+
+
+def test_a_move_that_is_cancelled_leaves_things_as_they_were(cluster: Cluster) -> None:
+    assign_topic(cluster, "stays", [1, 2])
+    assert reassign(cluster, "stays", None) is ErrorCode.no_reassignment_in_progress
+    cluster.kill(3)
+    assert reassign(cluster, "stays", [3, 1]) is ErrorCode.none
+    assert reassign(cluster, "stays", None) is ErrorCode.none
+    assert moves(cluster) == []
+    cluster.wait_for_replicas("stays", 0, [1, 2])
+    cluster.start(3)
+    send_values(producer_of(cluster), "stays", numbered(10), 0)
+    cluster.wait_for_isr("stays", 0, {1, 2})
+    assert not (cluster.data(3) / "stays-0").exists()
+
+
+def test_a_controlled_shutdown_hands_its_leaders_over_first(cluster: Cluster) -> None:
+    assign_topic(cluster, "led", [1, 2, 3])
+    cluster.wait_for_isr("led", 0, {1, 2, 3})
+    assert cluster.leader_of("led") == 1
+    assert cluster.stop(1) == 0
+    assert cluster.leader_of("led") != 1
+    cluster.wait_for_isr("led", 0, {2, 3})
+    send_values(producer_of(cluster), "led", numbered(10), 0)
+    cluster.start(1)
+    cluster.wait_for_isr("led", 0, {1, 2, 3})
+
+
+def test_an_unregistered_broker_is_forgotten_until_it_comes_back(cluster: Cluster) -> None:
+    assert known_brokers(cluster) == {1: False, 2: False, 3: False}
+    cluster.stop(3)
+    cluster.wait_for(
+        lambda: True if known_brokers(cluster) == {1: False, 2: False, 3: True} else None,
+        "broker 3 to be fenced",
+    )
+    forgotten = cluster.ask(UnregisterBrokerRequest(broker_id=3), UnregisterBrokerResponse)
+    assert forgotten.error_code is ErrorCode.none
+    assert known_brokers(cluster) == {1: False, 2: False}
+    cluster.start(3)
+    assert known_brokers(cluster) == {1: False, 2: False, 3: False}
