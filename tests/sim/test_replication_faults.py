@@ -1,0 +1,251 @@
+"""The catalogue's faults of replication, each on real nodes with simulated disks and network."""
+
+from tests.sim.messages import batch, produce_to
+from tests.sim.replication import (
+    TOPIC,
+    Producer,
+    Reader,
+    check_healed,
+    files_of,
+    followers_of,
+    isr_is_full,
+    latest_at,
+    leader_of,
+    make_topic,
+    newest,
+    placed,
+)
+from tests.sim.talk import Talk, await_ready, await_true, running
+from tests.sim.test_quorum_faults import only_controller
+
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol.batch import iterate
+from tidelog.sim.cluster import SimCluster
+from tidelog.sim.host import SimHost
+
+
+def write(cluster: SimCluster, host: SimHost, value: bytes = b"0") -> ErrorCode:
+    """One record with acks=all."""
+    answer = Talk(cluster, host.id).ask(produce_to(TOPIC, batch(value), timeout_ms=1_500))
+    [(_, [produced])] = answer.topics
+    return produced.error
+
+
+def await_leader(cluster: SimCluster, *, other_than: SimHost) -> SimHost:
+    def has_changed() -> bool:
+        placement = newest(cluster)
+        return placement.has_leader and placement.leader != other_than.id
+
+    await_true(cluster, has_changed)
+    return leader_of(cluster)
+
+
+def test_f01_a_new_leader_keeps_what_it_does_not_know_to_be_committed(seed: int) -> None:
+    """A follower hears of the watermark one fetch late; cut there, the last write would be gone."""
+    cluster = running(seed)
+    make_topic(cluster)
+    leader = leader_of(cluster)
+    producer = Producer(cluster)
+    cluster.world.run(300)
+    for follower in followers_of(cluster):
+        follower.shutdown()  # so that it begins again from its checkpoint
+        await_true(cluster, lambda gone=follower: not gone.is_up)
+        cluster.start()
+        await_true(cluster, lambda: isr_is_full(cluster))
+    known = len(producer.acknowledged)
+    await_true(cluster, lambda: len(producer.acknowledged) > known)
+
+    leader.kill()
+
+    await_leader(cluster, other_than=leader)
+    cluster.start()
+    check_healed(cluster, producer)
+
+
+def test_f02_after_a_power_cut_of_all_no_offset_has_two_values(seed: int) -> None:
+    """Writes that nobody had synced may be lost, but then for everyone."""
+    cluster = running(seed)
+    make_topic(cluster)
+    for _ in range(3):
+        for number in range(5):
+            write(cluster, leader_of(cluster), b"%d" % number)
+        for host in cluster.hosts.values():
+            host.lose_power()
+        cluster.world.run(500)
+        for host in cluster.hosts.values():
+            host.start()
+            cluster.world.run(seed % 3 * 400)  # they come back together, or one after another
+        await_ready(cluster)
+        await_true(cluster, lambda: isr_is_full(cluster))
+
+    check_healed(cluster)
+
+
+def test_f11_a_power_cut_of_all_loses_nothing_where_every_write_is_flushed(seed: int) -> None:
+    cluster = running(seed)
+    make_topic(cluster, flush_messages="1")
+    producer, reader = Producer(cluster), Reader(cluster)
+    for _ in range(3):
+        cluster.world.run(400)
+        for host in cluster.hosts.values():
+            host.lose_power()
+        cluster.world.run(200)
+        cluster.start()
+        await_ready(cluster)
+        await_true(cluster, lambda: isr_is_full(cluster))
+
+    check_healed(cluster, producer, reader)
+    assert len(producer.acknowledged) > 10
+
+
+def test_f17_a_leader_back_before_it_was_missed_does_not_lead_with_what_is_left(
+    seed: int,
+) -> None:
+    cluster = running(seed)
+    make_topic(cluster)
+    producer, reader = Producer(cluster), Reader(cluster)
+    cluster.world.run(500)
+    leader = leader_of(cluster)
+    epoch = newest(cluster).leader_epoch
+
+    leader.lose_power()
+    leader.start()
+    cluster.world.run(3_000)
+    await_ready(cluster)
+
+    assert newest(cluster).leader_epoch > epoch, "it went on in its old epoch"
+    check_healed(cluster, producer, reader)
+
+
+def test_f18_f43_the_last_one_standing_takes_nothing_with_it(seed: int) -> None:
+    """Two of three go, the third is refused writes, loses its tail, and is not trusted again."""
+    cluster = running(seed)
+    make_topic(cluster)
+    producer = Producer(cluster)
+    cluster.world.run(500)
+    leader = leader_of(cluster)
+    cluster.network.delay_ms = 1
+    first, second = followers_of(cluster)
+    first.kill()
+    await_true(cluster, lambda: first.id not in newest(cluster).isr)
+    second.pause()
+    cluster.world.run(1_000)
+    leader.lose_power()
+    second.resume()
+    cluster.start(first.id)
+
+    cluster.world.run(5_000)
+    leader.start()
+
+    await_ready(cluster)
+    check_healed(cluster, producer)
+
+
+def test_f20_a_leader_that_shrank_the_set_to_itself_and_died_is_replaced(seed: int) -> None:
+    """It is cut off from its followers, not from the controller, and dies before it is missed."""
+    cluster = running(seed, nodes=4, replica_lag_time_max_ms="1000")
+    controller = only_controller(cluster)
+    make_topic(cluster, tuple(node for node in cluster.hosts if node != controller.id))
+    producer = Producer(cluster)
+    cluster.world.run(500)
+    leader, others = leader_of(cluster), followers_of(cluster)
+    for other in others:
+        cluster.network.partition(leader.name, other.name)
+    await_true(cluster, lambda: placed(controller).isr == (leader.id,))
+    assert write(cluster, leader) is ErrorCode.not_enough_replicas
+
+    leader.lose_power()
+
+    new = await_leader(cluster, other_than=leader)
+    assert new in others
+    cluster.network.heal()
+    cluster.start()
+    check_healed(cluster, producer)
+
+
+def test_f21_the_only_member_of_the_set_returns_and_the_set_grows_again(seed: int) -> None:
+    cluster = running(seed, nodes=3)
+    controller = only_controller(cluster)
+    on = tuple(node for node in cluster.hosts if node != controller.id)
+    make_topic(cluster, on, min_isr=1)
+    producer = Producer(cluster)
+    cluster.world.run(500)
+    leader, [follower] = leader_of(cluster), followers_of(cluster)
+    follower.kill()
+    await_true(cluster, lambda: newest(cluster).isr == (leader.id,))
+    cluster.start(follower.id)
+    cluster.network.partition(leader.name, follower.name)
+    cluster.world.run(500)
+    leader.shutdown()
+    await_true(cluster, lambda: not leader.is_up)
+    await_true(cluster, lambda: not newest(cluster).has_leader or isr_is_full(cluster))
+
+    cluster.network.heal()
+    leader.start()
+
+    await_ready(cluster)
+    check_healed(cluster, producer)
+
+
+def test_f29_a_leader_cut_off_from_everyone_commits_nothing(seed: int) -> None:
+    """A client on its machine still writes to it; the others have another leader."""
+    cluster = running(seed)
+    make_topic(cluster)
+    zombie = leader_of(cluster)
+    assert write(cluster, zombie, b"0") is ErrorCode.none
+    cluster.network.isolate(zombie.name)
+    talk = Talk(cluster, zombie.id, name=zombie.name)
+    asked = talk.begin(produce_to(TOPIC, batch(b"zombie"), timeout_ms=6_000))
+
+    new = await_leader(cluster, other_than=zombie)
+    assert write(cluster, new, b"1") is ErrorCode.none
+    cluster.network.heal()
+    await_true(cluster, lambda: asked.is_done)
+
+    [(_, [produced])] = asked.answer.topics
+    assert produced.error in (ErrorCode.not_leader_or_follower, ErrorCode.request_timed_out)
+    check_healed(cluster)
+    assert b"zombie" not in files_of(zombie)
+
+
+def test_f50_a_new_leader_does_not_say_where_the_end_is_before_it_knows(seed: int) -> None:
+    cluster = running(seed)
+    make_topic(cluster)
+    leader = leader_of(cluster)
+    for number in range(3):
+        assert write(cluster, leader, b"%d" % number) is ErrorCode.none
+    told = latest_at(cluster, leader.id)
+    assert told == (ErrorCode.none, 3)
+
+    leader.kill()
+    new = await_leader(cluster, other_than=leader)
+    [other] = [host for host in followers_of(cluster) if host is not leader]
+    await_true(cluster, lambda: placed(new).leader == new.id)
+    other.pause()  # whose fetch would show how much is committed
+    error, _ = latest_at(cluster, new.id)
+    assert error is ErrorCode.offset_not_available
+
+    other.resume()
+    await_true(cluster, lambda: placed(other).leader == new.id)
+    cluster.world.run(1_000)
+    assert latest_at(cluster, new.id) == (ErrorCode.none, 3)
+    cluster.start()
+    check_healed(cluster)
+
+
+def test_a_node_that_starts_from_an_old_snapshot_keeps_the_epochs_of_its_log(seed: int) -> None:
+    """The snapshot knows it as leader in an epoch that its log has long left behind."""
+    cluster = running(seed, metadata_log_max_record_bytes_between_snapshots="1500")
+    make_topic(cluster)
+    producer = Producer(cluster)
+    for _ in range(6):
+        cluster.world.run(300)
+        leader = leader_of(cluster)
+        leader.kill()
+        await_leader(cluster, other_than=leader)
+        cluster.start()
+        await_true(cluster, lambda: isr_is_full(cluster) and cluster.is_ready)
+
+    check_healed(cluster, producer)
+    epochs = {header.leader_epoch for _, header in iterate(files_of(cluster.hosts[1]))}
+    assert len(epochs) > 3
