@@ -299,16 +299,16 @@ class Node:
         self._lifecycle.image_changed(new)
 
     def leader_known(self, leader: NodeId, epoch: LeaderEpoch) -> None:
-        log.info("node %d leads the metadata quorum in epoch %d", leader, epoch)
+        log.info("follows node %d, which leads the quorum in epoch %d", leader, epoch)
         self._voter_changes.check_own_record()
 
     def leadership_taken(self, epoch: LeaderEpoch) -> None:
-        log.info("leads the metadata quorum in epoch %d", epoch)
+        log.info("leads the quorum in epoch %d", epoch)
         self._controlling.activate()
         self._voter_changes.check_own_record()
 
     def leadership_lost(self) -> None:
-        log.info("no longer leads the metadata quorum")
+        log.info("no longer leads the quorum")
         self._controlling.deactivate()
 
     def voters_changed(self) -> None:

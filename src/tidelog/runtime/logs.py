@@ -28,11 +28,11 @@ class FewOfAKind(logging.Filter):
         return lines < SAME_PER_SECOND
 
 
-def log_to_stderr(level: int = logging.INFO) -> None:
-    """`HH:MM:SS.mmm LEVEL message`"""
+def log_to_stderr(who: str = "") -> None:
+    """`HH:MM:SS.mmm LEVEL message`, with who speaks where several share a terminal."""
     handler = logging.StreamHandler()
-    handler.setFormatter(
-        logging.Formatter("%(asctime)s.%(msecs)03d %(levelname)s %(message)s", "%H:%M:%S")
-    )
+    speaker = f"{who}: " if who else ""
+    line = f"%(asctime)s.%(msecs)03d %(levelname)s {speaker}%(message)s"
+    handler.setFormatter(logging.Formatter(line, "%H:%M:%S"))
     handler.addFilter(FewOfAKind(wall_clock()))
-    logging.basicConfig(level=level, handlers=[handler])
+    logging.basicConfig(level=logging.INFO, handlers=[handler])

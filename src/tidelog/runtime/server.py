@@ -38,7 +38,7 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
 
     A supervisor is told when the node takes writes, and its end is the node's.
     """
-    log_to_stderr()
+    log_to_stderr(f"node {settings.node_id}" if supervisor is not None else "")
     for warning in settings.warnings:
         log.warning("%s", warning)
     keep_freed_memory()
@@ -61,7 +61,7 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
     gc.freeze()
 
     def ready() -> None:
-        log.info("node %d takes writes", settings.node_id)
+        log.info("takes writes")
         if supervisor is not None:
             with suppress(OSError):  # gone, as we shall be
                 supervisor.send(b"!")
