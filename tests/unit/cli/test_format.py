@@ -5,6 +5,8 @@ import pytest
 from tidelog.cli.commands import invoke
 from tidelog.cli.errors import CommandFailed
 from tidelog.cli.format import read_identity
+from tidelog.node.snapshots import BOOTSTRAP, decode
+from tidelog.replication.quorum.voters import Membership, text_of
 
 CLUSTER, OTHER = "4L6g3nShT-eMCtK--X86sw", "AL6g3nShT-eMCtK--X86sA"
 
@@ -70,3 +72,63 @@ def test_a_bad_cluster_id_and_a_bad_setting_are_told(
     assert "is not 22 letters of base64" in capsys.readouterr().err
     with pytest.raises(CommandFailed, match=r"num\.partitions"):
         invoke(["format", "--config", str(config), "--override", "num.partitions=many"])
+
+
+# -- who votes at first ----------------------------------------------------------------------------
+
+DYNAMIC = ["--override", "controller.quorum.voters="]
+DYNAMIC += ["--override", "controller.quorum.bootstrap.servers=localhost:2"]
+
+
+def first_voters(logs: Path) -> Membership:
+    path = logs / "__cluster_metadata-0" / "00000000000000000000-0000000000.checkpoint"
+    found = decode(BOOTSTRAP, path.read_bytes(), CLUSTER)
+    assert found is not None
+    return found.membership
+
+
+def test_a_controller_alone_votes_at_first(config: Path) -> None:
+    assert invoke(["format", "--config", str(config), *DYNAMIC, "--standalone"]) == 0
+    logs = config.parent / "a"
+    kraft_version, voters = first_voters(logs)
+    assert kraft_version == 1
+    assert voters is not None
+    [voter] = voters.voters.values()
+    assert text_of(voter.key) == read_identity(str(logs))["directory.id"]
+    assert voter.endpoints == (("CONTROLLER", "localhost", 2),)
+    assert not (config.parent / "b" / "__cluster_metadata-0").exists()
+
+
+def test_initial_controllers_name_their_directories(config: Path) -> None:
+    mine, other = "AAAAAAAAAAAAAAAAAAAAcQ", "BAAAAAAAAAAAAAAAAAAAcQ"
+    all_ = f"7@localhost:2:{mine},8@elsewhere:3:{other}"
+    command = ["format", "--config", str(config), *DYNAMIC, "--initial-controllers"]
+    assert invoke([*command, all_]) == 0
+    logs = config.parent / "a"
+    assert read_identity(str(logs))["directory.id"] == mine, "as the others were promised"
+    voters = first_voters(logs).voters
+    assert voters is not None
+    assert {id_: text_of(voter.key) for id_, voter in voters.voters.items()} == {7: mine, 8: other}
+    assert voters.voters[8].endpoints == (("CONTROLLER", "elsewhere", 3),)
+
+
+def test_a_controller_to_be_added_later_knows_no_voters(config: Path) -> None:
+    assert invoke(["format", "--config", str(config), *DYNAMIC, "--no-initial-controllers"]) == 0
+    assert not (config.parent / "a" / "__cluster_metadata-0").exists()
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        (["--standalone"], "controller.quorum.voters names the voters"),
+        (DYNAMIC, "controller.quorum.voters is not set on this controller"),
+        ([*DYNAMIC, "-s", "-N"], "choose one of"),
+        ([*DYNAMIC, "-I", "7@localhost:2"], "is not ID@HOST:PORT:DIRECTORY"),
+        ([*DYNAMIC, "-I", "8@localhost:2:AAAAAAAAAAAAAAAAAAAAcQ"], "7, is not among them"),
+    ],
+)
+def test_who_votes_at_first_is_said_once(
+    config: Path, capsys: pytest.CaptureFixture[str], words: list[str], reason: str
+) -> None:
+    assert invoke(["format", "--config", str(config), *words]) == 2
+    assert reason in " ".join(capsys.readouterr().err.split())

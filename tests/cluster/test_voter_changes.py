@@ -1,0 +1,184 @@
+"""A metadata quorum that grows from one voter to three and shrinks again, as processes (KIP-853).
+
+Apache Kafka's own kafka-metadata-quorum makes the changes.
+"""
+
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.clients.java import run_tool
+from tests.clients.systems import PATIENCE
+from tests.cluster.ports import first_free_port
+
+from tidelog.cli.format import read_identity
+from tidelog.cli.random_uuid import new_cluster_id
+
+TIDELOG = [sys.executable, "-m", "tidelog.cli.main"]
+CONTROLLERS = 10_000
+"""How far the controllers' ports are from the brokers'."""
+
+
+class Node:
+    """Broker and controller in one process, which finds the quorum by bootstrap servers."""
+
+    def __init__(self, directory: Path, id_: int, first_port: int) -> None:
+        self.id, self.first_port = id_, first_port
+        self.controller_port = first_port + CONTROLLERS + id_
+        self.path = directory / f"{id_}.properties"
+        self.logs = directory / str(id_)
+        self.process: subprocess.Popen[bytes] | None = None
+        self.write()
+
+    @property
+    def broker(self) -> str:
+        return f"127.0.0.1:{self.first_port + self.id}"
+
+    @property
+    def controller(self) -> str:
+        return f"127.0.0.1:{self.controller_port}"
+
+    @property
+    def directory(self) -> str:
+        return read_identity(str(self.logs))["directory.id"]
+
+    def write(self) -> None:
+        servers = (f"127.0.0.1:{self.first_port + CONTROLLERS + one}" for one in (1, 2, 3))
+        self.path.write_text(
+            f"process.roles=broker,controller\nnode.id={self.id}\nlog.dirs={self.logs}\n"
+            f"controller.quorum.bootstrap.servers={','.join(servers)}\n"
+            f"listeners=PLAINTEXT://{self.broker},CONTROLLER://{self.controller}\n"
+            f"advertised.listeners=PLAINTEXT://{self.broker}\n"
+            "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
+            "controller.listener.names=CONTROLLER\n"
+            # A snapshot every few changes: who votes must be in it, too.
+            "metadata.log.max.record.bytes.between.snapshots=2000\n"
+        )
+
+    def format(self, cluster_id: str, how: str) -> None:
+        command = [*TIDELOG, "format", "--config", str(self.path), "--cluster-id", cluster_id, how]
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
+
+    def start(self) -> None:
+        self.process = subprocess.Popen([*TIDELOG, "serve", "--config", str(self.path)])
+
+    def end(self, how: signal.Signals = signal.SIGTERM) -> None:
+        if self.process is not None:
+            self.process.send_signal(how)
+            self.process.wait(PATIENCE)
+            self.process = None
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[dict[int, Node]]:
+    port, cluster_id = first_free_port(5), new_cluster_id()
+    made = {id_: Node(tmp_path, id_, port) for id_ in (1, 2, 3)}
+    for node in made.values():
+        node.format(cluster_id, "--standalone" if node.id == 1 else "--no-initial-controllers")
+        node.start()
+    yield made
+    for node in made.values():
+        node.end(signal.SIGKILL)
+
+
+class Quorum:
+    """kafka-metadata-quorum, by way of any node."""
+
+    def __init__(self, libs: Path) -> None:
+        self._libs = libs
+
+    def run(self, *args: str) -> str:
+        return run_tool(self._libs, "kafka-metadata-quorum", *args)
+
+    def status(self, asked: Node) -> str:
+        return self.run("--bootstrap-server", asked.broker, "describe", "--status")
+
+    def voters(self, asked: Node) -> list[int]:
+        line = re.search(r"CurrentVoters: +(.*)", self.status(asked))
+        assert line is not None
+        return [int(one) for one in re.findall(r'"id": (\d+)', line[1])]
+
+    def leader(self, asked: Node) -> int:
+        found = re.search(r"LeaderId: +(-?\d+)", self.status(asked))
+        assert found is not None
+        return int(found[1])
+
+    def add(self, by: tuple[str, str], node: Node) -> str:
+        return self.run(*by, "--command-config", str(node.path), "add-controller")
+
+    def remove(self, by: tuple[str, str], node: Node) -> str:
+        who = ("--controller-id", str(node.id), "--controller-directory-id", node.directory)
+        return self.run(*by, "remove-controller", *who)
+
+
+@pytest.fixture
+def quorum(kafka_libs: Path) -> Quorum:
+    return Quorum(kafka_libs)
+
+
+def await_that(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            if condition():
+                return
+        except AssertionError:
+            pass  # the tool could not reach anyone yet
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def by_broker(node: Node) -> tuple[str, str]:
+    return "--bootstrap-server", node.broker
+
+
+def by_controller(node: Node) -> tuple[str, str]:
+    return "--bootstrap-controller", node.controller
+
+
+def test_a_quorum_grows_from_one_to_three_and_shrinks(
+    nodes: dict[int, Node], quorum: Quorum
+) -> None:
+    await_that(lambda: '"id": 3' in quorum.status(nodes[3]))
+    assert quorum.voters(nodes[1]) == [1]
+    assert "Added controller 2" in quorum.add(by_broker(nodes[3]), nodes[2])
+    assert "Added controller 3" in quorum.add(by_controller(nodes[2]), nodes[3])
+    assert quorum.voters(nodes[1]) == [1, 2, 3]
+
+    # Two of three go on without the first, which comes back as the voter that it was.
+    nodes[1].end(signal.SIGKILL)
+    await_that(lambda: quorum.leader(nodes[2]) in (2, 3))
+    nodes[1].start()
+    await_that(lambda: quorum.voters(nodes[1]) == [1, 2, 3])
+
+    # The leader removes itself, and is not back after its next start.
+    leader = quorum.leader(nodes[1])
+    others = [node for node in nodes.values() if node.id != leader]
+    assert "Removed" in quorum.remove(by_broker(others[0]), nodes[leader])
+    await_that(lambda: quorum.leader(others[0]) != leader)
+    nodes[leader].end()
+    nodes[leader].start()
+    await_that(lambda: f'"id": {leader}' in quorum.status(nodes[leader]))
+    assert quorum.voters(nodes[leader]) == sorted(node.id for node in others)
+
+    assert "Removed" in quorum.remove(by_controller(others[1]), others[0])
+    await_that(lambda: quorum.voters(nodes[leader]) == [others[1].id])
+
+
+def test_a_voter_that_has_moved_tells_the_leader_by_itself(
+    nodes: dict[int, Node], quorum: Quorum
+) -> None:
+    await_that(lambda: '"id": 3' in quorum.status(nodes[3]))
+    for id_ in (2, 3):
+        quorum.add(by_broker(nodes[1]), nodes[id_])
+    moved = nodes[2]
+    moved.end()
+    moved.controller_port += 3
+    moved.write()
+    moved.start()
+    await_that(lambda: moved.controller in quorum.status(nodes[1]))
