@@ -94,6 +94,13 @@ def test_levels_move_together_or_not_at_all() -> None:
     assert ask(image, updates((ELR, 1, UPGRADE), validate_only=True)).records == ()
 
 
+def test_kraft_version_is_chosen_when_directories_are_formatted() -> None:
+    refused = ask(cluster(3), updates(("kraft.version", 1, UPGRADE))).response
+    assert refused.error_code.name == "invalid_update_version"
+    same = ask(cluster(3), updates(("kraft.version", 0, UPGRADE)))
+    assert (same.response.error_code.name, same.records) == ("none", ())
+
+
 def test_turning_eligible_replicas_on_leaves_one_minimum_for_all() -> None:
     configs = {(BROKER_RESOURCE, "2"): {"min.insync.replicas": "3", "num.io.threads": "4"}}
     image = cluster(3, {"t": partition()}, configs, elr=False)
