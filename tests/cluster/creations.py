@@ -19,6 +19,10 @@ from tidelog.model.ids import NodeId
 from tidelog.testing import Cluster, NodeStuck
 
 PARTITIONS, REPLICAS = 3, 3
+MADE = (ErrorCode.none, ErrorCode.topic_already_exists)
+"""A name is asked for once, but a broker asks the next controller when it loses the first: then the
+topic exists already if the first had made it.
+"""
 
 
 def create_topic(cluster: Cluster, name: str, node: NodeId | None = None) -> CreatableTopicResult:
@@ -89,7 +93,7 @@ class Creations:
             except NodeStuck:
                 self.unanswered.append(name)
                 continue
-            if answer.error_code is ErrorCode.none:
+            if answer.error_code in MADE:
                 self.acknowledged.append(name)
             else:
                 self.refused[name] = answer.error_code

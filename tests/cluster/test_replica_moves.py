@@ -33,7 +33,8 @@ from tidelog.testing import Cluster
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     with Cluster(
-        directory=tmp_path, properties={"file.delete.delay.ms": "0", "min.insync.replicas": "1"}
+        directory=tmp_path,
+        properties={"log.segment.delete.delay.ms": "0", "min.insync.replicas": "1"},
     ) as cluster:
         yield cluster
 
