@@ -3,7 +3,7 @@
 import signal
 import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import click
 
@@ -16,6 +16,8 @@ from tidelog.cli.replicas import report
 from tidelog.cli.screen import Screen
 from tidelog.cli.throwaway_cluster import ThrowawayCluster
 from tidelog.model.ids import NO_NODE, LeaderEpoch, NodeId
+
+T = TypeVar("T")
 
 TOPIC = "demo"
 BROKERS = 3
@@ -89,8 +91,9 @@ class Story:
     # -- The acts ----------------------------------------------------------------------------------
 
     def _begin(self) -> None:
+        controller = self._await(self._controller, "an active controller")
         self._screen.say(
-            f"They take writes at {self._cluster.bootstrap}; node {self._controller()} "
+            f"They take writes at {self._cluster.bootstrap}; node {controller} "
             "is the active controller."
         )
         admin.create_topic(
@@ -122,7 +125,7 @@ class Story:
         self._watch()
 
     def _the_controller_dies(self) -> None:
-        controller = self._controller()
+        controller = self._await(self._controller, "the active controller")
         also = ", and the leader" if controller == self._seen.leader else ""
         killed = self._kill(controller, f"the active controller{also}")
         successor = self._await(lambda: self._controller(controller), "a new controller")
@@ -177,7 +180,7 @@ class Story:
         until = time.monotonic() + self._act_seconds
         self._await(lambda: time.monotonic() >= until, "the end of an act")
 
-    def _await(self, attempt: Callable[[], object], what: str) -> object:
+    def _await(self, attempt: Callable[[], T | None], what: str) -> T:
         """The first result that counts; meanwhile, changes are told as they are seen."""
         limit = time.monotonic() + PATIENCE_SECONDS + self._act_seconds
         while True:
@@ -217,10 +220,10 @@ class Story:
             f"leader {self._seen.leader}  in sync {_ids(self._seen.isr)}"
         )
 
-    def _controller(self, other_than: NodeId = NO_NODE) -> NodeId:
-        """The active controller, or 0 where there is none but this one."""
+    def _controller(self, before: NodeId = NO_NODE) -> NodeId | None:
+        """The active controller, if there is one other than before."""
         found = quorum_admin.active_controller(self._client)
-        return 0 if found in (None, other_than) else found
+        return None if found == before else found
 
 
 def _ms_since(moment: float) -> int:

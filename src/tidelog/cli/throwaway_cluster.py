@@ -1,10 +1,11 @@
 """A cluster for the length of a command: in a temporary directory, on free ports, gone at its end.
 
-Its nodes are children of this process, watched over by a thread: however this process ends, they
-notice, and end too.
+What its nodes have written is kept only where the command failed. The nodes are children of this
+process, watched over by a thread: however this process ends, they notice, and end too.
 """
 
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 from threading import Condition, Thread
@@ -49,8 +50,8 @@ class ThrowawayCluster:
             self._thread.start()
             for node in self._layout.node_ids:
                 self.await_ready(node)
-        except BaseException:
-            self._end()
+        except BaseException as error:
+            self._end(failed=isinstance(error, Exception))
             raise
         return self
 
@@ -60,7 +61,7 @@ class ThrowawayCluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._end()
+        self._end(failed=isinstance(error, Exception))
 
     def kill(self, node: NodeId) -> None:
         """kill -9; it stays down until it is started."""
@@ -93,10 +94,13 @@ class ThrowawayCluster:
             self._serving[node] = pid
             self._news.notify_all()
 
-    def _end(self) -> None:
+    def _end(self, *, failed: bool) -> None:
         if self._thread.is_alive():
             self._supervisor.interrupt()
             self._thread.join(END_SECONDS)
             self._supervisor.interrupt()
             self._thread.join()
-        shutil.rmtree(self.directory, ignore_errors=True)
+        if failed:
+            print(f"tidelog: the logs of the nodes are kept in {self.directory}", file=sys.stderr)
+        else:
+            shutil.rmtree(self.directory, ignore_errors=True)
