@@ -128,6 +128,21 @@ class Node:
         self._registration = ControllerRegistration(
             settings, dice.uuid(), lambda message, resume: self._controller.submit(message, resume)
         )
+        self._assemble_broker(metas)
+        self._requests = Requests(
+            self._context,
+            executors(
+                self._partitions,
+                Queries(self._partitions, self._storage, settings.log_dirs),
+                self._quorum,
+                self._coordinators,
+                self._change_metadata,
+            ),
+        )
+
+    def _assemble_broker(self, metas: Sequence[MetaProperties]) -> None:
+        """What only a broker needs: replicas, fetchers, groups, its life and its chores."""
+        settings, dice = self._settings, self._dice
         self._coordinators = Coordinators(
             settings, dice, self._clock, self._timers, self._partitions, self._offsets_partitions
         )
@@ -173,16 +188,6 @@ class Node:
             self._partitions,
             self._storage_failed,
         )
-        self._requests = Requests(
-            self._context,
-            executors(
-                self._partitions,
-                Queries(self._partitions, self._storage, settings.log_dirs),
-                self._quorum,
-                self._coordinators,
-                self._change_metadata,
-            ),
-        )
 
     @property
     def is_ready(self) -> bool:
@@ -215,10 +220,7 @@ class Node:
         """Apply one event; what is returned is carried out in order."""
         self._clock.now = now
         match event:
-            case FrameReceived() if event.conn < 0:
-                if (channel := self._peers.find(event.conn)) is not None:
-                    channel.received(event.frame)
-            case FrameReceived():
+            case FrameReceived() if event.conn >= 0:
                 session = self._sessions.get(event.conn)
                 if session is not None and not session.is_closed:
                     self._requests.received(session, event.frame)
@@ -231,21 +233,14 @@ class Node:
                 self._sessions[event.conn] = Session(
                     event.conn, event.peer, event.listener, kind, self._emit
                 )
-            case Disconnected() if event.conn < 0:
-                if (channel := self._peers.find(event.conn)) is not None:
-                    channel.disconnected()
-            case Disconnected():
+            case Disconnected() if event.conn >= 0:
                 session = self._sessions.pop(event.conn, None)
                 if session is not None:
                     session.is_closed = True
                     self._partitions.connection_lost(event.conn)
                     self._controlling.connection_lost(event.conn)
-            case PeerConnected():
-                if (channel := self._peers.find(event.conn)) is not None:
-                    channel.connected()
-            case ConnectFailed():
-                if (channel := self._peers.find(event.conn)) is not None:
-                    channel.connect_failed(event.was_refused, event.reason)
+            case FrameReceived() | Disconnected() | PeerConnected() | ConnectFailed():
+                self._peers.handle(event)
             case _:
                 assert_never(event)
         return self._take_outbound()

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import count
 from typing import Any, TypeAlias
 
+from tidelog.model.events import ConnectFailed, Disconnected, FrameReceived, PeerConnected
 from tidelog.model.ids import ConnId, Millis
 from tidelog.model.outbound import Chunk, CloseConnection, Connect, Outbound, Send
 from tidelog.node.clock import Clock
@@ -187,8 +188,20 @@ class Peers:
     def channel(self, host: str, port: int, refused: Callable[[], None]) -> Channel:
         return Channel(self, host, port, refused)
 
-    def find(self, conn: ConnId) -> Channel | None:
-        return self._channels.get(conn)
+    def handle(self, event: FrameReceived | Disconnected | PeerConnected | ConnectFailed) -> None:
+        """Something has come by, or happened to, a connection that the node made."""
+        channel = self.find(event.conn)
+        if channel is None:
+            return  # given up meanwhile
+        match event:
+            case FrameReceived():
+                channel.received(event.frame)
+            case PeerConnected():
+                channel.connected()
+            case ConnectFailed():
+                channel.connect_failed(event.was_refused, event.reason)
+            case Disconnected():
+                channel.disconnected()
 
     def open(self, channel: Channel) -> ConnId:
         conn = -next(self._ids)
