@@ -27,9 +27,7 @@ def replica(node: int, end: int, caught_up: int, directory: UUID | None = None) 
     )
 
 
-def quorum(
-    *voters: ReplicaState, observers: tuple[ReplicaState, ...] = ()
-) -> DescribeQuorumResponse:
+def quorum(*voters: ReplicaState, observer: ReplicaState | None = None) -> DescribeQuorumResponse:
     partition = PartitionData(
         partition_index=0,
         error_code=ErrorCode.none,
