@@ -1,56 +1,17 @@
 """`tidelog up`: one line when it takes writes, a file that says who runs, an end in order."""
 
-import json
 import os
 import signal
 import socket
 import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 from confluent_kafka import Producer
 from tests.clients.systems import PATIENCE
+from tests.cluster.foreground import TIDELOG, Up, await_that
 from tests.cluster.ports import first_free_port
-
-TIDELOG = [sys.executable, "-m", "tidelog.cli.main"]
-
-
-class Up:
-    """A `tidelog up` in the foreground of somebody's terminal."""
-
-    def __init__(self, directory: Path, port: int, brokers: int = 1) -> None:
-        self.directory, self.port = directory, port
-        options = {"--dir": directory, "--port": port, "--brokers": brokers}
-        self.process = subprocess.Popen(
-            [*TIDELOG, "up", *(str(word) for option in options.items() for word in option)],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-
-    def bootstrap(self) -> str:
-        assert self.process.stdout is not None
-        word, address = self.process.stdout.readline().split()
-        assert word == "bootstrap"
-        return address
-
-    @property
-    def state(self) -> Path:
-        return self.directory / "cluster.json"
-
-    def nodes(self) -> list[dict[str, Any]]:
-        nodes: list[dict[str, Any]] = json.loads(self.state.read_text())["nodes"]
-        return nodes
-
-    def end(self, how: signal.Signals = signal.SIGINT) -> int:
-        if self.process.poll() is None:
-            self.process.send_signal(how)
-        self.process.communicate(timeout=PATIENCE)
-        return self.process.returncode
 
 
 @pytest.fixture
@@ -58,13 +19,6 @@ def up(tmp_path: Path) -> Iterator[Up]:
     started = Up(tmp_path / "data", first_free_port(1))
     yield started
     started.end()
-
-
-def await_that(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
 
 
 def acknowledged(bootstrap: str, value: str) -> int:

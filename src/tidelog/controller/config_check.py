@@ -189,9 +189,7 @@ def check_dynamic(names: list[str]) -> Fault | None:
     if not fixed:
         return None
     listed = ", ".join(fixed)
-    return Fault(
-        ErrorCode.invalid_request, f"Cannot update these configs dynamically: [{listed}]"
-    )
+    return Fault(ErrorCode.invalid_request, f"Cannot update these configs dynamically: [{listed}]")
 
 
 def _check_client_metrics(settings: BrokerSettings, configs: Mapping[str, str]) -> Fault | None:

@@ -188,6 +188,9 @@ class Peers:
     def channel(self, host: str, port: int, refused: Callable[[], None]) -> Channel:
         return Channel(self, host, port, refused)
 
+    def find(self, conn: ConnId) -> Channel | None:
+        return self._channels.get(conn)
+
     def handle(self, event: FrameReceived | Disconnected | PeerConnected | ConnectFailed) -> None:
         """Something has come by, or happened to, a connection that the node made."""
         channel = self.find(event.conn)

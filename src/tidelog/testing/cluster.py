@@ -1,6 +1,5 @@
 """A cluster of real processes on free ports of this machine, and what it says of itself."""
 
-import random
 import shutil
 import sys
 import tempfile
@@ -21,13 +20,11 @@ from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponseP
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from tidelog.cli.connection import Connection, ConnectionLost
-from tidelog.cli.errors import CommandFailed
-from tidelog.cli.local_cluster import CONTROLLER_PORTS, FIRST_EPHEMERAL_PORT, HOST, LocalCluster
+from tidelog.cli.local_cluster import HOST, on_free_ports
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import METADATA_TOPIC, NO_NODE, NodeId
 from tidelog.testing.process import PATIENCE_SECONDS, NodeProcess, NodeStuck
 
-LOWEST_PORT = 10_240
 POLL_SECONDS = 0.01
 ANSWER_SECONDS = 5.0
 
@@ -51,7 +48,7 @@ class Cluster:
     ) -> None:
         self._is_temporary = directory is None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="tidelog-test-"))
-        self.layout = _on_free_ports(self.directory, brokers, properties or {})
+        self.layout = on_free_ports(self.directory, brokers, properties)
         self.nodes: dict[NodeId, NodeProcess] = {
             node: self.new_node(node) for node in self.layout.node_ids
         }
@@ -270,15 +267,3 @@ class Cluster:
             include_topic_authorized_operations=False,
         )
         return self.ask(request, MetadataResponse, node)
-
-
-def _on_free_ports(directory: Path, brokers: int, properties: Mapping[str, str]) -> LocalCluster:
-    """Ports that no outgoing connection takes while a node of ours is down."""
-    while True:
-        first = random.randrange(LOWEST_PORT, FIRST_EPHEMERAL_PORT - CONTROLLER_PORTS - brokers)
-        layout = LocalCluster(directory, brokers, first, properties)
-        try:
-            layout.check_ports()
-        except CommandFailed:
-            continue
-        return layout

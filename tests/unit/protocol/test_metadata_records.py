@@ -1,6 +1,7 @@
 """Metadata records: every class round trips, versions are as low as can be, garbage is refused."""
 
 import dataclasses
+from contextlib import suppress
 from typing import Any, get_args, get_type_hints
 from uuid import UUID
 
@@ -113,7 +114,5 @@ def test_an_array_that_claims_too_much_costs_nothing() -> None:
 
 @given(st.binary(max_size=60))
 def test_random_bytes_are_a_record_or_refused(data: bytes) -> None:
-    try:
+    with suppress(MalformedMessage):
         decode_record(bytes([1]) + data)
-    except MalformedMessage:
-        pass
