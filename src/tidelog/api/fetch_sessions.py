@@ -107,7 +107,7 @@ class FetchSessions:
         session.update(request)
         if not session.partitions:
             del self._sessions[session.id]
-            return FetchPlan(ErrorCode.none, session, NO_SESSION, is_incremental=True)
+            return _sessionless(request)
         session.epoch = 1 if epoch == _MAX_EPOCH else epoch + 1
         self._use(session, now)
         return FetchPlan(ErrorCode.none, session, session.id, is_incremental=True)

@@ -124,6 +124,19 @@ def test_a_session_tells_only_what_changed() -> None:
     assert rows(step(5, [found(6), found()])) == [("orders", [(0, ErrorCode.none)])]
 
 
+def test_a_session_that_is_left_with_nothing_ends() -> None:
+    sessions = FetchSessions(10, CountingDice())
+    begin = asking(("orders", [at(0)]), session_epoch=0)
+    begin.fetch_sessions = sessions
+    id_ = drive(fetch.handle(begin), [found()]).session_id
+    end = asking(session_id=id_, session_epoch=1, forgotten=[("orders", [0])])
+    end.fetch_sessions = sessions
+
+    response = drive(fetch.handle(end), [])
+
+    assert (response.error, response.session_id, len(sessions)) == (ErrorCode.none, 0, 0)
+
+
 def test_a_session_may_begin_with_nothing() -> None:
     response = drive(fetch.handle(asking(session_epoch=0)), [])
     assert response.session_id != 0
