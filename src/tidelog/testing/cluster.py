@@ -95,6 +95,11 @@ class Cluster:
         return self.layout.bootstrap
 
     @property
+    def bootstrap_controllers(self) -> str:
+        """For tools that speak to the controllers themselves."""
+        return ",".join(f"{HOST}:{self.controller_port(node)}" for node in self.nodes)
+
+    @property
     def running(self) -> list[NodeId]:
         """The nodes that run and are not paused."""
         return [id for id, node in self.nodes.items() if node.is_running and not node.is_paused]

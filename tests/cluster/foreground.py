@@ -1,0 +1,65 @@
+"""`tidelog` as somebody runs it: `up` in the foreground of a terminal, other commands beside it."""
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from tests.clients.systems import PATIENCE
+
+TIDELOG = [sys.executable, "-m", "tidelog.cli.main"]
+
+
+class Up:
+    """A `tidelog up` in the foreground of somebody's terminal."""
+
+    def __init__(self, directory: Path, port: int, brokers: int = 1) -> None:
+        self.directory, self.port = directory, port
+        options = {"--dir": directory, "--port": port, "--brokers": brokers}
+        self.process = subprocess.Popen(
+            [*TIDELOG, "up", *(str(word) for option in options.items() for word in option)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def bootstrap(self) -> str:
+        assert self.process.stdout is not None
+        word, address = self.process.stdout.readline().split()
+        assert word == "bootstrap"
+        return address
+
+    @property
+    def state(self) -> Path:
+        return self.directory / "cluster.json"
+
+    def nodes(self) -> list[dict[str, Any]]:
+        nodes: list[dict[str, Any]] = json.loads(self.state.read_text())["nodes"]
+        return nodes
+
+    def end(self, how: signal.Signals = signal.SIGINT) -> int:
+        if self.process.poll() is None:
+            self.process.send_signal(how)
+        self.process.communicate(timeout=PATIENCE)
+        return self.process.returncode
+
+
+def await_that(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def tidelog(*arguments: str, status: int = 0) -> str:
+    """What a command prints; where it fails, the sentence that it says instead."""
+    done = subprocess.run(
+        [*TIDELOG, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    return done.stderr if status else done.stdout

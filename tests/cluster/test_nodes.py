@@ -1,0 +1,97 @@
+"""`tidelog node` against a running `up`, and what `cluster`, `quorum` and `replicas` then say."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.cluster.foreground import Up, await_that, tidelog
+from tests.cluster.ports import first_free_port
+
+
+class Nodes:
+    """Three nodes, and the commands that a user would type."""
+
+    def __init__(self, up: Up) -> None:
+        self.up = up
+        self.bootstrap = up.bootstrap()
+
+    def node(self, *arguments: str, status: int = 0) -> str:
+        return tidelog("node", *arguments, "--dir", str(self.up.directory), status=status)
+
+    def asks(self, *command: str, status: int = 0) -> str:
+        return tidelog(*command, "--bootstrap-server", self.bootstrap, status=status)
+
+    def states(self) -> list[str]:
+        return [line.split()[1] for line in self.node("list").splitlines()[1:]]
+
+    def in_sync(self) -> dict[int, str]:
+        """Of one partition's replicas, who is in the ISR."""
+        lines = self.asks("replicas", "--topic", "t").splitlines()[1:]
+        rows = [line.split()[-4:] for line in lines]
+        return {int(row[0]): row[-1] for row in rows}
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[Nodes]:
+    up = Up(tmp_path / "data", first_free_port(3), brokers=3)
+    yield Nodes(up)
+    assert up.end() == 0
+
+
+def test_a_killed_node_stays_down_and_is_missed_until_it_is_started(nodes: Nodes) -> None:
+    nodes.asks("topics", "--create", "--topic", "t", "--partitions", "1")
+    await_that(lambda: nodes.in_sync() == {1: "in", 2: "in", 3: "in"})
+    assert nodes.node("kill", "2") == "Node 2 is down.\n"
+    assert nodes.states() == ["up", "down", "up"]
+    assert nodes.up.nodes()[1]["pid"] is None
+    await_that(lambda: nodes.in_sync() == {1: "in", 2: "OUT", 3: "in"})
+    assert re.search(r"^ +2 .* fenced$", nodes.asks("cluster", "describe"), re.MULTILINE)
+
+    assert nodes.node("start", "2").startswith("Node 2 is starting (pid ")
+    await_that(lambda: nodes.in_sync() == {1: "in", 2: "in", 3: "in"})
+    await_that(lambda: nodes.up.nodes()[1]["pid"] is not None)
+
+
+def test_a_majority_that_is_missing_is_named(nodes: Nodes) -> None:
+    assert "LeaderId:" in nodes.asks("quorum", "describe", "--status")
+    assert nodes.asks("quorum", "describe", "--replication").count("Follower") == 2
+    nodes.node("stop", "1")
+    nodes.node("kill", "3")
+    ports = [nodes.up.port, nodes.up.port + 2]
+    assert nodes.asks("quorum", "describe", "--status", status=1) == (
+        "tidelog: the metadata quorum has no leader: of 3 nodes, "
+        + ", ".join(f"127.0.0.1:{port}" for port in ports)
+        + " cannot be reached.\n"
+    )
+    nodes.node("start", "1")
+    await_that(lambda: nodes.states()[0] == "up")
+    assert "LeaderId:" in nodes.asks("quorum", "describe", "--status")
+
+
+def test_a_paused_node_does_not_hold_up_the_end(nodes: Nodes) -> None:
+    assert nodes.node("pause", "3") == "Node 3 is paused.\n"
+    assert nodes.node("resume", "3") == "Node 3 goes on.\n"
+    nodes.node("pause", "3")
+    assert nodes.node("stop", "3", status=1) == (
+        "tidelog: node 3 is paused; resume it before you stop it.\n"
+    )
+    assert nodes.node("kill", "9", status=1) == (
+        "tidelog: there is no node 9; this cluster has 1, 2, 3.\n"
+    )
+    assert nodes.up.end() == 0
+
+
+def test_where_no_cluster_runs_is_one_sentence(tmp_path: Path) -> None:
+    assert tidelog("node", "list", "--dir", str(tmp_path), status=1) == (
+        f"tidelog: no cluster is running in {tmp_path}; `tidelog up` starts one.\n"
+    )
+
+
+def test_the_demo_loses_and_doubles_nothing() -> None:
+    told = tidelog("demo", "--pace", "0.1")
+    assert re.search(r"kill -9 of node \d, the leader", told)
+    assert re.search(r"Broker \d leads, in epoch \d+, \d+ ms after the kill", told)
+    assert re.search(r"kill -9 of node \d, the active controller", told)
+    assert re.search(r"Node \d is the active controller, \d+ ms after the kill", told)
+    assert re.search(r"^acknowledged [\d,]+, lost 0, duplicated 0$", told, re.MULTILINE)
