@@ -93,8 +93,8 @@ class Story:
     def _begin(self) -> None:
         controller = self._await(self._controller, "an active controller")
         self._screen.say(
-            f"They take writes at {self._cluster.bootstrap}; node {controller} "
-            "is the active controller."
+            f"They take writes (bootstrap {self._cluster.bootstrap.partition(',')[0]}); "
+            f"node {controller} is the active controller."
         )
         admin.create_topic(
             self._client,
@@ -106,8 +106,8 @@ class Story:
         )
         self._await(lambda: self._seen.leader != NO_NODE, "a leader")
         self._screen.say(
-            f"Topic {TOPIC}: one partition, three replicas, min.insync.replicas=2. "
-            f"Broker {self._seen.leader} leads."
+            f"Topic {TOPIC}: three replicas, min.insync.replicas=2; "
+            f"broker {self._seen.leader} leads."
         )
         self._load.start()
         self._screen.say("A producer writes with acks=all.")
@@ -148,7 +148,7 @@ class Story:
     def _kill(self, node: NodeId, role: str) -> float:
         """-> when."""
         self._screen.say(
-            f"kill -9 of node {node}, {role}; {self._load.acknowledged:,} records are acknowledged."
+            f"kill -9 of node {node}, {role}, after {self._load.acknowledged:,} records."
         )
         self._killed, self._before_kill = time.monotonic(), self._load.acknowledged
         self._cluster.kill(node)
