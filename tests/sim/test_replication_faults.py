@@ -1,6 +1,6 @@
 """The catalogue's faults of replication, each on real nodes with simulated disks and network."""
 
-from tests.sim.messages import batch, produce_to
+from tests.sim.messages import batch, fetch_from, produce_to, records_in
 from tests.sim.replication import (
     TOPIC,
     Producer,
@@ -40,26 +40,60 @@ def await_leader(cluster: SimCluster, *, other_than: SimHost) -> SimHost:
     return leader_of(cluster)
 
 
-def test_f01_a_new_leader_keeps_what_it_does_not_know_to_be_committed(seed: int) -> None:
+def test_f01_two_leaders_die_in_turn_and_the_last_replica_keeps_what_was_committed(
+    seed: int,
+) -> None:
     """A follower hears of the watermark one fetch late; cut there, the last write would be gone."""
+    cluster = running(seed, nodes=5)
+    controller = only_controller(cluster)
+    make_topic(cluster, tuple(node for node in cluster.hosts if node != controller.id)[:3])
+    first, [second, third] = leader_of(cluster), followers_of(cluster)
+    for number in range(3):
+        assert write(cluster, first, b"%d" % number) is ErrorCode.none
+    cluster.network.partition(second.name, third.name)  # neither can fetch from the other
+
+    first.kill()
+    next_leader = await_leader(cluster, other_than=first)
+    last = third if next_leader is second else second
+    await_true(cluster, lambda: placed(last).leader == next_leader.id)
+    next_leader.kill()
+
+    assert await_leader(cluster, other_than=next_leader) is last
+    cluster.network.heal()
+    cluster.start()
+    check_healed(cluster)
+    assert [record.value for record in records_in(files_of(last))] == [b"0", b"1", b"2"]
+
+
+def test_f04_a_fetch_in_an_older_epoch_commits_nothing(seed: int) -> None:
+    """That follower may still have to cut what it seems to hold."""
     cluster = running(seed)
     make_topic(cluster)
-    leader = leader_of(cluster)
-    producer = Producer(cluster)
-    cluster.world.run(300)
-    for follower in followers_of(cluster):
-        follower.shutdown()  # so that it begins again from its checkpoint
-        await_true(cluster, lambda gone=follower: not gone.is_up)
-        cluster.start()
-        await_true(cluster, lambda: isr_is_full(cluster))
-    known = len(producer.acknowledged)
-    await_true(cluster, lambda: len(producer.acknowledged) > known)
-
-    leader.kill()
-
-    await_leader(cluster, other_than=leader)
+    old = leader_of(cluster)
+    old.kill()
+    leader = await_leader(cluster, other_than=old)
     cluster.start()
-    check_healed(cluster, producer)
+    await_true(cluster, lambda: isr_is_full(cluster))
+    epoch = newest(cluster).leader_epoch
+    others = followers_of(cluster)
+    for other in others:
+        other.pause()
+    asked = Talk(cluster, leader.id).begin(produce_to(TOPIC, batch(b"0"), timeout_ms=1_000))
+
+    def prove(leader_epoch: int) -> None:
+        for other in others:
+            fetch = fetch_from(TOPIC, 1, epoch=leader_epoch)
+            fetch.replica_id = other.id
+            Talk(cluster, leader.id).ask(fetch)
+
+    cluster.world.run(20)
+    prove(epoch - 1)
+    assert not asked.is_done
+    prove(epoch)
+    await_true(cluster, lambda: asked.is_done, 100)
+
+    [(_, [produced])] = asked.answer.topics
+    assert produced.error is ErrorCode.none
 
 
 def test_f02_after_a_power_cut_of_all_no_offset_has_two_values(seed: int) -> None:
