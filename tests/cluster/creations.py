@@ -19,6 +19,8 @@ from tidelog.model.ids import NodeId
 from tidelog.testing import Cluster, NodeStuck
 
 PARTITIONS, REPLICAS = 3, 3
+PAUSE_SECONDS = 0.05
+"""A stream and not a flood: a node that starts again opens every log that there is."""
 MADE = (ErrorCode.none, ErrorCode.topic_already_exists)
 """A name is asked for once, but a broker asks the next controller when it loses the first: then the
 topic exists already if the first had made it.
@@ -86,7 +88,7 @@ class Creations:
 
     def _run(self) -> None:
         number = 0
-        while not self._stopping.is_set():
+        while not self._stopping.wait(PAUSE_SECONDS):
             name, number = f"stream-{number}", number + 1
             try:
                 answer = create_topic(self._cluster, name)
