@@ -328,6 +328,7 @@ class Quorum:
 
     def _take_leadership(self, effect: TakeLeadership) -> None:
         self._leading = effect.epoch
+        self.machine.epoch_started(self._log.log.log_end_offset)
         self._log.append_leader_change(
             self.machine.me.id, effect.epoch, effect.voters, effect.granted_by, self._clock.now
         )

@@ -1,6 +1,6 @@
 """Elections: a voter asks whether it could win, opens an epoch, counts votes, leads, resigns."""
 
-from tidelog.model.ids import NO_NODE, Millis
+from tidelog.model.ids import NO_NODE, Millis, Offset
 from tidelog.replication.quorum import leading
 from tidelog.replication.quorum.election import can_no_longer_win, has_won
 from tidelog.replication.quorum.events import RequestVote, TakeLeadership
@@ -95,6 +95,15 @@ class Campaign(Standing):
         self._effects.append(
             TakeLeadership(old.epoch, tuple(self.voters), tuple(sorted(old.granted)))
         )
+
+    def epoch_started(self, at: Offset) -> None:
+        """Where the leader's first record stands: past what it holds and has not synced yet.
+
+        Counting replicas of an earlier epoch's records alone would commit what can still be lost.
+        """
+        assert isinstance(self.role, Leader)
+        assert at >= self.role.epoch_start
+        self.role.epoch_start = at
 
     def _resign(self, now: Millis) -> None:
         role = self.role
