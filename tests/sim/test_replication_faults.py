@@ -1,6 +1,8 @@
 """The catalogue's faults of replication, each on real nodes with simulated disks and network."""
 
-from tests.sim.messages import batch, fetch_from, produce_to, records_in
+import pytest
+from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
+from tests.sim.messages import ask, batch, create_topic, fetch_from, produce_to, records_in
 from tests.sim.replication import (
     TOPIC,
     Producer,
@@ -16,9 +18,11 @@ from tests.sim.replication import (
     placed,
 )
 from tests.sim.talk import Talk, await_ready, await_true, running
+from tests.sim.test_cluster import created, images_agree
 from tests.sim.test_quorum_faults import only_controller
 
 from tidelog.model.errors import ErrorCode
+from tidelog.node import assignments
 from tidelog.protocol.batch import iterate
 from tidelog.sim.cluster import SimCluster
 from tidelog.sim.host import SimHost
@@ -283,3 +287,29 @@ def test_a_node_that_starts_from_an_old_snapshot_keeps_the_epochs_of_its_log(see
     check_healed(cluster, producer)
     epochs = {header.leader_epoch for _, header in iterate(files_of(cluster.hosts[1]))}
     assert len(epochs) > 3
+
+
+def test_a_setting_that_changes_with_the_leader_makes_nobody_lead_in_anothers_epoch(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A node that slept hears of both at once, and brings its partitions up one after another."""
+    monkeypatch.setattr(assignments, "PARTITIONS_PER_TURN", 1)
+    cluster = running(1)
+    controller = only_controller(cluster)
+    sleeper, other = [host for host in cluster.hosts.values() if host is not controller]
+    wish = create_topic("many", on=[[sleeper.id, other.id, controller.id]] * 10)
+    assert created(Talk(cluster, other.id).ask(wish))
+    await_true(cluster, lambda: "many" in sleeper.node.image.topics)
+    cluster.world.run(100)
+    sleeper.pause()
+    await_true(cluster, lambda: controller.node.image.brokers[sleeper.id].fenced)
+    value = AlterableConfig(name="min.insync.replicas", config_operation=0, value="2")
+    resource = AlterConfigsResource(resource_type=2, resource_name="many", configs=(value,))
+    Talk(cluster, other.id).ask(ask(44, resources=(resource,), validate_only=False))
+
+    sleeper.resume()
+
+    await_ready(cluster)
+    await_true(cluster, lambda: images_agree(cluster))
+    partitions = controller.node.image.topics["many"].partitions.values()
+    await_true(cluster, lambda: all(one.leader != sleeper.id for one in partitions))

@@ -160,6 +160,7 @@ class Assignments:
             self._follow(replica, placed)
 
     def _lead(self, replica: Replica, placed: PartitionImage) -> None:
+        assert placed.leader == self._me
         config = self._configs.of(self._partitions.image, replica.partition.topic)
         agreed = IsrAgreed(
             frozenset(placed.isr),
@@ -200,5 +201,7 @@ class Assignments:
                 replica = self._partitions.get(TopicPartition(name, index))
                 if replica is not None:
                     replica.log.update_config(config.log)
-                    if replica.leader is not None:
+                    leader = replica.leader
+                    # In another epoch somebody else may lead; its turn is still to come.
+                    if leader is not None and leader.epoch == placed.leader_epoch:
                         self._lead(replica, placed)
