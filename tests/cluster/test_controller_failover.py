@@ -123,6 +123,7 @@ def test_without_a_majority_changes_are_refused_and_with_one_they_go_on(tmp_path
         cluster.kill(2)
         refused = create_topic(cluster, "with-one")
         assert refused.error_code is ErrorCode.request_timed_out
+        assert "majority of the controllers" in (refused.error_message or "")
         # What is known is still told.
         assert {"with-three", "with-two"} <= set(cluster.topics())
         cluster.start(2)

@@ -51,11 +51,14 @@ from tidelog.model.errors import ErrorCode
 
 _NOW = timedelta(0)
 _FROM_THE_QUORUM = (AddRaftVoterResponse, RemoveRaftVoterResponse, UpdateRaftVoterResponse)
+_NO_CONTROLLER = (
+    "No active controller could be reached in time: does a majority of the controllers run?"
+)
 _NOT_CONTROLLER = "This is not the correct controller for this cluster."
 
 
 def _text(error: ErrorCode) -> str:
-    return _NOT_CONTROLLER if error is ErrorCode.not_controller else "The request timed out."
+    return _NOT_CONTROLLER if error is ErrorCode.not_controller else _NO_CONTROLLER
 
 
 def is_refused_by_a_non_controller(response: Any) -> bool:
