@@ -52,7 +52,8 @@ def command(pace: float) -> int:
     what happens, and reads everything back. The status is 0 if nothing acknowledged was lost and
     nothing was doubled.
     """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     screen = Screen()
     screen.say("Starting three brokers, each also a controller, in a process of its own.")
     with ThrowawayCluster(BROKERS) as cluster:
