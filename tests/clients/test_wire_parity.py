@@ -24,14 +24,28 @@ from tests.clients.parity import (
     frames,
     groups,
     offsets,
+    partitions,
     produce,
+    producers,
     topics,
 )
 from tests.clients.schema import Schemas
 from tests.clients.systems import Broker
 from tests.clients.talk import Talk
 
-FAMILIES = (administration, cluster, configs, fetch, frames, groups, offsets, produce, topics)
+FAMILIES = (
+    administration,
+    cluster,
+    configs,
+    fetch,
+    frames,
+    groups,
+    offsets,
+    partitions,
+    produce,
+    producers,
+    topics,
+)
 
 OPAQUE = "a batch is opaque beyond its header, so that a broker costs nothing per record"
 DIFFERENT = {
