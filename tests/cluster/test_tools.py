@@ -193,6 +193,8 @@ def test_metadata_quorum(tools: Tools, cluster: Cluster) -> None:
     tools.note("kafka-metadata-quorum", "describe", "--status")
     tools.note("kafka-metadata-quorum", "describe", "--replication")
     tools.note("kafka-metadata-quorum", "describe")
+    tools.note("kafka-metadata-quorum", "describe", "--status", controllers=True)
+    tools.note("kafka-metadata-quorum", "describe", "--replication", controllers=True)
     tools.transcript[:] = [_settled_quorum(said) for said in tools.transcript]
 
 
@@ -211,9 +213,9 @@ def _settled_quorum(said: str) -> str:
 
 def test_features(tools: Tools) -> None:
     features = "kafka-features"
-    ours = re.compile(r"^Feature: (metadata\.version|eligible\.leader\.replicas\.version) .*")
+    ours = re.compile(r"^Feature: (metadata|kraft|eligible\.leader\.replicas)\.version .*")
     shown = [line for line in tools.run(features, "describe").splitlines() if ours.match(line)]
-    assert len(shown) == 2
+    assert len(shown) == 3
     # The newest level is each release's own.
     tools.transcript.append(re.sub(r": [\d.]+(-IV\d)?(?=\s|$)", ": N", "\n".join(shown)) + "\n")
     tools.note(features, "downgrade", "--feature", "eligible.leader.replicas.version=0")

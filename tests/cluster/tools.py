@@ -45,27 +45,28 @@ class Tools:
         self._java.kill()
         self._java.wait()
 
-    def run(self, tool: str, *args: str) -> str:
+    def run(self, tool: str, *args: str, controllers: bool = False) -> str:
         """What the tool prints, and how it ends if not well."""
         assert self._java.stdin is not None
         assert self._java.stdout is not None
-        name = {**CLASSES, **ADMIN}[tool]
         where = ("--bootstrap-server", self._cluster.bootstrap)
-        # This one wants its subcommand first.
-        words = (
-            (name, args[0], *where, *args[1:]) if tool == "kafka-cluster" else (name, *where, *args)
-        )
-        self._java.stdin.write("\t".join(words).encode() + b"\n")
+        if controllers:
+            where = ("--bootstrap-controller", self._cluster.bootstrap_controllers)
+        # One of them wants its subcommand first.
+        words = (args[0], *where, *args[1:]) if tool == "kafka-cluster" else (*where, *args)
+        command = ({**CLASSES, **ADMIN}[tool], *words)
+        self._java.stdin.write("\t".join(command).encode() + b"\n")
         self._java.stdin.flush()
         status, size = map(int, self._java.stdout.readline().split())
         said = _STACK.sub("", self._java.stdout.read(size).decode())
         return said + (f"exit {status}\n" if status else "")
 
-    def note(self, tool: str, *args: str) -> str:
+    def note(self, tool: str, *args: str, controllers: bool = False) -> str:
         """Run, and keep in the transcript what was asked and answered."""
-        said = self.run(tool, *args)
+        said = self.run(tool, *args, controllers=controllers)
         shown = [Path(arg).name if arg.startswith("/") else arg for arg in args]
-        self.transcript.append(f"$ {' '.join((tool, *shown))}\n{self._settled(said)}")
+        who = ["--bootstrap-controller"] if controllers else []
+        self.transcript.append(f"$ {' '.join((tool, *who, *shown))}\n{self._settled(said)}")
         return said
 
     def _settled(self, said: str) -> str:
