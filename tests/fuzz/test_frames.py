@@ -13,7 +13,7 @@ from tests.unit.api.test_any_request import message
 from tidelog.api.registry import Api
 from tidelog.protocol.schema import request_class
 
-FEW = settings(max_examples=60, suppress_health_check=list(HealthCheck))
+FEW = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 
 NASTY = [b"\xff" * 4, b"\x7f\xff\xff\xff", b"\x80", b"\0" * 8]
 RECORDS = [batch(b"x"), batch(b"x", b"y", producer_id=1, producer_epoch=0, base_sequence=0)]

@@ -18,7 +18,7 @@ SESSION_MS = 2_000
 class Creations:
     """A stream of topic creations through one node after another, answered or not."""
 
-    def __init__(self, cluster: SimCluster, every_ms: int = 40) -> None:
+    def __init__(self, cluster: SimCluster, every_ms: int = 50) -> None:
         self.acknowledged: list[str] = []
         self.asked = 0
         self._cluster = cluster
@@ -42,7 +42,7 @@ class Creations:
                 self.acknowledged.append(name)
 
         talk = Talk(self._cluster, node)
-        talk.begin(create_topic(name, 2, 3), version=4, then=answered)
+        talk.begin(create_topic(name, 2, 2), version=4, then=answered)
         self._cluster.world.after(self._every_ms, self._create)
 
 
@@ -66,7 +66,7 @@ def await_new_controller(cluster: SimCluster, old: SimHost, limit_ms: int = 20_0
 def check_nothing_is_lost_or_half_made(cluster: SimCluster, creations: Creations) -> None:
     creations.stop()
     await_ready(cluster)
-    cluster.world.run(5_000)
+    cluster.world.run(3_000)
     await_true(cluster, lambda: images_agree(cluster))
     for host in cluster.up:
         topics = host.node.image.topics
