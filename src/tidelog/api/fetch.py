@@ -59,7 +59,8 @@ def handle(request: Request) -> Handling:
     has_unknown = False
     for cached, name in zip(asked, names, strict=True):
         result = _UNKNOWN_ID if name is None else next(results)
-        has_unknown = has_unknown or result.error in _UNKNOWN
+        if result.error is not ErrorCode.none and result.error in _UNKNOWN:
+            has_unknown = True
         answers.append((cached, name, result))
     if has_unknown:
         answers.sort(key=_rank)
@@ -77,7 +78,7 @@ def _name(request: Request, ref: TopicRef) -> str | None:
 
 
 def _read(name: str, cached: CachedPartition) -> PartitionFetch:
-    partition, epoch, offset, last_epoch, start, max_bytes, *_ = cached.fetch
+    partition, epoch, offset, last_epoch, start, max_bytes, _, _ = cached.fetch
     # Any negative epoch is none.
     return PartitionFetch(
         TopicPartition(name, partition),

@@ -116,7 +116,7 @@ def _more_basic(request: Request, name: str | None, index: int) -> ErrorCode | N
 def _appends(
     topics: list[_Topic], message: ProduceRequest, refusals: _Refusals
 ) -> list[PartitionAppend]:
-    offered = (partitions for _, partitions in message.topics if partitions)
+    offered = [partitions for _, partitions in message.topics if partitions]
     return [
         PartitionAppend(TopicPartition(topic.name, partition), records)
         for topic, partitions in zip(topics, offered, strict=True)
