@@ -17,9 +17,9 @@ class Entry(NamedTuple):
 RUN, USE, LOOK = "Run a cluster", "Use a cluster", "Look inside"
 
 COMMANDS = {
-    "demo": Entry(RUN, "demo", "Kill a leader and a controller under load, and count the losses."),
     "up": Entry(RUN, "up", "Start a local cluster in the foreground."),
     "node": Entry(RUN, "node", "Stop, kill, pause, resume and start single nodes of it."),
+    "demo": Entry(RUN, "demo", "Kill leaders under load, and count what was lost."),
     "serve": Entry(RUN, "serve", "Run one node from a server.properties with Kafka's keys."),
     "format": Entry(RUN, "format", "Prepare a node's log directories, once."),
     "random-uuid": Entry(RUN, "random_uuid", "Print a new cluster id."),

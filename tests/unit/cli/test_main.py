@@ -47,6 +47,8 @@ def test_a_failure_is_one_sentence(
         (["consume", "--topic", "a", "--offset", "3"], "tidelog: --offset needs --partition"),
         (["configs", "--describe"], "tidelog: exactly one of --topic, --broker and --entity-type"),
         (["dump-log"], "tidelog: name at least one file"),
+        (["quorum", "describe"], "tidelog: exactly one of --status and --replication"),
+        (["node", "kill"], "tidelog: Missing argument 'ID'"),
         (["serve"], "tidelog: Missing option '--config'"),
     ],
 )

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 from kio.schema.delete_records.v2.request import DeleteRecordsPartition, DeleteRecordsTopic
+from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsTopic
 from tests.sim.messages import (
     ask,
     batch,
@@ -374,3 +375,19 @@ def test_records_before_an_offset_are_deleted_and_not_served() -> None:
     assert answer.topics[0].partitions[0].low_watermark == 2
     assert fetched(node.ask(fetch_from("orders", 1))).error is ErrorCode.offset_out_of_range
     assert fetched(node.ask(fetch_from("orders", 2))).log_start_offset == 2
+
+
+def test_the_latest_offset_is_the_watermark_to_a_consumer_and_the_end_to_a_debugger() -> None:
+    node = bench(flush_messages="1")
+    node.send(node.connect(), produce_to("orders", batch(b"a", b"b")))
+    assert [latest(node, replica_id=reader) for reader in (-1, -2)] == [0, 2]
+    node.flush()
+    assert [latest(node, replica_id=reader) for reader in (-1, -2)] == [2, 2]
+
+
+def latest(node: Bench, replica_id: int) -> int:
+    asked = ListOffsetsPartition(partition_index=0, timestamp=-1)
+    topics = (ListOffsetsTopic(name="orders", partitions=(asked,)),)
+    answer = node.ask(ask(2, replica_id=replica_id, isolation_level=0, topics=topics))
+    offset: int = answer.topics[0].partitions[0].offset
+    return offset
