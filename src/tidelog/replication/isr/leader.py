@@ -107,6 +107,7 @@ class PartitionLeader:
         "_minimum",
         "_partition_epoch",
         "_progress",
+        "_proposal",
         "_proposed",
         "epoch",
         "epoch_start",
@@ -129,6 +130,7 @@ class PartitionLeader:
         self._minimum = agreed.minimum
         self._partition_epoch = agreed.partition_epoch
         self._proposed: frozenset[NodeId] | None = None
+        self._proposal: ProposeIsr | None = None
         self._is_asked = False
         self._may_ask_at: Millis = 0
         # Members of the set get a whole lag time to be heard from (F23).
@@ -233,16 +235,20 @@ class PartitionLeader:
         assert self._me in isr
         self._proposed = isr
         self._settle_in_sync()
-        self._ask(isr, effects)
-
-    def _ask(self, isr: frozenset[NodeId], effects: list[LeaderEffect]) -> None:
+        self._proposal = ProposeIsr(tuple(self._members(isr)), self._partition_epoch)
         self._is_asked = True
-        effects.append(ProposeIsr(tuple(self._members(isr)), self._partition_epoch))
+        effects.append(self._proposal)
 
     def _maybe_ask_again(self, now: Millis, effects: list[LeaderEffect]) -> None:
-        """A change that may have been made is the only one to ask for until that is known."""
+        """A change that may have been made is the only one to ask for until that is known.
+
+        It is asked for as it was, with the broker epochs of then: a replica that has lost its log
+        since is not what was meant (F15).
+        """
         if self._proposed is not None and not self._is_asked and now >= self._may_ask_at:
-            self._ask(self._proposed, effects)
+            assert self._proposal is not None
+            self._is_asked = True
+            effects.append(self._proposal)
 
     def _not_agreed(self, event: IsrRefused | IsrUnanswered, now: Millis) -> None:
         if event.partition_epoch != self._partition_epoch:

@@ -1,0 +1,130 @@
+"""AlterPartition on its way: which answers let the watermark go on without the one asked for."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from kio.schema.alter_partition.v3.request import AlterPartitionRequest
+from kio.schema.alter_partition.v3.response import (
+    AlterPartitionResponse,
+    PartitionData,
+    TopicData,
+)
+from tests.unit.log.support import NOW, append, batch, new_log
+from tests.unit.node.following import TOPIC_ID, Owner
+
+from tidelog.controller.refusals import refusal
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import TopicPartition
+from tidelog.node.clock import Clock
+from tidelog.node.isr_proposals import IsrProposals
+from tidelog.node.replica import Replica
+from tidelog.replication.isr.leader import FollowerFetched, IsrAgreed, ProposeIsr
+
+ME, SECOND, THIRD = 1, 2, 3
+
+
+class Desk(Owner):
+    """A leader of three, of which the third has just caught up and is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[tuple[AlterPartitionRequest, Callable[[Any], None]]] = []
+        self.clock = Clock(NOW)
+        self.outgoing = IsrProposals(ME, self._submit)
+        partition = TopicPartition("orders", 0)
+        self.replica = Replica(partition, TOPIC_ID, new_log(), 0, self.clock, self)
+        agreed = IsrAgreed(frozenset({ME, SECOND}), frozenset({ME, SECOND, THIRD}), 4, 2)
+        self.replica.lead(ME, 7, agreed)
+        self.hear(THIRD, 0)
+
+    def propose_isr(self, replica: Replica, proposal: ProposeIsr) -> None:
+        self.outgoing.propose(replica, proposal)
+
+    def _submit(self, message: Any, resume: Callable[[Any], None], _: Any = None) -> None:
+        self.asked.append((message, resume))
+
+    def hear(self, replica: int, offset: int) -> None:
+        self.replica.follower_fetched(FollowerFetched(replica, offset, 10 + replica, True))
+
+    def write(self) -> None:
+        append(self.replica.log, batch(), epoch=7)
+        self.replica.appended()
+        self.hear(SECOND, 1)
+
+    def answer(self, error: ErrorCode, isr: tuple[int, ...] = (), epoch: int = -1) -> None:
+        partition = PartitionData(
+            partition_index=0,
+            error_code=error,
+            leader_id=ME,
+            leader_epoch=7,
+            isr=isr,
+            partition_epoch=epoch,
+        )
+        topic = TopicData(topic_id=TOPIC_ID, partitions=(partition,))
+        _, resume = self.asked.pop(0)
+        resume(
+            AlterPartitionResponse(
+                throttle_time=timedelta(), error_code=ErrorCode.none, topics=(topic,)
+            )
+        )
+
+
+def test_the_request_names_epochs_of_leader_partition_and_brokers() -> None:
+    [(request, _)] = Desk().asked
+
+    [partition] = request.topics[0].partitions
+    assert (partition.leader_epoch, partition.partition_epoch) == (7, 4)
+    members = [(one.broker_id, one.broker_epoch) for one in partition.new_isr_with_epochs]
+    assert members == [(ME, -1), (SECOND, -1), (THIRD, 13)]
+
+
+def test_what_is_agreed_counts_at_once() -> None:
+    desk = Desk()
+
+    desk.answer(ErrorCode.none, (ME, SECOND, THIRD), 5)
+
+    assert desk.replica.leader.isr == {ME, SECOND, THIRD}
+
+
+def test_a_replica_that_was_surely_not_added_is_not_waited_for() -> None:
+    desk = Desk()
+    desk.answer(ErrorCode.ineligible_replica)
+
+    desk.write()
+
+    assert desk.replica.high_watermark == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ErrorCode.invalid_update_version,
+        ErrorCode.fenced_leader_epoch,
+        ErrorCode.unknown_topic_id,
+        ErrorCode.not_controller,
+    ],
+)
+def test_f12_a_replica_that_may_have_been_added_is_waited_for(error: ErrorCode) -> None:
+    """A repeated request whose first answer was lost meets a later partition epoch."""
+    desk = Desk()
+    desk.answer(error)
+
+    desk.write()
+
+    assert desk.replica.high_watermark == 0
+
+
+def test_f28_a_request_that_nobody_answered_is_made_again() -> None:
+    desk = Desk()
+    request, resume = desk.asked.pop(0)
+    resume(refusal(request, ErrorCode.request_timed_out))
+    desk.write()
+    assert (desk.asked, desk.replica.high_watermark) == ([], 0)
+
+    desk.clock.now += 200
+    desk.hear(SECOND, 1)
+
+    [(again, _)] = desk.asked
+    assert again.topics == request.topics
