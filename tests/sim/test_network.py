@@ -1,0 +1,229 @@
+"""The simulated network behaves as TCP does between machines that fail."""
+
+import pytest
+
+from tidelog.sim.network import CONNECT_TIMEOUT_MS, Network, Party, Side
+from tidelog.sim.world import World
+
+HERE, THERE = "here", "there"
+ADDRESS = (THERE, 9092)
+
+
+class End:
+    """One side of a connection, which remembers what it was told."""
+
+    def __init__(self) -> None:
+        self.told: list[object] = []
+        self.side: Side | None = None
+
+    def connected(self, side: Side) -> None:
+        self.side = side
+        self.told.append("connected")
+
+    def connect_failed(self, was_refused: bool, reason: str) -> None:
+        self.told.append(("refused" if was_refused else "failed", reason))
+
+    def received(self, frame: bytes) -> None:
+        self.told.append(frame)
+
+    def lost(self) -> None:
+        self.told.append("lost")
+
+
+class Wire:
+    """A machine that listens, and a connection to it."""
+
+    def __init__(self, seed: int = 1) -> None:
+        self.world = World(seed)
+        self.network = Network(self.world)
+        self.accepted: list[End] = []
+        self.listen()
+
+    def listen(self) -> None:
+        self.network.listen(ADDRESS, self._accept)
+
+    def _accept(self, side: Side, source: str) -> Party:
+        assert source == HERE
+        end = End()
+        end.side = side
+        self.accepted.append(end)
+        return end
+
+    def connect(self) -> End:
+        end = End()
+        self.network.connect(HERE, ADDRESS, end)
+        return end
+
+    def established(self) -> tuple[End, End]:
+        near = self.connect()
+        self.world.run(20)
+        return near, self.accepted[-1]
+
+
+def numbered(count: int) -> list[bytes]:
+    return [b"%d" % number for number in range(count)]
+
+
+def test_both_ends_hear_of_a_connection() -> None:
+    wire = Wire()
+    near, far = wire.established()
+    assert near.told == ["connected"]
+    assert far.told == []
+
+
+def test_frames_take_time_and_arrive_in_order(seed: int) -> None:
+    wire = Wire(seed)
+    near, far = wire.established()
+    for frame in numbered(50):
+        near.side.send(frame)
+        far.side.send(frame)
+    assert far.told == []
+    wire.world.run(wire.network.delay_ms)
+    assert far.told == numbered(50)
+    assert near.told[1:] == numbered(50)
+
+
+def test_a_port_where_nobody_listens_refuses() -> None:
+    wire = Wire()
+    wire.network.stop_listening(THERE)
+    near = wire.connect()
+    wire.world.run(20)
+    assert near.told == [("refused", "Connection refused")]
+
+
+def test_a_machine_without_power_does_not_even_refuse() -> None:
+    wire = Wire()
+    wire.network.lose_power(THERE)
+    near = wire.connect()
+    wire.world.run(CONNECT_TIMEOUT_MS - 1)
+    assert near.told == []
+    wire.world.run(1)
+    assert near.told == [("failed", "Connection timed out")]
+
+
+def test_a_connection_asked_for_while_the_machine_was_away_is_made_when_it_is_back() -> None:
+    wire = Wire()
+    wire.network.lose_power(THERE)
+    near = wire.connect()
+    wire.world.run(1_000)
+    wire.network.regain_power(THERE)
+    wire.listen()
+    wire.world.run(20)
+    assert near.told == ["connected"]
+
+
+def test_the_end_of_a_process_is_told_after_all_that_it_sent() -> None:
+    wire = Wire()
+    near, far = wire.established()
+    for frame in numbered(5):
+        far.side.send(frame)
+    far.side.close()
+    wire.world.run(20)
+    assert near.told == ["connected", *numbered(5), "lost"]
+    near.side.send(b"too late")
+    wire.world.run(20)
+    assert far.told == []
+
+
+def test_who_closes_is_not_told_of_it() -> None:
+    wire = Wire()
+    near, far = wire.established()
+    near.side.close()
+    near.side.close()
+    wire.world.run(20)
+    assert near.told == ["connected"]
+    assert far.told == ["lost"]
+
+
+def test_what_is_sent_into_a_cut_arrives_in_order_when_it_heals(seed: int) -> None:
+    wire = Wire(seed)
+    near, far = wire.established()
+    near.side.send(b"first")
+    wire.world.run(1)
+    wire.network.partition(HERE, THERE)
+    for frame in numbered(10):
+        near.side.send(frame)
+        wire.world.run(1)
+    wire.network.heal()
+    wire.network.partition(HERE, THERE)
+    wire.world.run(10_000)
+    wire.network.heal()
+    near.side.send(b"last")
+    wire.world.run(20)
+    assert far.told == [b"first", *numbered(10), b"last"]
+
+
+def test_a_cut_in_one_direction_leaves_the_other_alone() -> None:
+    wire = Wire()
+    near, far = wire.established()
+    wire.network.cut(HERE, THERE)
+    near.side.send(b"unheard")
+    far.side.send(b"heard")
+    wire.world.run(1_000)
+    assert near.told == ["connected", b"heard"]
+    assert far.told == []
+
+
+@pytest.mark.parametrize("cut", [(HERE, THERE), (THERE, HERE)])
+def test_no_connection_is_made_across_a_cut_in_either_direction(cut: tuple[str, str]) -> None:
+    wire = Wire()
+    wire.network.cut(*cut)
+    near = wire.connect()
+    wire.world.run(1_000)
+    assert near.told == []
+    assert wire.accepted == []
+    wire.network.heal()
+    wire.world.run(20)
+    assert near.told == ["connected"]
+    assert len(wire.accepted) == 1
+
+
+def test_an_isolated_machine_reaches_nobody_but_itself() -> None:
+    wire = Wire()
+    wire.network.isolate(THERE)
+    assert wire.network.is_blocked(HERE, THERE)
+    assert wire.network.is_blocked(THERE, HERE)
+    assert not wire.network.is_blocked(THERE, THERE)
+    assert not wire.network.is_blocked(HERE, "elsewhere")
+
+
+def test_a_reset_is_told_to_both_and_loses_what_is_on_its_way() -> None:
+    wire = Wire()
+    near, far = wire.established()
+    wire.network.delay_ms = 1_000
+    for frame in numbered(20):
+        near.side.send(frame)
+    wire.network.delay_ms = 1
+    wire.network.reset(HERE, THERE)
+    wire.world.run(2_000)
+    assert near.told == ["connected", "lost"]
+    assert far.told[-1] == "lost"
+    assert len(far.told) < 20
+
+
+def test_power_loss_is_told_to_nobody_until_they_write_to_the_machine_that_is_back() -> None:
+    wire = Wire()
+    near, far = wire.established()
+    far.side.send(b"never arrives")
+    wire.network.lose_power(THERE)
+    wire.world.run(60_000)
+    assert near.told == ["connected"]
+    near.side.send(b"hello?")
+    wire.world.run(60_000)
+    assert near.told == ["connected"]
+
+    wire.network.regain_power(THERE)
+    wire.world.run(20)
+
+    assert near.told == ["connected", "lost"]
+    assert far.told == []
+
+
+def test_hanging_up_while_it_still_connects_is_heard_by_nobody() -> None:
+    wire = Wire()
+    end = End()
+    side = wire.network.connect(HERE, ADDRESS, end)
+    side.close()
+    wire.world.run(CONNECT_TIMEOUT_MS)
+    assert end.told == []
+    assert wire.accepted == []
