@@ -19,8 +19,10 @@ from tidelog.model.ids import NodeId
 from tidelog.testing import Cluster, NodeStuck
 
 PARTITIONS, REPLICAS = 3, 3
-PAUSE_SECONDS = 0.05
-"""A stream and not a flood: a node that starts again opens every log that there is."""
+AHEAD = 20
+"""A stream and not a flood, since a node that starts again opens every log that there is: so many
+topics beyond those that were waited for.
+"""
 MADE = (ErrorCode.none, ErrorCode.topic_already_exists)
 """A name is asked for once, but a broker asks the next controller when it loses the first: then the
 topic exists already if the first had made it.
@@ -39,7 +41,7 @@ def create_topic(cluster: Cluster, name: str, node: NodeId | None = None) -> Cre
         configs=(config,),
     )
     request = CreateTopicsRequest(topics=(topic,))
-    return cluster.ask(request, CreateTopicsResponse, node).topics[0]
+    return cluster.ask(request, CreateTopicsResponse, node, PATIENCE).topics[0]
 
 
 def assign_topic(cluster: Cluster, name: str, replicas: list[NodeId]) -> None:
@@ -61,6 +63,7 @@ class Creations:
         self._cluster = cluster
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
+        self._goal = 0
         self.acknowledged: list[str] = []
         self.unanswered: list[str] = []
         self.refused: dict[str, ErrorCode] = {}
@@ -81,14 +84,18 @@ class Creations:
 
     def await_more(self, more: int) -> None:
         """Wait until so many more are acknowledged."""
-        goal, deadline = len(self.acknowledged) + more, time.monotonic() + PATIENCE
+        self._goal = goal = len(self.acknowledged) + more
+        deadline = time.monotonic() + PATIENCE
         while len(self.acknowledged) < goal:
             assert time.monotonic() < deadline, f"{self.refused} {len(self.acknowledged)} of {goal}"
             time.sleep(0.002)
 
     def _run(self) -> None:
         number = 0
-        while not self._stopping.wait(PAUSE_SECONDS):
+        while not self._stopping.is_set():
+            if len(self.acknowledged) >= self._goal + AHEAD:
+                self._stopping.wait(0.005)
+                continue
             name, number = f"stream-{number}", number + 1
             try:
                 answer = create_topic(self._cluster, name)

@@ -148,12 +148,18 @@ class Cluster:
 
     # -- What it says of itself --------------------------------------------------------------------
 
-    def ask(self, request: RequestPayload, response: type[R], node: NodeId | None = None) -> R:
-        """Ask this node, or any that runs."""
+    def ask(
+        self,
+        request: RequestPayload,
+        response: type[R],
+        node: NodeId | None = None,
+        seconds: float = ANSWER_SECONDS,
+    ) -> R:
+        """Ask this node, or any that runs; each has so many seconds to answer."""
         lost: Exception | None = None
         for one in self.running if node is None else [node]:
             try:
-                connection = Connection(HOST, self.port(one), ANSWER_SECONDS)
+                connection = Connection(HOST, self.port(one), seconds)
                 try:
                     return connection.ask(request, response)
                 finally:
