@@ -6,7 +6,13 @@ from collections.abc import Callable
 from contextlib import closing
 
 from aiokafka import AIOKafkaConsumer
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka import (
+    Consumer,
+    ConsumerGroupTopicPartitions,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 from kafka import KafkaConsumer
 from tests.clients.librdkafka import (
     admin_of,
@@ -19,6 +25,11 @@ from tests.clients.librdkafka import (
 from tests.clients.samples import numbered
 from tests.clients.systems import PATIENCE, Broker
 
+STARTING = (
+    KafkaError.NOT_COORDINATOR,
+    KafkaError.COORDINATOR_NOT_AVAILABLE,
+    KafkaError.COORDINATOR_LOAD_IN_PROGRESS,
+)
 QUICK = {"session_timeout_ms": 6000, "heartbeat_interval_ms": 200}
 
 
@@ -29,6 +40,18 @@ def until(ready: Callable[[], bool], consumers: list[Consumer]) -> None:
         assert time.monotonic() < deadline, [c.assignment() for c in consumers]
         for consumer in consumers:
             consumer.poll(0.05)
+
+
+def committed(consumer: Consumer, wanted: list[TopicPartition]) -> list[int]:
+    """What the group has committed, asked again while its coordinator is only just starting."""
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return [found.offset for found in consumer.committed(wanted, timeout=PATIENCE)]
+        except KafkaException as problem:
+            if problem.args[0].code() not in STARTING or time.monotonic() > deadline:
+                raise
+            time.sleep(0.02)
 
 
 def owned(consumer: Consumer) -> set[int]:
@@ -119,8 +142,7 @@ def test_committed_offsets_and_topics_survive_a_restart(
         broker.start()
         with consumer_of(broker, "survivor") as consumer:
             wanted = [TopicPartition(topic, p) for p in range(3)]
-            found = consumer.committed(wanted, timeout=PATIENCE)
-            assert [offset.offset for offset in found] == [10, 20, 30]
+            assert committed(consumer, wanted) == [10, 20, 30]
             consumer.subscribe([topic])
             messages = poll(consumer, 90)
             for partition in range(3):
