@@ -14,10 +14,12 @@ A frame is a writable view, without its length: of the fed buffer when it lies t
 is copied), else of a buffer of its own. It is valid until the host receives the next bytes.
 
 Invariants: between frames a splitter holds no buffer. Inside one it holds at most `GROWTH` times
-the bytes that really came, whatever the length says, and copies each byte at most a few times.
+the bytes that really came, whatever the length says, or a buffer that was there already; each byte
+is copied at most a few times.
 """
 
 from struct import Struct
+from sys import getrefcount
 
 GROWTH = 4
 """How far a buffer may run ahead of the bytes received."""
@@ -25,8 +27,39 @@ GROWTH = 4
 DIRECT = 64 * 1024
 """A frame that has shown, and still lacks, this many bytes is worth receiving in place."""
 
+SPARES = 4
+LARGEST_SPARE = 2 * 1024 * 1024
+_GRAIN = 128 * 1024
+
 _LENGTH = Struct(">i")
 _EMPTY = bytearray()
+_UNSEEN = 3
+"""References to a spare buffer that nobody looks at: the list's, the loop's and the call's own."""
+
+
+class Buffers:
+    """Large buffers for frame after frame: fresh memory costs a page fault for every 4 KiB.
+
+    A buffer is used again only when no view of its last frame is left anywhere.
+    """
+
+    __slots__ = ("_spares",)
+
+    def __init__(self) -> None:
+        self._spares: list[bytearray] = []
+
+    def take(self, size: int) -> bytearray | None:
+        for index, buffer in enumerate(self._spares):
+            if len(buffer) >= size and getrefcount(buffer) == _UNSEEN:
+                return self._spares.pop(index)
+        return None
+
+    def keep(self, buffer: bytearray) -> None:
+        """A frame in this buffer is on its way to whoever handles it; it may serve again later."""
+        if DIRECT <= len(buffer) <= LARGEST_SPARE:
+            self._spares.append(buffer)
+            if len(self._spares) > SPARES:
+                del self._spares[0]
 
 
 class BadFrame(Exception):
@@ -44,10 +77,11 @@ class BadFrame(Exception):
 class FrameSplitter:
     """Bytes in, whole frames out."""
 
-    __slots__ = ("_filled", "_frame", "_head", "_max_size", "_size")
+    __slots__ = ("_buffers", "_filled", "_frame", "_head", "_max_size", "_size")
 
-    def __init__(self, max_request_size: int) -> None:
+    def __init__(self, max_request_size: int, buffers: Buffers | None = None) -> None:
         self._max_size = max_request_size
+        self._buffers = buffers
         self._head = b""  # the first bytes of a length, never all four
         self._size = -1  # of the frame that has begun; -1 between frames
         self._frame = _EMPTY  # its first `_filled` bytes
@@ -84,7 +118,7 @@ class FrameSplitter:
         if missing < DIRECT or self._filled < DIRECT:
             return None
         self._reserve(self._filled + min(missing, DIRECT), self._filled)
-        return memoryview(self._frame)[self._filled :]
+        return memoryview(self._frame)[self._filled : self._size]
 
     def received(self, count: int) -> list[memoryview]:
         """Account for `count` bytes received into `space()`; the frame, if they complete it."""
@@ -116,14 +150,23 @@ class FrameSplitter:
         self._filled = filled
 
     def _reserve(self, needed: int, received: int) -> None:
-        if len(self._frame) < needed:
-            # A new buffer, not a resize: the host may still hold a view of the old one.
-            grown = bytearray(min(self._size, GROWTH * received))
-            grown[: self._filled] = memoryview(self._frame)[: self._filled]
-            self._frame = grown
+        if len(self._frame) >= needed:
+            return
+        grown = None
+        if self._size >= DIRECT and self._buffers is not None:
+            grown = self._buffers.take(self._size)
+        if grown is None:
+            # A new buffer, not a resize: the host may still hold a view of the old one. In round
+            # sizes, so that it fits the next frame of about this length as well.
+            round_size = -(-self._size // _GRAIN) * _GRAIN if self._size >= DIRECT else self._size
+            grown = bytearray(min(round_size, GROWTH * received))
+        grown[: self._filled] = memoryview(self._frame)[: self._filled]
+        self._frame = grown
 
     def _finish(self) -> memoryview:
-        frame = memoryview(self._frame)
+        frame = memoryview(self._frame)[: self._size]
         assert len(frame) == self._size
+        if self._buffers is not None:
+            self._buffers.keep(self._frame)
         self._size, self._frame, self._filled = -1, _EMPTY, 0
         return frame

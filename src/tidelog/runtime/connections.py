@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from tidelog.model.ids import ConnId, Millis
 from tidelog.model.outbound import Send
-from tidelog.protocol.framing import FrameSplitter
+from tidelog.protocol.framing import Buffers, FrameSplitter
 from tidelog.runtime.connection import DISK, SOCKET, Connection, HeldFrames, ShortFile
 from tidelog.runtime.workers import Workers
 
@@ -38,6 +38,7 @@ class Connections:
     """The connections of a host by id and by descriptor, and what each waits for."""
 
     def __init__(self, epoll: select.epoll, limits: Limits, readers: Workers, now: Millis) -> None:
+        self._buffers = Buffers()
         self._epoll = epoll
         self._limits = limits
         self._readers = readers
@@ -70,7 +71,7 @@ class Connections:
 
     def admit(self, conn: ConnId, sock: socket.socket, peer: str) -> None:
         """Serve a socket that epoll watches for input already."""
-        splitter = FrameSplitter(self._limits.request_bytes)
+        splitter = FrameSplitter(self._limits.request_bytes, self._buffers)
         admitted = Connection(conn, sock, peer, splitter, self.now, interest=_IN)
         self._by_id[conn] = self._by_fd[sock.fileno()] = admitted
 
