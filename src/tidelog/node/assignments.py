@@ -140,7 +140,7 @@ class Assignments:
             config = self._configs.of(image, topic.name)
             opened = self._storage.open(partition, topic.topic_id, config.log, self._clock.now)
             for note in opened.recovery.notes:
-                log.warning("%s: %s", partition, note)
+                log.warning("%s", note)
             replica = Replica(
                 partition,
                 topic.topic_id,
