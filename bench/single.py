@@ -56,10 +56,10 @@ def warm(system: System, seconds: float) -> None:
 
 
 def touch_memory() -> None:
-    """Have the host of a virtual machine give it its memory now, not while a broker writes.
+    """Use the memory once before a broker writes: the first to do so pays for it.
 
-    Memory that was free for a while has been taken back by the host; to get it again costs the
-    writer of a file ten times what the write itself does.
+    On the virtual machine where this was seen a file written to memory that had been free for a
+    while cost ten times the system time of the same file written again.
     """
     script = "b = bytearray(1 << 30)\nfor i in range(0, len(b), 4096): b[i] = 1"
     many = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(TOUCHED_GIB)]
