@@ -12,6 +12,8 @@ Where topics, their partitions and the brokers are, as seen from the listener th
 - A partition without a leader has leader -1 and LEADER_NOT_AVAILABLE; one whose leader has no such
   listener, LISTENER_NOT_FOUND from version 6 on. Version 0 hides replicas that are out of reach
   and says REPLICA_NOT_AVAILABLE.
+- A client that asks right after a leader was lost is answered once its successor is known, or half
+  a second after the loss: it would not look again for a second.
 - Authorized operations (KIP-430) are all that exist, if asked for: there is no authorizer.
 - Every broker forwards to the controller, so the controller's id is that of the answering broker.
 """
@@ -37,7 +39,7 @@ from tidelog.api.view import (
 )
 from tidelog.controller.image import ClusterImage, PartitionImage, TopicImage
 from tidelog.controller.topic_names import name_problem
-from tidelog.model.effects import ChangeMetadata
+from tidelog.model.effects import AwaitElections, ChangeMetadata
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, ZERO_TOPIC_ID, NodeId
 
@@ -51,6 +53,7 @@ def handle(request: Request) -> Handling:
     error = _refusal(asked or (), request.version)
     if error is not ErrorCode.none:
         return _encoded(_refused(asked, error), request)
+    yield AwaitElections(_names(asked, request.image))
     rows = _rows(asked, request)
     if _may_create(request):
         missing = _missing(asked or (), request.image)
@@ -91,6 +94,14 @@ def _missing(asked: Sequence[Any], image: ClusterImage) -> list[str]:
         return []
     names = dict.fromkeys(topic.name or "" for topic in asked)
     return [name for name in names if name not in image.topics and name_problem(name) is None]
+
+
+def _names(asked: Sequence[Any] | None, image: ClusterImage) -> list[str] | None:
+    """The topics that a request is about; None is all."""
+    if asked is None:
+        return None
+    by_id = (image.topic(topic_id) for topic_id in _topic_ids(asked))
+    return [topic.name for topic in asked if topic.name] + [topic.name for topic in by_id if topic]
 
 
 def _topic_ids(asked: Sequence[Any]) -> list[UUID]:

@@ -5,6 +5,7 @@ effect's docstring, and returns the response. A handler that waits (for acks, fo
 metadata commit) is simply not resumed yet, so a parked request costs nothing.
 """
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -197,6 +198,14 @@ class ChangeMetadata:
 
 
 @dataclass(slots=True)
+class AwaitElections:
+    """-> None: at once, or, when a leader of these topics was just lost, when others lead."""
+
+    topics: Collection[str] | None
+    """By name; None is all."""
+
+
+@dataclass(slots=True)
 class AskQuorum:
     """Vote, BeginQuorumEpoch or EndQuorumEpoch for this node. -> its response."""
 
@@ -233,6 +242,7 @@ Effect: TypeAlias = (
     | DeleteRecordsBefore
     | DescribeDirectories
     | ChangeMetadata
+    | AwaitElections
     | AskQuorum
     | FetchMetadata
     | Coordinate

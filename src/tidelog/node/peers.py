@@ -26,6 +26,8 @@ class Unanswered:
     reason: str
     was_refused: bool = False
     """Nobody listens at the address."""
+    was_lost: bool = False
+    """There was a connection, and the other side ended it."""
 
 
 Encode: TypeAlias = Callable[[int], list[Chunk]]
@@ -113,7 +115,7 @@ class Channel:
 
     def disconnected(self) -> None:
         """Lost: whoever waits is told, and a reconnect shows whether a process is still there."""
-        self._lose(Unanswered("the connection was lost"))
+        self._lose(Unanswered("the connection was lost", was_lost=True))
         if self._conn is None:
             self._connect()
 

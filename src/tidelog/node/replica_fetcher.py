@@ -59,6 +59,9 @@ class ReplicaFetcher:
         channel: Channel,
         broker_epoch: Callable[[], BrokerEpoch],
         storage_failed: Callable[[OSError], None],
+        *,
+        lost: Callable[[], None],
+        found: Callable[[], None],
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -66,6 +69,9 @@ class ReplicaFetcher:
         self._channel = channel
         self._broker_epoch = broker_epoch
         self._storage_failed = storage_failed
+        self._lost = lost
+        self._found = found
+        self._is_lost = False
         self._followed: dict[TopicPartition, _Followed] = {}
         self._by_id: dict[tuple[TopicId, int], _Followed] = {}
         self._forgotten: dict[tuple[TopicId, int], None] = {}
@@ -177,6 +183,7 @@ class ReplicaFetcher:
         self._is_fetching = False
         if self._is_closed:
             return
+        self._see_whether_it_lives(answer)
         if isinstance(answer, Unanswered) or answer.error is not ErrorCode.none:
             self._begin_session_anew()
             self._timers.at(self._clock.now + RETRY_MS, self._fetch)
@@ -187,6 +194,15 @@ class ReplicaFetcher:
             self._session_id = answer.session_id
             self._session_epoch = self._session_epoch % (2**31 - 1) + 1
         self._fetch()
+
+    def _see_whether_it_lives(self, answer: FetchResponse | Unanswered) -> None:
+        if isinstance(answer, Unanswered):
+            if answer.was_lost and not self._is_lost:
+                self._is_lost = True
+                self._lost()
+        elif self._is_lost:
+            self._is_lost = False
+            self._found()
 
     def _begin_session_anew(self) -> None:
         self._session_id = self._session_epoch = 0

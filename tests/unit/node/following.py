@@ -68,8 +68,16 @@ class Following:
             | {"listeners": "PLAINTEXT://me:9092", "controller.listener.names": "CONTROLLER"}
             | {"controller.quorum.voters": "1@leader:9093"}
         )
+        self.losses: list[bool] = []
         self.fetcher = ReplicaFetcher(
-            settings, self.clock, self.timers, self.channel, lambda: 5, self.failures.append
+            settings,
+            self.clock,
+            self.timers,
+            self.channel,
+            lambda: 5,
+            self.failures.append,
+            lost=lambda: self.losses.append(True),
+            found=lambda: self.losses.append(False),
         )
 
     def replica(self, partition: int = 0, config: LogConfig | None = None) -> Replica:
