@@ -160,7 +160,7 @@ def test_a_lost_connection_is_told_and_made_again_to_see_whether_anyone_is_there
     desk.take()
 
     desk.channel.disconnected()
-    assert desk.answers == [Unanswered("the connection was lost")]
+    assert desk.answers == [Unanswered("the connection was lost", was_lost=True)]
     assert desk.take() == [Connect(-2, "node2", 9093)]
     assert desk.refusals == 0
     desk.channel.connect_failed(True, "Connection refused")
