@@ -214,10 +214,17 @@ class PartitionLeader:
             return
         if self._proposed is not None or now < self._may_ask_at:
             return
-        # Past the watermark, and past the start of this epoch: a stale watermark after an election
-        # must not let in a follower that lacks what is committed (F13).
-        if progress.end >= max(self.high_watermark, self.epoch_start):
+        if progress.end >= self._join_offset:
             self._propose(self._agreed | {event.replica}, effects)
+
+    @property
+    def _join_offset(self) -> Offset:
+        """Where a follower holds all that is committed.
+
+        Past the watermark, and past the start of this epoch: a stale watermark after an election
+        must not let in a follower that lacks what is committed (F13).
+        """
+        return max(self.high_watermark, self.epoch_start)
 
     def _maybe_shrink(self, now: Millis, max_lag: Millis, effects: list[LeaderEffect]) -> None:
         if self._proposed is not None:
