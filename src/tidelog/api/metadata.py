@@ -13,12 +13,13 @@ Where topics, their partitions and the brokers are, as seen from the listener th
   listener, LISTENER_NOT_FOUND from version 6 on. Version 0 hides replicas that are out of reach
   and says REPLICA_NOT_AVAILABLE.
 - A client that asks right after a leader was lost is answered once its successor is known, or half
-  a second after the loss: it would not look again for a second.
+  a second after the loss, and still finds the lost broker among the brokers for a while: else it
+  would look again only after a second.
 - Authorized operations (KIP-430) are all that exist, if asked for: there is no authorizer.
 - Every broker forwards to the controller, so the controller's id is that of the answering broker.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any
 from uuid import UUID
 
@@ -53,8 +54,8 @@ def handle(request: Request) -> Handling:
     error = _refusal(asked or (), request.version)
     if error is not ErrorCode.none:
         return _encoded(_refused(asked, error), request)
-    yield AwaitElections(_names(asked, request.image))
-    rows = _rows(asked, request)
+    gone = yield AwaitElections(_names(asked, request.image))
+    rows = _rows(asked, request, gone)
     if _may_create(request):
         missing = _missing(asked or (), request.image)
         topics = [creatable_topic(name, request.settings) for name in missing]
@@ -108,13 +109,13 @@ def _topic_ids(asked: Sequence[Any]) -> list[UUID]:
     return [topic.topic_id for topic in asked if topic.topic_id is not None]
 
 
-def _rows(asked: Sequence[Any] | None, request: Request) -> MetadataRows:
+def _rows(asked: Sequence[Any] | None, request: Request, gone: Collection[NodeId]) -> MetadataRows:
     message, image = request.message, request.image
     view = View(image, request.listener)
     describe = _Topics(view, request.version, message.include_topic_authorized_operations)
     wants_cluster = message.include_cluster_authorized_operations
     return MetadataRows(
-        brokers=view.nodes.values(),
+        brokers=view.nodes_with(gone),
         cluster_id=image.cluster_id,
         controller_id=view.controller(request.node_id),
         topics=describe.all() if asked is None else describe.asked_for(asked),

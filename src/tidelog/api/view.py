@@ -4,7 +4,7 @@ A broker is reachable when it is unfenced and has an endpoint on the client's li
 client is told of leaders and offline replicas follows from that, by Kafka's rules.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import NamedTuple
 from uuid import UUID
 
@@ -12,6 +12,7 @@ from tidelog.controller.image import (
     LOST_DIRECTORY,
     MIGRATING_DIRECTORY,
     UNASSIGNED_DIRECTORY,
+    BrokerImage,
     ClusterImage,
     PartitionImage,
 )
@@ -61,6 +62,14 @@ class View:
         self.nodes = {node.id: node for node in _nodes(image, listener)}
         """The reachable brokers, in order of id."""
 
+    def nodes_with(self, gone: Collection[NodeId]) -> Collection[Node]:
+        """The reachable brokers and these fenced ones, in order of id."""
+        if not gone:
+            return self.nodes.values()
+        brokers = (self.image.brokers[id] for id in gone if id in self.image.brokers)
+        listed = {node.id: node for node in _on_listener(brokers, self.listener)} | self.nodes
+        return [listed[id] for id in sorted(listed)]
+
     def controller(self, answering: NodeId) -> NodeId:
         """Where to send controller requests: any broker forwards, so to the one that answers."""
         if answering in self.nodes:
@@ -91,7 +100,11 @@ class View:
 
 
 def _nodes(image: ClusterImage, listener: str) -> Iterator[Node]:
-    for broker in image.unfenced_brokers():
+    return _on_listener(image.unfenced_brokers(), listener)
+
+
+def _on_listener(brokers: Iterable[BrokerImage], listener: str) -> Iterator[Node]:
+    for broker in brokers:
         endpoint = broker.endpoints.get(listener)
         if endpoint is not None:
             yield Node(broker.id, endpoint.host, endpoint.port, broker.rack)

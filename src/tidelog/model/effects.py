@@ -199,7 +199,10 @@ class ChangeMetadata:
 
 @dataclass(slots=True)
 class AwaitElections:
-    """-> None: at once, or, when a leader of these topics was just lost, when others lead."""
+    """-> tuple[NodeId, ...]: the brokers that have just gone and are still to be listed.
+
+    At once, or, when a leader of these topics was just lost, when others lead.
+    """
 
     topics: Collection[str] | None
     """By name; None is all."""

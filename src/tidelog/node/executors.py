@@ -16,7 +16,7 @@ from tidelog.model.effects import (
     FindOffsets,
 )
 from tidelog.node.coordinators import Coordinators
-from tidelog.node.lost_leaders import LostLeaders
+from tidelog.node.departures import Departures
 from tidelog.node.partitions import Partitions
 from tidelog.node.queries import Queries
 from tidelog.node.quorum import Quorum
@@ -28,7 +28,7 @@ def executors(
     queries: Queries,
     quorum: Quorum,
     coordinators: Coordinators,
-    lost_leaders: LostLeaders,
+    departures: Departures,
     change_metadata: Execute,
 ) -> dict[type[Effect], Execute]:
     """One for every effect: a handler may ask for nothing else."""
@@ -42,7 +42,7 @@ def executors(
         DeleteRecordsBefore: lambda effect, *_: queries.delete_records(effect),
         DescribeDirectories: lambda effect, *_: queries.describe_directories(effect),
         ChangeMetadata: change_metadata,
-        AwaitElections: lambda effect, resume, _: lost_leaders.wait(effect.topics, resume),
+        AwaitElections: lambda effect, resume, _: departures.wait(effect.topics, resume),
         AskQuorum: lambda effect, resume, _: quorum.ask(effect.request, resume),
         FetchMetadata: lambda effect, resume, _: quorum.serve_fetch(effect.request, resume),
         Coordinate: coordinators.coordinate,

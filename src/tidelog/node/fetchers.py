@@ -6,7 +6,7 @@ from tidelog.controller.image import ClusterImage, Endpoint
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicPartition
 from tidelog.node.clock import Clock
-from tidelog.node.lost_leaders import LostLeaders
+from tidelog.node.departures import Departures
 from tidelog.node.peers import Peers
 from tidelog.node.replica import Replica
 from tidelog.node.replica_fetcher import ReplicaFetcher
@@ -22,8 +22,8 @@ class Fetchers:
         peers: Peers,
         image: Callable[[], ClusterImage],
         broker_epoch: Callable[[], BrokerEpoch],
-        storage_failed: Callable[[OSError], None],
-        lost_leaders: LostLeaders,
+        storage_failed: Callable[[TopicPartition, OSError], None],
+        departures: Departures,
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -32,7 +32,7 @@ class Fetchers:
         self._image = image
         self._broker_epoch = broker_epoch
         self._storage_failed = storage_failed
-        self._lost_leaders = lost_leaders
+        self._departures = departures
         self._by_leader: dict[NodeId, tuple[Endpoint, ReplicaFetcher]] = {}
         self._leader_of: dict[TopicPartition, tuple[NodeId, LeaderEpoch]] = {}
 
@@ -87,8 +87,8 @@ class Fetchers:
                 channel,
                 self._broker_epoch,
                 self._storage_failed,
-                lost=lambda: self._lost_leaders.lost(leader),
-                found=lambda: self._lost_leaders.found(leader),
+                lost=lambda: self._departures.lost(leader),
+                found=lambda: self._departures.found(leader),
             )
             self._by_leader[leader] = (endpoint, fetcher)
         return self._by_leader[leader][1]

@@ -45,13 +45,13 @@ from tidelog.node.controller_client import ControllerClient
 from tidelog.node.controller_registration import ControllerRegistration
 from tidelog.node.controlling import Controlling
 from tidelog.node.coordinators import Coordinators
+from tidelog.node.departures import Departures
 from tidelog.node.executors import executors
 from tidelog.node.fetchers import Fetchers
 from tidelog.node.flushes import Flushes
 from tidelog.node.housekeeping import Housekeeping
 from tidelog.node.isr_proposals import IsrProposals
 from tidelog.node.lifecycle import Lifecycle
-from tidelog.node.lost_leaders import LostLeaders
 from tidelog.node.opening import (
     NotFormatted,
     metadata_log_config,
@@ -137,7 +137,7 @@ class Node:
                 Queries(self._partitions, self._storage, settings.log_dirs),
                 self._quorum,
                 self._coordinators,
-                self._lost_leaders,
+                self._departures,
                 self._change_metadata,
             ),
         )
@@ -149,7 +149,7 @@ class Node:
             settings, dice, self._clock, self._timers, self._partitions, self._offsets_partitions
         )
         self._isr_proposals = IsrProposals(settings.node_id, self._controller.submit)
-        self._lost_leaders = LostLeaders(self._clock, self._timers, lambda: self._context.image)
+        self._departures = Departures(self._clock, self._timers, lambda: self._context.image)
         self._fetchers = Fetchers(
             settings,
             self._clock,
@@ -158,7 +158,7 @@ class Node:
             lambda: self._context.image,
             lambda: self._lifecycle.epoch,
             self._storage_failed,
-            self._lost_leaders,
+            self._departures,
         )
         self._assignments = Assignments(
             settings,
@@ -296,7 +296,7 @@ class Node:
             self._assignments.remove_strays(new)
             self._assignments.apply(ClusterImage(), new)
         self._lifecycle.image_changed(new)
-        self._lost_leaders.image_changed()
+        self._departures.image_changed(old, new)
 
     def leader_known(self, leader: NodeId, epoch: LeaderEpoch) -> None:
         log.info("follows node %d, which leads the quorum in epoch %d", leader, epoch)

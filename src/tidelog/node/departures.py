@@ -1,8 +1,12 @@
-"""Leaders that this node has just lost: who asks where partitions are is told after the election.
+"""Brokers that have just gone: what clients, which look at once, are told of them, and when.
 
-A client that loses a broker looks for other leaders at once, which is before there can be any, and
-librdkafka does not look again for about a second. So an answer that would name a leader whose
-connection was lost a moment ago waits for the election, which takes some 20 ms.
+A client that loses a broker asks at once who leads now, which is before anybody can, and librdkafka
+does not ask again for about a second. So an answer that would name a leader whose connection was
+lost a moment ago waits for the election, which takes some 20 ms.
+
+And a client that no longer finds a broker in the answer drops it; librdkafka (2.10 and later) loses
+the new leader of that broker's partitions with it, and again looks for a second. So a broker that
+was fenced is still listed for a while, no longer than Kafka, whose sessions last so long, would.
 
 Invariant: nobody waits longer than PATIENCE_MS from the loss, whatever becomes of the leader.
 """
@@ -16,15 +20,19 @@ from tidelog.node.parking import PARKED, Parked, Resume
 from tidelog.node.timers import Timers
 
 PATIENCE_MS: Millis = 500
+LISTED_MS: Millis = 9_000
+"""The default of broker.session.timeout.ms."""
 
 
-class LostLeaders:
+class Departures:
     def __init__(self, clock: Clock, timers: Timers, image: Callable[[], ClusterImage]) -> None:
         self._clock = clock
         self._timers = timers
         self._image = image
         self._lost: dict[NodeId, Millis] = {}
-        """Each with the time until which its successor is waited for."""
+        """Leaders, each with the time until which its successor is waited for."""
+        self._fenced: dict[NodeId, Millis] = {}
+        """Brokers, each with the time until which it is listed."""
         self._waiting: list[tuple[Collection[str] | None, Resume]] = []
 
     def lost(self, leader: NodeId) -> None:
@@ -38,16 +46,29 @@ class LostLeaders:
         if self._lost.pop(leader, None) is not None:
             self._look()
 
-    def image_changed(self) -> None:
+    def image_changed(self, old: ClusterImage, new: ClusterImage) -> None:
+        if old.brokers is not new.brokers:
+            until = self._clock.now + LISTED_MS
+            for broker in old.unfenced_brokers():
+                now = new.brokers.get(broker.id)
+                if now is not None and now.fenced:
+                    self._fenced[broker.id] = until
         if self._waiting:
             self._look()
 
-    def wait(self, topics: Collection[str] | None, resume: Resume) -> Parked | None:
-        """Go on at once unless one of these topics (None: of all) has a leader just lost."""
+    def wait(self, topics: Collection[str] | None, resume: Resume) -> tuple[NodeId, ...] | Parked:
+        """Those that have just gone; later if a topic (None: any) has a leader just lost."""
         if not self._names_lost(topics):
-            return None
+            return self._gone()
         self._waiting.append((topics, resume))
         return PARKED
+
+    def _gone(self) -> tuple[NodeId, ...]:
+        if not self._fenced:
+            return ()
+        now = self._clock.now
+        self._fenced = {broker: until for broker, until in self._fenced.items() if now < until}
+        return tuple(self._fenced)
 
     def _look(self) -> None:
         waiting, self._waiting = self._waiting, []
@@ -55,13 +76,13 @@ class LostLeaders:
             if self._names_lost(topics):
                 self._waiting.append((topics, resume))
             else:
-                resume(None)
+                resume(self._gone())
 
     def _names_lost(self, topics: Collection[str] | None) -> bool:
-        now = self._clock.now
-        self._lost = {leader: until for leader, until in self._lost.items() if now < until}
         if not self._lost:
             return False
+        now = self._clock.now
+        self._lost = {leader: until for leader, until in self._lost.items() if now < until}
         return any(
             partition.leader in self._lost
             for topic in self._asked(topics)

@@ -8,7 +8,7 @@ from tests.sim.replication import TOPIC, followers_of, isr_is_full, leader_of, m
 from tests.sim.talk import Talk, await_true, running
 
 from tidelog.model.ids import NodeId
-from tidelog.node.lost_leaders import PATIENCE_MS
+from tidelog.node.departures import PATIENCE_MS
 from tidelog.sim.cluster import SimCluster
 
 METADATA = 3
