@@ -1,0 +1,54 @@
+"""Faults as values: what happens to which machines, when, and for how long.
+
+A fault begins and ends by itself, so a schedule is a list from which any one can be taken out.
+`KINDS` says of each what it is; `sim/strikes.py` carries them out, `sim/budget.py` says which are
+within what the protocol promises to survive.
+"""
+
+from dataclasses import dataclass
+
+from tidelog.model.ids import Millis, NodeId
+
+KINDS: dict[str, str] = {
+    "kill": "the process ends (kill -9), what it wrote stays, and it starts again later",
+    "power-loss": "the machine loses power: unsynced writes may be lost or torn",
+    "quick-restart": "power is lost and back before anyone has missed the node",
+    "blackout": "every machine loses power at once",
+    "shutdown": "a controlled shutdown, and a start later",
+    "pause": "the process stands still, as in a long garbage collection",
+    "isolate": "a machine is cut off from all others, clients included",
+    "partition": "two machines do not reach each other, either way",
+    "one-way": "what one machine sends to another does not arrive, the way back works",
+    "reset": "the connections between two machines break, what is under way is lost",
+    "slow-link": "everything between machines takes much longer",
+    "lossy-link": "segments are lost, so that they and all behind them wait for a repetition",
+    "slow-disk": "every fsync of one machine takes very long",
+    "full-disk": "no file of one machine can grow",
+    "read-only-disk": "the file system of one machine goes read-only",
+    "failing-fsync": "fsync fails once; what was not synced is lost or torn",
+    "flipped-bit": "a bit in the unsynced tail of a log flips while its node is down",
+    "drift": "a machine's clock runs faster or slower than the others'",
+}
+"""Every kind of fault, with what it is."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`nodes` are the machines meant, in the order in which the kind takes them."""
+
+    at_ms: Millis
+    """Since the workload began."""
+    kind: str
+    nodes: tuple[NodeId, ...]
+    lasts_ms: Millis = 0
+    amount: int = 0
+    """How much: added delay in ms, lost segments per thousand, drift in parts per thousand."""
+
+    def __post_init__(self) -> None:
+        assert self.kind in KINDS, f"{self.kind} is no kind of fault"
+
+    def __str__(self) -> str:
+        where = ",".join(f"node{node}" for node in self.nodes) or "everywhere"
+        lasting = f" for {self.lasts_ms / 1000:.3f} s" if self.lasts_ms else ""
+        amount = f" by {self.amount}" if self.amount else ""
+        return f"{self.at_ms / 1000:8.3f} s  {self.kind} {where}{amount}{lasting}"

@@ -1,0 +1,66 @@
+"""A time line of each partition: who leads, who is in sync, how far each replica is, what struck.
+
+Recorded only where somebody wants to see it: the same seed gives the same run again.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tidelog.model.ids import LeaderEpoch, Millis, NodeId, Offset, TopicPartition
+
+
+class ReplicaState(NamedTuple):
+    end: Offset
+    high_watermark: Offset
+
+
+class Moment(NamedTuple):
+    """A partition as it is from `at_ms` on; everything in it is what someone could know."""
+
+    at_ms: Millis
+    """Since the workload began; negative while the cluster starts."""
+    leader: NodeId
+    leader_epoch: LeaderEpoch
+    isr: tuple[NodeId, ...]
+    elr: tuple[NodeId, ...]
+    replicas: tuple[tuple[NodeId, ReplicaState], ...]
+    """Of the nodes that run, by id."""
+    what: str
+    """What has changed, in words."""
+
+
+class Mark(NamedTuple):
+    """Something that happened to machines: a fault or its end."""
+
+    at_ms: Millis
+    what: str
+    nodes: tuple[NodeId, ...]
+
+
+@dataclass
+class Recorder:
+    partitions: dict[TopicPartition, list[Moment]] = field(default_factory=dict)
+    marks: list[Mark] = field(default_factory=list)
+
+    def moment(self, partition: TopicPartition, moment: Moment) -> None:
+        self.partitions.setdefault(partition, []).append(moment)
+
+    def mark(self, at_ms: Millis, what: str, nodes: tuple[NodeId, ...] = ()) -> None:
+        self.marks.append(Mark(at_ms, what, nodes))
+
+    def tail(self, partition: TopicPartition | None, count: int = 25) -> list[str]:
+        """The last events of a partition, and of the machines, in order of time."""
+        told = [(mark.at_ms, f"* {mark.what}") for mark in self.marks]
+        if partition is not None:
+            told += [(one.at_ms, _told(one)) for one in self.partitions.get(partition, ())]
+        told.sort(key=lambda each: each[0])
+        return [f"{at / 1000:9.3f} s  {what}" for at, what in told[-count:]]
+
+
+def _told(moment: Moment) -> str:
+    ends = "  ".join(
+        f"{'*' if node == moment.leader else ''}{node}:{state.end}/{state.high_watermark}"
+        for node, state in moment.replicas
+    )
+    isr = ",".join(map(str, moment.isr))
+    return f"{moment.what:<34} epoch {moment.leader_epoch} isr {isr or '-'}  {ends}"
