@@ -4,6 +4,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ import click
 from tidelog.cli import options
 from tidelog.cli.client import Client
 from tidelog.cli.errors import CommandFailed
+from tidelog.cli.ledger import Ledger
 from tidelog.cli.producer import ACKS_ALL, Producer
 from tidelog.protocol.compression import CODECS
 from tidelog.protocol.records import Header, Record
@@ -89,6 +91,12 @@ class LineFormat:
     metavar="NAME=VALUE",
     help="parse.key, key.separator, parse.headers, null.marker, ...: those of Kafka's tool.",
 )
+@click.option(
+    "--ledger",
+    metavar="FILE",
+    type=click.Path(dir_okay=False),
+    help="Append what was acknowledged, for `tidelog pipeline audit` to check.",
+)
 @options.command_config("--command-config", "--producer.config")
 def command(
     topic: str,
@@ -98,6 +106,7 @@ def command(
     acks: str,
     compression_codec: str,
     properties: tuple[str, ...],
+    ledger: str | None,
 ) -> None:
     """Write each line of standard input as one record, and end at its end.
 
@@ -106,8 +115,10 @@ def command(
     """
     given = dict(options.key_value("--property", one, strip=False) for one in properties)
     layout = LineFormat.of(given, key_separator)
-    with Client(bootstrap_server) as client:
-        producer = Producer(client, topic, acks=ACKS[acks], compression=compression_codec)
+    with Client(bootstrap_server) as client, _opened(ledger) as book:
+        producer = Producer(
+            client, topic, acks=ACKS[acks], compression=compression_codec, ledger=book
+        )
         read = 0
         for lines in _available_lines(sys.stdin.fileno()):
             records, bad = _parse(layout, lines)
@@ -115,6 +126,10 @@ def command(
             if bad is not None:
                 raise CommandFailed(f"line {read + len(records) + 1}: {bad}")
             read += len(lines)
+
+
+def _opened(ledger: str | None) -> AbstractContextManager[Ledger | None]:
+    return nullcontext() if ledger is None else Ledger(ledger)
 
 
 def _parse(layout: LineFormat, lines: list[str]) -> tuple[list[Record], CommandFailed | None]:

@@ -11,9 +11,10 @@ from kio.schema.produce.v9.response import ProduceResponse
 
 from tidelog.cli.client import Client, Moved, explain
 from tidelog.cli.errors import CommandFailed
+from tidelog.cli.ledger import Acknowledged, Ledger
 from tidelog.cli.partitioner import partition_for
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import TopicPartition
+from tidelog.model.ids import NO_OFFSET, Offset, TopicPartition
 from tidelog.protocol.records import Record, build_batch
 
 ACKS_ALL = -1
@@ -29,11 +30,20 @@ TIMEOUT = timedelta(seconds=30)
 class Producer:
     """One producer id and, for each partition, the sequence number that comes next."""
 
-    def __init__(self, client: Client, topic: str, *, acks: int, compression: str) -> None:
+    def __init__(
+        self,
+        client: Client,
+        topic: str,
+        *,
+        acks: int,
+        compression: str,
+        ledger: Ledger | None = None,
+    ) -> None:
         self._client = client
         self._topic = topic
         self._acks = acks
         self._compression = compression
+        self._ledger = ledger
         self._partitions = client.partitions(topic, create=True)
         self._id, self._epoch = _producer_id(client) if acks == ACKS_ALL else (-1, -1)
         self._next_sequence = dict.fromkeys(self._partitions, 0)
@@ -82,16 +92,30 @@ class Producer:
                 ),
             ),
         )
-        self._client.until_led(self._topic, lambda: self._ask(partition, request))
+        base = self._client.until_led(self._topic, lambda: self._ask(partition, request))
+        if self._ledger is not None:
+            self._enter(self._ledger, partition, base, records)
         self._next_sequence[partition] = (sequence + len(records)) % MAX_SEQUENCE
 
-    def _ask(self, partition: int, request: produce.ProduceRequest) -> None:
+    def _enter(self, ledger: Ledger, partition: int, base: Offset, records: list[Record]) -> None:
+        ledger.enter(
+            TopicPartition(self._topic, partition),
+            (
+                Acknowledged(NO_OFFSET if base < 0 else base + delta, record.key, record.value)
+                for delta, record in enumerate(records)
+            ),
+        )
+
+    def _ask(self, partition: int, request: produce.ProduceRequest) -> Offset:
+        """-> the offset of the first record; none where the cluster had them and forgot where."""
         where = TopicPartition(self._topic, partition)
         (topic,) = self._client.ask_leader(where, request, ProduceResponse).responses
         (answer,) = topic.partition_responses
         error = answer.error_code
-        if error in (ErrorCode.none, ErrorCode.duplicate_sequence_number):
-            return
+        if error is ErrorCode.none:
+            return answer.base_offset
+        if error is ErrorCode.duplicate_sequence_number:
+            return NO_OFFSET
         reason = explain(error, answer.error_message)
         if error.retriable:
             raise Moved(f"partition {where}: {reason}")
