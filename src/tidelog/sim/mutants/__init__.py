@@ -1,0 +1,13 @@
+"""Known wrong rules, by name: the simulator must catch each of them, and nothing without them."""
+
+from tidelog.sim.mutants.controlling import CONTROLLING
+from tidelog.sim.mutants.lag import LAG
+from tidelog.sim.mutants.membership import MEMBERSHIP
+from tidelog.sim.mutants.mutant import Mutant, Replacement
+from tidelog.sim.mutants.truncation import LADDER
+
+__all__ = ["MUTANTS", "Mutant", "Replacement"]
+
+MUTANTS: dict[str, Mutant] = {
+    mutant.name: mutant for mutant in (*LADDER, *MEMBERSHIP, *CONTROLLING, *LAG)
+}

@@ -1,0 +1,74 @@
+"""Wrong rules of the controllers: whom they trust after a crash, and how they elect each other."""
+
+from collections.abc import Iterable
+
+from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
+
+from tidelog.controller import brokers, elections
+from tidelog.controller.decision import DecideContext
+from tidelog.controller.image import BrokerImage, ClusterImage
+from tidelog.model.ids import Millis
+from tidelog.protocol.metadata_records import MetadataRecord
+from tidelog.replication.quorum.campaign import Campaign
+from tidelog.replication.quorum.events import RequestVote
+from tidelog.replication.quorum.roles import Prospective
+from tidelog.sim.mutants.mutant import Mutant, Replacement
+
+
+def _same_session() -> Iterable[Replacement]:
+    def end_of_run(
+        image: ClusterImage,
+        existing: BrokerImage,
+        request: BrokerRegistrationRequest,
+        context: DecideContext,
+    ) -> Iterable[MetadataRecord]:
+        return ()
+
+    yield Replacement(brokers, "_end_of_run", end_of_run)
+
+
+def _without_elr() -> Iterable[Replacement]:
+    def elr_enabled(image: ClusterImage) -> bool:
+        return False
+
+    yield Replacement(elections, "elr_enabled", elr_enabled)
+    yield Replacement(brokers, "elr_enabled", elr_enabled)
+
+
+def _without_pre_vote() -> Iterable[Replacement]:
+    right = Campaign._become_prospective
+
+    def become_prospective(self: Campaign, now: Millis) -> None:
+        before = len(self._effects)
+        right(self, now)
+        if isinstance(self.role, Prospective):
+            asked = self._effects[before:]
+            self._effects[before:] = [one for one in asked if not isinstance(one, RequestVote)]
+            self._become_candidate(now)
+
+    yield Replacement(Campaign, "_become_prospective", become_prospective)
+
+
+CONTROLLING = (
+    Mutant(
+        "same-session",
+        ("F17",),
+        "A broker that is back before it was missed keeps its places in the in-sync sets.",
+        _same_session,
+        "a_leader_back_before_it_was_missed_leads_with_what_is_left",
+    ),
+    Mutant(
+        "no-elr",
+        ("F18",),
+        "The last member of the in-sync set is elected again, even after it has lost its tail.",
+        _without_elr,
+        "the_last_replica_standing_loses_its_tail",
+    ),
+    Mutant(
+        "no-pre-vote",
+        ("F36",),
+        "A voter that hears nothing opens a new epoch at once, without asking who would follow.",
+        _without_pre_vote,
+        "a_voter_back_from_a_partition_deposes_a_healthy_controller",
+    ),
+)

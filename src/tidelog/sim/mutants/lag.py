@@ -1,0 +1,33 @@
+"""replica.lag.max.messages, which Kafka had until 0.9: behind by so many records is out of sync.
+
+No number is right. One burst is more than any follower has fetched, so the set shrinks, and grows
+again as soon as the burst is over.
+"""
+
+from collections.abc import Iterable
+
+from tidelog.model.ids import Millis, Offset
+from tidelog.replication.isr.progress import Progress
+from tidelog.sim.mutants.mutant import Mutant, Replacement
+
+LAG_MAX_MESSAGES = 4_000
+
+
+def _by_messages() -> Iterable[Replacement]:
+    right = Progress.is_caught_up
+
+    def is_caught_up(self: Progress, leader_end: Offset, now: Millis, max_lag: Millis) -> bool:
+        return leader_end - self.end <= LAG_MAX_MESSAGES and right(self, leader_end, now, max_lag)
+
+    yield Replacement(Progress, "is_caught_up", is_caught_up)
+
+
+LAG = (
+    Mutant(
+        "lag-max-messages",
+        (),
+        f"A follower more than {LAG_MAX_MESSAGES} records behind is out of sync at once.",
+        _by_messages,
+        "a_burst_makes_the_in_sync_set_flap",
+    ),
+)

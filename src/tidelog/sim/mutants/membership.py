@@ -1,0 +1,124 @@
+"""Wrong rules about who counts: which replicas hold back the watermark, join, stay and are cut."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from kio.schema.alter_partition.v3.request import BrokerState
+
+from tidelog.controller import alter_partition
+from tidelog.controller.image import ClusterImage
+from tidelog.model.effects import FetchBatches
+from tidelog.model.ids import NodeId, Offset, TopicPartition
+from tidelog.node.partitions import Partitions
+from tidelog.node.replica import Replica
+from tidelog.replication.commit import InSync
+from tidelog.replication.isr.leader import FollowerFetched, LeaderEffect, PartitionLeader
+from tidelog.sim.mutants.mutant import Mutant, Replacement
+
+
+def _agreed_only() -> Iterable[Replacement]:
+    def settle_in_sync(self: PartitionLeader) -> None:
+        self._in_sync = InSync(self._agreed, self._agreed, self._minimum)
+
+    yield Replacement(PartitionLeader, "_settle_in_sync", settle_in_sync)
+
+
+def _shrinks_alone() -> Iterable[Replacement]:
+    right = PartitionLeader._propose
+
+    def propose(self: PartitionLeader, isr: frozenset[NodeId], effects: list[LeaderEffect]) -> None:
+        if isr < self._agreed:
+            self._agreed = isr
+            self._settle_in_sync()
+        else:
+            right(self, isr, effects)
+
+    yield Replacement(PartitionLeader, "_propose", propose)
+
+
+def _past_the_watermark() -> Iterable[Replacement]:
+    def join_offset(self: PartitionLeader) -> Offset:
+        return self.high_watermark
+
+    yield Replacement(PartitionLeader, "_join_offset", property(join_offset))
+
+
+def _remembers_ends() -> Iterable[Replacement]:
+    right = Replica.follower_fetched
+    remembered: dict[tuple[TopicPartition, NodeId], Offset] = {}
+
+    def follower_fetched(self: Replica, event: FollowerFetched) -> None:
+        key = self.partition, event.replica
+        best = max(event.offset, min(remembered.get(key, 0), self.log.log_end_offset))
+        remembered[key] = best
+        right(self, replace(event, offset=best))
+
+    yield Replacement(Replica, "follower_fetched", follower_fetched)
+
+
+def _any_run() -> Iterable[Replacement]:
+    right = Partitions._prove
+
+    def prove(self: Partitions, effect: FetchBatches) -> None:
+        right(self, replace(effect, replica_epoch=-1))
+
+    yield Replacement(Partitions, "_prove", prove)
+
+
+def _fenced_too() -> Iterable[Replacement]:
+    right = Replica.follower_fetched
+
+    def follower_fetched(self: Replica, event: FollowerFetched) -> None:
+        right(self, replace(event, is_eligible=True))
+
+    def is_eligible(image: ClusterImage, member: BrokerState) -> bool:
+        return member.broker_id in image.brokers
+
+    yield Replacement(Replica, "follower_fetched", follower_fetched)
+    yield Replacement(alter_partition, "_is_eligible", is_eligible)
+
+
+MEMBERSHIP = (
+    Mutant(
+        "agreed-isr",
+        ("F12",),
+        "The leader commits without a replica that it has asked to add, and that may be added.",
+        _agreed_only,
+        "a_replica_that_may_be_in_sync_is_committed_without",
+    ),
+    Mutant(
+        "stale-watermark",
+        ("F13",),
+        "A new leader lets in whoever has reached its own watermark, which may be stale.",
+        _past_the_watermark,
+        "a_stale_watermark_lets_in_a_replica_that_lacks_a_committed_record",
+    ),
+    Mutant(
+        "remembered-end",
+        ("F14",),
+        "The leader remembers how far a replica was before it was removed and added again.",
+        _remembers_ends,
+        "a_replica_removed_and_added_again_joins_with_nothing",
+    ),
+    Mutant(
+        "any-broker-epoch",
+        ("F15",),
+        "A fetch counts for a replica even when an earlier run of its broker sent it.",
+        _any_run,
+        "a_fetch_from_before_a_lossy_restart_arrives_late",
+    ),
+    Mutant(
+        "fenced-in-isr",
+        ("F16",),
+        "A replica joins the in-sync set although its broker is fenced or shutting down.",
+        _fenced_too,
+        "a_fenced_broker_joins_the_in_sync_set",
+    ),
+    Mutant(
+        "shrinks-alone",
+        ("F29",),
+        "A leader drops a silent replica and commits without it, and the controller is not asked.",
+        _shrinks_alone,
+        "a_leader_behind_a_partition_commits_with_one_follower",
+    ),
+)

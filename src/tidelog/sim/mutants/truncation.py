@@ -1,0 +1,128 @@
+"""The ladder of truncation rules that Kafka climbed: each rung loses data that the next one keeps.
+
+Truncate to the high watermark (before KIP-101), one lookup of an epoch's end (KIP-101), lookups
+until the epochs match (KIP-279). Today every fetch carries both epochs, and is checked (KIP-320,
+KIP-595).
+"""
+
+from collections.abc import Iterable
+from weakref import WeakKeyDictionary
+
+from tidelog.model.effects import EpochEnd
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset, TopicId
+from tidelog.node import replica_fetcher
+from tidelog.node.replica import Replica
+from tidelog.node.replica_fetcher import ReplicaFetcher, _Followed
+from tidelog.protocol.fetch import FetchPartition, PartitionFetched
+from tidelog.sim.mutants.mutant import Mutant, Replacement
+
+_Asked = list[tuple[TopicId, list[FetchPartition]]]
+
+
+class _Lookups:
+    """Which partitions of which fetchers have been compared with their leader's epochs."""
+
+    def __init__(self) -> None:
+        self._done: WeakKeyDictionary[ReplicaFetcher, set[tuple[TopicId, int, LeaderEpoch]]] = (
+            WeakKeyDictionary()
+        )
+
+    def is_done(self, fetcher: ReplicaFetcher, followed: _Followed) -> bool:
+        return (*followed.key, followed.epoch) in self._done.get(fetcher, ())
+
+    def done(self, fetcher: ReplicaFetcher, followed: _Followed) -> None:
+        self._done.setdefault(fetcher, set()).add((*followed.key, followed.epoch))
+
+
+def _to_high_watermark() -> Iterable[Replacement]:
+    right_follow, right_changed = ReplicaFetcher.follow, ReplicaFetcher._changed
+
+    def follow(self: ReplicaFetcher, replica: Replica, epoch: LeaderEpoch) -> None:
+        replica.truncate(min(replica.high_watermark, replica.log.log_end_offset))
+        right_follow(self, replica, epoch)
+
+    def changed(self: ReplicaFetcher) -> _Asked:
+        return _without_epochs(right_changed(self))
+
+    yield Replacement(ReplicaFetcher, "follow", follow)
+    yield Replacement(ReplicaFetcher, "_changed", changed)
+
+
+def _with_lookups(until_they_match: bool) -> Iterable[Replacement]:
+    """Epochs are compared after a change of leader, and fetches then say nothing of epochs."""
+    lookups = _Lookups()
+    right_changed, right_take_one = ReplicaFetcher._changed, ReplicaFetcher._take_one
+
+    def changed(self: ReplicaFetcher) -> _Asked:
+        return [
+            (
+                topic_id,
+                [
+                    one._replace(
+                        current_leader_epoch=NO_EPOCH,
+                        last_fetched_epoch=NO_EPOCH
+                        if lookups.is_done(self, self._by_id[topic_id, one.partition])
+                        else one.last_fetched_epoch,
+                    )
+                    for one in asked
+                ],
+            )
+            for topic_id, asked in right_changed(self)
+        ]
+
+    def take_one(self: ReplicaFetcher, followed: _Followed, fetched: PartitionFetched) -> None:
+        is_current = followed.replica.log.log_end_offset == followed.sent_offset
+        right_take_one(self, followed, fetched)
+        matches = fetched.diverging_epoch is None or not until_they_match
+        if is_current and fetched.error is ErrorCode.none and matches:
+            lookups.done(self, followed)
+
+    yield Replacement(ReplicaFetcher, "_changed", changed)
+    yield Replacement(ReplicaFetcher, "_take_one", take_one)
+
+
+def _one_lookup() -> Iterable[Replacement]:
+    def truncation_point(answer: EpochEnd, mine: EpochEnd, log_start: Offset) -> Offset:
+        return answer.end_offset
+
+    yield from _with_lookups(until_they_match=False)
+    yield Replacement(replica_fetcher, "truncation_point", truncation_point)
+
+
+def _without_epochs(asked: _Asked) -> _Asked:
+    return [
+        (
+            topic_id,
+            [
+                one._replace(current_leader_epoch=NO_EPOCH, last_fetched_epoch=NO_EPOCH)
+                for one in some
+            ],
+        )
+        for topic_id, some in asked
+    ]
+
+
+LADDER = (
+    Mutant(
+        "truncate-to-hw",
+        ("F01", "F02"),
+        "A follower cuts its log to its own high watermark, which it hears of late.",
+        _to_high_watermark,
+        "a_follower_that_cuts_to_its_watermark_loses_a_committed_record",
+    ),
+    Mutant(
+        "kip-101",
+        ("F03",),
+        "A follower asks its leader once where its last epoch ends, and does not walk back.",
+        _one_lookup,
+        "one_lookup_is_not_enough_after_two_quick_elections",
+    ),
+    Mutant(
+        "kip-279",
+        ("F04",),
+        "A follower's fetch does not say in which epoch it believes, and is counted in any.",
+        lambda: _with_lookups(until_they_match=True),
+        "a_fetch_from_an_older_epoch_commits_what_is_cut_later",
+    ),
+)
