@@ -165,6 +165,12 @@ _LOG = (
 )
 
 _REPLICATION = (
+    int64(
+        "log.dir.failure.timeout.ms",
+        30000,
+        "A broker that cannot say for so long that a log directory has failed stops.",
+        at_least(1),
+    ),
     int64("replica.lag.time.max.ms", 30000, "A follower behind for longer leaves the ISR."),
     int32("replica.fetch.min.bytes", 1, "Bytes that a follower's fetch waits for."),
     int32("replica.fetch.max.bytes", 1048576, "Bytes per partition and fetch.", at_least(0)),
@@ -278,6 +284,26 @@ _NETWORK = (
     int32("queued.max.requests", 500, "Requests at once.", at_least(1)),
 )
 
+_TIDELOG = (
+    boolean(
+        "tidelog.replication.events.enable",
+        False,
+        "Whether what happens to replicas is told in the topic __tidelog_replication_events.",
+    ),
+    int64(
+        "tidelog.replication.events.interval.ms",
+        5000,
+        "How often the state of replicas is told there, if it has changed.",
+        at_least(100),
+    ),
+    int32(
+        "tidelog.metrics.port",
+        None,
+        "Port of the Prometheus metrics, on the host of the first listener; none if unset.",
+        between(1, 65535),
+    ),
+)
+
 BROKER_KEYS: Mapping[str, ConfigKey] = {
     key.name: key
     for family in (
@@ -289,6 +315,7 @@ BROKER_KEYS: Mapping[str, ConfigKey] = {
         _GROUPS,
         _TRANSACTIONS,
         _NETWORK,
+        _TIDELOG,
     )
     for key in family
 }

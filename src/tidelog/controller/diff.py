@@ -48,9 +48,9 @@ def diff(old: ClusterImage, new: ClusterImage) -> ImageDifference:
     return ImageDifference(
         created=created,
         deleted=deleted,
-        partitions=tuple(_partitions(old, new)),
+        partitions=tuple(changed_partitions(old, new)),
         configs=tuple(_configs(old, new)),
-        brokers=tuple(_brokers(old, new)),
+        brokers=tuple(changed_brokers(old, new)),
         features=old.features is not new.features and old.features != new.features,
     )
 
@@ -69,7 +69,8 @@ def _topics(
     return tuple(created), tuple(deleted)
 
 
-def _partitions(old: ClusterImage, new: ClusterImage) -> Iterator[PartitionDifference]:
+def changed_partitions(old: ClusterImage, new: ClusterImage) -> Iterator[PartitionDifference]:
+    """New and changed partitions, one by one."""
     if old.topics is new.topics:
         return
     for name, topic in new.topics.items():
@@ -94,7 +95,8 @@ def _configs(old: ClusterImage, new: ClusterImage) -> Iterator[tuple[int, str]]:
     yield from (resource for resource in old.configs if resource not in new.configs)
 
 
-def _brokers(old: ClusterImage, new: ClusterImage) -> Iterator[NodeId]:
+def changed_brokers(old: ClusterImage, new: ClusterImage) -> Iterator[NodeId]:
+    """Brokers that came, went or changed, in order of id."""
     if old.brokers is new.brokers:
         return
     for broker in sorted({**old.brokers, **new.brokers}):

@@ -70,6 +70,7 @@ class BrokerSettings:
 
     # Replication and broker life
     replica_lag_time_max_ms: int
+    log_dir_failure_timeout_ms: int
     replica_fetch_min_bytes: int
     replica_fetch_max_bytes: int
     replica_fetch_wait_max_ms: int
@@ -144,6 +145,11 @@ class BrokerSettings:
     max_incremental_fetch_session_cache_slots: int
     queued_max_request_bytes: int
     queued_max_requests: int
+
+    # Tidelog's own
+    tidelog_replication_events_enable: bool
+    tidelog_replication_events_interval_ms: int
+    tidelog_metrics_port: int | None
 
     raw: Mapping[str, str] = field(default_factory=dict)
     """What the file says, key by key."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias, assert_never
 
 from tidelog.model.ids import NO_OFFSET, BrokerEpoch, LeaderEpoch, Millis, NodeId, Offset
+from tidelog.model.replication_events import FollowerState, LeaveReason, Left
 from tidelog.replication.commit import InSync, isr_committed
 from tidelog.replication.isr.progress import Progress
 
@@ -85,6 +86,8 @@ class ProposeIsr:
 
     isr: tuple[Member, ...]
     partition_epoch: int
+    left: tuple[Left, ...] = ()
+    """Who is to leave, and why."""
 
 
 LeaderEffect: TypeAlias = AdvanceHighWatermark | ProposeIsr
@@ -196,6 +199,31 @@ class PartitionLeader:
         """Whether everything that earlier leaders committed is known to be committed (F50)."""
         return self.high_watermark >= self.epoch_start
 
+    @property
+    def end(self) -> Offset:
+        """How far its own log counts."""
+        return self._ends[self._me]
+
+    def followers(self, now: Millis) -> tuple[FollowerState, ...]:
+        """How far each follower is, as its fetches tell."""
+        end = self._ends[self._me]
+        return tuple(self._state(replica, end, now) for replica in self._progress)
+
+    def _state(self, replica: NodeId, end: Offset, now: Millis) -> FollowerState:
+        progress, in_sync = self._progress[replica], replica in self._agreed
+        since = now - progress.last_caught_up if progress.last_caught_up else None
+        if progress.last_fetch < 0:
+            return FollowerState(replica, None, None, since, in_sync, None)
+        lag = max(0, end - progress.end)
+        return FollowerState(
+            replica,
+            progress.end,
+            lag,
+            since if lag else 0,
+            in_sync,
+            now - progress.last_fetch,
+        )
+
     # -- the in-sync set ---------------------------------------------------------------------------
 
     def _settle_in_sync(self) -> None:
@@ -229,20 +257,29 @@ class PartitionLeader:
     def _maybe_shrink(self, now: Millis, max_lag: Millis, effects: list[LeaderEffect]) -> None:
         if self._proposed is not None:
             return
-        lagging = {
-            replica
-            for replica in self._agreed
+        lagging = tuple(
+            self._left(replica, now, max_lag)
+            for replica in sorted(self._agreed)
             if replica != self._me
             and not self._progress[replica].is_caught_up(self._ends[self._me], now, max_lag)
-        }
+        )
         if lagging:
-            self._propose(self._agreed - lagging, effects)
+            self._propose(self._agreed - {one.broker for one in lagging}, effects, lagging)
 
-    def _propose(self, isr: frozenset[NodeId], effects: list[LeaderEffect]) -> None:
+    def _left(self, replica: NodeId, now: Millis, max_lag: Millis) -> Left:
+        progress = self._progress[replica]
+        is_stuck = progress.is_stuck(now, max_lag)
+        end = None if progress.end == NO_OFFSET else progress.end
+        reason = LeaveReason.STUCK if is_stuck else LeaveReason.SLOW
+        return Left(replica, reason, end, now - progress.last_caught_up)
+
+    def _propose(
+        self, isr: frozenset[NodeId], effects: list[LeaderEffect], left: tuple[Left, ...] = ()
+    ) -> None:
         assert self._me in isr
         self._proposed = isr
         self._settle_in_sync()
-        self._proposal = ProposeIsr(tuple(self._members(isr)), self._partition_epoch)
+        self._proposal = ProposeIsr(tuple(self._members(isr)), self._partition_epoch, left)
         self._is_asked = True
         effects.append(self._proposal)
 

@@ -11,11 +11,11 @@ from tidelog.model.ids import NO_OFFSET, BrokerEpoch, Millis, Offset
 
 class Progress:
     __slots__ = (
-        "_last_fetch",
         "_last_fetch_leader_end",
         "broker_epoch",
         "end",
         "last_caught_up",
+        "last_fetch",
     )
 
     def __init__(self, last_caught_up: Millis) -> None:
@@ -23,7 +23,8 @@ class Progress:
         """Where it fetched last in this epoch of the leader; -1 before its first fetch (F14)."""
         self.broker_epoch: BrokerEpoch = -1
         self.last_caught_up = last_caught_up
-        self._last_fetch: Millis = -1
+        self.last_fetch: Millis = -1
+        """-1 before the first in this epoch of the leader."""
         self._last_fetch_leader_end: Offset = NO_OFFSET
 
     def fetched(
@@ -33,12 +34,16 @@ class Progress:
         if offset >= leader_end:
             self.last_caught_up = max(self.last_caught_up, now)
         elif 0 <= self._last_fetch_leader_end <= offset:
-            self.last_caught_up = max(self.last_caught_up, self._last_fetch)
+            self.last_caught_up = max(self.last_caught_up, self.last_fetch)
         self.end = offset
         self.broker_epoch = broker_epoch
-        self._last_fetch = now
+        self.last_fetch = now
         self._last_fetch_leader_end = leader_end
 
     def is_caught_up(self, leader_end: Offset, now: Millis, max_lag: Millis) -> bool:
         """At the leader's end it is never out of sync, however long ago it fetched (F24)."""
         return self.end >= leader_end or now - self.last_caught_up <= max_lag
+
+    def is_stuck(self, now: Millis, max_lag: Millis) -> bool:
+        """Out of sync for want of any fetch, rather than for being slow."""
+        return self.last_fetch < 0 or now - self.last_fetch > max_lag

@@ -1,0 +1,174 @@
+"""What one committed decision of the controller did to replicas, told by comparing two images.
+
+The images stand directly before and after the decision's records, so that the reasons can be read
+off them: nothing else happened in between. A change of an in-sync set that its leader asked for is
+the leader's to tell, since it alone knows how far the replica was; what is told here is whom the
+controller itself took out.
+"""
+
+from collections.abc import Callable, Iterator
+
+from tidelog.controller.diff import PartitionDifference, changed_brokers, changed_partitions
+from tidelog.controller.effective import topic_value
+from tidelog.controller.image import RECOVERING, BrokerImage, ClusterImage, PartitionImage
+from tidelog.controller.settings import BrokerSettings
+from tidelog.model.ids import NO_NODE, NodeId
+from tidelog.model.replication_events import (
+    BrokerFenced,
+    BrokerUnfenced,
+    ElectionReason,
+    FenceReason,
+    IsrShrunk,
+    LeaderElected,
+    LeaveReason,
+    Left,
+    ReplicationEvent,
+)
+
+_AS_ELECTION = {
+    LeaveReason.DEAD: ElectionReason.DEAD,
+    LeaveReason.SHUTTING_DOWN: ElectionReason.SHUTTING_DOWN,
+    LeaveReason.LOG_DIR_FAILED: ElectionReason.LOG_DIR_FAILED,
+}
+
+_Gone = Callable[[NodeId], LeaveReason | None]
+
+
+def events_of_decision(
+    before: ClusterImage,
+    after: ClusterImage,
+    settings: BrokerSettings,
+    why: FenceReason = FenceReason.REQUESTED,
+) -> Iterator[ReplicationEvent]:
+    """Brokers first, then what became of partitions; `why` is what the decider knew of the broker.
+
+    A generator, since a broker that held ten thousand partitions is not to hold up its own
+    failover while they are told of.
+    """
+    for id_ in changed_brokers(before, after):
+        yield from _broker(before.brokers.get(id_), after.brokers.get(id_), why)
+
+    def gone(broker: NodeId) -> LeaveReason | None:
+        return _gone(before.brokers.get(broker), after.brokers.get(broker))
+
+    minimums: dict[str, int] = {}
+    for change in changed_partitions(before, after):
+        name = change.topic.name
+        if name not in minimums:
+            minimum = topic_value(after, settings, name, "min.insync.replicas")
+            assert isinstance(minimum, int)
+            minimums[name] = minimum
+        min_isr = min(minimums[name], len(change.new.replicas))
+        yield from _shrink(change, min_isr, gone)
+        yield from _election(change, min_isr, gone)
+
+
+# -- Brokers ---------------------------------------------------------------------------------------
+
+
+def _broker(
+    before: BrokerImage | None, after: BrokerImage | None, why: FenceReason
+) -> Iterator[ReplicationEvent]:
+    was_unfenced = before is not None and not before.fenced
+    if after is not None and not after.fenced and not was_unfenced:
+        is_same_run = why is FenceReason.RETURNED
+        yield BrokerUnfenced(
+            broker=after.id,
+            broker_epoch=after.epoch,
+            reason=FenceReason.RETURNED if is_same_run else FenceReason.REGISTERED,
+        )
+    elif before is not None and was_unfenced and (after is None or after.fenced):
+        yield BrokerFenced(
+            broker=before.id,
+            broker_epoch=before.epoch,
+            reason=_why_fenced(before, after, why),
+        )
+
+
+def _why_fenced(before: BrokerImage, after: BrokerImage | None, why: FenceReason) -> FenceReason:
+    if after is not None and after.epoch != before.epoch:
+        return FenceReason.REGISTERED
+    if before.in_controlled_shutdown:
+        return FenceReason.SHUTTING_DOWN
+    return why
+
+
+def _gone(before: BrokerImage | None, after: BrokerImage | None) -> LeaveReason | None:
+    """Why the controller takes a broker out of in-sync sets; None if it does not."""
+    if before is None or after is None or before.epoch != after.epoch:
+        return LeaveReason.DEAD
+    if after.in_controlled_shutdown:
+        return LeaveReason.SHUTTING_DOWN
+    if after.fenced:
+        return LeaveReason.DEAD
+    if before.directories != after.directories:
+        return LeaveReason.LOG_DIR_FAILED
+    return None
+
+
+# -- Partitions ------------------------------------------------------------------------------------
+
+
+def _shrink(change: PartitionDifference, min_isr: int, gone: _Gone) -> Iterator[ReplicationEvent]:
+    old, new = change.old, change.new
+    if old is None or old.isr == new.isr:
+        return
+    left = tuple(
+        Left(broker, reason)
+        for broker in old.isr
+        if broker not in new.isr and (reason := gone(broker)) is not None
+    )
+    if left:
+        yield IsrShrunk(
+            partition=change.partition,
+            leader=new.leader,
+            leader_epoch=new.leader_epoch,
+            partition_epoch=new.partition_epoch,
+            isr_before=old.isr,
+            isr=new.isr,
+            left=left,
+            replicas=new.replicas,
+            min_isr=min_isr,
+        )
+
+
+def _election(change: PartitionDifference, min_isr: int, gone: _Gone) -> Iterator[ReplicationEvent]:
+    old, new = change.old, change.new
+    leader_before = NO_NODE if old is None else old.leader
+    is_clean = old is None or not _is_unclean(old, new)
+    if leader_before == new.leader and is_clean and old is not None:
+        return
+    yield LeaderElected(
+        partition=change.partition,
+        leader=new.leader,
+        leader_before=leader_before,
+        leader_epoch=new.leader_epoch,
+        partition_epoch=new.partition_epoch,
+        isr=new.isr,
+        elr=new.elr,
+        replicas=new.replicas,
+        min_isr=min_isr,
+        clean=is_clean,
+        reason=_why_elected(old, new, gone),
+    )
+
+
+def _is_unclean(old: PartitionImage, new: PartitionImage) -> bool:
+    """A leader that may lack what was committed is marked as recovering, in its new epoch."""
+    return new.leader_recovery_state == RECOVERING and new.leader_epoch != old.leader_epoch
+
+
+def _why_elected(old: PartitionImage | None, new: PartitionImage, gone: _Gone) -> ElectionReason:
+    if old is None:
+        return ElectionReason.CREATED
+    if _is_unclean(old, new):
+        return ElectionReason.UNCLEAN
+    if not old.has_leader:
+        return ElectionReason.RETURNED
+    if old.leader not in new.replicas:
+        return ElectionReason.REASSIGNED
+    reason = gone(old.leader)
+    if reason is not None:
+        return _AS_ELECTION[reason]
+    is_preferred = new.leader == new.preferred_leader
+    return ElectionReason.PREFERRED if is_preferred else ElectionReason.REASSIGNED
