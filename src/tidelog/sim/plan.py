@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tidelog.model.ids import Millis
 from tidelog.sim.faults import Fault
-from tidelog.sim.rules import Rules
+from tidelog.sim.rules import TODAYS, Rules
 
 MIN_NODES, MAX_NODES = 3, 5
 
@@ -74,7 +74,7 @@ class Plan:
     faults: tuple[str, ...] | None = None
     """The kinds of fault that may be drawn."""
     workload: Workload | None = None
-    rules: Rules = Rules()
+    rules: Rules = TODAYS
     beyond: bool = False
     """Leave the budget behind, and hold the cluster to *saying* what is lost."""
     schedule: tuple[Fault, ...] | None = None

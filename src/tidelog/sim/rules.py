@@ -28,6 +28,9 @@ class Rules:
     replacements: tuple[Replacement, ...] = ()
 
 
+TODAYS = Rules()
+
+
 @contextmanager
 def wired(rules: Rules) -> Iterator[None]:
     """Play by these rules until the end of the block."""
