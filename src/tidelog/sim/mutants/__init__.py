@@ -3,10 +3,10 @@
 from tidelog.sim.mutants.controlling import CONTROLLING
 from tidelog.sim.mutants.lag import LAG
 from tidelog.sim.mutants.membership import MEMBERSHIP
-from tidelog.sim.mutants.mutant import Mutant, Replacement
+from tidelog.sim.mutants.mutant import Mutant
 from tidelog.sim.mutants.truncation import LADDER
 
-__all__ = ["MUTANTS", "Mutant", "Replacement"]
+__all__ = ["MUTANTS", "Mutant"]
 
 MUTANTS: dict[str, Mutant] = {
     mutant.name: mutant for mutant in (*LADDER, *MEMBERSHIP, *CONTROLLING, *LAG)

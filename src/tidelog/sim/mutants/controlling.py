@@ -4,7 +4,6 @@ from collections.abc import Iterable
 
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 
-from tidelog.controller import brokers, elections
 from tidelog.controller.decision import DecideContext
 from tidelog.controller.image import BrokerImage, ClusterImage
 from tidelog.model.ids import Millis
@@ -12,7 +11,8 @@ from tidelog.protocol.metadata_records import MetadataRecord
 from tidelog.replication.quorum.campaign import Campaign
 from tidelog.replication.quorum.events import RequestVote
 from tidelog.replication.quorum.roles import Prospective
-from tidelog.sim.mutants.mutant import Mutant, Replacement
+from tidelog.sim.mutants.mutant import Mutant
+from tidelog.sim.rules import Replacement
 
 
 def _same_session() -> Iterable[Replacement]:
@@ -24,15 +24,15 @@ def _same_session() -> Iterable[Replacement]:
     ) -> Iterable[MetadataRecord]:
         return ()
 
-    yield Replacement(brokers, "_end_of_run", end_of_run)
+    yield Replacement("tidelog.controller.brokers:_end_of_run", end_of_run)
 
 
 def _without_elr() -> Iterable[Replacement]:
     def elr_enabled(image: ClusterImage) -> bool:
         return False
 
-    yield Replacement(elections, "elr_enabled", elr_enabled)
-    yield Replacement(brokers, "elr_enabled", elr_enabled)
+    yield Replacement("tidelog.controller.elections:elr_enabled", elr_enabled)
+    yield Replacement("tidelog.controller.brokers:elr_enabled", elr_enabled)
 
 
 def _without_pre_vote() -> Iterable[Replacement]:
@@ -46,7 +46,9 @@ def _without_pre_vote() -> Iterable[Replacement]:
             self._effects[before:] = [one for one in asked if not isinstance(one, RequestVote)]
             self._become_candidate(now)
 
-    yield Replacement(Campaign, "_become_prospective", become_prospective)
+    yield Replacement(
+        "tidelog.replication.quorum.campaign:Campaign._become_prospective", become_prospective
+    )
 
 
 CONTROLLING = (

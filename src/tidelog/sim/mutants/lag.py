@@ -8,7 +8,8 @@ from collections.abc import Iterable
 
 from tidelog.model.ids import Millis, Offset
 from tidelog.replication.isr.progress import Progress
-from tidelog.sim.mutants.mutant import Mutant, Replacement
+from tidelog.sim.mutants.mutant import Mutant
+from tidelog.sim.rules import Replacement
 
 LAG_MAX_MESSAGES = 4_000
 
@@ -19,7 +20,7 @@ def _by_messages() -> Iterable[Replacement]:
     def is_caught_up(self: Progress, leader_end: Offset, now: Millis, max_lag: Millis) -> bool:
         return leader_end - self.end <= LAG_MAX_MESSAGES and right(self, leader_end, now, max_lag)
 
-    yield Replacement(Progress, "is_caught_up", is_caught_up)
+    yield Replacement("tidelog.replication.isr.progress:Progress.is_caught_up", is_caught_up)
 
 
 LAG = (

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 from kio.schema.alter_partition.v3.request import BrokerState
 
-from tidelog.controller import alter_partition
 from tidelog.controller.image import ClusterImage
 from tidelog.model.effects import FetchBatches
 from tidelog.model.ids import NodeId, Offset, TopicPartition
@@ -13,14 +12,17 @@ from tidelog.node.partitions import Partitions
 from tidelog.node.replica import Replica
 from tidelog.replication.commit import InSync
 from tidelog.replication.isr.leader import FollowerFetched, LeaderEffect, PartitionLeader
-from tidelog.sim.mutants.mutant import Mutant, Replacement
+from tidelog.sim.mutants.mutant import Mutant
+from tidelog.sim.rules import Replacement
 
 
 def _agreed_only() -> Iterable[Replacement]:
     def settle_in_sync(self: PartitionLeader) -> None:
         self._in_sync = InSync(self._agreed, self._agreed, self._minimum)
 
-    yield Replacement(PartitionLeader, "_settle_in_sync", settle_in_sync)
+    yield Replacement(
+        "tidelog.replication.isr.leader:PartitionLeader._settle_in_sync", settle_in_sync
+    )
 
 
 def _shrinks_alone() -> Iterable[Replacement]:
@@ -33,14 +35,16 @@ def _shrinks_alone() -> Iterable[Replacement]:
         else:
             right(self, isr, effects)
 
-    yield Replacement(PartitionLeader, "_propose", propose)
+    yield Replacement("tidelog.replication.isr.leader:PartitionLeader._propose", propose)
 
 
 def _past_the_watermark() -> Iterable[Replacement]:
     def join_offset(self: PartitionLeader) -> Offset:
         return self.high_watermark
 
-    yield Replacement(PartitionLeader, "_join_offset", property(join_offset))
+    yield Replacement(
+        "tidelog.replication.isr.leader:PartitionLeader._join_offset", property(join_offset)
+    )
 
 
 def _remembers_ends() -> Iterable[Replacement]:
@@ -53,7 +57,7 @@ def _remembers_ends() -> Iterable[Replacement]:
         remembered[key] = best
         right(self, replace(event, offset=best))
 
-    yield Replacement(Replica, "follower_fetched", follower_fetched)
+    yield Replacement("tidelog.node.replica:Replica.follower_fetched", follower_fetched)
 
 
 def _any_run() -> Iterable[Replacement]:
@@ -62,7 +66,7 @@ def _any_run() -> Iterable[Replacement]:
     def prove(self: Partitions, effect: FetchBatches) -> None:
         right(self, replace(effect, replica_epoch=-1))
 
-    yield Replacement(Partitions, "_prove", prove)
+    yield Replacement("tidelog.node.partitions:Partitions._prove", prove)
 
 
 def _fenced_too() -> Iterable[Replacement]:
@@ -74,8 +78,8 @@ def _fenced_too() -> Iterable[Replacement]:
     def is_eligible(image: ClusterImage, member: BrokerState) -> bool:
         return member.broker_id in image.brokers
 
-    yield Replacement(Replica, "follower_fetched", follower_fetched)
-    yield Replacement(alter_partition, "_is_eligible", is_eligible)
+    yield Replacement("tidelog.node.replica:Replica.follower_fetched", follower_fetched)
+    yield Replacement("tidelog.controller.alter_partition:_is_eligible", is_eligible)
 
 
 MEMBERSHIP = (
