@@ -1,4 +1,4 @@
-"""A client that loses its leader asks at once, and is told of the successor, not of the dead."""
+"""A client that loses its leader asks at once: it is told of the successor, and loses nobody else."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tests.sim.replication import TOPIC, followers_of, isr_is_full, leader_of, m
 from tests.sim.talk import Talk, await_true, running
 
 from tidelog.model.ids import NodeId
-from tidelog.node.departures import PATIENCE_MS
+from tidelog.node.departures import LISTED_MS, PATIENCE_MS
 from tidelog.sim.cluster import SimCluster
 
 METADATA = 3
@@ -21,6 +21,7 @@ class Asker:
 
     def __init__(self, cluster: SimCluster, node: NodeId, topic: str | None = TOPIC) -> None:
         self.told: list[tuple[NodeId, int]] = []
+        self.listed: list[NodeId] = []
         self._cluster = cluster
         self._talk = Talk(cluster, node)
         self._topics = None if topic is None else (MetadataRequestTopic(name=topic, topic_id=None),)
@@ -31,6 +32,7 @@ class Asker:
 
         def answered(answer: Any) -> None:
             [topic] = answer.topics
+            self.listed = [broker.node_id for broker in answer.brokers]
             leader = topic.partitions[0].leader_id if topic.partitions else -1
             self.told.append((leader, self._cluster.world.now - asked))
 
@@ -115,3 +117,24 @@ def test_a_connection_that_breaks_while_the_leader_lives_holds_nobody_up(seed: i
     [(told, waited)] = asker.told
     assert told == leader.id
     assert waited < PATIENCE_MS
+
+
+def test_a_dead_broker_is_listed_for_as_long_as_a_session_of_kafka(seed: int) -> None:
+    """librdkafka drops a broker that is missing, and with it the new leader of its partitions."""
+    cluster = running(seed)
+    make_topic(cluster)
+    await_true(cluster, lambda: isr_is_full(cluster))
+    dead, [other, _] = leader_of(cluster), followers_of(cluster)
+    asker = Asker(cluster, other.id)
+
+    dead.kill()
+    cluster.world.run(LISTED_MS // 2)
+    asker.begin()
+    cluster.world.run(NOTICED_MS)
+    assert asker.listed == [1, 2, 3]
+    assert asker.told[-1][0] != dead.id
+
+    cluster.world.run(LISTED_MS)
+    asker.begin()
+    cluster.world.run(NOTICED_MS)
+    assert dead.id not in asker.listed

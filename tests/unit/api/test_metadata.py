@@ -199,6 +199,20 @@ def test_replicas_on_fenced_brokers_are_offline():
     assert [node.node_id for node in response.brokers] == [1]
 
 
+def test_a_broker_that_has_just_gone_is_listed_but_is_no_place_for_a_replica():
+    half = image(
+        topic("t", TOPIC_ID, partition()), brokers={1: broker(1, fenced=True), 2: broker(2)}
+    )
+    effects = Effects()
+    effects.gone = (1, 3)
+
+    answer = effects.drive(metadata.handle(request(ask(KEY, topics=None), 13, image=half)))
+
+    response = decoded(answer, KEY, 13)
+    assert [node.node_id for node in response.brokers] == [1, 2]
+    assert one_partition(response).offline_replicas == (1,)
+
+
 def test_replicas_in_lost_directories_are_offline():
     known, unknown = UUID(int=50), UUID(int=51)
     directories = image(
