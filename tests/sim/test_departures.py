@@ -1,4 +1,4 @@
-"""A client that loses its leader asks at once: it is told of the successor, and loses nobody else."""
+"""A client that loses its leader asks at once: it is told of the successor and loses no other."""
 
 from typing import Any
 
