@@ -105,9 +105,10 @@ def read_batches(part: Part) -> Iterator[Batch | Damage]:
                 buffer, buffer_at = os.pread(file, READ_BYTES, position), position
             header, reason = _header(buffer, position - buffer_at, position, size)
             if header is None:
-                if part.is_active and _is_unwritten(reason, buffer, position - buffer_at):
-                    return
                 resumed = _next_indexed(index, position, size)
+                is_end = part.is_active and resumed == size
+                if is_end and _is_unwritten(reason, buffer, position - buffer_at):
+                    return
                 yield Damage(expected, expected, position, f"{reason}; {resumed - position} bytes")
                 position = resumed
                 continue
