@@ -15,6 +15,7 @@ from tidelog_pipelines.java import java_home
 from tidelog_pipelines.settings import SparkSettings, pairs
 
 LOG4J = Path(__file__).with_name("log4j2.properties")
+JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 LOCAL = "local[*,4]"
 """All cores; a task that meets a dying broker is tried again, as on a cluster."""
 
@@ -44,7 +45,7 @@ def spark_session(settings: SparkSettings, job: str = "tidelog") -> SparkSession
     if _is_submitted():
         session = _configured(builder, {**ALWAYS, **chosen}).getOrCreate()
     else:
-        session = _configured(builder, {**_launch(settings), **chosen}).getOrCreate()
+        session = _configured(builder, _launch(settings, chosen)).getOrCreate()
     session.sparkContext.setLogLevel(settings.log_level)
     return session
 
@@ -54,7 +55,7 @@ def _is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
-def _launch(settings: SparkSettings) -> dict[str, str]:
+def _launch(settings: SparkSettings, chosen: dict[str, str]) -> dict[str, str]:
     """The configuration of a JVM that this process starts itself."""
     master = settings.master or LOCAL
     os.environ["JAVA_HOME"] = str(java_home(cache_directory()))
@@ -63,14 +64,14 @@ def _launch(settings: SparkSettings) -> dict[str, str]:
         **ALWAYS,
         "spark.master": master,
         "spark.jars": ",".join(map(str, jars())),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={LOG4J.as_uri()}",
         "spark.ui.showConsoleProgress": "false",
     }
     if master.startswith("local"):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         os.environ["PYSPARK_PYTHON"] = sys.executable
         configuration |= LOCALLY
-    return configuration
+    quiet = f"-Dlog4j2.configurationFile={LOG4J.as_uri()}"
+    return configuration | chosen | {JAVA_OPTIONS: f"{quiet} {chosen.get(JAVA_OPTIONS, '')}"}
 
 
 def _configured(builder: SparkSession.Builder, values: dict[str, str]) -> SparkSession.Builder:

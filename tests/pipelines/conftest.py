@@ -1,0 +1,46 @@
+"""One Spark session and one cluster for all tests of the pipeline: both take seconds to start."""
+
+import itertools
+import re
+from collections.abc import Iterator
+
+import pytest
+from pyspark.sql import SparkSession
+
+from tidelog.testing import Cluster
+from tidelog_pipelines.session import spark_session
+from tidelog_pipelines.settings import SparkSettings
+
+SMALL = (
+    # Little data on two cores: starting tasks and compiling code is what would take the time.
+    "spark.sql.shuffle.partitions=2",
+    "spark.default.parallelism=2",
+    "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.driver.memory=1500m",
+    "spark.sql.codegen.wholeStage=false",
+    "spark.sql.adaptive.enabled=false",
+)
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    session = spark_session(SparkSettings(master="local[2,4]", conf=SMALL), "tests")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def cluster() -> Iterator[Cluster]:
+    """Three brokers that a test may kill, if it brings them back."""
+    with Cluster(brokers=3) as running:
+        yield running
+
+
+_numbers = itertools.count(1)
+
+
+@pytest.fixture
+def topic(request: pytest.FixtureRequest) -> str:
+    """A topic name that no other test uses."""
+    name = re.sub(r"[^a-zA-Z0-9._-]+", "-", request.node.name).strip("-")
+    return f"{name[:200]}-{next(_numbers)}"
