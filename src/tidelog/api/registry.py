@@ -202,6 +202,7 @@ _TABLE = (
     _api(64, "UnregisterBroker", 0, 0, cluster.unregister_broker, listeners=_BOTH),
     _api(67, "AllocateProducerIds", 0, 0, broker_life.decide, listeners=_CONTROLLER),
     _api(70, "ControllerRegistration", 0, 0, broker_life.decide, listeners=_CONTROLLER),
+    _api(73, "AssignReplicasToDirs", 0, 0, broker_life.decide, listeners=_CONTROLLER),
     _api(74, "ListConfigResources", 0, 1, config_resources.handle),
     _api(75, "DescribeTopicPartitions", 0, 0, topic_partitions.handle),
     _api(80, "AddRaftVoter", 0, 1, quorum.add_raft_voter, listeners=_BOTH),

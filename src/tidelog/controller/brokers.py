@@ -63,7 +63,9 @@ def _end_of_run(
     context: DecideContext,
 ) -> Iterable[MetadataRecord]:
     """The earlier process is gone: what it held does not pass to the new one unchecked."""
-    clean = request.previous_broker_epoch == existing.epoch
+    # A directory that is gone is not vouched for by those that are still there.
+    has_lost_none = set(existing.directories) <= set(request.log_dirs)
+    clean = request.previous_broker_epoch == existing.epoch and has_lost_none
     if elr_enabled(image) and not clean:
         return elections.shut_down_uncleanly(image, existing.id, context)
     return elections.leave_isrs(image, existing.id, context)
@@ -90,11 +92,11 @@ def _check_registration(
 
 
 def _holds_the_same_disks(existing: BrokerImage, request: BrokerRegistrationRequest) -> bool:
-    """A process that has the locks on the directories shows that the one before it has ended.
+    """A process that has the lock on one of the directories shows that the one before has ended.
 
     So a broker that was killed and is back need not wait out its old session.
     """
-    return bool(existing.directories) and set(existing.directories) == set(request.log_dirs)
+    return not set(existing.directories).isdisjoint(request.log_dirs)
 
 
 def _are_own_directories(image: ClusterImage, request: BrokerRegistrationRequest) -> bool:

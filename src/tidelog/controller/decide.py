@@ -13,6 +13,7 @@ from kio.schema.alter_partition.v3.request import AlterPartitionRequest
 from kio.schema.alter_partition_reassignments.v1.request import (
     AlterPartitionReassignmentsRequest,
 )
+from kio.schema.assign_replicas_to_dirs.v0.request import AssignReplicasToDirsRequest
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.controller_registration.v0.request import ControllerRegistrationRequest
@@ -33,6 +34,7 @@ from tidelog.controller.brokers import (
 )
 from tidelog.controller.configs_change import alter_configs, incremental_alter_configs
 from tidelog.controller.decision import DecideContext, Decision
+from tidelog.controller.directory_assignment import assign_replicas_to_dirs
 from tidelog.controller.elect_leaders import elect_leaders
 from tidelog.controller.feature_update import update_features
 from tidelog.controller.image import ClusterImage
@@ -55,6 +57,7 @@ _DECIDERS: Mapping[type, Callable[[ClusterImage, Any, DecideContext], Decision]]
     UnregisterBrokerRequest: unregister_broker,
     ControllerRegistrationRequest: register_controller,
     AlterPartitionRequest: alter_partition,
+    AssignReplicasToDirsRequest: assign_replicas_to_dirs,
     ElectLeadersRequest: elect_leaders,
     AlterPartitionReassignmentsRequest: alter_partition_reassignments,
     UpdateFeaturesRequest: update_features,

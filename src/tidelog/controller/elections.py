@@ -115,7 +115,7 @@ def lose_directories(
         return fence(image, broker, context)
     touched = partitions_where(
         image,
-        lambda p: broker.id in p.isr and _directory(p, broker.id) in lost,
+        lambda p: broker.id in p.isr and p.directory_of(broker.id) in lost,
     )
     changed = BrokerRegistrationChangeRecord(
         broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=remaining
@@ -237,17 +237,10 @@ def rules_for(
 
 def _is_online(image: ClusterImage, broker: NodeId, partition: PartitionImage) -> bool:
     """Whether the replica's directory works, as far as its broker has said."""
-    directory = _directory(partition, broker)
+    directory = partition.directory_of(broker)
     if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
         return True
     return directory != LOST_DIRECTORY and directory in image.brokers[broker].directories
-
-
-def _directory(partition: PartitionImage, broker: NodeId) -> UUID:
-    for replica, directory in zip(partition.replicas, partition.directories, strict=False):
-        if replica == broker:
-            return directory
-    return UNASSIGNED_DIRECTORY
 
 
 def allows_unclean(image: ClusterImage, topic: str, context: DecideContext) -> bool:

@@ -86,7 +86,6 @@ IGNORED_KEYS = frozenset(
         "log.cleaner.io.buffer.size",
         "log.cleaner.io.max.bytes.per.second",
         "log.cleaner.threads",
-        "log.dir.failure.timeout.ms",
         "max.connection.creation.rate",
         "max.connections.per.ip.overrides",
         "metric.reporters",

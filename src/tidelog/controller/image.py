@@ -66,6 +66,13 @@ class PartitionImage:
     def preferred_leader(self) -> NodeId:
         return self.replicas[0] if self.replicas else NO_NODE
 
+    def directory_of(self, broker: NodeId) -> UUID:
+        """The log directory of a broker's replica, as far as it is known."""
+        for replica, directory in zip(self.replicas, self.directories, strict=False):
+            if replica == broker:
+                return directory
+        return UNASSIGNED_DIRECTORY
+
     @property
     def is_reassigning(self) -> bool:
         return bool(self.adding or self.removing)

@@ -44,6 +44,8 @@ class Target:
     adding: tuple[NodeId, ...] | None = None
     removing: tuple[NodeId, ...] | None = None
     recovery_state: int | None = None
+    directories: tuple[UUID, ...] | None = None
+    """Of the replicas as they are, in their order."""
     election: Election = Election.ONLINE
     unclean_shutdown: frozenset[NodeId] = frozenset()
     """Replicas whose last session ended without a clean shutdown: their logs may lack a tail."""
@@ -63,6 +65,7 @@ class _Wanted:
     adding: tuple[NodeId, ...]
     removing: tuple[NodeId, ...]
     recovery_state: int
+    directories: tuple[UUID, ...]
     elr: tuple[NodeId, ...] = ()
 
 
@@ -101,6 +104,7 @@ def _merged(partition: PartitionImage, target: Target) -> _Wanted:
         adding=either(target.adding, partition.adding),
         removing=either(target.removing, partition.removing),
         recovery_state=partition.leader_recovery_state if state is None else state,
+        directories=partition.directories if target.directories is None else target.directories,
     )
 
 
@@ -192,12 +196,11 @@ def _last_known_leader(partition: PartitionImage, wanted: _Wanted, rules: Rules)
 # -- The record ------------------------------------------------------------------------------------
 
 
-def _directories(
-    partition: PartitionImage, replicas: tuple[NodeId, ...], rules: Rules
-) -> tuple[UUID, ...]:
-    known = dict(zip(partition.replicas, partition.directories, strict=True))
+def _directories(partition: PartitionImage, wanted: _Wanted, rules: Rules) -> tuple[UUID, ...]:
+    known = dict(zip(partition.replicas, wanted.directories, strict=True))
     return tuple(
-        known[replica] if replica in known else rules.directory_of(replica) for replica in replicas
+        known[replica] if replica in known else rules.directory_of(replica)
+        for replica in wanted.replicas
     )
 
 
@@ -216,9 +219,9 @@ def _record(
         changes["leader"] = leader
     if wanted.replicas != partition.replicas:
         changes["replicas"] = wanted.replicas
-        directories = _directories(partition, wanted.replicas, rules)
-        if directories != partition.directories:
-            changes["directories"] = directories
+    directories = _directories(partition, wanted, rules)
+    if directories != partition.directories:
+        changes["directories"] = directories
     if wanted.removing != partition.removing:
         changes["removing_replicas"] = wanted.removing
     if wanted.adding != partition.adding:

@@ -15,6 +15,8 @@ from kio.schema.alter_partition.v3.request import AlterPartitionRequest
 from kio.schema.alter_partition.v3.response import AlterPartitionResponse
 from kio.schema.alter_partition_reassignments.v1.request import AlterPartitionReassignmentsRequest
 from kio.schema.alter_partition_reassignments.v1.response import AlterPartitionReassignmentsResponse
+from kio.schema.assign_replicas_to_dirs.v0.request import AssignReplicasToDirsRequest
+from kio.schema.assign_replicas_to_dirs.v0.response import AssignReplicasToDirsResponse
 from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
 from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
@@ -257,3 +259,8 @@ def _(request: UpdateRaftVoterRequest, error: ErrorCode) -> UpdateRaftVoterRespo
     return UpdateRaftVoterResponse(
         throttle_time=_NOW, error_code=error, current_leader=CurrentLeader(host="", port=0)
     )
+
+
+@refusal.register
+def _(request: AssignReplicasToDirsRequest, error: ErrorCode) -> AssignReplicasToDirsResponse:
+    return AssignReplicasToDirsResponse(throttle_time=_NOW, error_code=error, directories=())

@@ -5,10 +5,12 @@ Invariant: after `apply`, the node leads exactly what the image says, in the epo
 
 import logging
 from collections.abc import Callable, Collection, Iterable
+from uuid import UUID
 
 from tidelog.controller.diff import diff
 from tidelog.controller.image import (
     BROKER_RESOURCE,
+    LOST_DIRECTORY,
     TOPIC_RESOURCE,
     ClusterImage,
     PartitionImage,
@@ -16,7 +18,7 @@ from tidelog.controller.image import (
 )
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import TopicPartition
+from tidelog.model.ids import TopicId, TopicPartition
 from tidelog.node.clock import Clock
 from tidelog.node.fetchers import Fetchers
 from tidelog.node.partitions import Partitions
@@ -47,6 +49,8 @@ class Assignments:
         resigned: Callable[[Replica], None],
         deleted: Callable[[Collection[TopicPartition]], None],
         caught_up: Callable[[], None],
+        located: Callable[[TopicId, int, UUID], None],
+        storage_failed: Callable[[TopicPartition, OSError], None],
     ) -> None:
         self._me = settings.node_id
         self._configs = TopicConfigs(settings)
@@ -60,6 +64,8 @@ class Assignments:
         self._resigned = resigned
         self._deleted = deleted
         self._caught_up = caught_up
+        self._located = located
+        self._storage_failed = storage_failed
         self._behind: dict[TopicPartition, None] = {}
         self._catching_up: Timer | None = None
 
@@ -94,7 +100,10 @@ class Assignments:
         for _ in range(min(len(self._behind), PARTITIONS_PER_TURN)):
             partition = next(iter(self._behind))
             del self._behind[partition]
-            self._bring_up(partition)
+            try:
+                self._bring_up(partition)
+            except OSError as failure:
+                self._storage_failed(partition, failure)
         if self._behind:
             self._catching_up = self._timers.at(self._clock.now + 1, self._catch_up)
         else:
@@ -107,10 +116,37 @@ class Assignments:
         replica = self._partitions.get(partition)
         if replica is not None and (topic is None or topic.topic_id != replica.topic_id):
             self._drop(partition)
+        self._forget_offline(partition, topic, placed)
         if topic is not None and placed is not None and self._me in placed.replicas:
             self._place(partition, topic, placed)
         else:
             self._drop(partition)
+
+    def take_offline(self, partition: TopicPartition) -> None:
+        """The log directory of the partition has failed: nobody is served from it any more."""
+        image, replica = self._partitions.image, self._partitions.remove(partition)
+        topic, placed = image.topics.get(partition.topic), image.partition(partition)
+        if replica is not None:
+            self._fetchers.drop(replica)
+            replica.resign(ErrorCode.kafka_storage_error)
+            self._resigned(replica)
+        if topic is None or placed is None or self._me not in placed.replicas:
+            return
+        self._partitions.offline[partition] = topic.topic_id
+        if placed.directory_of(self._me) != self._storage.directory_id(partition):
+            # The controller has not heard where it lay, and would take it for unharmed.
+            self._located(topic.topic_id, partition.partition, LOST_DIRECTORY)
+
+    def _forget_offline(
+        self, partition: TopicPartition, topic: TopicImage | None, placed: PartitionImage | None
+    ) -> None:
+        lost = self._partitions.offline.get(partition)
+        if lost is None:
+            return
+        is_same_topic = topic is not None and topic.topic_id == lost
+        if not is_same_topic or placed is None or self._me not in placed.replicas:
+            del self._partitions.offline[partition]
+            self._storage.delete(partition, self._clock.now, 0)
 
     def remove_strays(self, image: ClusterImage) -> None:
         """Delete what is on disk of topics that were deleted while this node was down."""
@@ -136,9 +172,15 @@ class Assignments:
     def _place(self, partition: TopicPartition, topic: TopicImage, placed: PartitionImage) -> None:
         image = self._partitions.image
         replica = self._partitions.get(partition)
+        assigned = placed.directory_of(self._me)
         if replica is None:
+            if self._storage.is_out_of_reach(partition, assigned):
+                self._partitions.offline[partition] = topic.topic_id
+                return
             config = self._configs.of(image, topic.name)
-            opened = self._storage.open(partition, topic.topic_id, config.log, self._clock.now)
+            opened = self._storage.open(
+                partition, topic.topic_id, config.log, self._clock.now, assigned
+            )
             for note in opened.recovery.notes:
                 log.warning("%s", note)
             replica = Replica(
@@ -150,6 +192,9 @@ class Assignments:
                 self._owner,
             )
             self._partitions.add(replica)
+        if assigned != self._storage.directory_id(partition):
+            directory = self._storage.directory_id(partition)
+            self._located(topic.topic_id, partition.partition, directory)
         if placed.leader_epoch < replica.log.latest_epoch:
             # A node that starts reads old images first: to act in an epoch that this log has left
             # behind would rewrite what the log knows of its epochs.

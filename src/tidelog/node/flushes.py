@@ -9,22 +9,23 @@ from tidelog.model.outbound import Flush, Outbound
 
 
 class Flushes:
-    def __init__(self, emit: Callable[[Outbound], None], failed: Callable[[str], None]) -> None:
+    def __init__(self, emit: Callable[[Outbound], None]) -> None:
         self._emit = emit
-        self._failed = failed
         self._tokens = count(1)
-        self._waiting: dict[int, Callable[[], None]] = {}
+        self._waiting: dict[int, tuple[Callable[[], None], Callable[[str], None]]] = {}
 
-    def start(self, files: tuple[File, ...], done: Callable[[], None]) -> None:
+    def start(
+        self, files: tuple[File, ...], done: Callable[[], None], failed: Callable[[str], None]
+    ) -> None:
         """Sync the files off the node's thread, then call back."""
         token = next(self._tokens)
-        self._waiting[token] = done
+        self._waiting[token] = (done, failed)
         self._emit(Flush(token, files))
 
     def ended(self, event: Flushed) -> None:
-        done = self._waiting.pop(event.token)
+        done, failed = self._waiting.pop(event.token)
         if event.error is None:
             done()
         else:
             # After a failed fsync nobody knows what the disk holds; only recovery can tell.
-            self._failed(f"fsync failed: {event.error}")
+            failed(f"fsync failed: {event.error}")

@@ -4,9 +4,10 @@ import logging
 from collections.abc import Callable
 
 from tidelog.controller.settings import BrokerSettings
-from tidelog.model.ids import Millis
+from tidelog.model.ids import Millis, TopicPartition
 from tidelog.node.clock import Clock
 from tidelog.node.partitions import Partitions
+from tidelog.node.replica import Replica
 from tidelog.node.storage import Storage
 from tidelog.node.timers import Timers
 from tidelog.replication.isr.leader import LagChecked
@@ -25,7 +26,7 @@ class Housekeeping:
         timers: Timers,
         storage: Storage,
         partitions: Partitions,
-        storage_failed: Callable[[OSError], None],
+        storage_failed: Callable[[TopicPartition, OSError], None],
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -50,20 +51,23 @@ class Housekeeping:
 
     def _every(self, interval: Millis, chore: Callable[[], None]) -> None:
         def run() -> None:
-            try:
-                chore()
-            except OSError as failure:
-                self._storage_failed(failure)
+            chore()
             self._timers.at(self._clock.now + interval, run)
 
         self._timers.at(self._clock.now + interval, run)
 
     def _apply_retention(self) -> None:
         for replica in self._partitions:
-            deleted = replica.log.apply_retention(self._clock.now, replica.high_watermark)
-            if deleted:
-                replica.has_chores = True
-                log.info("%s: retention deleted %d segments", replica.partition, len(deleted))
+            try:
+                self._retain(replica)
+            except OSError as failure:
+                self._storage_failed(replica.partition, failure)
+
+    def _retain(self, replica: Replica) -> None:
+        deleted = replica.log.apply_retention(self._clock.now, replica.high_watermark)
+        if deleted:
+            replica.has_chores = True
+            log.info("%s: retention deleted %d segments", replica.partition, len(deleted))
 
     def _write_checkpoints(self) -> None:
         self._storage.write_checkpoints(self._partitions)
@@ -72,11 +76,20 @@ class Housekeeping:
         self._storage.purge(self._clock.now)
 
     def _check_lag(self) -> None:
-        for replica in self._partitions:
-            if replica.leader is not None:
-                replica.step(LagChecked(self._settings.replica_lag_time_max_ms))
+        max_lag = self._settings.replica_lag_time_max_ms
+        for replica in list(self._partitions):
+            if replica.leader is None:
+                continue
+            replica.step(LagChecked(max_lag))
+            # A leader whose disk hangs is held to what it holds its followers to (F33).
+            if replica.is_flush_due and self._clock.now - replica.flushing_since > max_lag:
+                late = OSError("an fsync has not ended within replica.lag.time.max.ms")
+                self._storage_failed(replica.partition, late)
 
     def _do_chores(self) -> None:
         for replica in self._partitions:
             if replica.has_chores:
-                replica.do_chores(self._clock.now)
+                try:
+                    replica.do_chores(self._clock.now)
+                except OSError as failure:
+                    self._storage_failed(replica.partition, failure)

@@ -19,6 +19,7 @@ from tidelog.model.dice import Dice
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import BrokerEpoch, Millis
 from tidelog.node.clock import Clock
+from tidelog.node.storage import Storage
 from tidelog.node.timers import Timer, Timers
 
 _TRY_AGAIN = (
@@ -48,8 +49,7 @@ class Lifecycle:
         timers: Timers,
         submit: Submit,
         cluster_id: str,
-        directories: tuple[UUID, ...],
-        previous_epoch: BrokerEpoch,
+        storage: Storage,
         failed: Callable[[str], None],
     ) -> None:
         self._settings = settings
@@ -57,11 +57,11 @@ class Lifecycle:
         self._timers = timers
         self._submit = submit
         self._cluster_id = cluster_id
-        self._directories = directories
-        self._previous_epoch = previous_epoch
+        self._storage = storage
         self._failed = failed
         self._incarnation = dice.uuid()
         self._metadata_offset = -1
+        self._known_directories: frozenset[UUID] = frozenset()
         self._may_stop: Callable[[], None] | None = None
         self._timer: Timer | None = None
         self.epoch: BrokerEpoch = -1
@@ -95,8 +95,8 @@ class Lifecycle:
                 for name, supported in sorted(SUPPORTED_FEATURES.items())
             ),
             rack=settings.broker_rack,
-            log_dirs=self._directories,
-            previous_broker_epoch=self._previous_epoch,
+            log_dirs=self._storage.online_ids,
+            previous_broker_epoch=self._storage.previous_broker_epoch,
         )
         self._submit(request, self._registered, settings.initial_broker_registration_timeout_ms)
 
@@ -122,6 +122,8 @@ class Lifecycle:
     def image_changed(self, image: ClusterImage) -> None:
         self._metadata_offset = image.offset
         me = image.brokers.get(self._settings.node_id)
+        if me is not None:
+            self._known_directories = frozenset(me.directories)
         was_unfenced = self.is_unfenced
         self.is_unfenced = me is not None and me.epoch == self.epoch and not me.fenced
         if was_unfenced and not self.is_unfenced and self._may_stop is None:
@@ -136,6 +138,17 @@ class Lifecycle:
             self.is_willing = True
             if self.epoch >= 0 and not self.is_unfenced:
                 self._beat()
+
+    def directory_failed(self) -> None:
+        """Tell the controller at once; a broker that cannot for too long is of no use."""
+        patience = self._settings.log_dir_failure_timeout_ms
+        self._timers.at(self._clock.now + patience, self._check_that_failures_are_known)
+        if self.epoch >= 0:
+            self._beat()
+
+    def _check_that_failures_are_known(self) -> None:
+        if not self._known_directories.isdisjoint(self._storage.offline_ids):
+            self._failed("the controller could not be told that a log directory has failed")
 
     def shut_down(self, may_stop: Callable[[], None]) -> None:
         """Ask the controller to move leaders away; `may_stop` is called when it has."""
@@ -160,6 +173,7 @@ class Lifecycle:
             current_metadata_offset=self._metadata_offset,
             want_fence=not self.is_willing,
             want_shut_down=self._may_stop is not None,
+            offline_log_dirs=self._storage.offline_ids,
         )
         patience = self._settings.broker_session_timeout_ms
         self._submit(request, lambda response: self._heard(epoch, response), patience)

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from typing import assert_never
 
 from tidelog.api.handler import Request
-from tidelog.api.internal_topics import CONSUMER_OFFSETS
 from tidelog.api.listeners import ListenerKind, kind_of, listener_kind
 from tidelog.controller.image import ClusterImage
 from tidelog.controller.settings import BrokerSettings
@@ -38,20 +37,14 @@ from tidelog.model.ids import (
     TopicPartition,
 )
 from tidelog.model.outbound import Outbound, Stop
-from tidelog.node.assignments import Assignments
+from tidelog.node.broker import Broker
 from tidelog.node.clock import Clock
 from tidelog.node.context import RequestContext
 from tidelog.node.controller_client import ControllerClient
 from tidelog.node.controller_registration import ControllerRegistration
 from tidelog.node.controlling import Controlling
-from tidelog.node.coordinators import Coordinators
-from tidelog.node.departures import Departures
 from tidelog.node.executors import executors
-from tidelog.node.fetchers import Fetchers
 from tidelog.node.flushes import Flushes
-from tidelog.node.housekeeping import Housekeeping
-from tidelog.node.isr_proposals import IsrProposals
-from tidelog.node.lifecycle import Lifecycle
 from tidelog.node.opening import (
     NotFormatted,
     metadata_log_config,
@@ -60,18 +53,14 @@ from tidelog.node.opening import (
     read_metas,
 )
 from tidelog.node.parking import PARKED, Parked, Resume
-from tidelog.node.partitions import Partitions
 from tidelog.node.peers import Peers
-from tidelog.node.queries import Queries
 from tidelog.node.quorum import Quorum
 from tidelog.node.quorum_opening import Surroundings, open_quorum
-from tidelog.node.replica import Replica
 from tidelog.node.requests import Requests
 from tidelog.node.sessions import Session
 from tidelog.node.storage import Storage
 from tidelog.node.timers import Timers
 from tidelog.node.voter_changes import Myself, VoterChanges
-from tidelog.replication.isr.leader import ProposeIsr
 from tidelog.replication.quorum.events import ShutdownBegun
 
 METADATA_PARTITION = TopicPartition(METADATA_TOPIC, 0)
@@ -102,11 +91,13 @@ class Node:
         self._sessions: dict[ConnId, Session] = {}
         self._is_stopping = False
         self._has_resigned = False
-        self._has_begun = False
-        self._storage = Storage([LogDirectory(disk, dice) for disk in disks])
-        self._flushes = Flushes(self._emit, self._fail)
+        self._storage = Storage(
+            [LogDirectory(disk, dice) for disk in disks],
+            [meta.directory_id for meta in metas],
+            lambda place, failure: self._broker.failed_directories.directory_failed(place, failure),
+        )
+        self._flushes = Flushes(self._emit)
         self._peers = Peers(self._clock, self._timers, self._emit)
-        self._partitions = Partitions(self._clock, self._timers, self._storage_failed)
         self._quorum = self._open_quorum(disks, metas)
         self._context = RequestContext(settings, self._clock, dice, self._quorum)
         self._controlling = Controlling(
@@ -129,68 +120,28 @@ class Node:
         self._registration = ControllerRegistration(
             settings, dice.uuid(), lambda message, resume: self._controller.submit(message, resume)
         )
-        self._assemble_broker(metas)
-        self._requests = Requests(
-            self._context,
-            executors(
-                self._partitions,
-                Queries(self._partitions, self._storage, settings.log_dirs),
-                self._quorum,
-                self._coordinators,
-                self._departures,
-                self._change_metadata,
-            ),
-        )
-
-    def _assemble_broker(self, metas: Sequence[MetaProperties]) -> None:
-        """What only a broker needs: replicas, fetchers, groups, its life and its chores."""
-        settings, dice = self._settings, self._dice
-        self._coordinators = Coordinators(
-            settings, dice, self._clock, self._timers, self._partitions, self._offsets_partitions
-        )
-        self._isr_proposals = IsrProposals(settings.node_id, self._controller.submit)
-        self._departures = Departures(self._clock, self._timers, lambda: self._context.image)
-        self._fetchers = Fetchers(
-            settings,
-            self._clock,
-            self._timers,
-            self._peers,
-            lambda: self._context.image,
-            lambda: self._lifecycle.epoch,
-            self._storage_failed,
-            self._departures,
-        )
-        self._assignments = Assignments(
-            settings,
-            self._clock,
-            self._timers,
-            self._storage,
-            self._partitions,
-            self._fetchers,
-            self,
-            led=self._led,
-            resigned=self._resigned,
-            deleted=lambda gone: self._coordinators.partitions_deleted(gone),
-            caught_up=lambda: self._lifecycle.become_willing(),
-        )
-        self._lifecycle = Lifecycle(
+        self._broker = Broker(
             settings,
             dice,
             self._clock,
             self._timers,
+            self._storage,
+            self._flushes,
+            self._peers,
             self._controller.submit,
             metas[0].cluster_id,
-            tuple(meta.directory_id for meta in metas),
-            self._storage.previous_broker_epoch,
             self._fail,
         )
-        self._housekeeping = Housekeeping(
-            settings,
-            self._clock,
-            self._timers,
-            self._storage,
-            self._partitions,
-            self._storage_failed,
+        self._requests = Requests(
+            self._context,
+            executors(
+                self._broker.partitions,
+                self._broker.queries,
+                self._quorum,
+                self._broker.coordinators,
+                self._broker.departures,
+                self._change_metadata,
+            ),
         )
 
     @property
@@ -200,7 +151,7 @@ class Node:
             return False
         if not self._settings.is_broker:
             return self._quorum.high_watermark > 0
-        return self._lifecycle.is_unfenced
+        return self._broker.lifecycle.is_unfenced
 
     @property
     def image(self) -> ClusterImage:
@@ -216,13 +167,20 @@ class Node:
     def start(self) -> list[Outbound]:
         self._quorum.start()
         if self._settings.is_broker:
-            self._housekeeping.start()
-            self._lifecycle.register()
+            self._broker.start()
         return self._take_outbound()
 
     def handle(self, event: Event, now: Millis) -> list[Outbound]:
         """Apply one event; what is returned is carried out in order."""
         self._clock.now = now
+        try:
+            self._apply(event)
+        except OSError as failure:
+            # What fails in a partition's log is dealt with there: this is the metadata log.
+            self._fail(f"the metadata log has failed: {failure}")
+        return self._take_outbound()
+
+    def _apply(self, event: Event) -> None:
         match event:
             case FrameReceived() if event.conn >= 0:
                 session = self._sessions.get(event.conn)
@@ -231,7 +189,7 @@ class Node:
             case Flushed():
                 self._flushes.ended(event)
             case Ticked():
-                self._timers.fire(now)
+                self._timers.fire(self._clock.now)
             case Connected():
                 kind = listener_kind(event.listener, self._settings)
                 self._sessions[event.conn] = Session(
@@ -241,13 +199,12 @@ class Node:
                 session = self._sessions.pop(event.conn, None)
                 if session is not None:
                     session.is_closed = True
-                    self._partitions.connection_lost(event.conn)
+                    self._broker.partitions.connection_lost(event.conn)
                     self._controlling.connection_lost(event.conn)
             case FrameReceived() | Disconnected() | PeerConnected() | ConnectFailed():
                 self._peers.handle(event)
             case _:
                 assert_never(event)
-        return self._take_outbound()
 
     def next_deadline(self) -> Millis | None:
         return self._timers.next_deadline()
@@ -259,7 +216,7 @@ class Node:
             self._is_stopping = True
             self._timers.at(now + SHUTDOWN_PATIENCE_MS, self._resign)
             if self._settings.is_broker and self._settings.controlled_shutdown_enable:
-                self._lifecycle.shut_down(self._resign)
+                self._broker.lifecycle.shut_down(self._resign)
             else:
                 self._resign()
         return self._take_outbound()
@@ -275,8 +232,7 @@ class Node:
         self._timers.at(self._clock.now + delay, self._close)
 
     def _close(self) -> None:
-        self._coordinators.resign_all()
-        self._storage.close(self._partitions, self._lifecycle.epoch)
+        self._broker.close()
         self._emit(Stop(0, "shut down"))
 
     # -- told by the quorum ------------------------------------------------------------------------
@@ -284,19 +240,8 @@ class Node:
     def image_changed(self, old: ClusterImage, new: ClusterImage) -> None:
         self._context.image = new
         self._registration.image_changed(new)
-        if not self._settings.is_broker:
-            return
-        if self._has_begun:
-            self._assignments.apply(old, new)
-        elif self._lifecycle.is_registered_in(new):
-            # Earlier images tell what an earlier run led and followed. With a log that may have
-            # lost its tail this one would lead in the same epoch again: two values for one offset.
-            self._has_begun = True
-            self._lifecycle.is_willing = False
-            self._assignments.remove_strays(new)
-            self._assignments.apply(ClusterImage(), new)
-        self._lifecycle.image_changed(new)
-        self._departures.image_changed(old, new)
+        if self._settings.is_broker:
+            self._broker.image_changed(old, new)
 
     def leader_known(self, leader: NodeId, epoch: LeaderEpoch) -> None:
         log.info("follows node %d, which leads the quorum in epoch %d", leader, epoch)
@@ -350,41 +295,9 @@ class Node:
             self._controller.change(effect.request, resume)
         return PARKED
 
-    # -- what the parts ask of each other ----------------------------------------------------------
-
-    def _led(self, replica: Replica) -> None:
-        if replica.partition.topic == CONSUMER_OFFSETS:
-            self._coordinators.lead(replica)
-
-    def _resigned(self, replica: Replica) -> None:
-        if replica.partition.topic == CONSUMER_OFFSETS:
-            self._coordinators.resign(replica.partition.partition)
-
-    def _offsets_partitions(self) -> int:
-        topic = self._context.image.topics.get(CONSUMER_OFFSETS)
-        return len(topic.partitions) if topic is not None else 0
-
-    def start_flush(self, replica: Replica) -> None:
-        files, up_to = replica.log.begin_flush(self._clock.now)
-        replica.flushing = True
-
-        def done() -> None:
-            replica.flushed(up_to)
-            self._fetchers.flushed(replica)
-
-        self._flushes.start(files, done)
-
-    def propose_isr(self, replica: Replica, proposal: ProposeIsr) -> None:
-        self._isr_proposals.broker_epoch = self._lifecycle.epoch
-        self._isr_proposals.propose(replica, proposal)
-
     def _flush_metadata(self) -> None:
         files, up_to = self._metadata_log.begin_flush(self._clock.now)
-        self._flushes.start(files, lambda: self._quorum.flushed(up_to))
-
-    def _storage_failed(self, failure: OSError) -> None:
-        """A write or read failed; the client is told, and what was written before stays served."""
-        log.error("storage: %s", failure)
+        self._flushes.start(files, lambda: self._quorum.flushed(up_to), self._fail)
 
     def _fail(self, reason: str) -> None:
         self._is_stopping = True

@@ -17,7 +17,15 @@ from tidelog.model.effects import (
     PartitionFetch,
 )
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_EPOCH, NO_OFFSET, ConnId, LeaderEpoch, Offset, TopicPartition
+from tidelog.model.ids import (
+    NO_EPOCH,
+    NO_OFFSET,
+    ConnId,
+    LeaderEpoch,
+    Offset,
+    TopicId,
+    TopicPartition,
+)
 from tidelog.node.appends import PendingAppend
 from tidelog.node.clock import Clock
 from tidelog.node.fetches import FetchAttempt, PendingFetch
@@ -37,10 +45,15 @@ _BEFORE_THE_LOG = (
 
 class Partitions:
     def __init__(
-        self, clock: Clock, timers: Timers, storage_failed: Callable[[OSError], None]
+        self,
+        clock: Clock,
+        timers: Timers,
+        storage_failed: Callable[[TopicPartition, OSError], None],
     ) -> None:
         self.image = ClusterImage()
         self._replicas: dict[TopicPartition, Replica] = {}
+        self.offline: dict[TopicPartition, TopicId] = {}
+        """Placed here, in a log directory that has failed."""
         self._clock = clock
         self._timers = timers
         self._storage_failed = storage_failed
@@ -80,6 +93,8 @@ class Partitions:
     def _not_led(self, partition: TopicPartition) -> ErrorCode:
         if self.image.partition(partition) is None:
             return ErrorCode.unknown_topic_or_partition
+        if partition in self.offline:
+            return ErrorCode.kafka_storage_error
         return ErrorCode.not_leader_or_follower
 
     # -- append ----------------------------------------------------------------------------------
@@ -127,7 +142,7 @@ class Partitions:
         try:
             outcome = replica.log.append_as_leader(records, leader.epoch, self._clock.now, origin)
         except OSError as failure:
-            self._storage_failed(failure)
+            self._storage_failed(partition, failure)
             return AppendResult(ErrorCode.kafka_storage_error), -1
         if isinstance(outcome, AppendRefused):
             return _refused(outcome, replica.log.log_start_offset), -1
@@ -239,7 +254,7 @@ class Partitions:
         try:
             found = log.read(read.offset, max_bytes, limit, at_least_one=at_least_one)
         except OSError as failure:
-            self._storage_failed(failure)
+            self._storage_failed(read.partition, failure)
             return FetchResult(ErrorCode.kafka_storage_error)
         if isinstance(found, ErrorCode):
             return FetchResult(found, log_start_offset=_start_for(effect, replica))

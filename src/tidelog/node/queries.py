@@ -1,5 +1,7 @@
 """Effects that ask a partition's log a question or move its start."""
 
+from collections.abc import Callable
+
 from tidelog.log.results import TimestampOffset
 from tidelog.model.effects import (
     DeleteRecordsBefore,
@@ -16,7 +18,7 @@ from tidelog.model.effects import (
     ReplicaOnDisk,
 )
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_NODE, NO_OFFSET, NO_TIMESTAMP, NodeId
+from tidelog.model.ids import NO_NODE, NO_OFFSET, NO_TIMESTAMP, NodeId, TopicPartition
 from tidelog.node.partitions import Partitions
 from tidelog.node.replica import Replica
 from tidelog.node.storage import Storage
@@ -33,10 +35,17 @@ def _is_settled(replica: Replica) -> bool:
 
 
 class Queries:
-    def __init__(self, partitions: Partitions, storage: Storage, paths: tuple[str, ...]) -> None:
+    def __init__(
+        self,
+        partitions: Partitions,
+        storage: Storage,
+        paths: tuple[str, ...],
+        storage_failed: Callable[[TopicPartition, OSError], None],
+    ) -> None:
         self._partitions = partitions
         self._storage = storage
         self._paths = paths
+        self._storage_failed = storage_failed
 
     def find_offsets(self, effect: FindOffsets) -> list[OffsetFound]:
         return [self._find_offset(query, effect) for query in effect.queries]
@@ -62,6 +71,8 @@ class Queries:
         ]
 
     def _describe(self, place: int, path: str, replicas: tuple[ReplicaOnDisk, ...]) -> LogDirectory:
+        if self._storage.is_offline(place):
+            return LogDirectory(ErrorCode.kafka_storage_error, path, ())
         try:
             total, usable = self._storage.directories[place].space()
         except OSError:
@@ -84,7 +95,8 @@ class Queries:
             limit = replica.last_stable_offset if committed else replica.high_watermark
         try:
             return _answer(replica, query.timestamp, limit)
-        except OSError:
+        except OSError as failure:
+            self._storage_failed(query.partition, failure)
             return OffsetFound(ErrorCode.kafka_storage_error)
 
     def _find_epoch_end(self, query: EpochQuery) -> EpochFound:
@@ -104,7 +116,11 @@ class Queries:
         before = high_watermark if deletion.before == -1 else deletion.before
         if before < 0 or before > high_watermark:
             return RecordsDeleted(ErrorCode.offset_out_of_range)
-        log.advance_log_start(before)
+        try:
+            log.advance_log_start(before)
+        except OSError as failure:
+            self._storage_failed(deletion.partition, failure)
+            return RecordsDeleted(ErrorCode.kafka_storage_error)
         return RecordsDeleted(ErrorCode.none, log.log_start_offset)
 
 

@@ -45,6 +45,7 @@ class Replica:
         "_high_watermark",
         "_owner",
         "flushing",
+        "flushing_since",
         "has_chores",
         "leader",
         "log",
@@ -69,6 +70,7 @@ class Replica:
         self.visible_end: Offset = log.log_end_offset
         """How far the log may be acknowledged: its end, less what still waits for a flush."""
         self.flushing = False
+        self.flushing_since: Millis = 0
         self.has_chores = True
         """Whether its log may want a flush or a purge by the clock; idle ones cost nothing."""
         self._clock = clock

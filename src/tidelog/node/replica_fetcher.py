@@ -58,7 +58,7 @@ class ReplicaFetcher:
         timers: Timers,
         channel: Channel,
         broker_epoch: Callable[[], BrokerEpoch],
-        storage_failed: Callable[[OSError], None],
+        storage_failed: Callable[[TopicPartition, OSError], None],
         *,
         lost: Callable[[], None],
         found: Callable[[], None],
@@ -237,7 +237,7 @@ class ReplicaFetcher:
             else:
                 self._append(followed, fetched)
         except OSError as failure:
-            self._storage_failed(failure)
+            self._storage_failed(replica.partition, failure)
             self._later(followed)
 
     def _append(self, followed: _Followed, fetched: PartitionFetched) -> None:

@@ -1,23 +1,55 @@
-"""The log directories of this node, seen as one: which directory holds which partition."""
+"""The log directories of this node, seen as one: which directory holds which partition.
 
-from collections.abc import Iterable, Iterator, Sequence
+A directory that has failed is out of use until the next start: nothing in it is opened, written or
+deleted, and nothing that may lie in it is made anew elsewhere.
+"""
 
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
+from uuid import UUID
+
+from tidelog.controller.image import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from tidelog.log.config import LogConfig
 from tidelog.log.directory import LogDirectory
 from tidelog.log.partition import PartitionLog
 from tidelog.model.ids import METADATA_TOPIC, BrokerEpoch, Millis, Offset, TopicId, TopicPartition
 from tidelog.node.replica import Replica
 
+Place: TypeAlias = int
+"""A directory by its position in log.dirs."""
+
+log = logging.getLogger(__name__)
+
 
 class Storage:
-    def __init__(self, directories: Sequence[LogDirectory]) -> None:
+    def __init__(
+        self,
+        directories: Sequence[LogDirectory],
+        ids: Sequence[UUID],
+        failed: Callable[[Place, OSError], None],
+    ) -> None:
         assert directories
+        assert len(directories) == len(ids)
         self.directories = directories
-        self._holder = {
-            partition: directory
-            for directory in directories
-            for partition in directory.partitions()
-        }
+        self.ids = tuple(ids)
+        """The directory.id of each."""
+        self._failed = failed
+        self._offline: dict[Place, None] = {}
+        self._places: dict[TopicPartition, Place] = {}
+        self._counts = [0] * len(directories)
+        for place, directory in enumerate(directories):
+            for partition in directory.partitions():
+                self._found(partition, place)
+
+    def _found(self, partition: TopicPartition, place: Place) -> None:
+        if partition in self._places:
+            # A move between directories was cut off after the copy had got its name.
+            self.directories[place].set_aside(partition)
+            return
+        self._places[partition] = place
+        if partition.topic != METADATA_TOPIC:
+            self._counts[place] += 1
 
     @property
     def previous_broker_epoch(self) -> BrokerEpoch:
@@ -25,54 +57,121 @@ class Storage:
         epochs = {directory.previous_broker_epoch for directory in self.directories}
         return epochs.pop() if len(epochs) == 1 else -1
 
+    # -- directories -------------------------------------------------------------------------------
+
+    @property
+    def online_ids(self) -> tuple[UUID, ...]:
+        return tuple(self.ids[place] for place in self._online())
+
+    @property
+    def offline_ids(self) -> tuple[UUID, ...]:
+        return tuple(self.ids[place] for place in self._offline)
+
+    def _online(self) -> list[Place]:
+        return [place for place in range(len(self.directories)) if place not in self._offline]
+
+    def is_offline(self, place: Place) -> bool:
+        return place in self._offline
+
+    def take_offline(self, place: Place) -> list[TopicPartition]:
+        """The directory is not touched again. -> what lies in it."""
+        self._offline[place] = None
+        return [partition for partition, held in self._places.items() if held == place]
+
+    def place_of(self, partition: TopicPartition) -> Place:
+        """The position in log.dirs of the directory that holds the partition."""
+        return self._places[partition]
+
+    def directory_id(self, partition: TopicPartition) -> UUID:
+        """The id of the directory that holds the partition."""
+        return self.ids[self._places[partition]]
+
+    def is_out_of_reach(self, partition: TopicPartition, assigned: UUID) -> bool:
+        """Whether the partition lies, or may lie, in a directory that has failed."""
+        place = self._places.get(partition)
+        if place is None and assigned in self.ids:
+            place = self.ids.index(assigned)
+        if place is not None:
+            return place in self._offline
+        return assigned not in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY) and bool(self._offline)
+
+    # -- partitions --------------------------------------------------------------------------------
+
     def partitions(self) -> Iterator[tuple[TopicPartition, TopicId | None]]:
         """Every partition on disk but the metadata log, with the topic id that it was made for."""
-        for partition, directory in list(self._holder.items()):
+        for partition, place in list(self._places.items()):
             if partition.topic != METADATA_TOPIC:
-                yield partition, directory.topic_id(partition)
+                yield partition, self.directories[place].topic_id(partition)
 
     def open(
-        self, partition: TopicPartition, topic_id: TopicId, config: LogConfig, now: Millis
+        self,
+        partition: TopicPartition,
+        topic_id: TopicId,
+        config: LogConfig,
+        now: Millis,
+        assigned: UUID = UNASSIGNED_DIRECTORY,
     ) -> PartitionLog:
         """Open the partition where it lies; a new one goes where the fewest are."""
-        holder = self._holder.get(partition)
-        if holder is not None and holder.topic_id(partition) not in (None, topic_id):
+        place = self._places.get(partition)
+        if place is not None and self.directories[place].topic_id(partition) not in (
+            None,
+            topic_id,
+        ):
             # Its topic was deleted and made again while this node was down (F30).
             self.delete(partition, now, 0)
-            holder = None
-        if holder is None:
-            holder = min(self.directories, key=lambda directory: len(directory.partitions()))
-            self._holder[partition] = holder
-        return holder.open(partition, topic_id, config, now)
+            place = None
+        if place is None:
+            place = self._place_for_new(assigned)
+            self._places[partition] = place
+            self._counts[place] += 1
+        return self.directories[place].open(partition, topic_id, config, now)
+
+    def _place_for_new(self, assigned: UUID) -> Place:
+        online = self._online()
+        for place in online:
+            if self.ids[place] == assigned:
+                return place
+        return min(online, key=lambda place: self._counts[place])
 
     def high_watermark(self, partition: TopicPartition) -> Offset:
         """As it was checkpointed last; 0 for a partition that is new here."""
-        holder = self._holder.get(partition)
-        return 0 if holder is None else holder.high_watermark(partition)
+        place = self._places.get(partition)
+        return 0 if place is None else self.directories[place].high_watermark(partition)
 
     def delete(self, partition: TopicPartition, now: Millis, delay_ms: Millis) -> None:
-        holder = self._holder.pop(partition, None)
-        if holder is not None:
-            holder.delete(partition, now, delay_ms)
+        place = self._places.pop(partition, None)
+        if place is not None:
+            self._counts[place] -= 1
+            if place not in self._offline:
+                self.directories[place].delete(partition, now, delay_ms)
 
-    def place_of(self, partition: TopicPartition) -> int:
-        """The position in log.dirs of the directory that holds the partition."""
-        return self.directories.index(self._holder[partition])
+    # -- all of them -------------------------------------------------------------------------------
 
     def purge(self, now: Millis) -> None:
-        for directory in self.directories:
-            directory.purge(now)
+        self._each(lambda place: self.directories[place].purge(now))
 
     def write_checkpoints(self, replicas: Iterable[Replica]) -> None:
         watermarks = self._watermarks(replicas)
-        for directory in self.directories:
-            directory.write_checkpoints(watermarks)
+        self._each(lambda place: self.directories[place].write_checkpoints(watermarks[place]))
 
     def close(self, replicas: Iterable[Replica], broker_epoch: BrokerEpoch) -> None:
-        """Clean shutdown: the next start may trust what it finds."""
+        """Clean shutdown: the next start may trust what it finds, but for what has failed."""
         watermarks = self._watermarks(replicas)
-        for directory in self.directories:
-            directory.close(watermarks, broker_epoch)
+        for place in self._online():
+            try:
+                self.directories[place].close(watermarks[place], broker_epoch)
+            except OSError as failure:
+                log.error("a log directory could not be closed in order: %s", failure)
 
-    def _watermarks(self, replicas: Iterable[Replica]) -> dict[TopicPartition, Offset]:
-        return {replica.partition: replica.high_watermark for replica in replicas}
+    def _each(self, chore: Callable[[Place], None]) -> None:
+        for place in self._online():
+            try:
+                chore(place)
+            except OSError as failure:
+                self._failed(place, failure)
+
+    def _watermarks(self, replicas: Iterable[Replica]) -> list[dict[TopicPartition, Offset]]:
+        watermarks: list[dict[TopicPartition, Offset]] = [{} for _ in self.directories]
+        for replica in replicas:
+            watermarks[self._places[replica.partition]][replica.partition] = replica.high_watermark
+        return watermarks

@@ -13,13 +13,17 @@ from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
 
 from tidelog.controller.image import BrokerImage, ClusterImage
+from tidelog.log.checkpoints import mark_clean_shutdown
+from tidelog.log.directory import LogDirectory
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis
 from tidelog.node.clock import Clock
 from tidelog.node.lifecycle import REGISTRATION_RETRY_MS, Lifecycle
+from tidelog.node.storage import Storage
 from tidelog.node.timers import Timers
 from tidelog.sim.cluster import CLUSTER_ID, node_settings
 from tidelog.sim.dice import SeededDice
+from tidelog.sim.disk import SimDisk
 
 HEARTBEAT_MS, SESSION_MS = 250, 2_000
 DIRECTORY = UUID(int=1_000)
@@ -33,6 +37,13 @@ HEARD = BrokerHeartbeatResponse(
     is_fenced=False,
     should_shut_down=False,
 )
+
+
+def directory_of_epoch(epoch: int) -> LogDirectory:
+    """Left by a broker that shut down cleanly in this epoch."""
+    disk = SimDisk()
+    mark_clean_shutdown(disk, epoch)
+    return LogDirectory(disk, SeededDice(1))
 
 
 class Desk:
@@ -50,9 +61,8 @@ class Desk:
             self.timers,
             self._submit,
             CLUSTER_ID,
-            (DIRECTORY,),
-            previous_epoch=77,
-            failed=self.failures.append,
+            Storage([directory_of_epoch(77)], [DIRECTORY], lambda place, failure: None),
+            self.failures.append,
         )
 
     def _submit(

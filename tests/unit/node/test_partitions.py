@@ -184,31 +184,6 @@ def test_no_records_at_all_are_refused() -> None:
     assert produced(answer).error is ErrorCode.invalid_record
 
 
-def test_a_full_disk_is_told_and_the_rest_is_served() -> None:
-    node = bench()
-    node.ask(produce_to("orders", batch(b"before")))
-    node.disk.faults.capacity = node.disk.used + 10
-
-    answer = node.ask(produce_to("orders", batch(b"x" * 1_000)))
-
-    assert produced(answer).error is ErrorCode.kafka_storage_error
-    assert values(node.ask(fetch_from("orders"))) == [b"before"]
-    node.disk.faults.capacity = None
-    assert produced(node.ask(produce_to("orders", batch(b"after")))).base_offset == 1
-
-
-def test_an_fsync_that_fails_stops_the_node() -> None:
-    node = bench(flush_messages="1")
-    conn = node.connect()
-    node.send(conn, produce_to("orders", batch(b"x")))
-
-    node.fail_flush("Input/output error")
-
-    assert node.stopped is not None
-    assert node.stopped.status == 1
-    assert not node.sent[conn], "acknowledged what may not be on the disk"
-
-
 # -- fetches that wait -----------------------------------------------------------------------------
 
 

@@ -1,0 +1,160 @@
+"""The half of a node that holds partitions: replicas, fetchers, groups, its life and its chores.
+
+Invariant: nothing is led or followed before the image shows this run of the process.
+"""
+
+from collections.abc import Callable
+
+from tidelog.api.internal_topics import CONSUMER_OFFSETS
+from tidelog.controller.image import ClusterImage
+from tidelog.controller.settings import BrokerSettings
+from tidelog.model.dice import Dice
+from tidelog.model.ids import TopicPartition
+from tidelog.node.assignments import Assignments
+from tidelog.node.clock import Clock
+from tidelog.node.coordinators import Coordinators
+from tidelog.node.departures import Departures
+from tidelog.node.directory_reports import DirectoryReports
+from tidelog.node.failed_directories import FailedDirectories
+from tidelog.node.fetchers import Fetchers
+from tidelog.node.flushes import Flushes
+from tidelog.node.housekeeping import Housekeeping
+from tidelog.node.isr_proposals import IsrProposals
+from tidelog.node.lifecycle import Lifecycle, Submit
+from tidelog.node.partitions import Partitions
+from tidelog.node.peers import Peers
+from tidelog.node.queries import Queries
+from tidelog.node.replica import Replica
+from tidelog.node.storage import Storage
+from tidelog.node.timers import Timers
+from tidelog.replication.isr.leader import ProposeIsr
+
+
+class Broker:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        dice: Dice,
+        clock: Clock,
+        timers: Timers,
+        storage: Storage,
+        flushes: Flushes,
+        peers: Peers,
+        submit: Submit,
+        cluster_id: str,
+        stop: Callable[[str], None],
+    ) -> None:
+        self._clock = clock
+        self._storage = storage
+        self._flushes = flushes
+        self._stop = stop
+        self._has_begun = False
+        self.image = ClusterImage()
+        self.partitions = Partitions(clock, timers, self._storage_failed)
+        self.coordinators = Coordinators(
+            settings, dice, clock, timers, self.partitions, self._offsets_partitions
+        )
+        self._isr_proposals = IsrProposals(settings.node_id, submit)
+        self.departures = Departures(clock, timers, lambda: self.image)
+        self._fetchers = Fetchers(
+            settings,
+            clock,
+            timers,
+            peers,
+            lambda: self.image,
+            lambda: self.lifecycle.epoch,
+            self._storage_failed,
+            self.departures,
+        )
+        reports = DirectoryReports(
+            settings.node_id, clock, timers, submit, lambda: self.lifecycle.epoch
+        )
+        self._assignments = Assignments(
+            settings,
+            clock,
+            timers,
+            storage,
+            self.partitions,
+            self._fetchers,
+            self,
+            led=self._led,
+            resigned=self._resigned,
+            deleted=self.coordinators.partitions_deleted,
+            caught_up=lambda: self.lifecycle.become_willing(),
+            located=reports.report,
+            storage_failed=self._storage_failed,
+        )
+        self.lifecycle = Lifecycle(settings, dice, clock, timers, submit, cluster_id, storage, stop)
+        self.failed_directories = FailedDirectories(
+            clock,
+            timers,
+            storage,
+            settings.log_dirs,
+            settings.log_dirs.index(settings.metadata_log_dir),
+            take_offline=self._assignments.take_offline,
+            tell=self.lifecycle.directory_failed,
+            stop=stop,
+        )
+        self._housekeeping = Housekeeping(
+            settings, clock, timers, storage, self.partitions, self._storage_failed
+        )
+        self.queries = Queries(self.partitions, storage, settings.log_dirs, self._storage_failed)
+
+    def start(self) -> None:
+        self._housekeeping.start()
+        self.lifecycle.register()
+
+    def image_changed(self, old: ClusterImage, new: ClusterImage) -> None:
+        self.image = new
+        if self._has_begun:
+            self._assignments.apply(old, new)
+        elif self.lifecycle.is_registered_in(new):
+            # Earlier images tell what an earlier run led and followed. With a log that may have
+            # lost its tail this one would lead in the same epoch again: two values for one offset.
+            self._has_begun = True
+            self.lifecycle.is_willing = False
+            self._assignments.remove_strays(new)
+            self._assignments.apply(ClusterImage(), new)
+        self.lifecycle.image_changed(new)
+        self.departures.image_changed(old, new)
+
+    def close(self) -> None:
+        """Clean shutdown: nobody is coordinated any more, and every log is closed for good."""
+        self.coordinators.resign_all()
+        self._storage.close(self.partitions, self.lifecycle.epoch)
+
+    # -- what replicas ask of their node -----------------------------------------------------------
+
+    def start_flush(self, replica: Replica) -> None:
+        files, up_to = replica.log.begin_flush(self._clock.now)
+        replica.flushing, replica.flushing_since = True, self._clock.now
+
+        def done() -> None:
+            replica.flushed(up_to)
+            self._fetchers.flushed(replica)
+
+        def failed(reason: str) -> None:
+            self._storage_failed(replica.partition, OSError(reason))
+
+        self._flushes.start(files, done, failed)
+
+    def propose_isr(self, replica: Replica, proposal: ProposeIsr) -> None:
+        self._isr_proposals.broker_epoch = self.lifecycle.epoch
+        self._isr_proposals.propose(replica, proposal)
+
+    # -- what the parts ask of each other ----------------------------------------------------------
+
+    def _led(self, replica: Replica) -> None:
+        if replica.partition.topic == CONSUMER_OFFSETS:
+            self.coordinators.lead(replica)
+
+    def _resigned(self, replica: Replica) -> None:
+        if replica.partition.topic == CONSUMER_OFFSETS:
+            self.coordinators.resign(replica.partition.partition)
+
+    def _offsets_partitions(self) -> int:
+        topic = self.image.topics.get(CONSUMER_OFFSETS)
+        return len(topic.partitions) if topic is not None else 0
+
+    def _storage_failed(self, partition: TopicPartition, failure: OSError) -> None:
+        self.failed_directories.partition_failed(partition, failure)
