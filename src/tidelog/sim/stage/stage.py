@@ -1,0 +1,153 @@
+"""The machines of a small cluster under simulated time, and what can be seen of them."""
+
+from collections.abc import Callable
+from typing import Any
+
+from tidelog.controller.image import ClusterImage, PartitionImage
+from tidelog.model.ids import NO_NODE, Millis, NodeId, TopicPartition
+from tidelog.node.node import Node
+from tidelog.node.replica import Replica
+from tidelog.protocol.records import Record
+from tidelog.sim.client import SimClient
+from tidelog.sim.host import SimHost
+from tidelog.sim.messages import answer_in, frame_of, records_in
+from tidelog.sim.network import Network
+from tidelog.sim.stage.cast import Cast
+from tidelog.sim.world import World
+
+CLUSTER_ID = "c3RvcnktY2x1c3Rlci0wMA"
+PATIENCE_MS: Millis = 30_000
+
+
+def replica_of(node: Node, partition: TopicPartition) -> Replica | None:
+    """What a node holds of a partition: the one place that looks inside."""
+    return node._partitions.get(partition)
+
+
+class _LosesAll:
+    """Dice for the worst power cut: nothing that was not synced is left."""
+
+    def below(self, bound: int) -> int:
+        return 0
+
+    def uuid(self) -> Any:
+        raise AssertionError("a disk draws no ids")
+
+
+class Stage:
+    def __init__(self, cast: Cast) -> None:
+        self.cast = cast
+        self.world = World(cast.seed)
+        self.network = Network(self.world)
+        self.began_at = self.world.now
+        self.hosts = {
+            node: SimHost(self.network, cast.settings_of(node), CLUSTER_ID)
+            for node in (*cast.controller_ids, *cast.broker_ids)
+        }
+        self.watcher: Callable[[], None] | None = None
+        """Called after every simulated event."""
+        self._clients: dict[NodeId, SimClient] = {}
+        self._known = ClusterImage()
+
+    def begin(self) -> None:
+        """Start every machine and wait until all take part."""
+        for host in self.hosts.values():
+            host.start()
+        assert self.run_until(lambda: self.is_ready, 60_000), "the cluster does not come up"
+
+    @property
+    def now(self) -> Millis:
+        """Since the beginning."""
+        return self.world.now - self.began_at
+
+    @property
+    def brokers(self) -> list[SimHost]:
+        return [self.hosts[node] for node in self.cast.broker_ids]
+
+    @property
+    def controllers(self) -> list[SimHost]:
+        return [self.hosts[node] for node in self.cast.controller_ids]
+
+    @property
+    def is_ready(self) -> bool:
+        return all(host.node is not None and host.node.is_ready for host in self.hosts.values())
+
+    # -- time ------------------------------------------------------------------------------------
+
+    def run(self, duration: Millis) -> None:
+        self.run_until(lambda: False, duration)
+
+    def run_until(self, condition: Callable[[], bool], limit: Millis) -> bool:
+        """Whether the condition came true within the limit."""
+
+        def look() -> bool:
+            if self.watcher is not None:
+                self.watcher()
+            return condition()
+
+        return self.world.run_until(look, limit)
+
+    # -- what can be seen --------------------------------------------------------------------------
+
+    @property
+    def image(self) -> ClusterImage:
+        """The newest committed metadata that any machine knows or has known."""
+        for host in self.hosts.values():
+            if host.node is not None and host.node.image.offset > self._known.offset:
+                self._known = host.node.image
+        return self._known
+
+    @property
+    def controller(self) -> NodeId:
+        """The active controller; of several that believe so, the one of the latest epoch."""
+        active = [
+            (host.node.image.epoch, host.id)
+            for host in self.controllers
+            if host.node is not None and host.node.is_active_controller
+        ]
+        return max(active)[1] if active else NO_NODE
+
+    def placed(self, partition: TopicPartition) -> PartitionImage | None:
+        return self.image.partition(partition)
+
+    def leader(self, partition: TopicPartition) -> NodeId:
+        placed = self.placed(partition)
+        return NO_NODE if placed is None else placed.leader
+
+    def replica(self, node: NodeId, partition: TopicPartition) -> Replica | None:
+        """A replica as its running process has it."""
+        running = self.hosts[node].node
+        return None if running is None else replica_of(running, partition)
+
+    def records(self, node: NodeId, partition: TopicPartition) -> list[Record]:
+        """What is in a replica's files, whether or not its process runs."""
+        disk, directory = self.hosts[node].disk, f"{partition.topic}-{partition.partition}"
+        found: list[Record] = []
+        for name in disk.list(directory):
+            if name.endswith(".log"):
+                found += records_in(disk.read_file(f"{directory}/{name}"))
+        return found
+
+    # -- what is done to it ------------------------------------------------------------------------
+
+    def power_off(self, node: NodeId) -> None:
+        """Pull the plug at the worst moment: whatever was not synced is gone."""
+        host = self.hosts[node]
+        self.network.lose_power(host.name)
+        host.kill()
+        host.disk.crash(_LosesAll())
+
+    def client(self, node: NodeId) -> SimClient:
+        """A connection from the clients' machine, made anew when it is lost."""
+        client = self._clients.get(node)
+        if client is None or client.is_lost:
+            address = self.hosts[node].address()
+            client = self._clients[node] = SimClient(self.network, address, "client", PATIENCE_MS)
+        return client
+
+    def ask(self, node: NodeId, message: Any) -> Any:
+        """The answer to a request; None if there was none."""
+        answers: list[bytes | None] = []
+        self.client(node).request(frame_of(message), answers.append)
+        self.run_until(lambda: bool(answers), PATIENCE_MS)
+        return answer_in(answers[0], message) if answers and answers[0] is not None else None

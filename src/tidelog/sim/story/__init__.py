@@ -1,0 +1,1 @@
+"""Stories: scenarios in a small text language, played on a simulated cluster."""

@@ -1,0 +1,190 @@
+"""Carries out the steps of a story on its stage; what each returns is told in the transcript."""
+
+from collections.abc import Callable
+
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_NODE, Millis, NodeId, TopicPartition
+from tidelog.sim.host import SimHost
+from tidelog.sim.messages import create_topic
+from tidelog.sim.stage.requests import reassign
+from tidelog.sim.stage.stage import Stage
+from tidelog.sim.stage.watching import Watcher
+from tidelog.sim.stage.writing import Ledger, Write
+from tidelog.sim.story.conditions import Witness
+from tidelog.sim.story.language import Step
+
+LIMIT_MS: Millis = 60_000
+
+
+class Actor:
+    def __init__(self, stage: Stage, ledger: Ledger, watcher: Watcher, witness: Witness) -> None:
+        self._stage = stage
+        self._ledger = ledger
+        self._watcher = watcher
+        self._witness = witness
+
+    def act(self, step: Step) -> str:
+        """What came of it, if that is not seen anyway."""
+        acting: Callable[[dict[str, str]], str] = getattr(self, f"_{step.kind}")
+        return acting(step.places)
+
+    # -- topics and records ------------------------------------------------------------------------
+
+    def _topic(self, places: dict[str, str]) -> str:
+        return self._make(places, self._witness.nodes(places["nodes"]))
+
+    def _topic_rf(self, places: dict[str, str]) -> str:
+        return self._make(places, list(range(1, int(places["factor"]) + 1)))
+
+    def _make(self, places: dict[str, str], replicas: list[NodeId]) -> str:
+        configs = dict(one.split("=", 1) for one in places.get("configs", "").split())
+        if "number" in places:
+            configs["min.insync.replicas"] = places["number"]
+        partition = TopicPartition(places["name"], 0)
+        wish = create_topic(places["name"], on=[replicas], **configs)
+        answer = self._stage.ask(replicas[0], wish)
+        if answer is None or answer.topics[0].error_code is not ErrorCode.none:
+            return "the topic could not be made"
+        self._witness.partitions.append(partition)
+        self._watcher.watch(partition)
+        everyone = [self._stage.hosts[node] for node in replicas]
+
+        def is_known() -> bool:
+            return all(host.node and host.node.image.partition(partition) for host in everyone)
+
+        self._stage.run_until(is_known, LIMIT_MS)
+        self._stage.run(100)  # all followers have begun to fetch
+        return ""
+
+    def _write(self, places: dict[str, str]) -> str:
+        done: list[Write] = []
+        for _ in range(int(places["number"])):
+            write = self._begin_write(places)
+            self._stage.run_until(lambda one=write: one.is_done, LIMIT_MS)  # type: ignore[misc]
+            done.append(write)
+        if places.get("acks") == "0":
+            self._stage.run(20)  # nobody says when they have arrived
+        return _told(done)
+
+    def _begin(self, places: dict[str, str]) -> str:
+        self._witness.begun = self._begin_write(places)
+        self._stage.run(10)
+        return ""
+
+    def _begin_write(self, places: dict[str, str]) -> Write:
+        partition = self._witness.partition(places.get("partition"))
+        acks = {"all": -1, "0": 0, "1": 1}[places.get("acks", "all")]
+        node = self._witness.node(places["node"]) if "node" in places else NO_NODE
+        return self._ledger.begin(partition, acks, node=node)
+
+    def _burst(self, places: dict[str, str]) -> str:
+        partition = self._witness.partition(places.get("partition"))
+        end = self._stage.now + millis(places["span"])
+        batches = 0
+        while self._stage.now < end:
+            self._ledger.begin(partition, 1, records=int(places["number"]))
+            batches += 1
+            self._stage.run(millis(places["time"]))
+        return f"{batches} batches of {places['number']} records"
+
+    def _move(self, places: dict[str, str]) -> str:
+        partition = self._witness.partition(places["partition"])
+        wish = reassign(partition, self._witness.nodes(places["nodes"]))
+        answer = self._stage.ask(self._stage.leader(partition), wish)
+        error = None if answer is None else answer.responses[0].partitions[0].error_code
+        return "" if error is ErrorCode.none else "the replicas could not be moved"
+
+    # -- machines ----------------------------------------------------------------------------------
+
+    def _each(self, places: dict[str, str], act: Callable[[SimHost], None]) -> str:
+        for node in self._witness.nodes(places["some"]):
+            act(self._stage.hosts[node])
+        self._watcher.look()
+        return ""
+
+    def _kill(self, places: dict[str, str]) -> str:
+        return self._each(places, lambda host: host.kill() if host.is_up else None)
+
+    def _power_off(self, places: dict[str, str]) -> str:
+        def power_off(host: SimHost) -> None:
+            self._stage.power_off(host.id)
+            self._watcher.power_lost(host.id)
+
+        return self._each(places, power_off)
+
+    def _wipe(self, places: dict[str, str]) -> str:
+        def wipe(host: SimHost) -> None:
+            host.wipe()
+            self._watcher.power_lost(host.id)
+
+        return self._each(places, wipe)
+
+    def _pause(self, places: dict[str, str]) -> str:
+        return self._each(places, SimHost.pause)
+
+    def _resume(self, places: dict[str, str]) -> str:
+        return self._each(places, SimHost.resume)
+
+    def _start(self, places: dict[str, str]) -> str:
+        return self._each(places, lambda host: None if host.is_up else host.start())
+
+    def _shut_down(self, places: dict[str, str]) -> str:
+        def shut_down(host: SimHost) -> None:
+            host.shutdown()
+            self._stage.run_until(lambda: not host.is_up, LIMIT_MS)
+
+        return self._each(places, shut_down)
+
+    # -- the network -------------------------------------------------------------------------------
+
+    def _cut_from(self, places: dict[str, str]) -> str:
+        self._stage.network.partition(self._name(places["node"]), self._name(places["other"]))
+        return ""
+
+    def _cut_to(self, places: dict[str, str]) -> str:
+        self._stage.network.cut(self._name(places["node"]), self._name(places["other"]))
+        return ""
+
+    def _isolate(self, places: dict[str, str]) -> str:
+        def isolate(host: SimHost) -> None:
+            self._stage.network.isolate(host.name)
+            self._watcher.cut_off.add(host.id)
+
+        return self._each(places, isolate)
+
+    def _heal(self, places: dict[str, str]) -> str:
+        self._stage.network.heal()
+        self._watcher.cut_off.clear()
+        self._watcher.look()
+        return ""
+
+    def _name(self, node: str) -> str:
+        return self._stage.hosts[self._witness.node(node)].name
+
+    # -- time --------------------------------------------------------------------------------------
+
+    def _wait(self, places: dict[str, str]) -> str:
+        self._stage.run(millis(places["time"]))
+        return ""
+
+
+def millis(text: str) -> Millis:
+    number = int("".join(letter for letter in text if letter.isdigit()))
+    return number if text.endswith("ms") else number * 1_000
+
+
+def _told(writes: list[Write]) -> str:
+    """Runs of the same answer together: 3 acknowledged, then 1 refused."""
+    told: list[tuple[str, int]] = []
+    for write in writes:
+        if write.is_acknowledged:
+            what = "acknowledged"
+        elif write.error is None:
+            what = "without an answer"
+        else:
+            what = f"refused: {write.error.name}"
+        if told and told[-1][0] == what:
+            told[-1] = what, told[-1][1] + 1
+        else:
+            told.append((what, 1))
+    return ", then ".join(f"{count} {what}" for what, count in told)

@@ -1,0 +1,201 @@
+"""What a story may wait for or expect: each condition with what is found when it does not hold."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tidelog.model.ids import NO_NODE, NodeId, TopicPartition
+from tidelog.sim.stage.stage import Stage
+from tidelog.sim.stage.watching import Watcher
+from tidelog.sim.stage.writing import Ledger, Write
+from tidelog.sim.story.language import Condition
+
+
+class Verdict(NamedTuple):
+    holds: bool
+    found: str
+    """What is the case, in words."""
+
+
+class Witness:
+    """Looks at the stage on behalf of a story."""
+
+    def __init__(self, stage: Stage, ledger: Ledger, watcher: Watcher) -> None:
+        self._stage = stage
+        self._ledger = ledger
+        self._watcher = watcher
+        self.partitions: list[TopicPartition] = []
+        self.begun: Write | None = None
+        """The last write that nobody waited for."""
+
+    # -- names -------------------------------------------------------------------------------------
+
+    def partition(self, text: str | None) -> TopicPartition:
+        """The one that is named, or the first that was made."""
+        if text is None:
+            return self.partitions[0]
+        topic, _, index = text.rpartition("-")
+        return TopicPartition(topic, int(index))
+
+    def node(self, text: str) -> NodeId:
+        if text == "none":
+            return NO_NODE
+        if text == "the controller":
+            return self._stage.controller
+        if text == "the leader":
+            return self._stage.leader(self.partitions[0])
+        if text.startswith("leader of "):
+            return self._stage.leader(self.partition(text.removeprefix("leader of ")))
+        return int(text)
+
+    def nodes(self, text: str) -> list[NodeId]:
+        if text == "all":
+            return self._stage.cast.broker_ids
+        if text[0].isdigit():
+            return [int(word) for word in text.replace(",", " ").split()]
+        return [] if text == "none" else [self.node(text)]
+
+    # -- conditions --------------------------------------------------------------------------------
+
+    def judge(self, condition: Condition) -> Verdict:
+        judge: Callable[[dict[str, str]], Verdict] = getattr(self, f"_{condition.kind}")
+        return judge(condition.places)
+
+    def _leader(self, places: dict[str, str]) -> Verdict:
+        leader = self._stage.leader(self.partition(places["partition"]))
+        found = "nobody leads" if leader == NO_NODE else f"{leader} leads"
+        return Verdict(leader == self.node(places["node"]), found)
+
+    def _not_leader(self, places: dict[str, str]) -> Verdict:
+        leader = self._stage.leader(self.partition(places["partition"]))
+        unwanted = (NO_NODE, self.node(places["node"]))
+        return Verdict(leader not in unwanted, f"{leader} leads")
+
+    def _isr_of(self, places: dict[str, str]) -> set[NodeId]:
+        placed = self._stage.placed(self.partition(places["partition"]))
+        return set() if placed is None else set(placed.isr)
+
+    def _isr(self, places: dict[str, str]) -> Verdict:
+        isr = self._isr_of(places)
+        return Verdict(isr == set(self.nodes(places["nodes"])), f"in sync: {_told(isr)}")
+
+    def _in_isr(self, places: dict[str, str]) -> Verdict:
+        isr = self._isr_of(places)
+        return Verdict(self.node(places["node"]) in isr, f"in sync: {_told(isr)}")
+
+    def _not_in_isr(self, places: dict[str, str]) -> Verdict:
+        isr = self._isr_of(places)
+        return Verdict(self.node(places["node"]) not in isr, f"in sync: {_told(isr)}")
+
+    def _replicas(self, places: dict[str, str]) -> Verdict:
+        placed = self._stage.placed(self.partition(places["partition"]))
+        replicas = set(placed.replicas) if placed is not None else set()
+        return Verdict(replicas == set(self.nodes(places["nodes"])), f"on {_told(replicas)}")
+
+    def _end(self, places: dict[str, str]) -> Verdict:
+        replica = self._stage.replica(
+            self.node(places["node"]), self.partition(places["partition"])
+        )
+        end = -1 if replica is None else replica.log.log_end_offset
+        return Verdict(end == _number(places), f"its log ends at {end}")
+
+    def _watermark(self, places: dict[str, str]) -> Verdict:
+        replica = self._stage.replica(
+            self.node(places["node"]), self.partition(places["partition"])
+        )
+        known = -1 if replica is None else replica.high_watermark
+        return Verdict(known == _number(places), f"it knows {known}")
+
+    # -- records -----------------------------------------------------------------------------------
+
+    def lost(self) -> int | None:
+        """In all partitions; None while one has no leader."""
+        lost = [self._ledger.lost(partition) for partition in self.partitions]
+        if any(one is None for one in lost):
+            return None
+        return sum(len(one) for one in lost if one is not None)
+
+    def _lost(self, places: dict[str, str]) -> Verdict:
+        lost = self.lost()
+        return Verdict(lost == _number(places), _told_lost(lost))
+
+    def _lost_some(self, places: dict[str, str]) -> Verdict:
+        lost = self.lost()
+        return Verdict(lost is not None and lost >= _number(places), _told_lost(lost))
+
+    def _acked(self, places: dict[str, str]) -> Verdict:
+        acknowledged = sum(len(values) for values in self._ledger.acknowledged.values())
+        return Verdict(acknowledged == _number(places), f"acknowledged {acknowledged}")
+
+    def _answered(self, places: dict[str, str]) -> Verdict:
+        return Verdict(self.begun is not None and self.begun.is_done, "it is not answered")
+
+    def _acked_one(self, places: dict[str, str]) -> Verdict:
+        begun = self.begun
+        return Verdict(begun is not None and begun.is_acknowledged, _told_write(begun))
+
+    def _refused(self, places: dict[str, str]) -> Verdict:
+        begun = self.begun
+        is_refused = begun is not None and begun.is_done and not begun.is_acknowledged
+        return Verdict(is_refused, _told_write(begun))
+
+    def _equal(self, places: dict[str, str]) -> Verdict:
+        partition = self.partition(places["partition"])
+        placed = self._stage.placed(partition)
+        assert placed is not None
+        logs = {
+            tuple((one.offset, one.value) for one in self._stage.records(node, partition))
+            for node in placed.replicas
+        }
+        return Verdict(len(logs) == 1, f"there are {len(logs)} different logs")
+
+    def _differ(self, places: dict[str, str]) -> Verdict:
+        equal = self._equal(places)
+        return Verdict(not equal.holds, "they are equal")
+
+    # -- machines ----------------------------------------------------------------------------------
+
+    def _fenced(self, places: dict[str, str]) -> Verdict:
+        broker = self._stage.image.brokers.get(self.node(places["node"]))
+        return Verdict(broker is not None and broker.fenced, "it is not fenced")
+
+    def _unfenced(self, places: dict[str, str]) -> Verdict:
+        broker = self._stage.image.brokers.get(self.node(places["node"]))
+        return Verdict(broker is not None and not broker.fenced, "it is fenced")
+
+    def _up(self, places: dict[str, str]) -> Verdict:
+        return Verdict(self._stage.hosts[self.node(places["node"])].is_up, "it is down")
+
+    def _down(self, places: dict[str, str]) -> Verdict:
+        return Verdict(not self._stage.hosts[self.node(places["node"])].is_up, "it is up")
+
+    def _epoch(self, places: dict[str, str]) -> Verdict:
+        epoch = self._stage.image.epoch
+        return Verdict(epoch == _number(places), f"it is {epoch}")
+
+    def _changes(self, places: dict[str, str]) -> Verdict:
+        changes = self._watcher.isr_changes.get(places["partition"], 0)
+        return Verdict(changes == _number(places), f"there were {changes}")
+
+    def _some_changes(self, places: dict[str, str]) -> Verdict:
+        changes = self._watcher.isr_changes.get(places["partition"], 0)
+        return Verdict(changes >= _number(places), f"there were {changes}")
+
+
+def _number(places: dict[str, str]) -> int:
+    return int(places["number"])
+
+
+def _told(nodes: set[NodeId]) -> str:
+    return ",".join(map(str, sorted(nodes))) or "nobody"
+
+
+def _told_lost(lost: int | None) -> str:
+    return "nobody leads, so nobody can say" if lost is None else f"lost {lost}"
+
+
+def _told_write(write: Write | None) -> str:
+    if write is None or not write.is_done:
+        return "it is not answered"
+    if write.is_acknowledged:
+        return "it is acknowledged"
+    return "there was no answer" if write.error is None else f"it is refused: {write.error.name}"

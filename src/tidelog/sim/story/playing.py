@@ -1,0 +1,153 @@
+"""Plays a story and writes down what happened: a transcript for readers, frames for the page.
+
+A story that fails goes on to its end where it can, so that its transcript shows what came of it; a
+wait that is never over ends it. An assertion of a node's own is a failure like any other.
+"""
+
+from dataclasses import dataclass, field
+from itertools import pairwise
+
+from tidelog.model.ids import NodeId, Offset
+from tidelog.sim.mutants import MUTANTS
+from tidelog.sim.replay.scene import Frame, PartitionScene, Scene
+from tidelog.sim.rules import TODAYS, wired
+from tidelog.sim.stage.cast import Cast
+from tidelog.sim.stage.stage import Stage
+from tidelog.sim.stage.watching import Watcher
+from tidelog.sim.stage.writing import Ledger
+from tidelog.sim.story.acting import LIMIT_MS, Actor, millis
+from tidelog.sim.story.conditions import Witness
+from tidelog.sim.story.language import SETUP, BadStory, Step, Story
+
+
+@dataclass(slots=True)
+class Played:
+    story: Story
+    mutant: str | None
+    transcript: list[str] = field(default_factory=list)
+    failures: list[str] = field(default_factory=list)
+    """What did not hold, each with its line."""
+    frames: list[Frame] = field(default_factory=list)
+    outcomes: dict[int, str] = field(default_factory=dict)
+    """By step: what is told of it besides what is seen."""
+
+
+def play(story: Story, mutant: str | None = None) -> Played:
+    """Play it by the rules of today, of the mutant that it names, or of the one given here."""
+    cast, named, delay_ms = _cast(story)
+    name = mutant or named
+    played = Played(story, name)
+    with wired(MUTANTS[name].rules() if name is not None else TODAYS):
+        stage = Stage(cast)
+        stage.network.delay_ms = delay_ms
+        _Player(story, stage, played).play()
+    return played
+
+
+def _cast(story: Story) -> tuple[Cast, str | None, int]:
+    cast, mutant, delay_ms = Cast(), None, 3
+    for step in story.steps:
+        places = step.places
+        match step.kind:
+            case "brokers":
+                cast.brokers = int(places["number"])
+            case "controllers":
+                cast.controllers = int(places["number"])
+            case "seed":
+                cast.seed = int(places["number"])
+            case "set":
+                cast.settings[places["key"]] = places["value"]
+            case "delay":
+                delay_ms = max(1, millis(places["time"]))
+            case "mutant":
+                mutant = places["name"]
+                if mutant not in MUTANTS:
+                    known = ", ".join(MUTANTS)
+                    raise BadStory(step.line, f"no mutant is called {mutant!r}; there are: {known}")
+            case _:
+                break
+    return cast, mutant, delay_ms
+
+
+class _Player:
+    def __init__(self, story: Story, stage: Stage, played: Played) -> None:
+        self._story = story
+        self._stage = stage
+        self._played = played
+        self._watcher = Watcher(stage)
+        self._ledger = Ledger(stage)
+        self._witness = Witness(stage, self._ledger, self._watcher)
+        self._actor = Actor(stage, self._ledger, self._watcher, self._witness)
+
+    def play(self) -> None:
+        self._stage.begin()
+        self._watcher.frames.clear()
+        self._watcher.look()
+        for number, step in enumerate(self._story.steps):
+            self._watcher.step = number
+            seen = len(self._watcher.frames)
+            try:
+                goes_on = self._take(number, step)
+            except AssertionError as bug:
+                self._fail(step, f"a node stopped itself: {bug or 'an assertion'}")
+                goes_on = False
+            self._tell(number, step, seen)
+            if not goes_on:
+                break
+        self._played.frames = self._watcher.frames
+
+    def _take(self, number: int, step: Step) -> bool:
+        """Whether the story can go on."""
+        if step.kind in SETUP:
+            return True
+        if step.condition is None:
+            self._played.outcomes[number] = self._actor.act(step)
+            return True
+        condition = step.condition
+        if step.kind == "wait_until":
+            self._stage.run_until(lambda: self._witness.judge(condition).holds, LIMIT_MS)
+        verdict = self._witness.judge(condition)
+        if not verdict.holds:
+            self._played.outcomes[number] = f"NO: {verdict.found}"
+            self._fail(step, f"{step.text}: {verdict.found}")
+        return verdict.holds or step.kind == "expect"
+
+    def _fail(self, step: Step, sentence: str) -> None:
+        self._played.failures.append(f"line {step.line}: {sentence}")
+
+    def _tell(self, number: int, step: Step, seen: int) -> None:
+        told = self._played.transcript
+        told.append(f"> {step.text}")
+        frames = self._watcher.frames
+        told += [f"  {what}" for frame in frames[seen:] for what in frame.happened]
+        if outcome := self._played.outcomes.get(number):
+            told.append(f"  {outcome}")
+        before = frames[seen - 1].scene if seen else None
+        told += [f"  {line}" for line in _progress(before, self._watcher.scene)]
+        if self._played.failures and self._played.failures[-1].startswith(f"line {step.line}:"):
+            told.append(f"  FAILED: {self._played.failures[-1].partition(': ')[2]}")
+
+
+def _progress(old: Scene | None, new: Scene) -> list[str]:
+    """How far the replicas are now, if that has changed."""
+    told = []
+    for partition in new.partitions:
+        was = old.partition(partition.name) if old is not None else None
+        if was is None or was.replicas != partition.replicas:
+            told.append(f"{partition.name}: {_ends(partition)}")
+    return told
+
+
+def _ends(partition: PartitionScene) -> str:
+    """Each replica's log end offset and high watermark; the star is the leader's."""
+
+    def told(node: NodeId, end: Offset, high_watermark: Offset) -> str:
+        star = "*" if node == partition.leader else ""
+        return f"{star}{node} end {end} hw {high_watermark}"
+
+    return ", ".join(told(one.node, one.end, one.high_watermark) for one in partition.replicas)
+
+
+def moments(frames: list[Frame]) -> int:
+    """How often something happened that has words, for the summary."""
+    return sum(bool(new.happened) for _, new in pairwise(frames))
