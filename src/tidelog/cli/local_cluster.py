@@ -21,8 +21,10 @@ from tidelog.cli.format import format_directories, read_identity
 from tidelog.cli.node_settings import load_settings
 from tidelog.cli.random_uuid import new_cluster_id
 from tidelog.model.ids import NodeId
+from tidelog.network import Place
 
 HOST = "127.0.0.1"
+BROKER_LISTENER, CONTROLLER_LISTENER = "PLAINTEXT", "CONTROLLER"
 CONTROLLER_PORTS = 10_000
 """How far the controllers' ports are from the brokers'."""
 
@@ -40,6 +42,10 @@ class LocalCluster:
     brokers: int
     first_port: int
     overrides: Mapping[str, str] = field(default_factory=dict)
+    node_overrides: Mapping[NodeId, Mapping[str, str]] = field(default_factory=dict)
+    """For single nodes; they go before those for all."""
+    has_doors: bool = False
+    """Others reach each listener by a port in front of it, where a `tidelog.network` stands."""
     pids: dict[NodeId, int | None] = field(default_factory=dict)
     """Of the nodes that take writes; None for one that has ended."""
     _was_whole: bool = False
@@ -54,11 +60,29 @@ class LocalCluster:
         return ",".join(f"{HOST}:{self.port(node)}" for node in self.node_ids)
 
     def port(self, node: NodeId) -> int:
+        """Where clients and other brokers reach the node."""
         return self.first_port + node - 1
 
     def controller_port(self, node: NodeId) -> int:
-        up = self.first_port + CONTROLLER_PORTS + self.brokers <= FIRST_EPHEMERAL_PORT
+        up = self.first_port + CONTROLLER_PORTS + self._width <= FIRST_EPHEMERAL_PORT
         return self.port(node) + (CONTROLLER_PORTS if up else -CONTROLLER_PORTS)
+
+    @property
+    def _width(self) -> int:
+        """How many ports each kind of listener takes."""
+        return 2 * self.brokers if self.has_doors else self.brokers
+
+    def places(self) -> list[Place]:
+        """The listeners behind doors."""
+        assert self.has_doors
+        return [
+            Place(node, listener, port + self.brokers, port)
+            for node in self.node_ids
+            for listener, port in (
+                (BROKER_LISTENER, self.port(node)),
+                (CONTROLLER_LISTENER, self.controller_port(node)),
+            )
+        ]
 
     def config(self, node: NodeId) -> Path:
         return self.directory / str(node) / "server.properties"
@@ -87,8 +111,8 @@ class LocalCluster:
         self._state.unlink(missing_ok=True)
 
     def check_ports(self) -> None:
-        for node in self.node_ids:
-            for port in (self.port(node), self.controller_port(node)):
+        for first in (self.port(1), self.controller_port(1)):
+            for port in range(first, first + self._width):
                 if not _is_free(port):
                     raise CommandFailed(
                         f"port {port} on {HOST} is in use; choose others with --port."
@@ -109,14 +133,18 @@ class LocalCluster:
         copies = min(3, self.brokers)
         in_sync = max(1, copies - 1)
         voters = (f"{one}@{HOST}:{self.controller_port(one)}" for one in self.node_ids)
-        broker = f"PLAINTEXT://{HOST}:{self.port(node)}"
+        behind = self.brokers if self.has_doors else 0
+        listeners = (
+            f"{BROKER_LISTENER}://{HOST}:{self.port(node) + behind}",
+            f"{CONTROLLER_LISTENER}://{HOST}:{self.controller_port(node) + behind}",
+        )
         return {
             "process.roles": "broker,controller",
             "node.id": str(node),
             "controller.quorum.voters": ",".join(voters),
-            "listeners": f"{broker},CONTROLLER://{HOST}:{self.controller_port(node)}",
-            "advertised.listeners": broker,
-            "controller.listener.names": "CONTROLLER",
+            "listeners": ",".join(listeners),
+            "advertised.listeners": f"{BROKER_LISTENER}://{HOST}:{self.port(node)}",
+            "controller.listener.names": CONTROLLER_LISTENER,
             "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
             "log.dirs": str(self.data(node).absolute()),
             "default.replication.factor": str(copies),
@@ -129,6 +157,7 @@ class LocalCluster:
             "broker.heartbeat.interval.ms": "250",
             "broker.session.timeout.ms": "2000",
             **self.overrides,
+            **self.node_overrides.get(node, {}),
         }
 
     def _known_cluster_id(self) -> str | None:
@@ -172,14 +201,21 @@ class LocalCluster:
 
 
 def on_free_ports(
-    directory: Path, brokers: int, overrides: Mapping[str, str] | None = None
+    directory: Path,
+    brokers: int,
+    overrides: Mapping[str, str] | None = None,
+    node_overrides: Mapping[NodeId, Mapping[str, str]] | None = None,
+    *,
+    has_doors: bool = False,
 ) -> LocalCluster:
     """A layout on ports that no outgoing connection takes while one of its nodes is down."""
     while True:
         first = random.randrange(
-            LOWEST_FREE_PORT, FIRST_EPHEMERAL_PORT - CONTROLLER_PORTS - brokers
+            LOWEST_FREE_PORT, FIRST_EPHEMERAL_PORT - CONTROLLER_PORTS - 2 * brokers
         )
-        layout = LocalCluster(directory, brokers, first, overrides or {})
+        layout = LocalCluster(
+            directory, brokers, first, overrides or {}, node_overrides or {}, has_doors
+        )
         try:
             layout.check_ports()
         except CommandFailed:

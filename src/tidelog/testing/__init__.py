@@ -1,4 +1,4 @@
-"""A real cluster for tests: processes on this machine, to be killed, paused and started again.
+"""A real cluster for tests: processes on this machine, to be killed, paused, cut off and filled.
 
 with Cluster(brokers=3) as cluster:
     client = SomeKafkaClient(cluster.bootstrap)
@@ -6,7 +6,9 @@ with Cluster(brokers=3) as cluster:
     cluster.wait_for_isr("orders", 0, size=2)
 """
 
-from tidelog.testing.cluster import Cluster
+from tidelog.network import CLIENTS
+from tidelog.testing.cluster import Cluster, FaultRefused
+from tidelog.testing.disk import DiskRefused
 from tidelog.testing.process import NodeProcess, NodeStuck
 
-__all__ = ["Cluster", "NodeProcess", "NodeStuck"]
+__all__ = ["Cluster", "CLIENTS", "NodeProcess", "NodeStuck", "FaultRefused", "DiskRefused"]

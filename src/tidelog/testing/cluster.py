@@ -1,42 +1,38 @@
-"""A cluster of real processes on free ports of this machine, and what it says of itself."""
+"""A cluster of real processes on free ports of this machine, and what can be done to it."""
 
 import shutil
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import permutations
 from pathlib import Path
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import Self
 
-from kio.schema.describe_quorum.v0.request import (
-    DescribeQuorumRequest,
-    PartitionData,
-    TopicData,
-)
-from kio.schema.describe_quorum.v0.response import DescribeQuorumResponse
-from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopic
-from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponsePartition
-from kio.static.protocol import RequestPayload, ResponsePayload
+from tidelog.cli.local_cluster import BROKER_LISTENER, CONTROLLER_LISTENER, HOST, on_free_ports
+from tidelog.model.ids import NodeId
+from tidelog.network import CLIENTS, Network
+from tidelog.testing.disk import SmallDisk, give_room, take_room
+from tidelog.testing.process import NodeProcess
+from tidelog.testing.view import ClusterView
 
-from tidelog.cli.connection import Connection, ConnectionLost
-from tidelog.cli.local_cluster import HOST, on_free_ports
-from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import METADATA_TOPIC, NO_NODE, NodeId
-from tidelog.testing.process import PATIENCE_SECONDS, NodeProcess, NodeStuck
-
-POLL_SECONDS = 0.01
-ANSWER_SECONDS = 5.0
-
-R = TypeVar("R", bound=ResponsePayload)
-T = TypeVar("T")
+LISTENERS = {"broker": BROKER_LISTENER, "controller": CONTROLLER_LISTENER}
 
 
-class Cluster:
+class FaultRefused(Exception):
+    """This cluster cannot be given this fault; says what it would need."""
+
+
+class Cluster(ClusterView):
     """Nodes 1..brokers, each broker and controller in one process.
 
     As a context it starts them all and waits until each takes writes; at the end it kills them. Its
     directory is a temporary one unless given, and is kept, with the logs, when the test failed.
+
+    `properties` are for every node, `broker_properties` for single ones, `racks` their broker.rack,
+    in order. With `network_faults` all traffic goes through a network that can be cut and slowed
+    down; it costs some CPU, so ask for it where you use it. With `disk_bytes` every node's data is
+    on a file system of that size (this needs root).
     """
 
     def __init__(
@@ -45,23 +41,44 @@ class Cluster:
         *,
         directory: Path | None = None,
         properties: Mapping[str, str] | None = None,
+        broker_properties: Mapping[NodeId, Mapping[str, str]] | None = None,
+        racks: Sequence[str] | None = None,
+        network_faults: bool = False,
+        disk_bytes: int | None = None,
     ) -> None:
+        if racks is not None and len(racks) != brokers:
+            raise ValueError(f"{len(racks)} racks were given for {brokers} brokers")
         self._is_temporary = directory is None
         self.directory = directory or Path(tempfile.mkdtemp(prefix="tidelog-test-"))
-        self.layout = on_free_ports(self.directory, brokers, properties)
+        single = {
+            node: {"broker.rack": racks[node - 1]} if racks else {}
+            for node in range(1, brokers + 1)
+        }
+        for node, some in (broker_properties or {}).items():
+            if node not in single:
+                raise ValueError(f"broker_properties: there is no node {node}")
+            single[node].update(some)
+        self.layout = on_free_ports(
+            self.directory, brokers, properties, single, has_doors=network_faults
+        )
         self.nodes: dict[NodeId, NodeProcess] = {
             node: self.new_node(node) for node in self.layout.node_ids
         }
+        self._network: Network | None = None
+        self._disk_bytes = disk_bytes
+        self._disks: dict[NodeId, SmallDisk] = {}
 
     def new_node(self, node: NodeId) -> NodeProcess:
         return NodeProcess(node, self.layout.config(node), self.directory / f"{node}.log")
 
     def __enter__(self) -> Self:
         try:
+            if self.layout.has_doors:
+                self._network = Network(self.layout.places())
             self.format()
             self.start()
         except BaseException:
-            self._end(failed=True)
+            self.end(failed=True)
             raise
         return self
 
@@ -71,18 +88,26 @@ class Cluster:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._end(failed=kind is not None)
+        self.end(failed=kind is not None)
 
     def format(self) -> None:
         """Write the configurations, and give the log directories their identity."""
         self.directory.mkdir(parents=True, exist_ok=True)
+        if self._disk_bytes is not None:
+            for node in self.nodes:
+                self._disks[node] = SmallDisk(self.data(node), self._disk_bytes)
         self.layout.prepare()
 
-    def _end(self, *, failed: bool) -> None:
+    def end(self, *, failed: bool) -> None:
+        """Kill every node; keep its files, and print the end of its log, if something failed."""
         for node in self.nodes.values():
             node.kill()
             if failed:
                 node.show_log()
+        if self._network is not None:
+            self._network.close()
+        for disk in self._disks.values():
+            disk.remove()
         if failed:
             print(f"-- the cluster is kept in {self.directory}", file=sys.stderr)
         elif self._is_temporary:
@@ -114,16 +139,20 @@ class Cluster:
         """The node's log directory."""
         return self.layout.data(node)
 
-    # -- Faults ------------------------------------------------------------------------------------
+    # -- Processes ---------------------------------------------------------------------------------
 
     def start(self, *nodes: NodeId, wait: bool = True) -> None:
         """Start these nodes (none given: all), and wait until they take writes."""
         chosen = nodes or tuple(self.nodes)
         for node in chosen:
             self.nodes[node].start()
+        if self._network is not None:
+            self._network.know({id: one.pid for id, one in self.nodes.items() if one.is_running})
         if wait:
             for node in chosen:
                 self.nodes[node].await_ready()
+            if self._network is not None:
+                self._network.look()
 
     def stop(self, node: NodeId) -> int:
         """A controlled shutdown. -> the exit status."""
@@ -134,7 +163,7 @@ class Cluster:
         self.nodes[node].kill()
 
     def pause(self, node: NodeId) -> None:
-        """SIGSTOP."""
+        """SIGSTOP: the node stands still and its connections stay open, as in a long collection."""
         self.nodes[node].pause()
 
     def resume(self, node: NodeId) -> None:
@@ -146,135 +175,64 @@ class Cluster:
         self.stop(node)
         self.start(node)
 
-    # -- What it says of itself --------------------------------------------------------------------
+    # -- The network -------------------------------------------------------------------------------
 
-    def ask(
-        self,
-        request: RequestPayload,
-        response: type[R],
-        node: NodeId | None = None,
-        seconds: float = ANSWER_SECONDS,
-    ) -> R:
-        """Ask this node, or any that runs; each has so many seconds to answer."""
-        lost: Exception | None = None
-        for one in self.running if node is None else [node]:
-            try:
-                connection = Connection(HOST, self.port(one), seconds)
-                try:
-                    return connection.ask(request, response)
-                finally:
-                    connection.close()
-            except ConnectionLost as error:
-                lost = error
-        raise NodeStuck(f"no node answers: {lost}")
+    def partition(
+        self, *sides: Collection[NodeId], one_way: bool = False, only: str | None = None
+    ) -> None:
+        """Cut the sides off from each other, silently: connections stay open and nothing arrives.
 
-    def controller(self) -> NodeId:
-        """The active controller."""
+        Clients reach every node, unless `CLIENTS` is named on a side. With `one_way` only what
+        earlier sides say to later ones is cut. `only="broker"` cuts the traffic that a broker's
+        listener takes (replication, clients), `only="controller"` that of the quorum.
+        """
+        if len(sides) < 2:
+            raise ValueError("a partition has two sides or more")
+        listener = None if only is None else LISTENERS[only]
+        for one, (number, side) in permutations(enumerate(sides), 2):
+            if not one_way or one[0] < number:
+                self._faulty_network("partition").cut(one[1], side, listener)
 
-        def leader() -> NodeId | None:
-            partition = TopicData(
-                topic_name=METADATA_TOPIC, partitions=(PartitionData(partition_index=0),)
-            )
-            request = DescribeQuorumRequest(topics=(partition,))
-            for node in self.running:
-                try:
-                    answer = self.ask(request, DescribeQuorumResponse, node)
-                except NodeStuck:
-                    continue
-                if answer.error_code is ErrorCode.none:
-                    found: NodeId = answer.topics[0].partitions[0].leader_id
-                    if found != NO_NODE:
-                        return found
-            return None
+    def isolate(self, node: NodeId) -> None:
+        """Cut a node off from all others, and from clients."""
+        self.partition([node], [CLIENTS, *(one for one in self.nodes if one != node)])
 
-        return self.wait_for(leader, "an active controller")
-
-    def topics(self, node: NodeId | None = None) -> dict[str, dict[int, MetadataResponsePartition]]:
-        """Every topic and its partitions, as one node knows them."""
-        answer = self._metadata(None, node)
-        return {
-            topic.name: {one.partition_index: one for one in topic.partitions}
-            for topic in answer.topics
-            if topic.name is not None
-        }
-
-    def brokers_known_to(self, node: NodeId) -> list[NodeId]:
-        """The brokers that are up, as one node knows them."""
-        return [broker.node_id for broker in self._metadata((), node).brokers]
-
-    def leader_of(self, topic: str, partition: int = 0) -> NodeId:
-        """Who leads the partition; waits while nobody does."""
-
-        def leader() -> NodeId | None:
-            found = self._partition(topic, partition)
-            return None if found is None or found.leader_id == NO_NODE else found.leader_id
-
-        return self.wait_for(leader, f"a leader of {topic}-{partition}")
-
-    def wait_for_no_leader(self, topic: str, partition: int = 0) -> None:
-        """Wait until nobody leads the partition."""
-
-        def is_gone() -> bool | None:
-            found = self._partition(topic, partition)
-            return True if found is None or found.leader_id == NO_NODE else None
-
-        self.wait_for(is_gone, f"the end of the lead of {topic}-{partition}")
-
-    def isr_of(self, topic: str, partition: int = 0) -> frozenset[NodeId]:
-        found = self._partition(topic, partition)
-        return frozenset() if found is None else frozenset(found.isr_nodes)
-
-    def wait_for_isr(
-        self,
-        topic: str,
-        partition: int = 0,
-        members: Collection[NodeId] | None = None,
-        *,
-        size: int | None = None,
-    ) -> frozenset[NodeId]:
-        """Wait until the in-sync set is this, or has so many members."""
-
-        def isr() -> frozenset[NodeId] | None:
-            found = self.isr_of(topic, partition)
-            as_wanted = members is None or found == frozenset(members)
-            return found if as_wanted and (size is None or len(found) == size) else None
-
-        return self.wait_for(isr, f"the in-sync replicas of {topic}-{partition}: {members or size}")
-
-    def wait_for_replicas(self, topic: str, partition: int, replicas: Sequence[NodeId]) -> None:
-        """Wait until a reassignment to these replicas is complete."""
-
-        def are_placed() -> bool | None:
-            found = self._partition(topic, partition)
-            return True if found and list(found.replica_nodes) == list(replicas) else None
-
-        self.wait_for(are_placed, f"the replicas {replicas} of {topic}-{partition}")
-
-    def wait_for(self, attempt: Callable[[], T | None], what: str) -> T:
-        """The first result that is not None."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while True:
-            try:
-                result = attempt()
-            except NodeStuck:
-                result = None
-            if result is not None:
-                return result
-            if time.monotonic() > deadline:
-                raise NodeStuck(f"waited in vain for {what}")
-            time.sleep(POLL_SECONDS)
-
-    def _partition(self, topic: str, partition: int) -> MetadataResponsePartition | None:
-        found = self._metadata((topic,), None).topics[0].partitions
-        return next((one for one in found if one.partition_index == partition), None)
-
-    def _metadata(self, topics: tuple[str, ...] | None, node: NodeId | None) -> MetadataResponse:
-        asked = None
-        if topics is not None:
-            asked = tuple(MetadataRequestTopic(name=name, topic_id=None) for name in topics)
-        request = MetadataRequest(
-            topics=asked,
-            allow_auto_topic_creation=False,
-            include_topic_authorized_operations=False,
+    def slow(
+        self, node: NodeId, *, latency_ms: float = 0.0, bytes_per_second: float | None = None
+    ) -> None:
+        """Make all that the node says and hears late by so much, or so narrow."""
+        if latency_ms <= 0 and bytes_per_second is None:
+            raise ValueError("slow: say latency_ms, bytes_per_second, or both")
+        self._faulty_network("slow").slow(
+            node, latency_seconds=latency_ms / 1000, bytes_per_second=bytes_per_second
         )
-        return self.ask(request, MetadataResponse, node)
+
+    def heal(self) -> None:
+        """No way is cut and no node is slow any more; what was held arrives."""
+        self._faulty_network("heal").heal()
+
+    def _faulty_network(self, fault: str) -> Network:
+        if self._network is None:
+            raise FaultRefused(f"{fault}: start the cluster with Cluster(network_faults=True)")
+        return self._network
+
+    # -- Disks -------------------------------------------------------------------------------------
+
+    def fill_disk(self, node: NodeId) -> None:
+        """Leave a running node no room to write.
+
+        With `disk_bytes` its file system is filled to the last byte, and writes fail with ENOSPC.
+        Without, no file of the process may grow, and they fail with EFBIG: anyone may do that, but
+        it ends with the process.
+        """
+        if node in self._disks:
+            self._disks[node].fill()
+        else:
+            take_room(self.nodes[node].pid)
+
+    def free_disk(self, node: NodeId) -> None:
+        """There is room again."""
+        if node in self._disks:
+            self._disks[node].free()
+        elif self.nodes[node].is_running:
+            give_room(self.nodes[node].pid)

@@ -9,6 +9,8 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
+from typing import IO
 
 from tidelog.cli.child import PROGRAM
 from tidelog.model.ids import NodeId
@@ -29,6 +31,7 @@ class NodeProcess:
         self.log = log
         self._process: subprocess.Popen[bytes] | None = None
         self._channel: socket.socket | None = None
+        self._writer: Thread | None = None
         self.is_paused = False
 
     @property
@@ -53,16 +56,23 @@ class NodeProcess:
         self._channel, self.is_paused = ours, False
 
     def spawn(self, argv: list[str], *shared: int) -> subprocess.Popen[bytes]:
-        """Run a program, its output in the log."""
-        with self.log.open("ab") as out:
-            return subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                pass_fds=shared,
-                process_group=0,
-            )
+        """Run a program, its output in the log; by a pipe, since its disk may have no room."""
+        process = subprocess.Popen(
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            pass_fds=shared,
+            process_group=0,
+        )
+        self._writer = Thread(target=self._write_log, args=(process.stdout,), daemon=True)
+        self._writer.start()
+        return process
+
+    def _write_log(self, said: IO[bytes]) -> None:
+        with said, self.log.open("ab", buffering=0) as log:
+            for line in said:
+                log.write(line)
 
     def await_ready(self) -> None:
         """Wait until it takes writes."""
@@ -108,6 +118,8 @@ class NodeProcess:
             self._process.kill()
             self._process.wait()
             raise self.stuck("did not end") from None
+        if self._writer is not None:
+            self._writer.join(PATIENCE_SECONDS)
         if self._channel is not None:
             self._channel.close()
             self._channel = None

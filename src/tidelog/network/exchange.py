@@ -1,0 +1,174 @@
+"""The loop of the network's process: doors, links, and orders from whoever started it."""
+
+import json
+import selectors
+import socket
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from tidelog.network import sockets
+from tidelog.network.conditions import CLIENTS, Conditions, Slowness, Way
+from tidelog.network.door import Door, Place
+from tidelog.network.link import Broken, Link
+
+LOOK_SECONDS = 0.01
+"""How often is looked for nodes that listen, while one does not."""
+
+Handler = Callable[[socket.socket, int], None]
+
+
+class Exchange:
+    def __init__(self, places: Sequence[Place], orders: socket.socket) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._conditions = Conditions()
+        self._pids: dict[int, int] = {}
+        self._doors = [Door(place) for place in places]
+        self._links: dict[Link, Door] = {}
+        self._timed: dict[Link, float] = {}
+        self._look_at = 0.0
+        self._orders = orders
+        self._ordered = b""
+        self._has_ended = False
+        self._watch(orders, selectors.EVENT_READ, self._hear_orders)
+
+    def run(self) -> None:
+        """Until whoever gives the orders is gone."""
+        self._answer()
+        while not self._has_ended:
+            for key, events in self._selector.select(self._patience()):
+                assert isinstance(key.fileobj, socket.socket)
+                handler: Handler = key.data
+                handler(key.fileobj, events)
+            now = time.monotonic()
+            for link in [link for link, at in self._timed.items() if at <= now]:
+                self._advance(link)
+            if self._look_at <= now and not all(door.is_open for door in self._doors):
+                self._look_at_doors()
+
+    def _patience(self) -> float | None:
+        moments = list(self._timed.values())
+        if not all(door.is_open for door in self._doors):
+            moments.append(self._look_at)
+        return max(0.0, min(moments) - time.monotonic()) if moments else None
+
+    # -- Doors -------------------------------------------------------------------------------------
+
+    def _look_at_doors(self) -> None:
+        """Done whenever a connection ends, before the other end is told: its next is refused."""
+        listening = sockets.listening_ports()
+        for door in self._doors:
+            # Whoever is cut off must not learn from a refusal that the node is dead.
+            is_wanted = door.place.port in listening or self._hides(door.place)
+            if is_wanted and not door.is_open:
+                door.open()
+                self._watch(door.sock, selectors.EVENT_READ, self._let_in)
+            elif door.is_open and not is_wanted:
+                self._watch(door.sock, 0, self._let_in)
+                door.shut()
+        self._look_at = time.monotonic() + LOOK_SECONDS
+
+    def _hides(self, place: Place) -> bool:
+        others = {CLIENTS, *(door.place.node for door in self._doors)} - {place.node}
+        return any(self._conditions.is_cut(Way(o, place.node, place.listener)) for o in others)
+
+    def _let_in(self, sock: socket.socket, events: int) -> None:
+        door = next(door for door in self._doors if door.sock is sock)
+        while True:
+            try:
+                accepted, (_, port) = sock.accept()
+            except OSError:
+                return
+            dialler = sockets.owner(port, door.place.door_port, self._pids)
+            link = Link(
+                CLIENTS if dialler is None else dialler,
+                door.place.node,
+                door.place.listener,
+                accepted,
+            )
+            self._links[link] = door
+            self._advance(link)
+
+    # -- Links -------------------------------------------------------------------------------------
+
+    def _advance(self, link: Link) -> None:
+        now = time.monotonic()
+        try:
+            link.advance(self._links[link].place.port, self._conditions, now)
+        except Broken as broken:
+            self._forget(link, reset=broken.__cause__ is not None)
+            return
+        for sock, wanted in link.interests(self._conditions, now):
+            self._watch(sock, wanted, lambda sock, events: self._on_link(link, sock, events))
+        due = link.due_at(now)
+        if due is None:
+            self._timed.pop(link, None)
+        else:
+            self._timed[link] = due
+
+    def _on_link(self, link: Link, sock: socket.socket, events: int) -> None:
+        if link not in self._links:
+            return  # forgotten for what its other end did in this very pass
+        if events & selectors.EVENT_READ:
+            try:
+                if link.take(sock, self._conditions, time.monotonic()):
+                    self._look_at_doors()
+            except Broken:
+                self._forget(link, reset=True)
+                return
+        self._advance(link)
+
+    def _forget(self, link: Link, *, reset: bool) -> None:
+        self._look_at_doors()
+        for sock in link.sockets:
+            self._watch(sock, 0, None)
+        self._links.pop(link)
+        self._timed.pop(link, None)
+        link.close(reset=reset)
+
+    # -- Orders ------------------------------------------------------------------------------------
+
+    def _hear_orders(self, sock: socket.socket, events: int) -> None:
+        said = b""
+        with suppress(ConnectionResetError):
+            said = sock.recv(65536)
+        self._has_ended = not said
+        *lines, self._ordered = (self._ordered + said).split(b"\n")
+        for line in lines:
+            self._obey(**json.loads(line))
+            self._answer()
+
+    def _obey(
+        self,
+        pids: dict[str, int] | None = None,
+        cut: tuple[list[int], list[int], list[str]] | None = None,
+        slow: tuple[int, float, float | None] | None = None,
+        heal: bool = False,
+    ) -> None:
+        if pids is not None:
+            self._pids = {int(node): pid for node, pid in pids.items()}
+        if cut is not None:
+            self._conditions.cut(*cut)
+        if slow is not None:
+            party, latency, rate = slow
+            self._conditions.slow(party, Slowness(latency, rate))
+        if heal:
+            self._conditions.heal()
+        self._look_at_doors()
+        for link in list(self._links):
+            if link in self._links:
+                self._advance(link)
+
+    def _answer(self) -> None:
+        with suppress(OSError):
+            self._orders.sendall(b"\n")
+
+    def _watch(self, sock: socket.socket, events: int, handler: Handler | None) -> None:
+        known = self._selector.get_map().get(sock)
+        if events == 0:
+            if known is not None:
+                self._selector.unregister(sock)
+        elif known is None:
+            self._selector.register(sock, events, handler)
+        elif known.events != events:
+            self._selector.modify(sock, events, handler)

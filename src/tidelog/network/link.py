@@ -1,0 +1,119 @@
+"""One connection through the network: from whoever dialled, to the node that was dialled."""
+
+import errno
+import os
+import selectors
+import socket
+import struct
+from typing import NamedTuple
+
+from tidelog.network.conditions import Conditions, Party, Way
+from tidelog.network.flow import Flow
+
+HOST = "127.0.0.1"
+_RESET = struct.pack("ii", 1, 0)
+_LATER = (0, errno.EINPROGRESS, errno.EAGAIN)
+
+
+class Interest(NamedTuple):
+    """What to wait for on a socket."""
+
+    sock: socket.socket
+    events: int
+
+
+class Broken(Exception):
+    """The connection is no more: its ends are told, and it is forgotten."""
+
+
+class Link:
+    def __init__(self, dialler: Party, node: Party, listener: str, sock: socket.socket) -> None:
+        self.node = node
+        self._forth_way = Way(dialler, node, listener)
+        self._back_way = Way(node, dialler, listener)
+        self._dialler = sock
+        self._target = socket.socket()
+        self._flows: tuple[Flow, ...] = ()
+        self._is_dialling = False
+        for each in (sock, self._target):
+            each.setblocking(False)
+            each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    @property
+    def sockets(self) -> tuple[socket.socket, socket.socket]:
+        return self._dialler, self._target
+
+    def advance(self, port: int, conditions: Conditions, now: float) -> None:
+        """Do what can be done now; raises `Broken` when that is the end."""
+        try:
+            if self._flows:
+                self._bring(conditions, now)
+            elif self._is_dialling:
+                self._finish_dialling()
+            elif not conditions.is_cut(self._forth_way):
+                self._dial(port)
+        except OSError as error:
+            raise Broken from error
+
+    def take(self, sock: socket.socket, conditions: Conditions, now: float) -> bool:
+        """There is something to be read on this end. -> whether it was the last."""
+        for flow in self._flows:
+            if flow.source is sock and flow.wants_to_take(conditions, now):
+                try:
+                    flow.take(conditions, now)
+                except OSError as error:
+                    raise Broken from error
+                return flow.has_ended
+        return False
+
+    def interests(self, conditions: Conditions, now: float) -> list[Interest]:
+        if not self._flows:
+            return [Interest(self._target, selectors.EVENT_WRITE if self._is_dialling else 0)]
+        forth, back = self._flows
+        return [
+            Interest(self._dialler, _events(forth, back, conditions, now)),
+            Interest(self._target, _events(back, forth, conditions, now)),
+        ]
+
+    def due_at(self, now: float) -> float | None:
+        """When time alone will have something to do here."""
+        moments = (flow.due_at(now) for flow in self._flows)
+        return min((at for at in moments if at is not None), default=None)
+
+    def close(self, *, reset: bool) -> None:
+        for sock in self.sockets:
+            if reset:
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
+            sock.close()
+
+    def _dial(self, port: int) -> None:
+        number = self._target.connect_ex((HOST, port))
+        if number not in _LATER:
+            raise OSError(number, os.strerror(number))
+        self._is_dialling = True
+
+    def _finish_dialling(self) -> None:
+        number = self._target.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if number:
+            raise OSError(number, os.strerror(number))
+        try:
+            self._target.getpeername()
+        except OSError:
+            return  # not yet
+        self._flows = (
+            Flow(self._forth_way, self._dialler, self._target),
+            Flow(self._back_way, self._target, self._dialler),
+        )
+
+    def _bring(self, conditions: Conditions, now: float) -> None:
+        for flow in self._flows:
+            if flow.wants_to_bring(conditions, now):
+                flow.bring(now)
+        if all(flow.is_over for flow in self._flows):
+            raise Broken
+
+
+def _events(said: Flow, heard: Flow, conditions: Conditions, now: float) -> int:
+    """For the socket where one flow begins and the other ends."""
+    events = selectors.EVENT_READ if said.wants_to_take(conditions, now) else 0
+    return events | (selectors.EVENT_WRITE if heard.wants_to_bring(conditions, now) else 0)

@@ -1,0 +1,81 @@
+"""The network as whoever starts it sees it: a process of its own that takes orders."""
+
+import json
+import socket
+import subprocess
+import sys
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any
+
+from tidelog.network import sockets
+from tidelog.network.conditions import Party
+from tidelog.network.door import Place
+
+PATIENCE_SECONDS = 60.0
+PROGRAM = (sys.executable, "-P", "-m", "tidelog.network")
+
+
+class NetworkFailed(Exception):
+    """The network cannot be made, or has ended; says why."""
+
+
+class Network:
+    """Doors in front of these listeners; open when, and as long as, the node listens."""
+
+    def __init__(self, places: Iterable[Place]) -> None:
+        if not sockets.is_supported():
+            raise NetworkFailed("a network with faults needs Linux: it reads /proc/net/tcp.")
+        places = list(places)
+        self._listeners = list(dict.fromkeys(place.listener for place in places))
+        ours, theirs = socket.socketpair()
+        ours.settimeout(PATIENCE_SECONDS)
+        self._orders = ours
+        with theirs:
+            self._process = subprocess.Popen(
+                [*PROGRAM, str(theirs.fileno()), json.dumps(places)],
+                stdin=subprocess.DEVNULL,
+                pass_fds=[theirs.fileno()],
+                process_group=0,
+            )
+        self._await_answer()
+
+    def close(self) -> None:
+        self._orders.close()
+        self._process.wait(PATIENCE_SECONDS)
+
+    def know(self, pids: Mapping[int, int]) -> None:
+        """By its process is told which node a connection comes from."""
+        self._order(pids=dict(pids))
+
+    def look(self) -> None:
+        """See now who listens; by itself the network sees it within a few milliseconds."""
+        self._order()
+
+    def cut(
+        self,
+        speakers: Collection[Party],
+        hearers: Collection[Party],
+        listener: str | None = None,
+    ) -> None:
+        """From now on nothing that the one say reaches the others (on this listener only)."""
+        listeners = self._listeners if listener is None else [listener]
+        self._order(cut=(list(speakers), list(hearers), listeners))
+
+    def slow(self, party: Party, *, latency_seconds: float, bytes_per_second: float | None) -> None:
+        self._order(slow=(party, latency_seconds, bytes_per_second))
+
+    def heal(self) -> None:
+        """Nothing is cut and nobody is slow; what was held goes on its way."""
+        self._order(heal=True)
+
+    def _order(self, **order: Any) -> None:
+        self._orders.sendall(json.dumps(order).encode() + b"\n")
+        self._await_answer()
+
+    def _await_answer(self) -> None:
+        try:
+            answer = self._orders.recv(1)
+        except OSError:
+            answer = b""
+        if not answer:
+            raise NetworkFailed("the process of the network has ended.")
