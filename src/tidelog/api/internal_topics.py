@@ -9,11 +9,15 @@ from kio.schema.create_topics.v7.request import (
 )
 
 from tidelog.controller.settings import BrokerSettings
+from tidelog.model.replication_events import REPLICATION_EVENTS
 
 CONSUMER_OFFSETS = "__consumer_offsets"
 TRANSACTION_STATE = "__transaction_state"
 SHARE_GROUP_STATE = "__share_group_state"
-INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE})
+INTERNAL_TOPICS = frozenset(
+    {CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE, REPLICATION_EVENTS}
+)
+_WEEK_MS = 7 * 24 * 60 * 60 * 1000
 
 
 def creatable_topic(name: str, settings: BrokerSettings) -> CreatableTopic | None:
@@ -22,8 +26,8 @@ def creatable_topic(name: str, settings: BrokerSettings) -> CreatableTopic | Non
         return consumer_offsets(settings)
     if name == TRANSACTION_STATE:
         return _transaction_state(settings)
-    if name == SHARE_GROUP_STATE:
-        return None
+    if name in (SHARE_GROUP_STATE, REPLICATION_EVENTS):
+        return None  # nothing here uses the first; brokers make the second when they need it
     return _topic(name, settings.num_partitions, settings.default_replication_factor, {})
 
 
@@ -50,6 +54,24 @@ def _transaction_state(settings: BrokerSettings) -> CreatableTopic:
             "segment.bytes": str(settings.transaction_state_log_segment_bytes),
             "compression.type": "uncompressed",
             "min.insync.replicas": str(settings.transaction_state_log_min_isr),
+            "unclean.leader.election.enable": "false",
+        },
+    )
+
+
+def replication_events(replication_factor: int) -> CreatableTopic:
+    """Tidelog's own: one partition, so that events have one order; a week, then they go.
+
+    It takes events as long as any replica is there to take them: that is when they matter.
+    """
+    return _topic(
+        REPLICATION_EVENTS,
+        1,
+        replication_factor,
+        {
+            "cleanup.policy": "delete",
+            "retention.ms": str(_WEEK_MS),
+            "min.insync.replicas": "1",
             "unclean.leader.election.enable": "false",
         },
     )

@@ -3,13 +3,15 @@
 Invariant: nothing is led or followed before the image shows this run of the process.
 """
 
+import logging
 from collections.abc import Callable
 
 from tidelog.api.internal_topics import CONSUMER_OFFSETS
-from tidelog.controller.image import ClusterImage
+from tidelog.controller.image import RECOVERING, ClusterImage
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.dice import Dice
-from tidelog.model.ids import TopicPartition
+from tidelog.model.ids import Offset, TopicPartition
+from tidelog.model.replication_events import Truncated, UncleanLoss
 from tidelog.node.assignments import Assignments
 from tidelog.node.clock import Clock
 from tidelog.node.coordinators import Coordinators
@@ -25,9 +27,13 @@ from tidelog.node.partitions import Partitions
 from tidelog.node.peers import Peers
 from tidelog.node.queries import Queries
 from tidelog.node.replica import Replica
+from tidelog.node.replica_states import ReplicaStates
+from tidelog.node.replication_events import ReplicationEvents
 from tidelog.node.storage import Storage
 from tidelog.node.timers import Timers
 from tidelog.replication.isr.leader import ProposeIsr
+
+log = logging.getLogger(__name__)
 
 
 class Broker:
@@ -43,18 +49,20 @@ class Broker:
         submit: Submit,
         cluster_id: str,
         stop: Callable[[str], None],
+        events: ReplicationEvents,
     ) -> None:
         self._clock = clock
         self._storage = storage
         self._flushes = flushes
         self._stop = stop
+        self._events = events
         self._has_begun = False
         self.image = ClusterImage()
         self.partitions = Partitions(clock, timers, self._storage_failed)
         self.coordinators = Coordinators(
             settings, dice, clock, timers, self.partitions, self._offsets_partitions
         )
-        self._isr_proposals = IsrProposals(settings.node_id, submit)
+        self._isr_proposals = IsrProposals(settings.node_id, submit, events.tell, events.counters)
         self.departures = Departures(clock, timers, lambda: self.image)
         self._fetchers = Fetchers(
             settings,
@@ -98,11 +106,21 @@ class Broker:
         self._housekeeping = Housekeeping(
             settings, clock, timers, storage, self.partitions, self._storage_failed
         )
+        self._replica_states = ReplicaStates(
+            settings.node_id,
+            clock,
+            timers,
+            self.partitions,
+            events.tell,
+            settings.tidelog_replication_events_interval_ms,
+        )
         self.queries = Queries(self.partitions, storage, settings.log_dirs, self._storage_failed)
 
     def start(self) -> None:
         self._housekeeping.start()
         self.lifecycle.register()
+        if self._events.is_on:
+            self._replica_states.start()
 
     def image_changed(self, old: ClusterImage, new: ClusterImage) -> None:
         self.image = new
@@ -117,6 +135,7 @@ class Broker:
             self._assignments.apply(ClusterImage(), new)
         self.lifecycle.image_changed(new)
         self.departures.image_changed(old, new)
+        self._isr_proposals.image_changed(new)
 
     def close(self) -> None:
         """Clean shutdown: nobody is coordinated any more, and every log is closed for good."""
@@ -142,9 +161,37 @@ class Broker:
         self._isr_proposals.broker_epoch = self.lifecycle.epoch
         self._isr_proposals.propose(replica, proposal)
 
+    def truncated(self, replica: Replica, end: Offset, high_watermark: Offset) -> None:
+        placed = self.image.partition(replica.partition)
+        assert placed is not None, "it is followed"
+        self._events.tell(
+            Truncated(
+                partition=replica.partition,
+                leader=placed.leader,
+                leader_epoch=placed.leader_epoch,
+                from_offset=end,
+                to_offset=replica.log.log_end_offset,
+                high_watermark=high_watermark,
+            )
+        )
+        self._tell_loss(replica, high_watermark)
+
     # -- what the parts ask of each other ----------------------------------------------------------
 
+    def _tell_loss(self, replica: Replica, committed: Offset) -> None:
+        end = replica.log.log_end_offset
+        if committed > end:
+            log.error(
+                "%s: lost what was committed from %d to %d", replica.partition, end, committed
+            )
+            self._events.tell(
+                UncleanLoss(partition=replica.partition, from_offset=committed, to_offset=end)
+            )
+
     def _led(self, replica: Replica) -> None:
+        placed = self.image.partition(replica.partition)
+        if placed is not None and placed.leader_recovery_state == RECOVERING:
+            self._tell_loss(replica, replica.highest_watermark)
         if replica.partition.topic == CONSUMER_OFFSETS:
             self.coordinators.lead(replica)
 

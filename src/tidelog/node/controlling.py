@@ -21,11 +21,13 @@ from tidelog.controller.refusals import refusal
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.dice import Dice
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import ConnId, Millis, NodeId
+from tidelog.model.ids import BrokerEpoch, ConnId, Millis, NodeId
+from tidelog.model.replication_events import FenceReason
 from tidelog.node.clock import Clock
 from tidelog.node.parking import Resume
 from tidelog.node.peers import Channel, Peers
 from tidelog.node.quorum import Quorum
+from tidelog.node.replication_events import ReplicationEvents
 from tidelog.node.timers import Timer, Timers
 from tidelog.node.voter_changes import VOTER_REQUESTS, VoterChanges
 from tidelog.protocol.metadata_records import MetadataRecord
@@ -43,6 +45,7 @@ class Controlling:
         clock: Clock,
         timers: Timers,
         peers: Peers,
+        events: ReplicationEvents,
     ) -> None:
         self._quorum = quorum
         self._voter_changes = voter_changes
@@ -51,10 +54,15 @@ class Controlling:
         self._clock = clock
         self._timers = timers
         self._peers = peers
+        self._events = events
         self._liveness = Liveness(settings.broker_session_timeout_ms)
         self._brokers: dict[ConnId, NodeId] = {}
         """Which broker's heartbeats come in by which connection."""
         self._probes: dict[NodeId, Channel] = {}
+        self._refusing: set[NodeId] = set()
+        """Whose ports refuse: that is why they are fenced, more than that they are silent."""
+        self._silenced: dict[NodeId, BrokerEpoch] = {}
+        """The runs that were fenced for their silence; one that is heard again has returned."""
         self._chores: list[Timer] = []
         self._watch: Timer | None = None
 
@@ -65,7 +73,7 @@ class Controlling:
         image = self._quorum.pending_image
         records = activation_records(image, self._settings)
         if records:
-            self._quorum.propose(records, lambda _: None)
+            self._propose(records)
         self._liveness = Liveness(self._settings.broker_session_timeout_ms)
         unfenced = [broker.id for broker in image.brokers.values() if not broker.fenced]
         self._liveness.expect(unfenced, self._clock.now)
@@ -111,9 +119,32 @@ class Controlling:
                 resume(refusal(message, ErrorCode.not_controller))
 
         if decision.records:
-            self._quorum.propose(decision.records, done)
+            self._propose(decision.records, done, self._why(message))
         else:
             self._quorum.when_committed(done)
+
+    def _propose(
+        self,
+        records: Sequence[MetadataRecord],
+        done: Callable[[bool], None] = lambda _: None,
+        why: FenceReason = FenceReason.REQUESTED,
+    ) -> None:
+        """Append what was decided; once that is committed, tell what it did to replicas."""
+        before, began = self._quorum.pending_image, self._clock.now
+
+        def settled(is_committed: bool) -> None:
+            if is_committed:
+                self._events.decided(before, after, self._clock.now - began, why)
+            done(is_committed)
+
+        self._quorum.propose(records, settled)
+        after = self._quorum.pending_image
+
+    def _why(self, message: Any) -> FenceReason:
+        is_heartbeat = isinstance(message, BrokerHeartbeatRequest)
+        if is_heartbeat and self._silenced.get(message.broker_id) == message.broker_epoch:
+            return FenceReason.RETURNED
+        return FenceReason.REQUESTED
 
     def _hear(self, message: Any, conn: ConnId | None) -> None:
         if isinstance(message, BrokerHeartbeatRequest):
@@ -164,6 +195,7 @@ class Controlling:
     def _gone(self, broker: NodeId) -> None:
         if broker not in self._brokers.values():
             log.info("broker %d is gone: its connection was lost and its port refuses", broker)
+            self._refusing.add(broker)
             self._liveness.lost(broker, self._clock.now)
             self._keep_watch()
 
@@ -172,21 +204,26 @@ class Controlling:
         if not self._quorum.is_active:
             return
         expired = self._liveness.expired(self._clock.now)
-        while expired:
-            image = self._quorum.pending_image
-            records = fence_expired(image, expired, self._decide_context())
-            if not records:
-                break
-            log.info("fencing of %s: no heartbeat in time", expired)
-            self._quorum.propose(records, lambda _: None)
         for broker in expired:
+            self._fence(broker)
             self._liveness.forget(broker)
+            self._refusing.discard(broker)
         deadline = self._liveness.next_deadline()
         if self._watch is not None:
             self._watch.cancel()
         self._watch = None
         if deadline is not None:
             self._watch = self._timers.at(deadline, self._keep_watch)
+
+    def _fence(self, broker: NodeId) -> None:
+        records = fence_expired(self._quorum.pending_image, [broker], self._decide_context())
+        if not records:
+            return
+        is_gone = broker in self._refusing
+        log.info("broker %d is fenced: %s", broker, "gone" if is_gone else "no heartbeat in time")
+        self._silenced[broker] = self._quorum.pending_image.brokers[broker].epoch
+        why = FenceReason.CONNECTION_REFUSED if is_gone else FenceReason.SESSION_EXPIRED
+        self._propose(records, why=why)
 
     # -- chores ------------------------------------------------------------------------------------
 
@@ -195,7 +232,7 @@ class Controlling:
             if self._quorum.is_active:
                 records = chore(self._quorum.pending_image, self._decide_context())
                 if records:
-                    self._quorum.propose(records, lambda _: None)
+                    self._propose(records)
                 self._chores.append(self._timers.at(self._clock.now + interval, run))
 
         self._chores = [timer for timer in self._chores if timer.action is not None]

@@ -3,8 +3,12 @@
 What the controller has surely not done is told as a refusal. Any other failure leaves open whether
 it was done: an answer may have been lost on its way, and the repeated request then meets a later
 partition epoch.
+
+A change that was made is told once: when the controller says so, or, where its answer was lost,
+when the image shows it and nobody but this leader can have asked for it.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from kio.schema.alter_partition.v3.request import (
@@ -15,8 +19,11 @@ from kio.schema.alter_partition.v3.request import (
 )
 from kio.schema.alter_partition.v3.response import PartitionData as Answer
 
+from tidelog.controller.image import ClusterImage
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicId
+from tidelog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicId, TopicPartition
+from tidelog.model.replication_events import IsrExpanded, IsrShrunk, ReplicationEvent
+from tidelog.node.counters import Counters
 from tidelog.node.lifecycle import Submit
 from tidelog.node.replica import Replica
 from tidelog.replication.isr.leader import (
@@ -31,9 +38,19 @@ _NOT_MADE = (ErrorCode.ineligible_replica, ErrorCode.operation_not_attempted)
 
 
 class IsrProposals:
-    def __init__(self, me: NodeId, submit: Submit) -> None:
+    def __init__(
+        self,
+        me: NodeId,
+        submit: Submit,
+        tell: Callable[[ReplicationEvent], None],
+        counters: Counters,
+    ) -> None:
         self._me = me
         self._submit = submit
+        self._tell = tell
+        self._counters = counters
+        self._untold: dict[TopicPartition, IsrShrunk | IsrExpanded] = {}
+        """What is to be told of each change, should it be made."""
         self._waiting: dict[Replica, tuple[LeaderEpoch, ProposeIsr]] = {}
         self._is_under_way = False
         self.broker_epoch: BrokerEpoch = -1
@@ -41,7 +58,31 @@ class IsrProposals:
     def propose(self, replica: Replica, proposal: ProposeIsr) -> None:
         assert replica.leader is not None
         self._waiting[replica] = (replica.leader.epoch, proposal)
+        self._untold[replica.partition] = _change(replica.partition, replica.leader, proposal)
         self._send()
+
+    def image_changed(self, image: ClusterImage) -> None:
+        """Tell what the image shows to have been made, though no answer has said so yet."""
+        for partition, change in list(self._untold.items()):
+            placed = image.partition(partition)
+            if placed is None or placed.leader_epoch > change.leader_epoch:
+                continue  # the answer is still to come, and only it can say
+            if placed.partition_epoch >= change.partition_epoch and set(placed.isr) == set(
+                change.isr
+            ):
+                gone = set(change.isr_before) - set(change.isr)
+                # One that is out of service may have been taken out by the controller itself.
+                if all(image.is_active(broker) for broker in gone):
+                    self._made(partition)
+
+    def _made(self, partition: TopicPartition) -> None:
+        change = self._untold.pop(partition, None)
+        if isinstance(change, IsrShrunk):
+            self._counters.isr_shrinks += 1
+            self._tell(change)
+        elif change is not None:
+            self._counters.isr_expands += 1
+            self._tell(change)
 
     def _send(self) -> None:
         if self._is_under_way or not self._waiting:
@@ -88,14 +129,56 @@ class IsrProposals:
             for partition in topic.partitions
         }
         for replica, (epoch, proposal) in asked.items():
+            answer = answers.get((replica.topic_id, replica.partition.partition))
+            self._note(replica.partition, answer, proposal)
             if replica.leader is None or replica.leader.epoch != epoch:
                 continue
-            answer = answers.get((replica.topic_id, replica.partition.partition))
             if response.error_code is ErrorCode.none and answer is not None:
                 replica.step(_heard(answer, proposal, replica.leader))
             else:
                 replica.step(IsrUnanswered(proposal.partition_epoch))
         self._send()
+
+    def _note(self, partition: TopicPartition, answer: Answer | None, asked: ProposeIsr) -> None:
+        if answer is None or answer.error_code is not ErrorCode.none:
+            self._counters.failed_isr_updates += 1
+            if answer is not None and answer.error_code in _NOT_MADE:
+                self._untold.pop(partition, None)
+        elif answer.partition_epoch > asked.partition_epoch:
+            self._made(partition)
+
+
+def _change(
+    partition: TopicPartition, leader: PartitionLeader, asked: ProposeIsr
+) -> IsrShrunk | IsrExpanded:
+    before = tuple(sorted(leader.isr))
+    isr = tuple(member.replica for member in asked.isr)
+    replicas = tuple(sorted(leader.replicas))
+    if asked.left:
+        return IsrShrunk(
+            partition=partition,
+            leader=leader.me,
+            leader_epoch=leader.epoch,
+            partition_epoch=asked.partition_epoch + 1,
+            isr_before=before,
+            isr=isr,
+            left=asked.left,
+            leader_end_offset=leader.end,
+            high_watermark=leader.high_watermark,
+            replicas=replicas,
+            min_isr=leader.minimum,
+        )
+    return IsrExpanded(
+        partition=partition,
+        leader=leader.me,
+        leader_epoch=leader.epoch,
+        partition_epoch=asked.partition_epoch + 1,
+        isr_before=before,
+        isr=isr,
+        joined=tuple(replica for replica in isr if replica not in before),
+        replicas=replicas,
+        min_isr=leader.minimum,
+    )
 
 
 def _heard(

@@ -6,7 +6,7 @@ ticked. It reads no clock and touches no socket: production and the simulator ru
 
 import logging
 from collections.abc import Sequence
-from typing import assert_never
+from typing import Any, assert_never
 
 from tidelog.api.handler import Request
 from tidelog.api.listeners import ListenerKind, kind_of, listener_kind
@@ -56,6 +56,7 @@ from tidelog.node.parking import PARKED, Parked, Resume
 from tidelog.node.peers import Peers
 from tidelog.node.quorum import Quorum
 from tidelog.node.quorum_opening import Surroundings, open_quorum
+from tidelog.node.replication_events import ReplicationEvents
 from tidelog.node.requests import Requests
 from tidelog.node.sessions import Session
 from tidelog.node.storage import Storage
@@ -100,6 +101,14 @@ class Node:
         self._peers = Peers(self._clock, self._timers, self._emit)
         self._quorum = self._open_quorum(disks, metas)
         self._context = RequestContext(settings, self._clock, dice, self._quorum)
+        self._events = ReplicationEvents(
+            settings,
+            self._clock,
+            self._timers,
+            self._peers,
+            lambda: self._context.image,
+            self._submit,
+        )
         self._controlling = Controlling(
             self._quorum,
             self._voter_changes,
@@ -108,6 +117,7 @@ class Node:
             self._clock,
             self._timers,
             self._peers,
+            self._events,
         )
         self._controller = ControllerClient(
             self._quorum,
@@ -131,6 +141,7 @@ class Node:
             self._controller.submit,
             metas[0].cluster_id,
             self._fail,
+            self._events,
         )
         self._requests = Requests(
             self._context,
@@ -229,7 +240,7 @@ class Node:
         was_leading = self._quorum.is_active
         self._quorum.step(ShutdownBegun())
         delay = RESIGNATION_MS if was_leading and self._quorum.has_peers else 0
-        self._timers.at(self._clock.now + delay, self._close)
+        self._timers.at(self._clock.now + delay, lambda: self._events.drain(self._close))
 
     def _close(self) -> None:
         self._broker.close()
@@ -286,6 +297,9 @@ class Node:
             lambda message, resume: self._controller.submit(message, resume),
         )
         return quorum
+
+    def _submit(self, message: Any, resume: Resume, patience_ms: Millis | None = None) -> None:
+        self._controller.submit(message, resume, patience_ms)
 
     def _change_metadata(self, effect: ChangeMetadata, resume: Resume, request: Request) -> Parked:
         """Decided here or by the active controller, unless a node asks that believes we are it."""

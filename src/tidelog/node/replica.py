@@ -33,6 +33,9 @@ class ReplicaOwner(Protocol):
 
     def propose_isr(self, replica: "Replica", proposal: ProposeIsr) -> None: ...
 
+    def truncated(self, replica: "Replica", end: Offset, high_watermark: Offset) -> None:
+        """It was cut as follower; these are its end and its watermark of before."""
+
 
 class Replica:
     __slots__ = (
@@ -47,6 +50,7 @@ class Replica:
         "flushing",
         "flushing_since",
         "has_chores",
+        "highest_watermark",
         "leader",
         "log",
         "partition",
@@ -77,6 +81,8 @@ class Replica:
         self._owner = owner
         self._flush_is_due = False
         self._high_watermark = high_watermark
+        self.highest_watermark: Offset = high_watermark
+        """The highest that a leader has told, though this log may not go so far yet."""
         self._acks_leader: OffsetWaiters[AckWaiter] = OffsetWaiters()
         self._acks_all: OffsetWaiters[AckWaiter] = OffsetWaiters()
         self._fetches: dict[PendingFetch, None] = {}
@@ -100,6 +106,8 @@ class Replica:
     def learn_high_watermark(self, high_watermark: Offset) -> None:
         """A follower's: what the leader said, as far as its own log goes."""
         log = self.log
+        if high_watermark > self.highest_watermark:
+            self.highest_watermark = high_watermark
         bounded = max(log.log_start_offset, min(high_watermark, log.log_end_offset))
         self._high_watermark = max(self._high_watermark, bounded)
         if self._high_watermark > log.log_end_offset:
@@ -108,8 +116,11 @@ class Replica:
     def truncate(self, offset: Offset) -> None:
         """Cut what the leader does not have."""
         assert self.leader is None
+        end, high_watermark = self.log.log_end_offset, self._high_watermark
         self.log.truncate_to(offset, self._clock.now)
         self._cut()
+        if self.log.log_end_offset < end:
+            self._owner.truncated(self, end, high_watermark)
 
     def start_anew(self, offset: Offset) -> None:
         """Drop everything: the leader's log begins past the end of this one."""
@@ -122,6 +133,7 @@ class Replica:
         self.has_chores = True
         self._flush_is_due = False
         self._high_watermark = min(self._high_watermark, self.visible_end)
+        self.highest_watermark = self._high_watermark
 
     # -- leadership ------------------------------------------------------------------------------
 

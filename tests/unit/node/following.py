@@ -37,6 +37,7 @@ class Owner:
     def __init__(self) -> None:
         self.flushes: list[tuple[Replica, int]] = []
         self.proposals: list[ProposeIsr] = []
+        self.cuts: list[tuple[int, int]] = []
 
     def start_flush(self, replica: Replica) -> None:
         _, up_to = replica.log.begin_flush(NOW)
@@ -45,6 +46,9 @@ class Owner:
 
     def propose_isr(self, replica: Replica, proposal: ProposeIsr) -> None:
         self.proposals.append(proposal)
+
+    def truncated(self, replica: Replica, end: int, high_watermark: int) -> None:
+        self.cuts.append((end, high_watermark))
 
     def finish_flush(self) -> Replica:
         replica, up_to = self.flushes.pop(0)

@@ -17,7 +17,9 @@ from tests.unit.node.following import TOPIC_ID, Owner
 from tidelog.controller.refusals import refusal
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
+from tidelog.model.replication_events import ReplicationEvent
 from tidelog.node.clock import Clock
+from tidelog.node.counters import Counters
 from tidelog.node.isr_proposals import IsrProposals
 from tidelog.node.replica import Replica
 from tidelog.replication.isr.leader import FollowerFetched, IsrAgreed, ProposeIsr
@@ -32,7 +34,9 @@ class Desk(Owner):
         super().__init__()
         self.asked: list[tuple[AlterPartitionRequest, Callable[[Any], None]]] = []
         self.clock = Clock(NOW)
-        self.outgoing = IsrProposals(ME, self._submit)
+        self.told: list[ReplicationEvent] = []
+        self.counters = Counters()
+        self.outgoing = IsrProposals(ME, self._submit, self.told.append, self.counters)
         partition = TopicPartition("orders", 0)
         self.replica = Replica(partition, TOPIC_ID, new_log(), 0, self.clock, self)
         agreed = IsrAgreed(frozenset({ME, SECOND}), frozenset({ME, SECOND, THIRD}), 4, 2)

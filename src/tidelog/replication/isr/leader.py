@@ -178,6 +178,10 @@ class PartitionLeader:
     # -- what others may know ----------------------------------------------------------------------
 
     @property
+    def me(self) -> NodeId:
+        return self._me
+
+    @property
     def isr(self) -> frozenset[NodeId]:
         return self._agreed
 
