@@ -103,8 +103,20 @@ class DiskFaults:
     """Bytes in all files together; an append beyond fails with ENOSPC."""
     is_read_only: bool = False
     fails_sync: bool = False
+    sync_ms: int = 0
+    """How much longer every fsync takes, at most."""
     fails_reads: set[str] = field(default_factory=set)
     """Paths with a bad sector."""
+
+    @property
+    def is_any(self) -> bool:
+        """Whether a node could end because of it."""
+        return (
+            self.capacity is not None
+            or self.is_read_only
+            or self.fails_sync
+            or bool(self.fails_reads)
+        )
 
 
 class SimFile:
@@ -191,6 +203,11 @@ class SimDisk:
         """A bit on the platter changes behind everyone's back."""
         inode = self._inode(path)
         inode.content[bit // 8] ^= 1 << bit % 8
+
+    def durable_size(self, path: str) -> int:
+        """How much of a file is surely on the platter."""
+        inode = self._inode(path)
+        return min([inode.durable_size, *(page * PAGE for page in inode.hidden)])
 
     def check_write(self, growth: int) -> None:
         if self.faults.is_read_only:

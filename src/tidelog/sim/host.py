@@ -36,6 +36,7 @@ from tidelog.model.outbound import (
     StopReading,
 )
 from tidelog.node.node import Node
+from tidelog.sim.clock import DriftingClock
 from tidelog.sim.disk import SimDisk
 from tidelog.sim.network import Address, Network, Party, Side
 
@@ -53,8 +54,12 @@ class SimHost:
         self.exit: Stop | None = None
         """How the last process ended by itself, if it did."""
         self.is_paused = False
+        self.clock = DriftingClock(self.world)
+        self.told: Callable[[SimHost], None] = _nobody_listens
+        """Called after everything that its node was told, and after it began or ended."""
         self._dice = self.world.dice.fork(self.name)
-        self._runs = 0
+        self.runs = 0
+        """How often it has been started."""
         self._conn_ids = count(1)
         self._conns: dict[ConnId, _Conn] = {}
         self._alarm: Millis | None = None
@@ -83,20 +88,25 @@ class SimHost:
 
     def start(self) -> None:
         assert self.node is None
-        self._runs += 1
+        self.runs += 1
         self.exit = None
         self._note("starts")
         self.network.regain_power(self.name)
         for listener in self.settings.listeners:
             self._listen(listener.name, (listener.host, listener.port))
-        dice = self._dice.fork(f"run {self._runs}")
-        self.node = Node(self.settings, [self.disk], dice, self.world.now)
-        self._carry_out(self.node.start())
+        dice = self._dice.fork(f"run {self.runs}")
+        try:
+            self.node = Node(self.settings, [self.disk], dice, self.clock.now)
+            self._carry_out(self.node.start())
+        except OSError as failure:
+            self._die(failure)
+        self.told(self)
 
     def kill(self) -> None:
         """kill -9: the process is gone, what it wrote stays, its connections end."""
         self._note("is killed")
         self._end_process()
+        self.told(self)
 
     def lose_power(self) -> None:
         """The plug is pulled: what was not synced may be lost or torn, and nobody is told."""
@@ -104,11 +114,16 @@ class SimHost:
         self.network.lose_power(self.name)
         self._end_process()
         self.disk.crash(self._dice)
+        self.told(self)
 
     def shutdown(self) -> None:
         """Ask for a controlled shutdown; it has ended when `is_up` is False."""
         assert self.node is not None
-        self._carry_out(self.node.shutdown(self.world.now))
+        try:
+            self._carry_out(self.node.shutdown(self.clock.now))
+        except OSError as failure:
+            self._die(failure)
+        self.told(self)
 
     def pause(self) -> None:
         """SIGSTOP: the machine takes connections and bytes, the process does nothing with them."""
@@ -130,6 +145,20 @@ class SimHost:
             self._missed.append(news)
         else:
             news()
+
+    def drift(self, per_mille: int) -> None:
+        """From now on the machine's clock runs so much faster, or slower."""
+        self._note(f"drifts by {per_mille}")
+        self.clock.drift(per_mille)
+        self._alarm = None
+        if not self.is_paused:
+            self._set_alarm()
+
+    def _die(self, failure: OSError) -> None:
+        """An error that the node does not expect ends its process, as it would a real one."""
+        self._note(f"dies: {failure}")
+        self._end_process()
+        self.exit = Stop(1, str(failure))
 
     def _end_process(self) -> None:
         self.node = None
@@ -162,7 +191,11 @@ class SimHost:
     def tell(self, event: Event) -> None:
         if self.node is not None:
             self._note(_described(event))
-            self._carry_out(self.node.handle(event, self.world.now))
+            try:
+                self._carry_out(self.node.handle(event, self.clock.now))
+            except OSError as failure:
+                self._die(failure)
+            self.told(self)
 
     def _carry_out(self, outbound: list[Outbound]) -> None:
         for effect in outbound:
@@ -217,12 +250,12 @@ class SimHost:
 
     def _flush(self, flush: Flush) -> None:
         """Written through at some moment before the node hears of it."""
-        takes = 1 + self._dice.below(FSYNC_MS)
-        runs = self._runs
+        takes = 1 + self._dice.below(FSYNC_MS + self.disk.faults.sync_ms)
+        runs = self.runs
         errors: list[str] = []
 
         def sync() -> None:
-            if self._runs == runs and self.node is not None:
+            if self.runs == runs and self.node is not None:
                 try:
                     for file in flush.files:
                         file.sync()
@@ -230,7 +263,7 @@ class SimHost:
                     errors.append(str(failure))
 
         def done() -> None:
-            if self._runs == runs:
+            if self.runs == runs:
                 error = errors[0] if errors else None
                 self.when_running(lambda: self.tell(Flushed(flush.token, error)))
 
@@ -242,22 +275,22 @@ class SimHost:
         if deadline is None or (self._alarm is not None and self._alarm <= deadline):
             return
         self._alarm = deadline
-        runs = self._runs
+        runs = self.runs
 
         def ring() -> None:
-            if self._runs == runs and self._alarm == deadline:
+            if self.runs == runs and self._alarm == deadline:
                 self._alarm = None
                 if not self.is_paused:
                     self.tell(Ticked())
 
-        self.world.after(max(0, deadline - self.world.now), ring)
+        self.world.after(self.clock.until(deadline), ring)
 
     def _soon(self, action: Callable[[], None]) -> None:
         """In an event of its own, if the process still runs then."""
-        runs = self._runs
+        runs = self.runs
 
         def act() -> None:
-            if self._runs == runs:
+            if self.runs == runs:
                 self.when_running(action)
 
         self.world.after(0, act)
@@ -319,6 +352,10 @@ class _Conn:
         while self._held and not self.is_muted:
             frame = self._held.popleft()
             self._host.tell(FrameReceived(self.id, memoryview(bytearray(frame))))
+
+
+def _nobody_listens(host: SimHost) -> None:
+    """What a host does without a checker."""
 
 
 def _described(event: Event) -> str:

@@ -4,11 +4,16 @@ A connection behaves as TCP does, its unit being a frame. What one side sends ar
 not at all. While the way is cut nothing is lost, since TCP repeats itself: it waits. A process that
 ends closes its connections, after all that it had sent. A machine without power says nothing, and
 what comes for its old connections is answered with a reset once it is back.
+
+So what a network does to packets looks different from inside a stream. A lost segment is a delay,
+for itself and for all behind it, until it was repeated; too many end in a reset. Two copies of a
+request, or one that overtakes another, take two connections: a client gives one up, asks again by
+the next, and the first is still under way. Each way has delays of its own, so that happens.
 """
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, TypeVar
 
 from tidelog.model.ids import Millis
 from tidelog.sim.world import World
@@ -16,6 +21,11 @@ from tidelog.sim.world import World
 Address: TypeAlias = tuple[str, int]
 """The machine's name and a port."""
 
+_Trouble = TypeVar("_Trouble", str, tuple[str, str])
+
+RETRANSMIT_MS: Millis = 200
+"""When Linux first repeats a lost segment; each time after that it waits twice as long."""
+MAX_RETRANSMIT_MS: Millis = 5_000
 CONNECT_TIMEOUT_MS: Millis = 127_000
 """How long Linux tries to connect to an address that does not answer at all."""
 
@@ -52,7 +62,8 @@ class _Way:
 
     def put(self, arrive: Callable[[], None]) -> None:
         network = self._network
-        self._queue.append((network.world.now + network.delay(), arrive))
+        due = network.world.now + network.delay(self.source, self.target)
+        self._queue.append((due, arrive))
         self.move()
 
     def move(self) -> None:
@@ -137,8 +148,10 @@ class Network:
         self._listening: dict[Address, Accept] = {}
         self._sides: dict[Side, None] = {}
         self._without_power: set[str] = set()
-        self._cuts: set[tuple[str, str]] = set()
-        self._isolated: set[str] = set()
+        self._cuts: Counter[tuple[str, str]] = Counter()
+        self._isolated: Counter[str] = Counter()
+        self._slow: Counter[str] = Counter()
+        self._lossy: Counter[str] = Counter()
 
     # -- what machines do --------------------------------------------------------------------------
 
@@ -194,7 +207,12 @@ class Network:
 
     def cut(self, source: str, target: str) -> None:
         """Nothing gets from `source` to `target` any more; the way back is left alone."""
-        self._cuts.add((source, target))
+        self._cuts[source, target] += 1
+
+    def mend(self, source: str, target: str) -> None:
+        """Take one cut back; what waited goes on when it was the last."""
+        _take(self._cuts, (source, target))
+        self._move_on()
 
     def partition(self, one: str, other: str) -> None:
         self.cut(one, other)
@@ -202,20 +220,32 @@ class Network:
 
     def isolate(self, machine: str) -> None:
         """Cut it off from everyone."""
-        self._isolated.add(machine)
+        self._isolated[machine] += 1
+
+    def rejoin(self, machine: str) -> None:
+        _take(self._isolated, machine)
+        self._move_on()
+
+    def slow_down(self, machine: str, added_ms: Millis) -> None:
+        """All from and to this machine takes up to so much longer; less than 0 takes it back."""
+        self._slow[machine] += added_ms
+
+    def lose_segments(self, machine: str, per_mille: int) -> None:
+        """So many in a thousand from and to this machine must be repeated."""
+        self._lossy[machine] += per_mille
 
     def heal(self) -> None:
         """Mend every way; what waited goes on."""
-        self._cuts.clear()
-        self._isolated.clear()
+        for troubles in (self._cuts, self._isolated, self._slow, self._lossy):
+            troubles.clear()
         self._move_on()
 
     def reset(self, one: str, other: str) -> None:
         """Break the connections between two machines; both sides hear of it, data is lost."""
         for side in list(self._sides):
             if side.place == one and side.other.place == other:
-                self.world.after(self.delay(), side.told_of_end)
-                self.world.after(self.delay(), side.other.told_of_end)
+                self.world.after(self.delay(one, other), side.told_of_end)
+                self.world.after(self.delay(other, one), side.other.told_of_end)
 
     def lose_power(self, machine: str) -> None:
         self._without_power.add(machine)
@@ -228,10 +258,24 @@ class Network:
         self._without_power.discard(machine)
         self._move_on()
 
+    @property
+    def machines(self) -> list[str]:
+        """Whoever has a connection."""
+        return sorted({side.place for side in self._sides})
+
     # -- inside ------------------------------------------------------------------------------------
 
-    def delay(self) -> Millis:
-        return 1 + self._dice.below(self.delay_ms)
+    def delay(self, source: str, target: str) -> Millis:
+        delay = 1 + self._dice.below(self.delay_ms)
+        if self._slow:
+            delay += self._dice.below(1 + max(0, self._slow[source]) + max(0, self._slow[target]))
+        if self._lossy:
+            per_mille = max(0, self._lossy[source]) + max(0, self._lossy[target])
+            wait = RETRANSMIT_MS
+            while wait < MAX_RETRANSMIT_MS and self._dice.below(1_000) < per_mille:
+                delay += wait
+                wait *= 2
+        return delay
 
     def is_blocked(self, source: str, target: str) -> bool:
         if target in self._without_power:
@@ -249,3 +293,11 @@ class Network:
         stalled, self.stalled = self.stalled, {}
         for way in stalled:
             way.move()
+
+
+def _take(troubles: Counter[_Trouble], trouble: _Trouble) -> None:
+    """One less, if there is any: all may have been healed meanwhile."""
+    if troubles[trouble] > 1:
+        troubles[trouble] -= 1
+    else:
+        del troubles[trouble]

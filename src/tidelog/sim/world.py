@@ -20,6 +20,8 @@ class World:
         self.seed = seed
         self.dice = SeededDice(seed)
         self.now: Millis = EPOCH_MS
+        self.events = 0
+        """How many there have been."""
         self._heap: list[tuple[Millis, int, Callable[[], None]]] = []
         self._ties = count()
         self._trace = hashlib.blake2b(digest_size=16)
@@ -47,5 +49,6 @@ class World:
                 self.now = end
                 return condition()
             self.now, _, action = heappop(self._heap)
+            self.events += 1
             action()
         return True

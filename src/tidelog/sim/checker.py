@@ -1,0 +1,213 @@
+"""Looks at a node after every event, and tells the invariants what has changed since the last.
+
+The one place that looks behind a node's interface. It must be cheap: a replica that has not moved
+costs a few comparisons, and only new batches are read.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from tidelog.controller.image import RECOVERING, ClusterImage
+from tidelog.log.partition import PartitionLog
+from tidelog.model.ids import (
+    METADATA_TOPIC,
+    METADATA_TOPIC_ID,
+    NO_EPOCH,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    TopicPartition,
+)
+from tidelog.node.node import Node
+from tidelog.node.replica import Replica
+from tidelog.replication.quorum.roles import Leader
+from tidelog.sim.history import Write
+from tidelog.sim.host import SimHost
+from tidelog.sim.invariants import ALL, Invariant
+from tidelog.sim.scene import Copy, Scene, Violation
+from tidelog.sim.shadow import Batch, ShadowLog, read_batches
+
+METADATA = TopicPartition(METADATA_TOPIC, 0)
+
+Changed = Callable[[Copy, str], None]
+"""Told of every change of a copy, in words."""
+
+
+class _Seen:
+    """A node as it was after its last event."""
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.image: ClusterImage | None = None
+        self.replicas: dict[Replica, Copy] = {}
+        self.metadata: Copy | None = None
+
+
+class Checker:
+    def __init__(
+        self,
+        scene: Scene,
+        checks: Counter[str],
+        changed: Changed | None = None,
+        invariants: Sequence[type[Invariant]] = ALL,
+    ) -> None:
+        self.scene = scene
+        self._checks = checks
+        self._changed = changed
+        self._seen: dict[NodeId, _Seen] = {}
+        made = [invariant(scene) for invariant in invariants]
+        self._appended = _listeners(made, "appended")
+        self._cut = _listeners(made, "cut")
+        self._led = _listeners(made, "led")
+        self._moved = _listeners(made, "watermark_moved")
+        self._image_changed = _listeners(made, "image_changed")
+        self._acknowledged = _listeners(made, "acknowledged")
+        self._read = _listeners(made, "read")
+
+    # -- what clients are told ---------------------------------------------------------------------
+
+    def acknowledged(self, write: Write) -> None:
+        self._tell(self._acknowledged, write)
+
+    def read(self, partition: TopicPartition, batches: Sequence[Batch]) -> None:
+        self._tell(self._read, partition, batches)
+
+    # -- after every event -------------------------------------------------------------------------
+
+    def look(self, host: SimHost) -> None:
+        """See what the last event has changed on this machine."""
+        node = host.node
+        if node is None:
+            self._gone(host)
+            return
+        seen = self._seen.get(host.id)
+        if seen is None or seen.node is not node:
+            seen = self._seen[host.id] = _Seen(node)
+            self.scene.copies[host.id] = {}
+        self.scene.broker_epochs[host.id] = node._lifecycle.epoch
+        image = node.image
+        if image is not seen.image:
+            seen.image = image
+            self._see_image(host.id, image)
+        self._see_metadata(host, seen)
+        replicas = node._partitions._replicas
+        known = seen.replicas
+        for replica in replicas.values():
+            copy = known.get(replica)
+            if copy is None:
+                copy = self._opened(host, seen, replica)
+            leader = replica.leader
+            epoch = NO_EPOCH if leader is None else leader.epoch
+            log = replica.log
+            if (
+                log.log_end_offset != copy.end
+                or replica.high_watermark != copy.high_watermark
+                or epoch != copy.epoch
+                or log.log_start_offset != copy.start
+            ):
+                if leader is not None:
+                    copy.maximal_isr = leader._in_sync.maximal
+                self._see(copy, log, replica.high_watermark, epoch)
+            elif leader is not None:
+                copy.maximal_isr = leader._in_sync.maximal
+        if len(known) > len(replicas):
+            self._drop_closed(host.id, seen, set(replicas.values()))
+
+    def _see_image(self, node: NodeId, image: ClusterImage) -> None:
+        if image.offset > self.scene.image.offset:
+            self.scene.image = image
+            for topic in image.topics.values():
+                for index, placed in topic.partitions.items():
+                    if placed.leader_recovery_state == RECOVERING:
+                        name = TopicPartition(topic.name, index)
+                        ledger = self.scene.ledger(name, topic.topic_id)
+                        ledger.unclean_epochs.add(placed.leader_epoch)
+        self._tell(self._image_changed, node, image)
+
+    def _see_metadata(self, host: SimHost, seen: _Seen) -> None:
+        node = seen.node
+        quorum, log = node._quorum, node._metadata_log
+        copy = seen.metadata
+        if copy is None:
+            ledger = self.scene.ledger(METADATA, METADATA_TOPIC_ID, is_metadata=True)
+            copy = seen.metadata = Copy(host.id, host.runs, ledger, ShadowLog())
+            self.scene.copies[host.id][METADATA] = copy
+        role = quorum.machine.role
+        epoch = role.epoch if isinstance(role, Leader) else NO_EPOCH
+        watermark = quorum.high_watermark
+        if (
+            log.log_end_offset != copy.end
+            or watermark != copy.high_watermark
+            or epoch != copy.epoch
+            or log.log_start_offset != copy.start
+        ):
+            self._see(copy, log, watermark, epoch)
+
+    def _opened(self, host: SimHost, seen: _Seen, replica: Replica) -> Copy:
+        ledger = self.scene.ledger(replica.partition, replica.topic_id)
+        copy = Copy(host.id, host.runs, ledger, ShadowLog())
+        copy.high_watermark = replica.high_watermark
+        seen.replicas[replica] = copy
+        self.scene.copies[host.id][replica.partition] = copy
+        return copy
+
+    def _see(self, copy: Copy, log: PartitionLog, watermark: Offset, epoch: LeaderEpoch) -> None:
+        """First what the log holds, then who leads, then what is committed."""
+        start, end, before = log.log_start_offset, log.log_end_offset, copy.end
+        copy.start, copy.end = start, end
+        if start > before or end < before:
+            if start > before:
+                copy.log.clear()
+            copy.log.cut(end)
+            self._tell(self._cut, copy, before)
+            self._say(copy, f"node {copy.node} cuts from {before} to {end}")
+        if end > copy.log.end:
+            found = read_batches(log, copy.log.end)
+            if found:
+                copy.log.extend(found)
+                self._tell(self._appended, copy, found)
+                self._say(copy, f"node {copy.node} has up to {end}")
+        if epoch != copy.epoch:
+            copy.epoch = epoch
+            if epoch != NO_EPOCH:
+                self._tell(self._led, copy)
+                self._say(copy, f"node {copy.node} leads in epoch {epoch}")
+        if watermark != copy.high_watermark:
+            was, copy.high_watermark = copy.high_watermark, watermark
+            self._tell(self._moved, copy, was)
+            self._say(copy, f"node {copy.node} commits to {watermark}")
+
+    def _drop_closed(self, node: NodeId, seen: _Seen, still: set[Replica]) -> None:
+        for replica in [one for one in seen.replicas if one not in still]:
+            copy = seen.replicas.pop(replica)
+            if self.scene.copies[node].get(copy.partition) is copy:
+                del self.scene.copies[node][copy.partition]
+
+    def _gone(self, host: SimHost) -> None:
+        if self._seen.pop(host.id, None) is not None:
+            self.scene.copies.pop(host.id, None)
+            self.scene.broker_epochs.pop(host.id, None)
+        ended = host.exit
+        if ended is not None and ended.status != 0 and not host.disk.faults.is_any:
+            raise Violation("no node ends by itself", f"node {host.id}: {ended.reason}", None)
+
+    def _tell(self, listeners: "list[tuple[str, Callable[..., None]]]", *news: Any) -> None:
+        for name, listener in listeners:
+            self._checks[name] += 1
+            listener(*news)
+
+    def _say(self, copy: Copy, what: str) -> None:
+        if self._changed is not None:
+            self._changed(copy, what)
+
+
+def _listeners(
+    invariants: Sequence[Invariant], hook: str
+) -> "list[tuple[str, Callable[..., None]]]":
+    """Those that listen to one kind of news."""
+    return [
+        (one.name, getattr(one, hook))
+        for one in invariants
+        if getattr(type(one), hook) is not getattr(Invariant, hook)
+    ]

@@ -1,0 +1,123 @@
+"""A whole run out of a seed: how many nodes, their settings, topics, workload and faults."""
+
+from dataclasses import replace
+
+from tidelog.model.ids import Millis, NodeId
+from tidelog.sim.dice import SeededDice
+from tidelog.sim.faults import KINDS, Fault
+from tidelog.sim.plan import MAX_NODES, MIN_NODES, WORKLOADS, Plan, TopicPlan, Workload
+
+SETTLE_MS: Millis = 1_000
+"""Before the first fault."""
+LONGEST_MS: Millis = 9_000
+
+_OFTEN = ("kill", "power-loss", "quick-restart", "pause", "isolate", "one-way")
+"""Kinds that are drawn more often: they are where most has gone wrong in such systems."""
+
+
+def filled_in(plan: Plan) -> Plan:
+    """The plan with everything that was left to the seed."""
+    dice = SeededDice(plan.seed).fork("plan")
+    nodes = plan.nodes or MIN_NODES + dice.fork("nodes").below(MAX_NODES - MIN_NODES + 1)
+    return replace(
+        plan,
+        nodes=nodes,
+        faults=tuple(KINDS) if plan.faults is None else plan.faults,
+        workload=plan.workload or _drawn_workload(dice.fork("workload")),
+        topics=_drawn_topics(dice.fork("topics"), nodes, plan.beyond)
+        if plan.topics is None
+        else plan.topics,
+        settings=_drawn_settings(dice.fork("settings")) if plan.settings is None else plan.settings,
+        schedule=_drawn_schedule(dice.fork("faults"), plan, nodes)
+        if plan.schedule is None
+        else plan.schedule,
+    )
+
+
+def _drawn_workload(dice: SeededDice) -> Workload:
+    names = list(WORKLOADS)
+    return WORKLOADS[names[dice.below(len(names))]]
+
+
+def _drawn_topics(dice: SeededDice, nodes: int, beyond: bool) -> tuple[TopicPlan, ...]:
+    """One or two; now and then every write is flushed first, so that all may lose power."""
+    flushes = dice.below(4) == 0
+    topics: list[TopicPlan] = []
+    for name in ("orders", "payments")[: 1 + dice.below(2)]:
+        configs: list[tuple[str, str]] = []
+        if flushes:
+            configs.append(("flush.messages", "1"))
+        if dice.below(2):
+            configs.append(("segment.bytes", str(4_096 << dice.below(4))))
+        if beyond and dice.below(2):
+            configs.append(("unclean.leader.election.enable", "true"))
+        replicas = 3 if dice.below(4) else min(nodes, 4)
+        minimum = 2 if dice.below(5) else 1 + dice.below(replicas)
+        topics.append(TopicPlan(name, 1 + dice.below(2), replicas, minimum, tuple(configs)))
+    return tuple(topics)
+
+
+def _drawn_settings(dice: SeededDice) -> tuple[tuple[str, str], ...]:
+    heartbeat = (250, 500, 1_000)[dice.below(3)]
+    return (
+        ("broker.heartbeat.interval.ms", str(heartbeat)),
+        ("broker.session.timeout.ms", str(heartbeat * (4 + dice.below(6)))),
+        ("replica.lag.time.max.ms", str((1_500, 3_000, 10_000)[dice.below(3)])),
+        ("replica.fetch.wait.max.ms", "500"),
+        ("leader.imbalance.check.interval.seconds", str((5, 30, 300)[dice.below(3)])),
+        (
+            "metadata.log.max.record.bytes.between.snapshots",
+            str((2_000, 8_000, 20_971_520)[dice.below(3)]),
+        ),
+        ("min.insync.replicas", "2"),
+        ("default.replication.factor", "3"),
+        ("offsets.topic.replication.factor", "3"),
+        ("offsets.topic.num.partitions", "1"),
+        ("unclean.leader.election.enable", "false"),
+    )
+
+
+def _drawn_schedule(dice: SeededDice, plan: Plan, nodes: int) -> tuple[Fault, ...]:
+    kinds = list(KINDS) if plan.faults is None else list(plan.faults)
+    if not kinds:
+        return ()
+    kinds += [kind for kind in _OFTEN if kind in kinds]
+    end = plan.seconds * 1_000
+    pause = (2_000, 4_000, 8_000)[dice.below(3)]
+    faults: list[Fault] = []
+    at = SETTLE_MS
+    while True:
+        at += 1 + dice.below(pause)
+        if at >= end:
+            return tuple(sorted(faults, key=lambda fault: fault.at_ms))
+        faults.append(_drawn_fault(dice, kinds[dice.below(len(kinds))], at, nodes))
+        if dice.below(4) == 0:
+            at -= min(at - SETTLE_MS, dice.below(pause))  # some come together
+
+
+def _drawn_fault(dice: SeededDice, kind: str, at: Millis, nodes: int) -> Fault:
+    one: NodeId = 1 + dice.below(nodes)
+    other: NodeId = 1 + (one - 1 + 1 + dice.below(nodes - 1)) % nodes
+    lasts = 50 + dice.below((500, 3_000, LONGEST_MS)[dice.below(3)])
+    meant: tuple[NodeId, ...] = (one,)
+    amount = 0
+    match kind:
+        case "partition" | "one-way":
+            meant = (one, other)
+        case "reset":
+            meant, lasts = ((one, other) if dice.below(2) else (one,)), 0
+        case "blackout":
+            meant, amount = (), dice.below(3_000)
+        case "slow-link":
+            amount = 20 << dice.below(5)
+        case "lossy-link":
+            amount = 20 << dice.below(4)
+        case "slow-disk":
+            amount = 50 << dice.below(5)
+        case "drift":
+            amount, lasts = dice.below(101) - 50, lasts * 3
+        case "quick-restart":
+            lasts = 100 + dice.below(300)
+        case _:
+            pass
+    return Fault(at, kind, meant, lasts, amount)

@@ -1,0 +1,30 @@
+"""What must always hold, one file for each; all are looked at after every event that touched them.
+
+An invariant is told what a node's event has changed, so it looks only there. `ALL` are those of
+safety, which hold at every moment; `liveness` is what must come true once everything is mended.
+"""
+
+from tidelog.sim.invariants.acknowledged_kept import AcknowledgedKept
+from tidelog.sim.invariants.idempotent_once import IdempotentOnce
+from tidelog.sim.invariants.invariant import Invariant
+from tidelog.sim.invariants.leader_completeness import LeaderCompleteness
+from tidelog.sim.invariants.log_matching import LogMatching
+from tidelog.sim.invariants.metadata_matches import MetadataMatches
+from tidelog.sim.invariants.one_leader_per_epoch import OneLeaderPerEpoch
+from tidelog.sim.invariants.quorum_superset import QuorumSuperset
+from tidelog.sim.invariants.reads_stay import ReadsStay
+from tidelog.sim.invariants.watermark_monotonic import WatermarkMonotonic
+
+__all__ = ["ALL", "Invariant"]
+
+ALL: tuple[type[Invariant], ...] = (
+    LogMatching,
+    OneLeaderPerEpoch,
+    LeaderCompleteness,
+    WatermarkMonotonic,
+    QuorumSuperset,
+    MetadataMatches,
+    IdempotentOnce,
+    AcknowledgedKept,
+    ReadsStay,
+)

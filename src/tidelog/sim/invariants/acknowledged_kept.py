@@ -1,0 +1,26 @@
+"""Every write that was acknowledged with acks=all is committed, as it was sent, where it was told.
+
+What is committed is in every later leader's log by leader completeness.
+"""
+
+from tidelog.sim.history import Write
+from tidelog.sim.invariants.invariant import Invariant
+
+
+class AcknowledgedKept(Invariant):
+    name = "acknowledged writes are kept"
+
+    def acknowledged(self, write: Write) -> None:
+        if write.acks != -1:
+            return
+        ledger = self.scene.by_name[write.partition]
+        batch = ledger.committed.at(write.base_offset)
+        if batch is None:
+            if not ledger.lost:
+                raise self.violated(
+                    f"offset {write.base_offset} was acknowledged before it was committed", ledger
+                )
+        elif (batch.base, batch.crc) != (write.base_offset, write.crc) and not ledger.lost:
+            raise self.violated(
+                f"offset {write.base_offset} was acknowledged and holds something else", ledger
+            )

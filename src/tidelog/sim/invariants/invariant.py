@@ -1,0 +1,40 @@
+"""What an invariant may be told; each listens to what it needs."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from tidelog.controller.image import ClusterImage
+from tidelog.model.ids import NodeId, Offset, TopicPartition
+from tidelog.sim.history import Write
+from tidelog.sim.scene import Copy, Ledger, Scene, Violation
+from tidelog.sim.shadow import Batch
+
+
+class Invariant:
+    name: ClassVar[str]
+
+    def __init__(self, scene: Scene) -> None:
+        self.scene = scene
+
+    def appended(self, copy: Copy, batches: Sequence[Batch]) -> None:
+        """A log has grown by these, or was found with them when its node started."""
+
+    def cut(self, copy: Copy, before: Offset) -> None:
+        """A log ends earlier than it did."""
+
+    def led(self, copy: Copy) -> None:
+        """A copy has begun to lead, in `copy.epoch`."""
+
+    def watermark_moved(self, copy: Copy, before: Offset) -> None:
+        """Where a copy's high watermark was, and is not any more."""
+
+    def image_changed(self, node: NodeId, image: ClusterImage) -> None: ...
+
+    def acknowledged(self, write: Write) -> None:
+        """A producer was told that its batch is written."""
+
+    def read(self, partition: TopicPartition, batches: Sequence[Batch]) -> None:
+        """A consumer was given these."""
+
+    def violated(self, sentence: str, about: Ledger | None = None) -> Violation:
+        return Violation(self.name, sentence, None if about is None else about.partition)

@@ -1,0 +1,52 @@
+"""Leader completeness: whoever leads holds everything that was committed before.
+
+The ledger learns what is committed from the high watermarks of leaders (and, for the metadata
+log, of any node). By log matching one batch is enough to compare: the last that is committed.
+Beyond the budget a leader may lack some, if it was elected uncleanly and is known for it.
+"""
+
+from tidelog.model.ids import NO_EPOCH, Offset
+from tidelog.sim.invariants.invariant import Invariant
+from tidelog.sim.scene import Copy
+
+
+class LeaderCompleteness(Invariant):
+    name = "leader completeness"
+
+    def led(self, copy: Copy) -> None:
+        ledger = copy.ledger
+        if self._holds(copy, ledger.committed_end):
+            return
+        kept = ledger.committed.agreed_end(copy.log)
+        if self.scene.is_beyond and copy.epoch in ledger.unclean_epochs:
+            self.scene.own_up(ledger, kept)
+            return
+        raise self.violated(
+            f"node {copy.node} leads in epoch {copy.epoch} without offsets {kept} to "
+            f"{ledger.committed_end - 1}, which were committed",
+            ledger,
+        )
+
+    def watermark_moved(self, copy: Copy, before: Offset) -> None:
+        ledger = copy.ledger
+        if copy.epoch == NO_EPOCH and not ledger.is_metadata:
+            return
+        settled = min(copy.high_watermark, ledger.committed_end)
+        if not self._holds(copy, settled):
+            raise self.violated(
+                f"node {copy.node} commits up to {copy.high_watermark} in epoch {copy.epoch}, "
+                f"but before {settled} others have committed something else",
+                ledger,
+            )
+        if copy.high_watermark > ledger.committed_end:
+            ledger.committed.extend(copy.log.between(ledger.committed_end, copy.high_watermark))
+            ledger.committed_end = copy.high_watermark
+
+    def _holds(self, copy: Copy, end: Offset) -> bool:
+        if end <= copy.start:
+            return True
+        settled = copy.ledger.committed.at(end - 1)
+        found = copy.log.at(end - 1)
+        if settled is None:
+            return end <= copy.end  # what is older than the first log that was seen
+        return found is not None and found.key == settled.key

@@ -1,0 +1,40 @@
+"""Log matching: where two logs hold a batch of one epoch at one offset, they agree up to there.
+
+Shown by induction: such a batch is the same in every log, and so is the batch before it.
+"""
+
+from collections.abc import Sequence
+
+from tidelog.sim.invariants.invariant import Invariant
+from tidelog.sim.scene import Copy
+from tidelog.sim.shadow import Batch
+
+
+class LogMatching(Invariant):
+    name = "log matching"
+
+    def appended(self, copy: Copy, batches: Sequence[Batch]) -> None:
+        ledger = copy.ledger
+        before = copy.log.before(batches[0].base)
+        previous = None if before is None else before.key
+        for batch in batches:
+            found = ledger.known.get(batch.key)
+            if found is None:
+                ledger.known[batch.key] = (batch, previous)
+            else:
+                known, known_previous = found
+                if known != batch:
+                    raise self.violated(
+                        f"offset {batch.base} of epoch {batch.epoch} holds two different batches, "
+                        f"one of them on node {copy.node}",
+                        ledger,
+                    )
+                if previous is not None and known_previous is None:
+                    ledger.known[batch.key] = (batch, previous)
+                elif previous not in (None, known_previous):
+                    raise self.violated(
+                        f"before offset {batch.base} of epoch {batch.epoch} node {copy.node} holds "
+                        f"{previous}, where another log has {known_previous}",
+                        ledger,
+                    )
+            previous = batch.key

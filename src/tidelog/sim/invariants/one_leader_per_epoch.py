@@ -1,0 +1,17 @@
+"""One leader per epoch: nobody else leads in it, nor the same node after a restart (F17)."""
+
+from tidelog.sim.invariants.invariant import Invariant
+from tidelog.sim.scene import Copy
+
+
+class OneLeaderPerEpoch(Invariant):
+    name = "one leader per epoch"
+
+    def led(self, copy: Copy) -> None:
+        leader = (copy.node, copy.run)
+        first = copy.ledger.leaders.setdefault(copy.epoch, leader)
+        if first != leader:
+            again = "again" if first[0] == copy.node else f"after node {first[0]}"
+            raise self.violated(
+                f"node {copy.node} leads in epoch {copy.epoch} {again}", copy.ledger
+            )

@@ -1,0 +1,59 @@
+"""Whoever may be elected holds what is committed.
+
+Two halves. The in-sync set that the controller has is never larger than the one that the leader of
+that epoch commits by (F12). And each member of it, in the run that the cluster knows, holds
+everything that was committed so far.
+"""
+
+from tidelog.controller.image import ClusterImage, PartitionImage
+from tidelog.model.ids import NO_EPOCH, NodeId, Offset
+from tidelog.sim.invariants.invariant import Invariant
+from tidelog.sim.scene import Copy, Ledger
+
+
+class QuorumSuperset(Invariant):
+    name = "quorum superset"
+
+    def image_changed(self, node: NodeId, image: ClusterImage) -> None:
+        if image is not self.scene.image:
+            return
+        for ledger in self.scene.by_name.values():
+            placed = self.scene.placed(ledger)
+            if placed is not None:
+                self._check_leader(ledger, placed)
+                self._check_members(ledger, placed)
+
+    def watermark_moved(self, copy: Copy, before: Offset) -> None:
+        if copy.epoch != NO_EPOCH and not copy.ledger.is_metadata:
+            placed = self.scene.placed(copy.ledger)
+            if placed is not None and placed.leader_epoch == copy.epoch:
+                self._check_members(copy.ledger, placed)
+
+    def _check_leader(self, ledger: Ledger, placed: PartitionImage) -> None:
+        leader = self.scene.copy(placed.leader, ledger)
+        if leader is not None and leader.epoch == placed.leader_epoch:
+            unknown = set(placed.isr) - leader.maximal_isr
+            if unknown:
+                raise self.violated(
+                    f"the controller has {sorted(unknown)} in sync in epoch {leader.epoch}, "
+                    f"and the leader, node {leader.node}, commits without them",
+                    ledger,
+                )
+
+    def _check_members(self, ledger: Ledger, placed: PartitionImage) -> None:
+        end = ledger.committed_end
+        settled = ledger.committed.at(end - 1)
+        for member in placed.isr:
+            copy = self.scene.copy(member, ledger)
+            broker = self.scene.image.brokers.get(member)
+            if copy is None or broker is None or settled is None or end <= copy.start:
+                continue
+            if self.scene.broker_epochs.get(member) != broker.epoch:
+                continue  # it has been started again, and the cluster does not know yet
+            found = copy.log.at(end - 1)
+            if found is None or found.key != settled.key:
+                raise self.violated(
+                    f"node {member} is in sync in epoch {placed.leader_epoch} and lacks offset "
+                    f"{end - 1}, which was committed",
+                    ledger,
+                )

@@ -1,0 +1,20 @@
+"""What was read stays readable: a consumer is given nothing but what is committed, as it is."""
+
+from collections.abc import Sequence
+
+from tidelog.model.ids import TopicPartition
+from tidelog.sim.invariants.invariant import Invariant
+from tidelog.sim.shadow import Batch
+
+
+class ReadsStay(Invariant):
+    name = "what was read stays readable"
+
+    def read(self, partition: TopicPartition, batches: Sequence[Batch]) -> None:
+        ledger = self.scene.by_name[partition]
+        for batch in batches:
+            if ledger.committed.at(batch.base) != batch and not ledger.lost:
+                raise self.violated(
+                    f"offset {batch.base} of epoch {batch.epoch} was read and is not committed",
+                    ledger,
+                )

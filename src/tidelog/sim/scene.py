@@ -1,0 +1,102 @@
+"""All that the checkers know: every copy of every partition on nodes that run, and what is settled.
+
+A `Ledger` belongs to a partition for good: it outlives nodes, and knows what was ever written and
+what was committed. A `Copy` is one replica in one run of its node.
+"""
+
+from dataclasses import dataclass, field
+
+from tidelog.controller.image import ClusterImage, PartitionImage
+from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Millis, NodeId, Offset, TopicId, TopicPartition
+from tidelog.sim.history import History, Lost
+from tidelog.sim.shadow import Batch, ShadowLog
+
+
+class Violation(Exception):
+    """An invariant does not hold."""
+
+    def __init__(self, invariant: str, sentence: str, partition: TopicPartition | None) -> None:
+        super().__init__(f"{invariant}: {sentence}")
+        self.invariant = invariant
+        self.sentence = sentence
+        self.partition = partition
+
+
+@dataclass
+class Ledger:
+    partition: TopicPartition
+    topic_id: TopicId
+    is_metadata: bool = False
+    known: dict[tuple[Offset, LeaderEpoch], tuple[Batch, tuple[Offset, LeaderEpoch] | None]] = (
+        field(default_factory=dict)
+    )
+    """Every batch that any log ever held, with the batch before it."""
+    committed: ShadowLog = field(default_factory=ShadowLog)
+    committed_end: Offset = 0
+    leaders: dict[LeaderEpoch, tuple[NodeId, int]] = field(default_factory=dict)
+    """Who led in which epoch, and in which of its runs."""
+    unclean_epochs: set[LeaderEpoch] = field(default_factory=set)
+    """Epochs of leaders that were elected although they might lack something, and known for it."""
+    lost: int = 0
+    """Committed records that are gone, and that an unclean election has owned up to."""
+
+
+@dataclass(eq=False)
+class Copy:
+    node: NodeId
+    run: int
+    ledger: Ledger
+    log: ShadowLog
+    start: Offset = 0
+    end: Offset = 0
+    high_watermark: Offset = 0
+    epoch: LeaderEpoch = NO_EPOCH
+    """In which it leads, while it does."""
+    maximal_isr: frozenset[NodeId] = frozenset()
+
+    @property
+    def partition(self) -> TopicPartition:
+        return self.ledger.partition
+
+
+@dataclass
+class Scene:
+    history: History
+    is_beyond: bool = False
+    now_ms: Millis = 0
+    ledgers: dict[tuple[TopicId, int], Ledger] = field(default_factory=dict)
+    by_name: dict[TopicPartition, Ledger] = field(default_factory=dict)
+    """The latest of each name."""
+    copies: dict[NodeId, dict[TopicPartition, Copy]] = field(default_factory=dict)
+    broker_epochs: dict[NodeId, int] = field(default_factory=dict)
+    """As which each node that runs has registered."""
+    image: ClusterImage = field(default_factory=ClusterImage)
+    """The newest that any node has shown."""
+
+    def ledger(
+        self, partition: TopicPartition, topic_id: TopicId, is_metadata: bool = False
+    ) -> Ledger:
+        key = (topic_id, partition.partition)
+        found = self.ledgers.get(key)
+        if found is None:
+            found = self.ledgers[key] = Ledger(partition, topic_id, is_metadata)
+            self.by_name[partition] = found
+        return found
+
+    def copy(self, node: NodeId, ledger: Ledger) -> Copy | None:
+        """The node's copy, if the node runs and has opened it."""
+        found = self.copies.get(node, {}).get(ledger.partition)
+        return found if found is not None and found.ledger is ledger else None
+
+    def placed(self, ledger: Ledger) -> PartitionImage | None:
+        """As the newest image has the partition."""
+        topic = self.image.topic(ledger.topic_id)
+        return None if topic is None else topic.partitions.get(ledger.partition.partition)
+
+    def own_up(self, ledger: Ledger, end: Offset) -> None:
+        """What was committed from `end` on is lost, and somebody has said so."""
+        records = ledger.committed_end - end
+        ledger.lost += records
+        ledger.committed.cut(end)
+        ledger.committed_end = end
+        self.history.lost.append(Lost(ledger.partition, end, records, -1, was_reported=True))
