@@ -340,8 +340,8 @@ class Quorum:
         self._pending.clear()
         waiting, self._waiting = self._waiting, deque()
         self._listener.leadership_lost()
-        for _, done in waiting:
-            done(False)
+        for end, done in waiting:
+            done(end <= self.high_watermark)  # the end may come while what is committed is told
         self._serving.wake()
 
     def _commit(self, to: Offset) -> None:
