@@ -57,7 +57,7 @@ CONTROLLING = (
         ("F17",),
         "A broker that is back before it was missed keeps its places in the in-sync sets.",
         _same_session,
-        "a_leader_back_before_it_was_missed_leads_with_what_is_left",
+        "a_leader_back_before_it_was_missed_does_not_lead_with_what_is_left",
     ),
     Mutant(
         "no-elr",
@@ -71,6 +71,6 @@ CONTROLLING = (
         ("F36",),
         "A voter that hears nothing opens a new epoch at once, without asking who would follow.",
         _without_pre_vote,
-        "a_voter_back_from_a_partition_deposes_a_healthy_controller",
+        "a_voter_back_from_a_partition_does_not_depose_the_controller",
     ),
 )

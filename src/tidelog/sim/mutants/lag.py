@@ -29,6 +29,6 @@ LAG = (
         (),
         f"A follower more than {LAG_MAX_MESSAGES} records behind is out of sync at once.",
         _by_messages,
-        "a_burst_makes_the_in_sync_set_flap",
+        "a_burst_does_not_make_the_in_sync_set_flap",
     ),
 )

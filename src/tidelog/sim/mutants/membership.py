@@ -8,6 +8,7 @@ from kio.schema.alter_partition.v3.request import BrokerState
 from tidelog.controller.image import ClusterImage
 from tidelog.model.effects import FetchBatches
 from tidelog.model.ids import NodeId, Offset, TopicPartition
+from tidelog.model.replication_events import Left
 from tidelog.node.partitions import Partitions
 from tidelog.node.replica import Replica
 from tidelog.replication.commit import InSync
@@ -28,12 +29,17 @@ def _agreed_only() -> Iterable[Replacement]:
 def _shrinks_alone() -> Iterable[Replacement]:
     right = PartitionLeader._propose
 
-    def propose(self: PartitionLeader, isr: frozenset[NodeId], effects: list[LeaderEffect]) -> None:
+    def propose(
+        self: PartitionLeader,
+        isr: frozenset[NodeId],
+        effects: list[LeaderEffect],
+        left: tuple[Left, ...] = (),
+    ) -> None:
         if isr < self._agreed:
             self._agreed = isr
             self._settle_in_sync()
         else:
-            right(self, isr, effects)
+            right(self, isr, effects, left)
 
     yield Replacement("tidelog.replication.isr.leader:PartitionLeader._propose", propose)
 
@@ -88,21 +94,21 @@ MEMBERSHIP = (
         ("F12",),
         "The leader commits without a replica that it has asked to add, and that may be added.",
         _agreed_only,
-        "a_replica_that_may_be_in_sync_is_committed_without",
+        "a_replica_that_may_be_in_sync_is_not_committed_without",
     ),
     Mutant(
         "stale-watermark",
         ("F13",),
         "A new leader lets in whoever has reached its own watermark, which may be stale.",
         _past_the_watermark,
-        "a_stale_watermark_lets_in_a_replica_that_lacks_a_committed_record",
+        "a_stale_watermark_lets_in_nobody_who_lacks_a_committed_record",
     ),
     Mutant(
         "remembered-end",
         ("F14",),
         "The leader remembers how far a replica was before it was removed and added again.",
         _remembers_ends,
-        "a_replica_removed_and_added_again_joins_with_nothing",
+        "a_replica_removed_and_added_again_begins_from_nothing",
     ),
     Mutant(
         "any-broker-epoch",
@@ -116,13 +122,13 @@ MEMBERSHIP = (
         ("F16",),
         "A replica joins the in-sync set although its broker is fenced or shutting down.",
         _fenced_too,
-        "a_fenced_broker_joins_the_in_sync_set",
+        "a_fenced_broker_does_not_join_the_in_sync_set",
     ),
     Mutant(
         "shrinks-alone",
         ("F29",),
         "A leader drops a silent replica and commits without it, and the controller is not asked.",
         _shrinks_alone,
-        "a_leader_behind_a_partition_commits_with_one_follower",
+        "a_leader_behind_a_partition_commits_nothing_alone",
     ),
 )

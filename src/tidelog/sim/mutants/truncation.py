@@ -109,7 +109,7 @@ LADDER = (
         ("F01", "F02"),
         "A follower cuts its log to its own high watermark, which it hears of late.",
         _to_high_watermark,
-        "a_follower_that_cuts_to_its_watermark_loses_a_committed_record",
+        "a_follower_does_not_cut_to_its_watermark",
     ),
     Mutant(
         "kip-101",

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import NamedTuple
 
-from tidelog.model.ids import NO_NODE, NodeId, TopicPartition
+from tidelog.model.ids import NO_NODE, NO_OFFSET, NodeId, TopicPartition
 from tidelog.sim.stage.stage import Stage
 from tidelog.sim.stage.watching import Watcher
 from tidelog.sim.stage.writing import Ledger, Write
@@ -104,6 +104,15 @@ class Witness:
         )
         known = -1 if replica is None else replica.high_watermark
         return Verdict(known == _number(places), f"it knows {known}")
+
+    def _fetched(self, places: dict[str, str]) -> Verdict:
+        partition = self.partition(places["partition"])
+        leader = self._stage.leader(partition)
+        replica = None if leader == NO_NODE else self._stage.replica(leader, partition)
+        if replica is None or replica.leader is None:
+            return Verdict(False, "nobody leads")
+        progress = replica.leader._progress.get(self.node(places["node"]))
+        return Verdict(progress is not None and progress.end != NO_OFFSET, "it has not")
 
     # -- records -----------------------------------------------------------------------------------
 

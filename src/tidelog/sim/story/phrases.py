@@ -103,6 +103,7 @@ acked_one | the write is acknowledged |
 refused | the write is refused |
 equal | logs of <partition> are equal | every replica holds the same records
 differ | logs of <partition> differ |
+fetched | <node> has fetched <partition> | its leader has heard from it in this epoch
 fenced | <node> is fenced |
 unfenced | <node> is not fenced |
 up | <node> is up |

@@ -108,7 +108,6 @@ class _Player:
             self._stage.run_until(lambda: self._witness.judge(condition).holds, LIMIT_MS)
         verdict = self._witness.judge(condition)
         if not verdict.holds:
-            self._played.outcomes[number] = f"NO: {verdict.found}"
             self._fail(step, f"{step.text}: {verdict.found}")
         return verdict.holds or step.kind == "expect"
 
@@ -133,7 +132,7 @@ def _progress(old: Scene | None, new: Scene) -> list[str]:
     told = []
     for partition in new.partitions:
         was = old.partition(partition.name) if old is not None else None
-        if was is None or was.replicas != partition.replicas:
+        if was is None or _ends(was) != _ends(partition):
             told.append(f"{partition.name}: {_ends(partition)}")
     return told
 
