@@ -44,6 +44,10 @@ class PendingFetch:
         if attempt.is_enough:
             self._finish(attempt.results)
 
+    @property
+    def is_followers(self) -> bool:
+        return self._effect.replica >= 0
+
     def time_out(self) -> None:
         self._finish(self._attempt(self._effect).results)
 

@@ -196,6 +196,8 @@ class Node:
             case FrameReceived() if event.conn >= 0:
                 session = self._sessions.get(event.conn)
                 if session is not None and not session.is_closed:
+                    if session.is_busy:
+                        self._broker.partitions.hurry(event.conn)
                     self._requests.received(session, event.frame)
             case Flushed():
                 self._flushes.ended(event)

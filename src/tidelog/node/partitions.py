@@ -194,6 +194,15 @@ class Partitions:
         pending.timer = self._timers.at(deadline, pending.time_out)
         return PARKED
 
+    def hurry(self, conn: ConnId) -> None:
+        """A follower asks for something else behind its parked fetch: answer that as it is.
+
+        It has new partitions to ask for, whose writers wait for it.
+        """
+        for fetch in list(self._waiting.get(conn, ())):
+            if fetch.is_followers:
+                fetch.time_out()
+
     def connection_lost(self, conn: ConnId) -> None:
         """Nobody is there to be answered: what waits for records waits no more."""
         for fetch in list(self._waiting.pop(conn, ())):

@@ -7,13 +7,15 @@ is left out until it is durable; an answer for an epoch that has passed changes 
 import logging
 from collections.abc import Callable
 
+from kio.schema.api_versions.v4.request import ApiVersionsRequest
+
 from tidelog.controller.settings import BrokerSettings
 from tidelog.log.results import AppendRefused
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import BrokerEpoch, LeaderEpoch, Millis, TopicId, TopicPartition
 from tidelog.model.outbound import Chunk
 from tidelog.node.clock import Clock
-from tidelog.node.peers import Channel, Unanswered
+from tidelog.node.peers import Channel, Unanswered, coded
 from tidelog.node.replica import Replica
 from tidelog.node.timers import Timers
 from tidelog.protocol.fetch import (
@@ -28,6 +30,7 @@ from tidelog.replication.divergence import truncation_point
 
 VERSION = 17
 RETRY_MS: Millis = 50
+_NUDGE = ApiVersionsRequest(client_software_name="", client_software_version="")
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +82,7 @@ class ReplicaFetcher:
         self._session_id = 0
         self._session_epoch = 0
         self._is_fetching = False
+        self._has_hurried = False
         self._is_closed = False
 
     @property
@@ -113,7 +117,10 @@ class ReplicaFetcher:
     # -- one fetch ---------------------------------------------------------------------------------
 
     def _fetch(self) -> None:
-        if self._is_fetching or self._is_closed or not self._followed:
+        if self._is_fetching:
+            self._hurry()
+            return
+        if self._is_closed or not self._followed:
             return
         topics = self._changed()
         if not any(followed.is_in_session for followed in self._followed.values()):
@@ -144,6 +151,17 @@ class ReplicaFetcher:
             return response
 
         self._channel.request(encode, decode, self._answered, settings.replica_socket_timeout_ms)
+
+    def _hurry(self) -> None:
+        """There is more to ask for than the fetch under way, which the leader may hold for long.
+
+        Any request behind it makes the leader answer it at once.
+        """
+        if not self._has_hurried and not self._is_closed:
+            self._has_hurried = True
+            encode, decode = coded(_NUDGE, 0)
+            patience = self._settings.replica_socket_timeout_ms
+            self._channel.request(encode, decode, lambda _: None, patience)
 
     def _changed(self) -> list[tuple[TopicId, list[FetchPartition]]]:
         """What the session does not know yet: new partitions, and new offsets of old ones."""
@@ -180,7 +198,7 @@ class ReplicaFetcher:
         return list(topics.items())
 
     def _answered(self, answer: FetchResponse | Unanswered) -> None:
-        self._is_fetching = False
+        self._is_fetching = self._has_hurried = False
         if self._is_closed:
             return
         self._see_whether_it_lives(answer)

@@ -60,6 +60,11 @@ class Session:
         self._in_work: deque[Answer] = deque()
         self._is_paused = False
 
+    @property
+    def is_busy(self) -> bool:
+        """Whether a request waits for its answer."""
+        return bool(self._in_work)
+
     def expect(self) -> Answer:
         """Take the next place in the order of answers."""
         answer = Answer()

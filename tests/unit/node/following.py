@@ -28,6 +28,7 @@ from tidelog.replication.isr.leader import ProposeIsr
 
 TOPIC_ID = UUID(int=7)
 SESSION = 99
+API_VERSIONS = 18
 LEADER, ME = 1, 2
 
 
@@ -73,6 +74,8 @@ class Following:
             | {"controller.quorum.voters": "1@leader:9093"}
         )
         self.losses: list[bool] = []
+        self.nudges = 0
+        """Requests that only make the leader answer the fetch before them."""
         self.fetcher = ReplicaFetcher(
             settings,
             self.clock,
@@ -136,6 +139,9 @@ class Following:
             elif isinstance(outbound, Send):
                 frame = memoryview(b"".join(bytes(chunk) for chunk in outbound.chunks))[4:]
                 header = decode_request_header(frame)
+                if header.api_key == API_VERSIONS:
+                    self.nudges += 1
+                    continue
                 request = decode_request(VERSION, frame, header.position)
                 self._waiting.append((header.correlation_id, request))
 

@@ -210,6 +210,21 @@ def test_what_waits_for_its_flush_is_not_sent_again_meanwhile() -> None:
     assert (asked.partition, asked.fetch_offset) == (0, 1)
 
 
+def test_the_leader_is_nudged_once_when_there_is_more_to_ask_for_than_the_fetch_it_holds() -> None:
+    desk = Following()
+    desk.fetcher.follow(desk.replica(0), 3)
+    assert (list(desk.asked_for()), desk.nudges) == ([0], 0)
+
+    desk.fetcher.follow(desk.replica(1), 3)
+    desk.fetcher.follow(desk.replica(2), 3)
+    assert (list(desk.asked_for()), desk.nudges) == ([0], 1)
+
+    desk.answer(fetched(0))
+    assert (list(desk.asked_for()), desk.nudges) == ([1, 2], 1)
+    desk.fetcher.follow(desk.replica(3), 3)
+    assert (list(desk.asked_for()), desk.nudges) == ([1, 2], 2)
+
+
 def test_a_deleted_prefix_is_passed_over() -> None:
     desk = Following()
     replica = desk.replica()
