@@ -7,7 +7,10 @@ the rest is *missing*. A readable record that no ledger places there is a *stray
 can be wrong is a relation between the missing and the strays, and in a sound log both are empty.
 """
 
-from pyspark.sql import DataFrame, Window
+from functools import reduce
+from operator import and_
+
+from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 
 from tidelog_pipelines.transformations.range_digests import PARTITION
@@ -51,7 +54,7 @@ def moved(missing: DataFrame, strays: DataFrame) -> DataFrame:
     return wanted.join(found, [*CONTENT, "turn"]).drop("turn")
 
 
-def _turn(*order: str) -> f.Column:
+def _turn(*order: str) -> Column:
     """Records of equal content are told apart by nothing but their order."""
     return f.row_number().over(Window.partitionBy(*CONTENT).orderBy(*order))
 
@@ -61,12 +64,11 @@ def reordered(moved: DataFrame) -> DataFrame:
     return moved.where("offset IS NOT NULL")
 
 
-def unfound(missing: DataFrame, moved: DataFrame) -> DataFrame:
-    """Missing records that are nowhere, with what stands in their place."""
-    placed = moved.select(*RECORD, "checksum")
-    on = [missing[name].eqNullSafe(placed[name]) for name in placed.columns]
-    condition = on[0] & on[1] & on[2] & on[3]
-    return missing.join(placed, condition, "left_anti")
+def without(records: DataFrame, known: DataFrame) -> DataFrame:
+    """The records that are not among the known ones; an offset may be unknown on both sides."""
+    names = known.select(*RECORD, "checksum").alias("known")
+    same = [f.col(f"r.{name}").eqNullSafe(f.col(f"known.{name}")) for name in names.columns]
+    return records.alias("r").join(names, reduce(and_, same), "left_anti")
 
 
 def below_start(unfound: DataFrame, starts: DataFrame) -> DataFrame:
@@ -116,15 +118,11 @@ def corrupted(kept: DataFrame, damages: DataFrame) -> DataFrame:
     return unreadable.unionByName(replaced).dropDuplicates([*RECORD, "checksum"])
 
 
-def lost(unfound: DataFrame, *explained: DataFrame) -> DataFrame:
-    """Records that are nowhere, and neither expired nor corrupted."""
-    left = unfound
-    for known in explained:
-        placed = known.select(*RECORD, "checksum")
-        on = [left[name].eqNullSafe(placed[name]) for name in placed.columns]
-        left = left.join(placed, on[0] & on[1] & on[2] & on[3], "left_anti")
-    overwritten = f.when(f.col("found").isNotNull(), f.col("found_at"))
-    return left.select(*RECORD, "key", "checksum", "acked_at", overwritten.alias("overwritten_at"))
+def lost(unfound: DataFrame) -> DataFrame:
+    """Records that are nowhere, with when something else was written in their place, if it was."""
+    return unfound.select(
+        *RECORD, "key", "checksum", "acked_at", f.col("found_at").alias("overwritten_at")
+    )
 
 
 def unplaced(strays: DataFrame, moved: DataFrame, corrupted: DataFrame) -> DataFrame:

@@ -50,12 +50,14 @@ def ranges_unlike(acknowledged: DataFrame, readable: DataFrame) -> DataFrame:
     return everywhere.join(agreeing, list(RANGES), "left_anti")
 
 
-def ranges_that_replicas_hold_differently(readable: DataFrame, replicas: int) -> DataFrame:
-    """The ranges in which not every replica holds the same."""
+def ranges_that_replicas_hold_differently(readable: DataFrame) -> DataFrame:
+    """The ranges in which not every replica of the partition holds the same."""
+    replicas = readable.groupBy(*PARTITION).agg(f.count_distinct("replica").alias("replicas"))
     return (
         readable.groupBy(*RANGES)
         .agg(f.count("*").alias("holders"), f.count_distinct(f.struct(*DIGEST)).alias("kinds"))
-        .where((f.col("kinds") > 1) | (f.col("holders") < replicas))
+        .join(f.broadcast(replicas), list(PARTITION))
+        .where("kinds > 1 OR holders < replicas")
         .select(*RANGES)
     )
 

@@ -4,7 +4,7 @@ A replica that is behind, or that has expired more than another, does not differ
 start and the end of its own log is a record missing.
 """
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from tidelog_pipelines.transformations.range_digests import PARTITION
@@ -46,5 +46,5 @@ def differences(readable: DataFrame, extents: DataFrame) -> DataFrame:
     )
 
 
-def _holds() -> f.Column:
+def _holds() -> Column:
     return f.array_contains(f.col("holders"), f.col("replica"))

@@ -1,0 +1,211 @@
+"""`audit`: compares what was acknowledged with what a topic holds.
+
+Nothing grows with the data but scans: both sides are compared by digests of offset ranges, and only
+ranges that differ are joined. The exit status is 0 if nothing is wrong, 1 if something is, and 2 if
+that could not be found out.
+"""
+
+import sys
+import tempfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from tidelog_pipelines.failures import JobFailed, run
+from tidelog_pipelines.session import spark_session
+from tidelog_pipelines.settings import KafkaSettings, pairs, parse, setting
+from tidelog_pipelines.sources.contents import on_disks, readable
+from tidelog_pipelines.sources.event_logs import recorded_events
+from tidelog_pipelines.sources.ledgers import acknowledged
+from tidelog_pipelines.sources.segment_files import NoSegments
+from tidelog_pipelines.transformations import audit, explanations, replicas
+from tidelog_pipelines.transformations.range_digests import (
+    PARTITION,
+    digests,
+    ranges_that_replicas_hold_differently,
+    ranges_unlike,
+    within,
+)
+from tidelog_pipelines.transformations.verdict import MEANINGS, Verdict, counted
+
+CLEAN, FAULTY, UNKNOWN = 0, 1, 2
+SHOWN = 10
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditSettings(KafkaSettings):
+    ledger: tuple[str, ...] = setting(
+        metavar="PATH",
+        meaning="what was acknowledged: JSON lines (tidelog produce --ledger) or Parquet, a file "
+        "or a directory; may be given several times",
+    )
+    topic: tuple[str, ...] = setting(
+        (), metavar="NAME", meaning="only this topic; all that the ledger names if left out"
+    )
+    replica: tuple[str, ...] = setting(
+        (),
+        metavar="ID=DIR[,DIR]",
+        meaning="read a replica's segments from its log.dirs, instead of through the cluster; one "
+        "for each broker",
+    )
+    events: str = setting(
+        "auto",
+        metavar="auto|none|PATH",
+        meaning="replication events that explain a loss: the cluster's own topic, or JSON lines",
+    )
+    output: str = setting("", metavar="DIR", meaning="keep every table there, as Parquet")
+
+
+Stage = Callable[[DataFrame, str], DataFrame]
+
+
+@dataclass(frozen=True)
+class Inputs:
+    acknowledged: DataFrame
+    readable: DataFrame
+    events: DataFrame
+    has_replicas: bool = False
+
+
+def conduct(inputs: Inputs, stage: Stage) -> tuple[Verdict, dict[str, DataFrame]]:
+    """The verdict, and a table for each kind of record that it counts.
+
+    `stage` writes an intermediate table, so that Spark knows how small it is before it is joined.
+    """
+    acked = stage(digests(inputs.acknowledged), "digests_acknowledged")
+    all_read = stage(digests(inputs.readable, "replica", "damage"), "digests_readable")
+    read = all_read.where("damage IS NULL").drop("damage")
+    damaged = all_read.where("damage IS NOT NULL").select("replica", *PARTITION, "damage.*")
+    records = inputs.readable.where("damage IS NULL")
+    unlike = stage(ranges_unlike(acked, read), "ranges_unlike")
+    placeless = inputs.acknowledged.where("offset IS NULL")
+    suspects = stage(
+        within(inputs.acknowledged, unlike).unionByName(placeless), "suspects_acknowledged"
+    )
+    held = stage(within(records, unlike), "suspects_readable")
+    starts = read.groupBy(*PARTITION).agg(f.min("first_offset").alias("log_start_offset"))
+    tables = {"damaged": damaged} | _faults(inputs, suspects, held, starts, damaged, stage)
+    if inputs.has_replicas:
+        unequal = stage(ranges_that_replicas_hold_differently(read), "ranges_different")
+        differences = replicas.differences(within(records, unequal), replicas.extents(read))
+        tables["replicas"] = stage(differences, "replicas")
+    return _verdict(acked, read, suspects, tables), tables
+
+
+def _faults(
+    inputs: Inputs,
+    suspects: DataFrame,
+    held: DataFrame,
+    starts: DataFrame,
+    damaged: DataFrame,
+    stage: Stage,
+) -> dict[str, DataFrame]:
+    missing = stage(audit.missing(suspects, held), "missing")
+    strays = stage(audit.strays(suspects, held), "strays")
+    moved = stage(audit.moved(missing, strays), "moved")
+    unfound = audit.without(missing, moved)
+    expired = stage(audit.below_start(unfound, starts), "expired")
+    kept = audit.without(unfound, expired)
+    corrupted = stage(audit.corrupted(kept, damaged), "corrupted")
+    lost = audit.lost(audit.without(kept, corrupted))
+    unplaced = stage(audit.unplaced(strays, moved, corrupted), "unplaced")
+    duplicated = stage(audit.duplicated(unplaced, inputs.acknowledged), "duplicated")
+    return {
+        "lost": stage(explanations.explained(lost, inputs.events), "lost"),
+        "duplicated": duplicated,
+        "reordered": audit.reordered(moved),
+        "corrupted": corrupted,
+        "expired": expired,
+        "unacknowledged": audit.unacknowledged(unplaced, duplicated),
+    }
+
+
+def _verdict(
+    acked: DataFrame, read: DataFrame, suspects: DataFrame, tables: dict[str, DataFrame]
+) -> Verdict:
+    placeless = suspects.where("offset IS NULL").count()
+    total = f.coalesce(f.sum("records"), f.lit(0))
+    acknowledged = acked.agg(total.alias("n")).collect()[0]["n"] + placeless
+    # Every replica has them all, so the fullest one tells how many there are.
+    held = read.groupBy("replica").agg(total.alias("n")).agg(f.max("n").alias("n")).collect()
+    rows = counted({name: table for name, table in tables.items() if name != "replicas"})
+    if "replicas" in tables:
+        for row in tables["replicas"].groupBy("kind").agg(total.alias("n")).collect():
+            kind = "behind" if row["kind"] == replicas.BEHIND else "different"
+            rows[kind] = rows.get(kind, 0) + row["n"]
+    return Verdict(acknowledged, held[0]["n"] or 0, **rows)
+
+
+# -- The job ---------------------------------------------------------------------------------------
+
+
+def inputs_of(spark: SparkSession, settings: AuditSettings) -> Inputs:
+    entries = acknowledged(spark, settings.ledger)
+    topics = list(settings.topic)
+    if topics:
+        entries = entries.where(f.col("topic").isin(topics))
+    else:
+        topics = sorted(row["topic"] for row in entries.select("topic").distinct().collect())
+    if not topics or entries.isEmpty():
+        raise JobFailed(f"{', '.join(settings.ledger)} says of no record that it was acknowledged.")
+    dirs = {int(id): path for id, path in pairs(settings.replica, "--replica").items()}
+    try:
+        found = on_disks(spark, topics, dirs) if dirs else readable(spark, settings, topics)
+    except NoSegments as error:
+        raise JobFailed(f"{error}.") from None
+    events = recorded_events(spark, settings, settings.events, dirs)
+    return Inputs(entries, found, events, has_replicas=len(dirs) > 1)
+
+
+def report(verdict: Verdict, tables: dict[str, DataFrame]) -> None:
+    """The verdict last, after what is wrong."""
+    for name, table in tables.items():
+        count = _count_of(name, verdict)
+        if not count:
+            continue
+        print(f"\n{name}: {count:,} ({MEANINGS.get(name, 'where replicas differ')})")
+        readable_keys = table
+        if "key" in table.columns:
+            readable_keys = table.withColumn("key", f.col("key").cast("string"))
+        order = [column for column in (*PARTITION, "offset") if column in table.columns]
+        readable_keys.orderBy(*order).show(SHOWN, truncate=False)
+    print(verdict.sentence())
+
+
+def _count_of(name: str, verdict: Verdict) -> int:
+    if name == "replicas":
+        return verdict.different + verdict.behind
+    count: int = getattr(verdict, name)
+    return count
+
+
+def conclude(settings: AuditSettings) -> int:
+    spark = spark_session(settings, "audit")
+    with tempfile.TemporaryDirectory(prefix="tidelog-audit-") as scratch:
+        place = Path(settings.output or scratch)
+
+        def stage(table: DataFrame, name: str) -> DataFrame:
+            path = str(place / "steps" / name)
+            table.write.mode("overwrite").parquet(path)
+            return spark.read.parquet(path)
+
+        verdict, tables = conduct(inputs_of(spark, settings), stage)
+        report(verdict, tables)
+        if settings.output:
+            for name, table in tables.items():
+                table.write.mode("overwrite").parquet(str(place / name))
+    return CLEAN if verdict.is_clean else FAULTY
+
+
+def main(arguments: list[str]) -> int:
+    settings = parse(AuditSettings, "audit", arguments, __doc__ or "")
+    statuses: list[int] = []
+    status = run(lambda: statuses.append(conclude(settings)) or 0)
+    return statuses[0] if statuses else (status if status == 130 else UNKNOWN)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

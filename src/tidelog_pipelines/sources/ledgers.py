@@ -1,0 +1,66 @@
+"""Ledgers of acknowledged records: JSON lines as producers append them, or the same as Parquet.
+
+A path may be a file, a directory of files or a pattern. A line that a kill has torn is left out:
+what it was to say had been acknowledged, but nobody can know what that was.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+LINE = """
+    topic STRING, partition INT, offset BIGINT, key STRING, checksum STRING, acked_at BIGINT,
+    torn STRING
+"""
+
+
+def acknowledged(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
+    """topic, partition, offset (or null), key, checksum, acked_at."""
+    parquet = [path for path in paths if _is_parquet(path)]
+    lines = [path for path in paths if path not in parquet]
+    found = [_lines(spark, lines)] if lines else []
+    found += [_from_parquet(spark, parquet)] if parquet else []
+    together = found[0]
+    for more in found[1:]:
+        together = together.unionByName(more)
+    return together
+
+
+def _is_parquet(path: str) -> bool:
+    place = Path(path)
+    return place.suffix == ".parquet" or (place.is_dir() and any(place.glob("*.parquet")))
+
+
+def _lines(spark: SparkSession, paths: list[str]) -> DataFrame:
+    reader = spark.read.schema(LINE).option("columnNameOfCorruptRecord", "torn")
+    return (
+        reader.json(paths)
+        .where("torn IS NULL AND checksum IS NOT NULL")
+        .select(
+            "topic",
+            "partition",
+            "offset",
+            f.unbase64("key").alias("key"),
+            "checksum",
+            f.timestamp_millis("acked_at").alias("acked_at"),
+        )
+    )
+
+
+def _from_parquet(spark: SparkSession, paths: list[str]) -> DataFrame:
+    found = spark.read.parquet(*paths)
+    kinds = dict(found.dtypes)
+    acked_at = (
+        f.timestamp_millis("acked_at") if kinds["acked_at"] == "bigint" else f.col("acked_at")
+    )
+    key = f.unbase64("key") if kinds["key"] == "string" else f.col("key")
+    return found.select(
+        "topic",
+        f.col("partition").cast("int"),
+        f.col("offset").cast("bigint"),
+        key.alias("key"),
+        "checksum",
+        acked_at.alias("acked_at"),
+    )

@@ -1,0 +1,61 @@
+"""The audit's verdict: how many records of each kind, as one row of a table and as text."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+FAULTS = ("lost", "duplicated", "reordered", "corrupted", "damaged", "different")
+"""What must not be; the other counts say what else was seen."""
+
+MEANINGS = {
+    "lost": "acknowledged, and nowhere",
+    "duplicated": "in the log once more than acknowledged",
+    "reordered": "at another offset than was acknowledged",
+    "corrupted": "in its place is something else, or a batch that cannot be read",
+    "damaged": "batches on a disk that cannot be read",
+    "different": "records that a replica lacks, or has otherwise than the others",
+    "expired": "acknowledged, and below the start of the log since: retention took them",
+    "unacknowledged": "in the log, and no ledger knows of them: their acknowledgement never came",
+    "behind": "records that a replica has yet to fetch",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    acknowledged: int
+    readable: int
+    lost: int = 0
+    duplicated: int = 0
+    reordered: int = 0
+    corrupted: int = 0
+    damaged: int = 0
+    different: int = 0
+    expired: int = 0
+    unacknowledged: int = 0
+    behind: int = 0
+
+    @property
+    def is_clean(self) -> bool:
+        return not any(getattr(self, fault) for fault in FAULTS)
+
+    def sentence(self) -> str:
+        """The verdict in one line: what was promised, and what else was found."""
+        said = f"acknowledged {self.acknowledged:,}, lost {self.lost:,}"
+        said += f", duplicated {self.duplicated:,}"
+        also = [*FAULTS[2:], "expired", "unacknowledged", "behind"]
+        for name in also:
+            if count := getattr(self, name):
+                said += f", {name} {count:,}"
+        return said
+
+
+def counted(tables: Mapping[str, DataFrame]) -> dict[str, int]:
+    """The rows of every table, counted in one query."""
+    together: DataFrame | None = None
+    for name, table in tables.items():
+        one = table.agg(f.count("*").alias("rows")).select(f.lit(name).alias("name"), "rows")
+        together = one if together is None else together.unionByName(one)
+    assert together is not None
+    return {row["name"]: row["rows"] for row in together.collect()}
