@@ -6,7 +6,7 @@ costs a few comparisons, and only new batches are read.
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from tidelog.controller.image import RECOVERING, ClusterImage
 from tidelog.log.partition import PartitionLog
@@ -30,8 +30,14 @@ from tidelog.sim.shadow import Batch, ShadowLog, read_batches
 
 METADATA = TopicPartition(METADATA_TOPIC, 0)
 
-Changed = Callable[[Copy, str], None]
-"""Told of every change of a copy, in words."""
+
+class Observer(Protocol):
+    """Who wants to see all of it."""
+
+    def copy_changed(self, copy: Copy, what: str) -> None: ...
+
+    def image_changed(self) -> None:
+        """The scene has a newer image."""
 
 
 class _Seen:
@@ -49,12 +55,12 @@ class Checker:
         self,
         scene: Scene,
         checks: Counter[str],
-        changed: Changed | None = None,
+        observer: Observer | None = None,
         invariants: Sequence[type[Invariant]] = ALL,
     ) -> None:
         self.scene = scene
         self._checks = checks
-        self._changed = changed
+        self._observer = observer
         self._seen: dict[NodeId, _Seen] = {}
         made = [invariant(scene) for invariant in invariants]
         self._appended = _listeners(made, "appended")
@@ -85,13 +91,13 @@ class Checker:
         if seen is None or seen.node is not node:
             seen = self._seen[host.id] = _Seen(node)
             self.scene.copies[host.id] = {}
-        self.scene.broker_epochs[host.id] = node._lifecycle.epoch
+        self.scene.broker_epochs[host.id] = node._broker.lifecycle.epoch
         image = node.image
         if image is not seen.image:
             seen.image = image
             self._see_image(host.id, image)
         self._see_metadata(host, seen)
-        replicas = node._partitions._replicas
+        replicas = node._broker.partitions._replicas
         known = seen.replicas
         for replica in replicas.values():
             copy = known.get(replica)
@@ -123,6 +129,8 @@ class Checker:
                         name = TopicPartition(topic.name, index)
                         ledger = self.scene.ledger(name, topic.topic_id)
                         ledger.unclean_epochs.add(placed.leader_epoch)
+            if self._observer is not None:
+                self._observer.image_changed()
         self._tell(self._image_changed, node, image)
 
     def _see_metadata(self, host: SimHost, seen: _Seen) -> None:
@@ -198,8 +206,8 @@ class Checker:
             listener(*news)
 
     def _say(self, copy: Copy, what: str) -> None:
-        if self._changed is not None:
-            self._changed(copy, what)
+        if self._observer is not None:
+            self._observer.copy_changed(copy, what)
 
 
 def _listeners(

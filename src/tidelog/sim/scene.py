@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from tidelog.controller.image import ClusterImage, PartitionImage
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Millis, NodeId, Offset, TopicId, TopicPartition
-from tidelog.sim.history import History, Lost
+from tidelog.sim.history import History
 from tidelog.sim.shadow import Batch, ShadowLog
 
 
@@ -95,8 +95,6 @@ class Scene:
 
     def own_up(self, ledger: Ledger, end: Offset) -> None:
         """What was committed from `end` on is lost, and somebody has said so."""
-        records = ledger.committed_end - end
-        ledger.lost += records
+        ledger.lost += ledger.committed_end - end
         ledger.committed.cut(end)
         ledger.committed_end = end
-        self.history.lost.append(Lost(ledger.partition, end, records, -1, was_reported=True))

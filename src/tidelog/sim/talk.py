@@ -52,6 +52,10 @@ class Talk:
         self._client.request(frame_of(message, next(self._correlation_ids), version), answered)
         return asked
 
+    def tell(self, message: Any) -> None:
+        """Send what is not answered (acks=0)."""
+        self._client.send(frame_of(message, next(self._correlation_ids))[4:])
+
     def ask(self, message: Any, version: int | None = None, limit_ms: Millis = LIMIT_MS) -> Any:
         """The answer, or None when the connection was lost before it came."""
         asked = self.begin(message, version)

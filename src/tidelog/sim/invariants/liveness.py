@@ -1,0 +1,52 @@
+"""Liveness: once every fault is over, the cluster gets well within a bounded simulated time.
+
+Every node takes writes, all hold the same image, every partition has a leader and a full in-sync
+set with equal logs, reassignments are complete, and no client waits for anything any more.
+"""
+
+from collections.abc import Iterator
+
+from tidelog.controller.image import PartitionImage
+from tidelog.model.ids import Millis, TopicPartition
+from tidelog.sim.cluster import SimCluster
+from tidelog.sim.scene import Ledger, Scene
+
+NAME = "liveness"
+LIMIT_MS: Millis = 90_000
+
+
+def missing(cluster: SimCluster, scene: Scene) -> Iterator[tuple[str, TopicPartition | None]]:
+    """What is not well yet, in words; nothing once all is."""
+    for host in cluster.hosts.values():
+        if host.node is None or not host.node.is_ready:
+            yield f"node {host.id} does not take writes", None
+            return
+    images = [host.node.image for host in cluster.hosts.values() if host.node is not None]
+    if len({image.offset for image in images}) > 1:
+        yield "nodes have different images", None
+        return
+    for name, topic in images[0].topics.items():
+        for index, placed in topic.partitions.items():
+            where = TopicPartition(name, index)
+            ledger = scene.ledger(where, topic.topic_id)
+            for what in _missing_in(scene, ledger, placed):
+                yield what, where
+
+
+def _missing_in(scene: Scene, ledger: Ledger, placed: PartitionImage) -> Iterator[str]:
+    called = f"{ledger.partition.topic}-{ledger.partition.partition}"
+    if not placed.has_leader:
+        yield f"{called} has no leader"
+    elif set(placed.isr) != set(placed.replicas):
+        yield f"{called} has {list(placed.isr)} in sync of {list(placed.replicas)}"
+    elif placed.is_reassigning:
+        yield f"{called} is still being reassigned"
+    else:
+        copies = [scene.copy(node, ledger) for node in placed.replicas]
+        if any(copy is None for copy in copies):
+            yield f"{called} is not open everywhere"
+            return
+        ends = {copy.end for copy in copies if copy is not None}
+        leader = scene.copy(placed.leader, ledger)
+        if len(ends) > 1 or leader is None or leader.high_watermark != leader.end:
+            yield f"{called} is not the same everywhere: its logs end at {sorted(ends)}"
