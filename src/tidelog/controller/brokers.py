@@ -18,7 +18,12 @@ from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 from tidelog.controller import elections
 from tidelog.controller.decision import NOT_THROTTLED, DecideContext, Decision, Fault
 from tidelog.controller.features import METADATA_VERSION, elr_enabled
-from tidelog.controller.image import BrokerImage, ClusterImage, VersionRange
+from tidelog.controller.image import (
+    FIRST_FREE_DIRECTORY,
+    BrokerImage,
+    ClusterImage,
+    VersionRange,
+)
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_OFFSET, BrokerEpoch
 from tidelog.protocol.metadata_records import (
@@ -29,10 +34,6 @@ from tidelog.protocol.metadata_records import (
     RegisterControllerRecord,
     UnregisterBrokerRecord,
 )
-
-_FIRST_FREE_DIRECTORY = 100
-"""Ids below are Kafka's own."""
-
 
 # -- Registration ----------------------------------------------------------------------------------
 
@@ -103,7 +104,7 @@ def _are_own_directories(image: ClusterImage, request: BrokerRegistrationRequest
     directories = request.log_dirs
     if not directories or len(set(directories)) != len(directories):
         return False
-    if any(one is None or one.int < _FIRST_FREE_DIRECTORY for one in directories):
+    if any(one is None or one.int < FIRST_FREE_DIRECTORY for one in directories):
         return False
     others = (broker for broker in image.brokers.values() if broker.id != request.broker_id)
     return not any(set(directories) & set(broker.directories) for broker in others)

@@ -4,6 +4,7 @@ What lies in a directory that the broker does not have, or has lost, is offline:
 in-sync set, and its leadership goes to another.
 """
 
+from dataclasses import replace
 from uuid import UUID
 
 from kio.schema.assign_replicas_to_dirs.v0.request import (
@@ -19,10 +20,16 @@ from kio.schema.assign_replicas_to_dirs.v0.response import (
 
 from tidelog.controller.decision import NOT_THROTTLED, DecideContext, Decision
 from tidelog.controller.elections import allows_unclean, rules_for
-from tidelog.controller.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
+from tidelog.controller.image import (
+    FIRST_FREE_DIRECTORY,
+    BrokerImage,
+    ClusterImage,
+    PartitionImage,
+    TopicImage,
+)
 from tidelog.controller.partition_change import Election, Target, change_partition
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_NODE
+from tidelog.model.ids import NO_NODE, NodeId
 from tidelog.protocol.metadata_records import PartitionChangeRecord
 
 
@@ -90,20 +97,24 @@ def _assign(
     directory: UUID,
     context: DecideContext,
 ) -> PartitionChangeRecord | None:
+    before = partition.directory_of(broker.id)
     directories = tuple(
         directory if replica == broker.id else partition.directory_of(replica)
         for replica in partition.replicas
     )
-    is_online = directory in broker.directories
-    isr = partition.isr
-    if not is_online:
-        isr = tuple(member for member in isr if member != broker.id)
+    isr, removed, without_log = partition.isr, NO_NODE, frozenset[NodeId]()
+    if directory not in broker.directories:
+        isr, removed = tuple(member for member in isr if member != broker.id), broker.id
+    elif before.int >= FIRST_FREE_DIRECTORY and before not in broker.directories:
+        # It lay on a disk that the broker does not have any more.
+        without_log = frozenset({broker.id})
     is_unclean_allowed = allows_unclean(image, topic.name, context)
     target = Target(
         isr=isr,
         directories=directories,
         election=Election.UNCLEAN if is_unclean_allowed else Election.ONLINE,
+        without_log=without_log,
     )
-    removed = NO_NODE if is_online else broker.id
-    rules = rules_for(image, topic, partition, context, removed=removed)
+    moved = replace(partition, directories=directories)
+    rules = rules_for(image, topic, moved, context, removed=removed)
     return change_partition(topic.topic_id, index, partition, target, rules)

@@ -40,6 +40,8 @@ UNASSIGNED_DIRECTORY = UUID(int=0)
 LOST_DIRECTORY = UUID(int=1)
 MIGRATING_DIRECTORY = UUID(int=2)
 """Kafka's reserved log directory ids (KIP-858)."""
+FIRST_FREE_DIRECTORY = 100
+"""Ids below are Kafka's own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -49,6 +49,8 @@ class Target:
     election: Election = Election.ONLINE
     unclean_shutdown: frozenset[NodeId] = frozenset()
     """Replicas whose last session ended without a clean shutdown: their logs may lack a tail."""
+    without_log: frozenset[NodeId] = frozenset()
+    """Replicas that have begun anew, on a new disk: nobody is to be led by them unasked."""
 
 
 class _Elected(NamedTuple):
@@ -67,6 +69,7 @@ class _Wanted:
     recovery_state: int
     directories: tuple[UUID, ...]
     elr: tuple[NodeId, ...] = ()
+    last_known_elr: tuple[NodeId, ...] = ()
 
 
 def change_partition(
@@ -75,7 +78,8 @@ def change_partition(
     """The record that takes the partition to its target, with a leader; None if nothing changes."""
     wanted = _merged(partition, target)
     _complete_reassignment(wanted)
-    wanted.elr = _eligible(partition, wanted, target.unclean_shutdown, rules)
+    wanted.elr = _eligible(partition, wanted, target.unclean_shutdown | target.without_log, rules)
+    wanted.last_known_elr = _without(partition.last_known_elr, target.without_log)
     elected = _elect(partition, wanted, target.election, rules)
     leader = NO_CHANGE if elected.leader == partition.leader else elected.leader
     if elected.unclean:
@@ -143,14 +147,14 @@ def _last_known(
 ) -> tuple[NodeId, ...]:
     """The last leader of a partition that has none; the one to ask when nobody is eligible."""
     if not rules.elr_enabled:
-        return partition.last_known_elr
+        return wanted.last_known_elr
     now_leads = partition.leader if leader == NO_CHANGE else leader
     if now_leads != NO_NODE:
         return ()
     just_emptied = not wanted.isr and bool(partition.isr)
     if just_emptied and partition.leader != NO_NODE:
         return (partition.leader,)
-    return partition.last_known_elr
+    return wanted.last_known_elr
 
 
 # -- Election --------------------------------------------------------------------------------------
@@ -162,7 +166,7 @@ def _elect(
     for candidate in _candidates(partition, wanted, election):
         if _is_safe(candidate, wanted) and rules.may_lead(candidate):
             return _Elected(candidate)
-    last_known = _last_known_leader(partition, wanted, rules)
+    last_known = _last_known_leader(wanted, rules)
     if last_known is not None:
         return _Elected(last_known, unclean=True)
     if election is Election.UNCLEAN:
@@ -186,10 +190,10 @@ def _is_safe(candidate: NodeId, wanted: _Wanted) -> bool:
     return candidate in wanted.isr or (not wanted.isr and candidate in wanted.elr)
 
 
-def _last_known_leader(partition: PartitionImage, wanted: _Wanted, rules: Rules) -> NodeId | None:
-    if not rules.elr_enabled or wanted.isr or wanted.elr or len(partition.last_known_elr) != 1:
+def _last_known_leader(wanted: _Wanted, rules: Rules) -> NodeId | None:
+    if not rules.elr_enabled or wanted.isr or wanted.elr or len(wanted.last_known_elr) != 1:
         return None
-    candidate = partition.last_known_elr[0]
+    candidate = wanted.last_known_elr[0]
     return candidate if rules.may_lead(candidate) else None
 
 

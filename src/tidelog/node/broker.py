@@ -23,6 +23,7 @@ from tidelog.node.flushes import Flushes
 from tidelog.node.housekeeping import Housekeeping
 from tidelog.node.isr_proposals import IsrProposals
 from tidelog.node.lifecycle import Lifecycle, Submit
+from tidelog.node.opening import home
 from tidelog.node.partitions import Partitions
 from tidelog.node.peers import Peers
 from tidelog.node.queries import Queries
@@ -98,7 +99,7 @@ class Broker:
             timers,
             storage,
             settings.log_dirs,
-            settings.log_dirs.index(settings.metadata_log_dir),
+            home(settings),
             take_offline=self._assignments.take_offline,
             tell=self.lifecycle.directory_failed,
             stop=stop,

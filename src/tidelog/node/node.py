@@ -12,8 +12,6 @@ from tidelog.api.handler import Request
 from tidelog.api.listeners import ListenerKind, kind_of, listener_kind
 from tidelog.controller.image import ClusterImage
 from tidelog.controller.settings import BrokerSettings
-from tidelog.log.checkpoints import MetaProperties
-from tidelog.log.directory import LogDirectory
 from tidelog.model.dice import Dice
 from tidelog.model.disk import Disk
 from tidelog.model.effects import ChangeMetadata
@@ -47,10 +45,12 @@ from tidelog.node.executors import executors
 from tidelog.node.flushes import Flushes
 from tidelog.node.opening import (
     NotFormatted,
+    OpenedDirectory,
+    home,
     metadata_log_config,
     myself,
+    open_directories,
     quorum_timeouts,
-    read_metas,
 )
 from tidelog.node.parking import PARKED, Parked, Resume
 from tidelog.node.peers import Peers
@@ -77,13 +77,14 @@ log = logging.getLogger(__name__)
 class Node:
     """Broker, controller or both.
 
-    `disks` are the log directories in the order of log.dirs; `start` comes before the first event.
+    `disks` are the log directories in the order of log.dirs, None where one cannot be used; `start`
+    comes before the first event.
     """
 
     def __init__(
-        self, settings: BrokerSettings, disks: Sequence[Disk], dice: Dice, now: Millis
+        self, settings: BrokerSettings, disks: Sequence[Disk | None], dice: Dice, now: Millis
     ) -> None:
-        metas = read_metas(disks, settings)
+        directories = open_directories(disks, settings, dice)
         self._settings = settings
         self._dice = dice
         self._clock = Clock(now)
@@ -93,13 +94,16 @@ class Node:
         self._is_stopping = False
         self._has_resigned = False
         self._storage = Storage(
-            [LogDirectory(disk, dice) for disk in disks],
-            [meta.directory_id for meta in metas],
+            directories,
             lambda place, failure: self._broker.failed_directories.directory_failed(place, failure),
         )
         self._flushes = Flushes(self._emit)
         self._peers = Peers(self._clock, self._timers, self._emit)
-        self._quorum = self._open_quorum(disks, metas)
+        place = home(settings)
+        disk, own = disks[place], directories[place]
+        assert disk is not None
+        assert own is not None
+        self._quorum = self._open_quorum(disk, own)
         self._context = RequestContext(settings, self._clock, dice, self._quorum)
         self._events = ReplicationEvents(
             settings,
@@ -139,7 +143,7 @@ class Node:
             self._flushes,
             self._peers,
             self._controller.submit,
-            metas[0].cluster_id,
+            own.meta.cluster_id,
             self._fail,
             self._events,
         )
@@ -274,23 +278,21 @@ class Node:
 
     # -- parts -------------------------------------------------------------------------------------
 
-    def _open_quorum(self, disks: Sequence[Disk], metas: Sequence[MetaProperties]) -> Quorum:
+    def _open_quorum(self, disk: Disk, directory: OpenedDirectory) -> Quorum:
         settings = self._settings
-        home = settings.log_dirs.index(settings.metadata_log_dir)
-        opened = self._storage.directories[home].open(
+        meta = directory.meta
+        opened = directory.log_directory.open(
             METADATA_PARTITION, METADATA_TOPIC_ID, metadata_log_config(settings), self._clock.now
         )
         around = Surroundings(self._clock, self._timers, self._peers, self._dice)
-        quorum = open_quorum(
-            settings, metas[home], disks[home], opened, around, self._flush_metadata, self
-        )
+        quorum = open_quorum(settings, meta, disk, opened, around, self._flush_metadata, self)
         self._metadata_log = opened
         self._voter_changes = VoterChanges(
             quorum,
             Myself(
-                myself(settings, metas[home]),
+                myself(settings, meta),
                 settings.controller_listener_names[0],
-                metas[home].cluster_id,
+                meta.cluster_id,
             ),
             self._peers,
             self._clock,

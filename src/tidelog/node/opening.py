@@ -1,15 +1,28 @@
 """What a node reads before it starts: whose directories these are, who votes, how long it waits."""
 
-from collections.abc import Sequence
+import logging
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import NamedTuple, TypeVar
 
 from tidelog.controller.features import KRAFT_VERSIONS
 from tidelog.controller.settings import BrokerSettings
-from tidelog.log.checkpoints import MetaProperties, read_meta_properties
+from tidelog.log.checkpoints import (
+    MetaProperties,
+    read_meta_properties,
+    write_meta_properties,
+)
 from tidelog.log.config import LogConfig
+from tidelog.log.directory import LogDirectory
+from tidelog.log.names import META_PROPERTIES
+from tidelog.model.dice import Dice
 from tidelog.model.disk import Disk
 from tidelog.node.quorum import SnapshotLimits
 from tidelog.replication.quorum.state import QuorumTimeouts, ReplicaKey, Voter, VoterSet
 
+log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 _ANYWHERE = ("", "0.0.0.0", "::")
 
 
@@ -17,12 +30,58 @@ class NotFormatted(Exception):
     """A log directory does not say whose it is, or says that it is somebody else's."""
 
 
-def read_metas(disks: Sequence[Disk], settings: BrokerSettings) -> list[MetaProperties]:
-    """The meta.properties of every directory, which must agree on cluster and node."""
-    metas = [_read_meta(disk, settings) for disk in disks]
-    if len({meta.cluster_id for meta in metas}) > 1:
+class OpenedDirectory(NamedTuple):
+    meta: MetaProperties
+    log_directory: LogDirectory
+
+
+def open_directories(
+    disks: Sequence[Disk | None], settings: BrokerSettings, dice: Dice
+) -> list[OpenedDirectory | None]:
+    """Every log directory, and None for each that cannot be used; that of the metadata log must be.
+
+    All must agree on cluster and node. One that is new and empty becomes this node's (KIP-858).
+    """
+    own = disks[home(settings)]
+    assert own is not None
+    cluster_id = _read_meta(own, settings).cluster_id
+    metas: list[MetaProperties | None] = []
+    for place, disk in enumerate(disks):
+        fresh = MetaProperties(cluster_id, settings.node_id, dice.uuid())
+        metas.append(_if_readable(settings, place, disk, partial(_take_over, settings, fresh)))
+    if any(meta is not None and meta.cluster_id != cluster_id for meta in metas):
         raise NotFormatted("its log directories belong to different clusters")
-    return metas
+    opened: list[OpenedDirectory | None] = []
+    for place, (disk, meta) in enumerate(zip(disks, metas, strict=True)):
+        # Only now, since it takes the marks of a clean shutdown away.
+        open_it = partial(LogDirectory, dice=dice)
+        directory = _if_readable(settings, place, disk if meta else None, open_it)
+        opened.append(OpenedDirectory(meta, directory) if meta and directory else None)
+    return opened
+
+
+def _if_readable(
+    settings: BrokerSettings, place: int, disk: Disk | None, read: Callable[[Disk], _T]
+) -> _T | None:
+    try:
+        return None if disk is None else read(disk)
+    except OSError as failure:
+        if place == home(settings):
+            raise
+        log.error("the log directory %s is out of use: %s", settings.log_dirs[place], failure)
+        return None
+
+
+def _take_over(settings: BrokerSettings, fresh: MetaProperties, disk: Disk) -> MetaProperties:
+    """Whose directory it is; one that says nothing, beside one that does, becomes ours."""
+    if not disk.exists(META_PROPERTIES):
+        write_meta_properties(disk, fresh)
+    return _read_meta(disk, settings)
+
+
+def home(settings: BrokerSettings) -> int:
+    """Where in log.dirs the metadata log lies."""
+    return settings.log_dirs.index(settings.metadata_log_dir)
 
 
 def _read_meta(disk: Disk, settings: BrokerSettings) -> MetaProperties:

@@ -74,7 +74,7 @@ class Queries:
         if self._storage.is_offline(place):
             return LogDirectory(ErrorCode.kafka_storage_error, path, ())
         try:
-            total, usable = self._storage.directories[place].space()
+            total, usable = self._storage.directory(place).space()
         except OSError:
             return LogDirectory(ErrorCode.kafka_storage_error, path, ())
         return LogDirectory(ErrorCode.none, path, replicas, total, usable)

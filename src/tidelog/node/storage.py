@@ -14,6 +14,7 @@ from tidelog.log.config import LogConfig
 from tidelog.log.directory import LogDirectory
 from tidelog.log.partition import PartitionLog
 from tidelog.model.ids import METADATA_TOPIC, BrokerEpoch, Millis, Offset, TopicId, TopicPartition
+from tidelog.node.opening import OpenedDirectory
 from tidelog.node.replica import Replica
 
 Place: TypeAlias = int
@@ -25,27 +26,29 @@ log = logging.getLogger(__name__)
 class Storage:
     def __init__(
         self,
-        directories: Sequence[LogDirectory],
-        ids: Sequence[UUID],
+        opened: Sequence[OpenedDirectory | None],
         failed: Callable[[Place, OSError], None],
     ) -> None:
-        assert directories
-        assert len(directories) == len(ids)
-        self.directories = directories
-        self.ids = tuple(ids)
-        """The directory.id of each."""
         self._failed = failed
+        self._directories: dict[Place, LogDirectory] = {}
+        self._ids: dict[Place, UUID] = {}
         self._offline: dict[Place, None] = {}
+        for place, one in enumerate(opened):
+            if one is None:
+                self._offline[place] = None
+            else:
+                self._directories[place] = one.log_directory
+                self._ids[place] = one.meta.directory_id
         self._places: dict[TopicPartition, Place] = {}
-        self._counts = [0] * len(directories)
-        for place, directory in enumerate(directories):
+        self._counts = [0] * len(opened)
+        for place, directory in self._directories.items():
             for partition in directory.partitions():
                 self._found(partition, place)
 
     def _found(self, partition: TopicPartition, place: Place) -> None:
         if partition in self._places:
             # A move between directories was cut off after the copy had got its name.
-            self.directories[place].set_aside(partition)
+            self._directories[place].set_aside(partition)
             return
         self._places[partition] = place
         if partition.topic != METADATA_TOPIC:
@@ -54,21 +57,26 @@ class Storage:
     @property
     def previous_broker_epoch(self) -> BrokerEpoch:
         """The epoch in which this broker shut down cleanly; -1 if any directory cannot say."""
-        epochs = {directory.previous_broker_epoch for directory in self.directories}
-        return epochs.pop() if len(epochs) == 1 else -1
+        epochs = {one.previous_broker_epoch for one in self._directories.values()}
+        is_whole = len(self._directories) == len(self._counts)
+        return epochs.pop() if is_whole and len(epochs) == 1 else -1
 
     # -- directories -------------------------------------------------------------------------------
 
     @property
     def online_ids(self) -> tuple[UUID, ...]:
-        return tuple(self.ids[place] for place in self._online())
+        return tuple(self._ids[place] for place in self._online())
 
     @property
     def offline_ids(self) -> tuple[UUID, ...]:
-        return tuple(self.ids[place] for place in self._offline)
+        return tuple(self._ids[place] for place in self._offline if place in self._ids)
 
     def _online(self) -> list[Place]:
-        return [place for place in range(len(self.directories)) if place not in self._offline]
+        return [place for place in self._directories if place not in self._offline]
+
+    def directory(self, place: Place) -> LogDirectory:
+        assert place not in self._offline
+        return self._directories[place]
 
     def is_offline(self, place: Place) -> bool:
         return place in self._offline
@@ -84,13 +92,13 @@ class Storage:
 
     def directory_id(self, partition: TopicPartition) -> UUID:
         """The id of the directory that holds the partition."""
-        return self.ids[self._places[partition]]
+        return self._ids[self._places[partition]]
 
     def is_out_of_reach(self, partition: TopicPartition, assigned: UUID) -> bool:
         """Whether the partition lies, or may lie, in a directory that has failed."""
         place = self._places.get(partition)
-        if place is None and assigned in self.ids:
-            place = self.ids.index(assigned)
+        if place is None:
+            place = next((one for one, known in self._ids.items() if known == assigned), None)
         if place is not None:
             return place in self._offline
         return assigned not in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY) and bool(self._offline)
@@ -101,7 +109,7 @@ class Storage:
         """Every partition on disk but the metadata log, with the topic id that it was made for."""
         for partition, place in list(self._places.items()):
             if partition.topic != METADATA_TOPIC:
-                yield partition, self.directories[place].topic_id(partition)
+                yield partition, self._directories[place].topic_id(partition)
 
     def open(
         self,
@@ -113,10 +121,7 @@ class Storage:
     ) -> PartitionLog:
         """Open the partition where it lies; a new one goes where the fewest are."""
         place = self._places.get(partition)
-        if place is not None and self.directories[place].topic_id(partition) not in (
-            None,
-            topic_id,
-        ):
+        if place is not None and not self._is_of(partition, place, topic_id):
             # Its topic was deleted and made again while this node was down (F30).
             self.delete(partition, now, 0)
             place = None
@@ -124,42 +129,45 @@ class Storage:
             place = self._place_for_new(assigned)
             self._places[partition] = place
             self._counts[place] += 1
-        return self.directories[place].open(partition, topic_id, config, now)
+        return self._directories[place].open(partition, topic_id, config, now)
+
+    def _is_of(self, partition: TopicPartition, place: Place, topic_id: TopicId) -> bool:
+        return self._directories[place].topic_id(partition) in (None, topic_id)
 
     def _place_for_new(self, assigned: UUID) -> Place:
         online = self._online()
         for place in online:
-            if self.ids[place] == assigned:
+            if self._ids[place] == assigned:
                 return place
         return min(online, key=lambda place: self._counts[place])
 
     def high_watermark(self, partition: TopicPartition) -> Offset:
         """As it was checkpointed last; 0 for a partition that is new here."""
         place = self._places.get(partition)
-        return 0 if place is None else self.directories[place].high_watermark(partition)
+        return 0 if place is None else self._directories[place].high_watermark(partition)
 
     def delete(self, partition: TopicPartition, now: Millis, delay_ms: Millis) -> None:
         place = self._places.pop(partition, None)
         if place is not None:
             self._counts[place] -= 1
             if place not in self._offline:
-                self.directories[place].delete(partition, now, delay_ms)
+                self._directories[place].delete(partition, now, delay_ms)
 
     # -- all of them -------------------------------------------------------------------------------
 
     def purge(self, now: Millis) -> None:
-        self._each(lambda place: self.directories[place].purge(now))
+        self._each(lambda place: self._directories[place].purge(now))
 
     def write_checkpoints(self, replicas: Iterable[Replica]) -> None:
         watermarks = self._watermarks(replicas)
-        self._each(lambda place: self.directories[place].write_checkpoints(watermarks[place]))
+        self._each(lambda place: self._directories[place].write_checkpoints(watermarks[place]))
 
     def close(self, replicas: Iterable[Replica], broker_epoch: BrokerEpoch) -> None:
         """Clean shutdown: the next start may trust what it finds, but for what has failed."""
         watermarks = self._watermarks(replicas)
         for place in self._online():
             try:
-                self.directories[place].close(watermarks[place], broker_epoch)
+                self._directories[place].close(watermarks[place], broker_epoch)
             except OSError as failure:
                 log.error("a log directory could not be closed in order: %s", failure)
 
@@ -171,7 +179,7 @@ class Storage:
                 self._failed(place, failure)
 
     def _watermarks(self, replicas: Iterable[Replica]) -> list[dict[TopicPartition, Offset]]:
-        watermarks: list[dict[TopicPartition, Offset]] = [{} for _ in self.directories]
+        watermarks: list[dict[TopicPartition, Offset]] = [{} for _ in self._counts]
         for replica in replicas:
             watermarks[self._places[replica.partition]][replica.partition] = replica.high_watermark
         return watermarks

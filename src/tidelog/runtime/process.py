@@ -9,6 +9,10 @@ class CannotStart(Exception):
     """Why a node cannot start, in one sentence."""
 
 
+class UnusableDirectory(CannotStart):
+    """A log directory whose disk does not work; a node may start without it."""
+
+
 def keep_freed_memory() -> None:
     """Let malloc keep some freed memory instead of returning it after every large frame.
 
@@ -31,7 +35,8 @@ def lock_directory(path: str) -> int:
         os.makedirs(path, exist_ok=True)
         lock = os.open(f"{path}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
     except OSError as error:
-        raise CannotStart(f"the log directory {path} cannot be used: {error.strerror}") from None
+        reason = f"the log directory {path} cannot be used: {error.strerror}"
+        raise UnusableDirectory(reason) from None
     try:
         # Java's file locks are those of fcntl, not of flock.
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

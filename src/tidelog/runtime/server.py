@@ -10,7 +10,7 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import suppress
 from threading import Thread
 
@@ -25,6 +25,7 @@ from tidelog.runtime.logs import log_to_stderr
 from tidelog.runtime.loop import Host
 from tidelog.runtime.process import (
     CannotStart,
+    UnusableDirectory,
     keep_freed_memory,
     lock_directory,
     raise_descriptor_limit,
@@ -44,8 +45,8 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
     keep_freed_memory()
     raise_descriptor_limit()
     try:
-        locks = [lock_directory(path) for path in settings.log_dirs]
-        host = _open(settings)
+        locks = _lock_directories(settings)
+        host = _open(settings, locks)
     except CannotStart as failure:
         print(f"tidelog: {failure}.", file=sys.stderr)
         return 1
@@ -70,11 +71,24 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
         return host.run(ready)
     finally:
         signal.set_wakeup_fd(-1)
-        for lock in locks:
+        for lock in locks.values():
             os.close(lock)
 
 
-def _open(settings: BrokerSettings) -> Host:
+def _lock_directories(settings: BrokerSettings) -> dict[str, int]:
+    """The locks by their directories, without those that do not work and are not needed."""
+    locks: dict[str, int] = {}
+    for path in settings.log_dirs:
+        try:
+            locks[path] = lock_directory(path)
+        except UnusableDirectory as failure:
+            if path == settings.metadata_log_dir:
+                raise
+            log.error("%s", failure)
+    return locks
+
+
+def _open(settings: BrokerSettings, usable: Collection[str]) -> Host:
     # The ports come first, since a start may take long and fail late; they listen last.
     controllers = settings.controller_listener_names
     listeners = [
@@ -83,7 +97,7 @@ def _open(settings: BrokerSettings) -> Host:
     ]
     clock = wall_clock()
     try:
-        disks = [RealDisk(path) for path in settings.log_dirs]
+        disks = [RealDisk(path) if path in usable else None for path in settings.log_dirs]
         node = Node(settings, disks, SystemDice(), clock())
     except NotFormatted as failure:
         raise CannotStart(

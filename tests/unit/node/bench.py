@@ -39,12 +39,15 @@ def formatted(node_id: int = 1, cluster_id: str = CLUSTER_ID, seed: int = 2) -> 
 class Bench:
     """Settings are Kafka's keys with underscores for dots; a node of several is never ready."""
 
-    def __init__(self, nodes: int = 1, *disks: SimDisk, seed: int = 1, **settings: str) -> None:
+    def __init__(
+        self, nodes: int = 1, *disks: SimDisk | None, seed: int = 1, **settings: str
+    ) -> None:
         overrides = {key.replace("_", "."): value for key, value in settings.items()}
         self.settings = node_settings(1, nodes, overrides)
         self.dice = SeededDice(seed)
         self.now: Millis = START_MS
-        self.disks = list(disks) or [formatted()]
+        given = list(disks) or [formatted()]
+        self.disks = [disk for disk in given if disk is not None]
         self.disk = self.disks[0]
         self.outbound: list[Outbound] = []
         """All that the node has asked for, in order."""
@@ -56,7 +59,7 @@ class Bench:
         self.stopped: Stop | None = None
         self._conns = count(1)
         self._correlation_ids = count(1)
-        self.node = Node(self.settings, self.disks, self.dice, self.now)
+        self.node = Node(self.settings, given, self.dice, self.now)
         self._take(self.node.start())
         if nodes == 1:
             self.settle()

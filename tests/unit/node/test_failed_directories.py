@@ -1,9 +1,11 @@
 """F33: a log directory that fails goes out of use; the last one, or the metadata log's, stops."""
 
+from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
+from kio.schema.elect_leaders.v2.request import TopicPartitions
 from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
 from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsTopic
 from tests.sim.messages import ask, batch, create_topic, delete_topic, fetch_from, produce_to
@@ -12,6 +14,7 @@ from tests.unit.node.bench import Bench, formatted
 from tidelog.controller.image import LOST_DIRECTORY
 from tidelog.log.checkpoints import read_meta_properties
 from tidelog.model.errors import ErrorCode
+from tidelog.sim.disk import SimDisk
 
 DESCRIBE_LOG_DIRS = 35
 
@@ -51,6 +54,13 @@ def look_for_a_time(node: Bench, index: int) -> ErrorCode:
     topic = ListOffsetsTopic(name="orders", partitions=(partition,))
     answer = node.ask(ask(2, replica_id=-1, isolation_level=0, topics=(topic,)))
     return answer.topics[0].partitions[0].error_code
+
+
+def elect_uncleanly(node: Bench, topic: str, indexes: list[int]) -> list[ErrorCode]:
+    wanted = TopicPartitions(topic=topic, partitions=tuple(indexes))
+    request = ask(43, election_type=1, topic_partitions=(wanted,), timeout=timedelta(seconds=9))
+    [result] = node.ask(request).replica_election_results
+    return [one.error_code for one in result.partition_result]
 
 
 def break_second(node: Bench) -> None:
@@ -219,6 +229,40 @@ def test_a_directory_that_works_again_is_in_use_after_a_restart() -> None:
     again.settle()
     assert write(again, 0, 1, 2, 3) == [ErrorCode.none] * 4
     assert all(again.node.image.topics["orders"].partitions[i].leader == 1 for i in range(4))
+
+
+def test_a_directory_that_cannot_be_read_at_the_start_is_out_of_use() -> None:
+    node = two_directories(4)
+    write(node, 0, 1, 2, 3)
+    well, broken = placed_in(node, 0), placed_in(node, 1)
+    for disk in node.disks:
+        disk.kill()
+    again = Bench(1, node.disk, None, seed=9, log_dirs="one,two")
+    assert write(again, *well) == [ErrorCode.none] * 2
+    assert write(again, *broken) == [ErrorCode.kafka_storage_error] * 2
+    assert not any(node.disks[0].exists(f"orders-{index}") for index in broken)
+
+
+def test_a_new_disk_in_the_place_of_an_old_one_is_taken_into_use() -> None:
+    """What lay on the old one begins anew, and leads only where somebody asks for it."""
+    node = two_directories(4)
+    write(node, 0, 1, 2, 3)
+    broken = placed_in(node, 1)
+    for disk in node.disks:
+        disk.kill()
+    again = Bench(1, node.disk, SimDisk(), seed=9, log_dirs="one,two")
+    again.settle()
+    assert len(again.node.image.brokers[1].directories) == 2
+    assert directory_ids(again)[1] != directory_ids(node)[1]
+    for index in broken:
+        partition = again.node.image.topics["orders"].partitions[index]
+        assert partition.directories[0] in directory_ids(again)
+        assert not partition.has_leader
+        assert partition.last_known_elr == ()
+    node = again
+    assert elect_uncleanly(node, "orders", broken) == [ErrorCode.none] * len(broken)
+    node.settle()
+    assert write(node, *broken) == [ErrorCode.none] * len(broken)
 
 
 def test_a_replica_whose_directory_failed_before_it_was_named_is_reported_lost() -> None:

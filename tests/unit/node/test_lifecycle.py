@@ -13,12 +13,13 @@ from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
 
 from tidelog.controller.image import BrokerImage, ClusterImage
-from tidelog.log.checkpoints import mark_clean_shutdown
+from tidelog.log.checkpoints import MetaProperties, mark_clean_shutdown
 from tidelog.log.directory import LogDirectory
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis
 from tidelog.node.clock import Clock
 from tidelog.node.lifecycle import REGISTRATION_RETRY_MS, Lifecycle
+from tidelog.node.opening import OpenedDirectory
 from tidelog.node.storage import Storage
 from tidelog.node.timers import Timers
 from tidelog.sim.cluster import CLUSTER_ID, node_settings
@@ -39,11 +40,12 @@ HEARD = BrokerHeartbeatResponse(
 )
 
 
-def directory_of_epoch(epoch: int) -> LogDirectory:
+def directory_of_epoch(epoch: int) -> OpenedDirectory:
     """Left by a broker that shut down cleanly in this epoch."""
     disk = SimDisk()
     mark_clean_shutdown(disk, epoch)
-    return LogDirectory(disk, SeededDice(1))
+    meta = MetaProperties(CLUSTER_ID, 1, DIRECTORY)
+    return OpenedDirectory(meta, LogDirectory(disk, SeededDice(1)))
 
 
 class Desk:
@@ -61,7 +63,7 @@ class Desk:
             self.timers,
             self._submit,
             CLUSTER_ID,
-            Storage([directory_of_epoch(77)], [DIRECTORY], lambda place, failure: None),
+            Storage([directory_of_epoch(77)], lambda place, failure: None),
             self.failures.append,
         )
 
