@@ -48,7 +48,8 @@ def command(
     """
     if brokers < 1:
         raise click.UsageError("--brokers: a cluster has at least one")
-    overrides = dict(options.key_value("--override", one) for one in override)
+    given = dict(options.key_value("--override", one) for one in override)
+    overrides = {"tidelog.replication.events.enable": "true", **given}
     cluster = LocalCluster(Path(directory), brokers, first_port, overrides)
     cluster.claim()
     cluster.check_ports()

@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterator
 
 from tidelog.controller.diff import PartitionDifference, changed_brokers, changed_partitions
 from tidelog.controller.effective import topic_value
-from tidelog.controller.image import RECOVERING, BrokerImage, ClusterImage, PartitionImage
+from tidelog.controller.image import (
+    MIGRATING_DIRECTORY,
+    RECOVERING,
+    UNASSIGNED_DIRECTORY,
+    BrokerImage,
+    ClusterImage,
+    PartitionImage,
+)
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.ids import NO_NODE, NodeId
 from tidelog.model.replication_events import (
@@ -31,7 +38,8 @@ _AS_ELECTION = {
     LeaveReason.LOG_DIR_FAILED: ElectionReason.LOG_DIR_FAILED,
 }
 
-_Gone = Callable[[NodeId], LeaveReason | None]
+_Gone = Callable[[NodeId, PartitionImage], LeaveReason | None]
+"""Why the controller takes a broker's replica out of a partition's in-sync set, if it does."""
 
 
 def events_of_decision(
@@ -48,8 +56,8 @@ def events_of_decision(
     for id_ in changed_brokers(before, after):
         yield from _broker(before.brokers.get(id_), after.brokers.get(id_), why)
 
-    def gone(broker: NodeId) -> LeaveReason | None:
-        return _gone(before.brokers.get(broker), after.brokers.get(broker))
+    def gone(broker: NodeId, partition: PartitionImage) -> LeaveReason | None:
+        return _gone(before.brokers.get(broker), after.brokers.get(broker), partition)
 
     minimums: dict[str, int] = {}
     for change in changed_partitions(before, after):
@@ -93,17 +101,19 @@ def _why_fenced(before: BrokerImage, after: BrokerImage | None, why: FenceReason
     return why
 
 
-def _gone(before: BrokerImage | None, after: BrokerImage | None) -> LeaveReason | None:
-    """Why the controller takes a broker out of in-sync sets; None if it does not."""
+def _gone(
+    before: BrokerImage | None, after: BrokerImage | None, partition: PartitionImage
+) -> LeaveReason | None:
     if before is None or after is None or before.epoch != after.epoch:
         return LeaveReason.DEAD
     if after.in_controlled_shutdown:
         return LeaveReason.SHUTTING_DOWN
     if after.fenced:
         return LeaveReason.DEAD
-    if before.directories != after.directories:
-        return LeaveReason.LOG_DIR_FAILED
-    return None
+    directory = partition.directory_of(after.id)
+    if directory in (*after.directories, UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
+        return None
+    return LeaveReason.LOG_DIR_FAILED
 
 
 # -- Partitions ------------------------------------------------------------------------------------
@@ -116,7 +126,7 @@ def _shrink(change: PartitionDifference, min_isr: int, gone: _Gone) -> Iterator[
     left = tuple(
         Left(broker, reason)
         for broker in old.isr
-        if broker not in new.isr and (reason := gone(broker)) is not None
+        if broker not in new.isr and (reason := gone(broker, new)) is not None
     )
     if left:
         yield IsrShrunk(
@@ -167,7 +177,7 @@ def _why_elected(old: PartitionImage | None, new: PartitionImage, gone: _Gone) -
         return ElectionReason.RETURNED
     if old.leader not in new.replicas:
         return ElectionReason.REASSIGNED
-    reason = gone(old.leader)
+    reason = gone(old.leader, new)
     if reason is not None:
         return _AS_ELECTION[reason]
     is_preferred = new.leader == new.preferred_leader

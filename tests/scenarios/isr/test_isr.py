@@ -114,7 +114,11 @@ def told(effect: LeaderEffect) -> str:
             return f"AdvanceHighWatermark(to={effect.to})"
         case ProposeIsr():
             isr = " ".join(f"{member.replica}@{member.broker_epoch}" for member in effect.isr)
-            return f"ProposeIsr({isr}, partition_epoch={effect.partition_epoch})"
+            left = "".join(
+                f", {one.broker} is {one.reason} at {one.end_offset} for {one.lag_ms} ms"
+                for one in effect.left
+            )
+            return f"ProposeIsr({isr}, partition_epoch={effect.partition_epoch}{left})"
 
 
 @pytest.mark.parametrize("path", transcripts(HERE), ids=lambda path: path.stem)

@@ -11,18 +11,20 @@ from kio.schema.alter_partition.v3.response import (
     PartitionData,
     TopicData,
 )
+from tests.unit.controller.support import broker, cluster, partition
 from tests.unit.log.support import NOW, append, batch, new_log
 from tests.unit.node.following import TOPIC_ID, Owner
 
+from tidelog.controller.image import ClusterImage
 from tidelog.controller.refusals import refusal
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
-from tidelog.model.replication_events import ReplicationEvent
+from tidelog.model.replication_events import IsrExpanded, IsrShrunk, ReplicationEvent
 from tidelog.node.clock import Clock
 from tidelog.node.counters import Counters
 from tidelog.node.isr_proposals import IsrProposals
 from tidelog.node.replica import Replica
-from tidelog.replication.isr.leader import FollowerFetched, IsrAgreed, ProposeIsr
+from tidelog.replication.isr.leader import FollowerFetched, IsrAgreed, LagChecked, ProposeIsr
 
 ME, SECOND, THIRD = 1, 2, 3
 
@@ -132,3 +134,71 @@ def test_f28_a_request_that_nobody_answered_is_made_again() -> None:
 
     [(again, _)] = desk.asked
     assert again.topics == request.topics
+
+
+# -- what is told of it ----------------------------------------------------------------------------
+
+
+def image_with(isr: tuple[int, ...], epoch: int, *, fenced: int = 0) -> ClusterImage:
+    placed = partition((ME, SECOND, THIRD), isr=isr, leader_epoch=7, partition_epoch=epoch)
+    brokers = [broker(id_, fenced=id_ == fenced) for id_ in (ME, SECOND, THIRD)]
+    return cluster(brokers, {"orders": placed})
+
+
+def test_an_expansion_is_told_when_it_is_agreed_and_only_then() -> None:
+    desk = Desk()
+    desk.outgoing.image_changed(image_with((ME, SECOND), 4))
+    assert desk.told == []
+
+    desk.answer(ErrorCode.none, (ME, SECOND, THIRD), 5)
+    desk.outgoing.image_changed(image_with((ME, SECOND, THIRD), 5))
+
+    [event] = desk.told
+    assert event == IsrExpanded(
+        partition=TopicPartition("orders", 0),
+        leader=ME,
+        leader_epoch=7,
+        partition_epoch=5,
+        isr_before=(ME, SECOND),
+        isr=(ME, SECOND, THIRD),
+        joined=(THIRD,),
+        replicas=(ME, SECOND, THIRD),
+        min_isr=2,
+    )
+    assert desk.counters.isr_expands == 1
+
+
+def test_a_change_whose_answer_is_lost_is_told_once_when_the_image_shows_it() -> None:
+    desk = Desk()
+    request, resume = desk.asked.pop(0)
+    resume(refusal(request, ErrorCode.request_timed_out))
+    desk.outgoing.image_changed(image_with((ME, SECOND, THIRD), 5))
+    desk.outgoing.image_changed(image_with((ME, SECOND, THIRD), 6))
+
+    assert [event.kind for event in desk.told] == ["isr_expand"]
+    assert desk.counters.failed_isr_updates == 1
+
+
+def test_a_change_that_was_refused_is_never_told() -> None:
+    desk = Desk()
+    desk.answer(ErrorCode.ineligible_replica)
+    desk.outgoing.image_changed(image_with((ME, SECOND, THIRD), 9))
+
+    assert desk.told == []
+
+
+def test_one_that_the_controller_may_have_taken_out_itself_is_left_to_it_to_tell() -> None:
+    desk = Desk()
+    desk.answer(ErrorCode.none, (ME, SECOND, THIRD), 5)
+    desk.write()
+    desk.clock.now += 2_000
+    desk.replica.step(LagChecked(1_000))
+    desk.outgoing.image_changed(image_with((ME,), 6, fenced=SECOND))
+    assert len(desk.told) == 1
+
+    desk.answer(ErrorCode.none, (ME,), 6)
+
+    shrunk = desk.told[1]
+    assert isinstance(shrunk, IsrShrunk)
+    assert [(one.broker, one.reason) for one in shrunk.left] == [(THIRD, "stuck")]
+    assert (shrunk.leader_end_offset, shrunk.high_watermark) == (1, 0)

@@ -1,0 +1,165 @@
+"""What is told of one decision: the reasons are read off the images before and after it."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from kio.schema.alter_partition.v3.request import AlterPartitionRequest, BrokerState
+from kio.schema.alter_partition.v3.request import PartitionData as Wish
+from kio.schema.alter_partition.v3.request import TopicData as WishOfTopic
+from tests.unit.controller.support import (
+    SETTINGS,
+    ask,
+    broker,
+    cluster,
+    context,
+    directory,
+    min_isr,
+    partition,
+)
+
+from tidelog.controller import elections
+from tidelog.controller.apply import apply_all
+from tidelog.controller.image import ClusterImage
+from tidelog.controller.replication_events import events_of_decision
+from tidelog.model.ids import TopicPartition
+from tidelog.model.replication_events import (
+    BrokerFenced,
+    BrokerUnfenced,
+    FenceReason,
+    IsrShrunk,
+    LeaderElected,
+    LeaveReason,
+    Left,
+    ReplicationEvent,
+)
+from tidelog.protocol.metadata_records import MetadataRecord
+
+ORDERS = TopicPartition("orders", 0)
+
+
+def told(
+    image: ClusterImage,
+    records: Iterable[MetadataRecord],
+    why: FenceReason = FenceReason.REQUESTED,
+) -> list[ReplicationEvent]:
+    after = apply_all(image, list(records), image.offset + 1, image.epoch)
+    return list(events_of_decision(image, after, SETTINGS, why))
+
+
+def three(**changes: Any) -> ClusterImage:
+    return cluster(3, {"orders": partition(**changes)}, min_isr("orders", 2))
+
+
+@pytest.mark.parametrize("why", [FenceReason.SESSION_EXPIRED, FenceReason.CONNECTION_REFUSED])
+def test_a_leader_that_is_fenced_is_dead(why: FenceReason) -> None:
+    image = three()
+
+    fenced, shrunk, elected = told(
+        image, elections.fence(image, image.brokers[1], context(image)), why
+    )
+
+    assert fenced == BrokerFenced(broker=1, broker_epoch=101, reason=why)
+    assert shrunk == IsrShrunk(
+        partition=ORDERS,
+        leader=2,
+        leader_epoch=6,
+        partition_epoch=8,
+        isr_before=(1, 2, 3),
+        isr=(2, 3),
+        left=(Left(1, LeaveReason.DEAD),),
+        replicas=(1, 2, 3),
+        min_isr=2,
+    )
+    assert isinstance(elected, LeaderElected)
+    assert (elected.leader, elected.leader_before, elected.clean, elected.reason) == (
+        2,
+        1,
+        True,
+        "dead",
+    )
+
+
+def test_a_follower_that_is_fenced_leaves_and_nobody_is_elected() -> None:
+    image = three()
+
+    kinds = [one.kind for one in told(image, elections.fence_expired(image, [3], context(image)))]
+
+    assert kinds == ["broker_fenced", "isr_shrink"]
+
+
+def test_a_leader_that_shuts_down_says_so_and_is_fenced_for_it() -> None:
+    image = three()
+    shrunk, elected = told(image, elections.begin_shutdown(image, image.brokers[1], context(image)))
+    assert isinstance(shrunk, IsrShrunk)
+    assert isinstance(elected, LeaderElected)
+    assert (shrunk.left, elected.reason) == ((Left(1, LeaveReason.SHUTTING_DOWN),), "shutting-down")
+
+    stopping = cluster([broker(1, in_controlled_shutdown=True), broker(2)])
+    (fenced,) = told(stopping, elections.fence(stopping, stopping.brokers[1], context(stopping)))
+    assert fenced == BrokerFenced(broker=1, broker_epoch=101, reason=FenceReason.SHUTTING_DOWN)
+
+
+def test_a_failed_directory_is_neither_death_nor_slowness() -> None:
+    image = cluster(
+        [broker(1, directories=(directory(1), directory(9))), broker(2), broker(3)],
+        {"orders": partition()},
+    )
+    lost = elections.lose_directories(
+        image, image.brokers[1], frozenset({directory(1)}), context(image)
+    )
+
+    shrunk, elected = told(image, lost)
+
+    assert isinstance(shrunk, IsrShrunk)
+    assert isinstance(elected, LeaderElected)
+    assert (shrunk.left[0].reason, elected.reason) == ("log-dir-failed", "log-dir-failed")
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        ({"leader": -1, "isr": (), "elr": (1,)}, ("returned", True, 1)),
+        ({"leader": -1, "isr": (), "last_known_elr": (1,)}, ("unclean", False, 1)),
+        ({"leader": 2, "isr": (1, 2, 3)}, ("preferred", True, 1)),
+    ],
+)
+def test_why_somebody_leads(before: dict[str, Any], expected: tuple[str, bool, int]) -> None:
+    image = three(**before)
+    located = (image.topics["orders"], 0, image.topics["orders"].partitions[0])
+    record = elections.elect(image, located, elections.Election.PREFERRED, context(image))
+    assert record is not None
+
+    (elected,) = told(image, [record])
+
+    assert isinstance(elected, LeaderElected)
+    assert (elected.reason, elected.clean, elected.leader) == expected
+
+
+def test_a_broker_is_unfenced_as_a_new_run_or_as_one_that_has_returned() -> None:
+    image = cluster([broker(1, fenced=True)])
+    records = elections.unfence(image, image.brokers[1], context(image))
+
+    (new,) = told(image, records)
+    (back,) = told(image, records, FenceReason.RETURNED)
+
+    assert new == BrokerUnfenced(broker=1, broker_epoch=101, reason=FenceReason.REGISTERED)
+    assert back == BrokerUnfenced(broker=1, broker_epoch=101, reason=FenceReason.RETURNED)
+
+
+def test_what_the_leader_asked_for_is_the_leaders_to_tell() -> None:
+    image = three()
+    members = tuple(BrokerState(broker_id=id_, broker_epoch=100 + id_) for id_ in (1, 2))
+    wish = Wish(
+        partition_index=0,
+        leader_epoch=5,
+        new_isr_with_epochs=members,
+        leader_recovery_state=0,
+        partition_epoch=7,
+    )
+    topic = WishOfTopic(topic_id=image.topics["orders"].topic_id, partitions=(wish,))
+    request = AlterPartitionRequest(broker_id=1, broker_epoch=101, topics=(topic,))
+    decision = ask(image, request)
+
+    assert decision.records
+    assert told(image, decision.records) == []
