@@ -1,0 +1,215 @@
+"""`ingest`: topics to tables, one table per topic, each record once.
+
+Below --out there are the directories `tables/TOPIC`, `quarantine` and `checkpoint`.
+"""
+
+import os
+import sys
+from dataclasses import dataclass
+
+from pyspark.errors import ParseException
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.types import StructType
+
+from tidelog_pipelines import failures, streams
+from tidelog_pipelines.failures import JobFailed
+from tidelog_pipelines.session import spark_session
+from tidelog_pipelines.settings import KafkaSettings, parse, setting
+from tidelog_pipelines.sinks.group_offsets import GroupOffsets
+from tidelog_pipelines.sinks.ingestion import Ingestion, Plan, compact
+from tidelog_pipelines.sinks.tables import FORMATS
+from tidelog_pipelines.sources.checkpoint import Checkpoint
+from tidelog_pipelines.sources.kafka import Subscription, Topics, stream
+from tidelog_pipelines.transformations import avro
+from tidelog_pipelines.transformations.decoding import Avro, Format, Json, Raw, Text
+
+ABOUT = """\
+Write the records of topics to tables, one per topic, each record once: through kill -9 of this job
+and of brokers, and when everything is read again. Values are decoded on the way; what cannot be
+decoded goes to the quarantine, with the reason. Offsets are also committed to a consumer group, so
+that the lag can be seen there.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class IngestSettings(KafkaSettings):
+    topics: str = setting("", metavar="NAME,...", meaning="the topics to read")
+    pattern: str = setting("", metavar="REGEX", meaning="or all topics whose whole name matches")
+    out: str = setting(metavar="DIR", meaning="where the tables are, and all else that is kept")
+    format: str = setting("delta", choices=tuple(FORMATS), meaning="the format of the tables")
+    value_format: str = setting(
+        "json",
+        choices=("json", "avro", "string", "raw"),
+        meaning="how values are decoded",
+    )
+    schema: str = setting(
+        "",
+        metavar="FILE|DDL",
+        meaning="the schema of json values (as 'id BIGINT, item STRING'; inferred, and grown as "
+        "values change, if left out) or of avro values (a file)",
+    )
+    avro_registry_header: bool = setting(
+        False, meaning="avro values begin with a schema registry's five bytes"
+    )
+    key_format: str = setting("string", choices=("string", "raw"), meaning="how keys are decoded")
+    starting_offsets: str = setting(
+        "earliest",
+        metavar="earliest|latest|JSON",
+        meaning="where the first run begins; later ones go on from the checkpoint",
+    )
+    once: bool = setting(False, meaning="read what there is, and end")
+    every: str = setting("2 seconds", metavar="TIME", meaning="how often a micro-batch starts")
+    max_per_batch: int = setting(
+        1_000_000, metavar="N", meaning="the most records of one micro-batch"
+    )
+    group: str = setting(
+        "tidelog-ingest",
+        metavar="ID",
+        meaning="the group to commit offsets to; '' for none",
+    )
+    checkpoint: str = setting("", metavar="DIR", meaning="elsewhere than in OUT/checkpoint")
+    compact_every: int = setting(
+        20, metavar="N", meaning="compact small files every N micro-batches; 0 for never"
+    )
+    patience_seconds: int = setting(
+        300, metavar="N", meaning="how long to wait for a cluster that does not answer"
+    )
+
+    def __post_init__(self) -> None:
+        if bool(self.topics) == bool(self.pattern):
+            raise ValueError("give either --topics or --pattern")
+        if self.value_format == "avro" and not self.schema:
+            raise ValueError("--value-format avro needs a --schema")
+
+    @property
+    def subscription(self) -> Subscription:
+        return Subscription(tuple(filter(None, self.topics.split(","))), self.pattern)
+
+    @property
+    def checkpoint_path(self) -> str:
+        return self.checkpoint or f"{self.out.rstrip('/')}/checkpoint"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    return failures.run(lambda: ingest(_parsed(arguments)))
+
+
+def _parsed(arguments: list[str] | None) -> IngestSettings:
+    return parse(IngestSettings, "ingest", sys.argv[1:] if arguments is None else arguments, ABOUT)
+
+
+def ingest(settings: IngestSettings) -> int:
+    """Run the job in a session of its own."""
+    Topics(settings).require(settings.subscription)
+    spark = spark_session(settings, "ingest")
+    try:
+        run(spark, settings)
+    finally:
+        spark.stop()
+    return 0
+
+
+def run(spark: SparkSession, settings: IngestSettings) -> None:
+    """Run the job in this session, until it has read all there is, if it is to end then."""
+    checkpoint = Checkpoint(spark, settings.checkpoint_path)
+    offsets = GroupOffsets(settings, settings.group) if settings.group else None
+    resume(checkpoint, settings.subscription, offsets)
+    ingestion = Ingestion(plan(settings))
+
+    def start() -> StreamingQuery:
+        ingestion.forget()
+        records = stream(
+            spark,
+            settings,
+            settings.subscription,
+            settings.starting_offsets,
+            settings.max_per_batch,
+        )
+        writer = records.writeStream.foreachBatch(ingestion).queryName("ingest")
+        trigger = {"availableNow": True} if settings.once else {"processingTime": settings.every}
+        return writer.option("checkpointLocation", checkpoint.path).trigger(**trigger).start()
+
+    def tell(progress: streams.Progress) -> None:
+        bad = f", {ingestion.quarantined:,} in quarantine" if ingestion.quarantined else ""
+        streams.say(streams.line(progress) + bad)
+        if offsets and (refusal := offsets.commit(progress.ends)):
+            streams.say(f"tidelog: {refusal}")
+
+    try:
+        streams.run(start, tell, settings.patience_seconds)
+    except KeyboardInterrupt:
+        streams.say("tidelog: interrupted; the next run goes on from here.")
+    finally:
+        if offsets:
+            offsets.close()
+    if settings.once and settings.compact_every:
+        last = checkpoint.last_committed()
+        ends = checkpoint.ends(last) if last is not None else {}
+        compact(FORMATS[settings.format](spark, settings.out), list(ends))
+
+
+def resume(
+    checkpoint: Checkpoint, subscription: Subscription, offsets: GroupOffsets | None
+) -> None:
+    """Check that a checkpoint is ours, and commit what a killed run did not come to commit."""
+    last = checkpoint.last_committed()
+    if last is None:
+        return
+    ends = checkpoint.ends(last)
+    foreign = [topic for topic in ends if not subscription.covers(topic)]
+    if foreign or not ends:
+        of = f"one that reads {', '.join(foreign)}" if foreign else "one that reads no topics"
+        raise JobFailed(
+            f"the checkpoint {checkpoint.path} belongs to another query, {of}; give this one an "
+            "--out or a --checkpoint of its own."
+        )
+    if offsets and (refusal := offsets.commit(ends)):
+        streams.say(f"tidelog: {refusal}")
+
+
+def plan(settings: IngestSettings) -> Plan:
+    """The settings, worked out: formats with their schemas in place of names."""
+    return Plan(
+        kafka=KafkaSettings(bootstrap_server=settings.bootstrap_server, kafka=settings.kafka),
+        out=settings.out,
+        format=settings.format,
+        checkpoint=settings.checkpoint_path,
+        key=Text() if settings.key_format == "string" else Raw(),
+        value=_value_format(settings),
+        compact_every=settings.compact_every,
+    )
+
+
+def _value_format(settings: IngestSettings) -> Format | None:
+    match settings.value_format:
+        case "raw":
+            return Raw()
+        case "string":
+            return Text()
+        case "avro":
+            schema = _schema(settings)
+            if wrong := avro.complaint(schema):
+                raise JobFailed(f"--schema {settings.schema}: {wrong}.")
+            return Avro(schema, settings.avro_registry_header)
+    if not settings.schema:
+        return None
+    try:
+        kind = StructType.fromDDL(_schema(settings))
+        assert isinstance(kind, StructType)
+        return Json(kind)
+    except ParseException as error:
+        said = str(error).strip().splitlines()[0]
+        raise JobFailed(f"--schema is no list of columns and types: {said}") from None
+
+
+def _schema(settings: IngestSettings) -> str:
+    """The schema as text, out of its file if it is one."""
+    if settings.value_format == "avro" or os.path.isfile(settings.schema):
+        with open(settings.schema, encoding="utf-8") as file:
+            return file.read()
+    return settings.schema
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,50 @@
+"""Remembers which topic a table holds, by the topic's id: a name may come to mean another topic.
+
+Offsets of a topic that was deleted and created again begin anew, and grow past the old ones: only
+the id tells them apart (KIP-516).
+"""
+
+from pyspark.sql import functions as f
+
+from tidelog_pipelines.failures import JobFailed
+from tidelog_pipelines.sinks.tables import Batch, Tables
+from tidelog_pipelines.sources.kafka import Topics
+
+TABLE = "topics"
+
+
+class TopicReplaced(JobFailed):
+    """A topic is not the one that its table was begun with."""
+
+
+class Identities:
+    def __init__(self, tables: Tables, topics: Topics) -> None:
+        self._tables = tables
+        self._topics = topics
+        self._known: dict[str, str] | None = None
+
+    def check(self, names: list[str], batch: Batch) -> None:
+        """Raise if a topic is not the one that was read so far; remember those that are new."""
+        known = self._load()
+        found = self._topics.ids(names)
+        for name in names:
+            if name in found and known.get(name, found[name]) != found[name]:
+                raise TopicReplaced(
+                    f"topic {name} was deleted and created again (its id is {found[name]}, and was "
+                    f"{known[name]}): the table holds records of the old one under the same "
+                    "offsets. Write the new one to another --out."
+                )
+        if new := {name: found[name] for name in names if name in found and name not in known}:
+            self._remember(new, batch)
+
+    def _load(self) -> dict[str, str]:
+        if self._known is None:
+            rows = self._tables.rows(TABLE)
+            found = rows.select("topic", "topic_id").collect() if rows is not None else []
+            self._known = {row["topic"]: row["topic_id"] for row in found}
+        return self._known
+
+    def _remember(self, new: dict[str, str], batch: Batch) -> None:
+        rows = self._tables.frame(sorted(new.items()), "topic STRING, topic_id STRING")
+        self._tables.append(TABLE, rows.withColumn("date", f.current_date()), batch)
+        self._load().update(new)

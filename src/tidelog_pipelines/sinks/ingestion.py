@@ -1,0 +1,171 @@
+"""Writes the micro-batches of `ingest`: each topic's records to its table, bad ones to quarantine.
+
+A record is written once because (1) a batch that is run again covers the same records, and the
+table knows it, and (2) records that another checkpoint has written are left out, by partition and
+offset. The second costs nothing while batches begin where the table ends.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import StructType
+
+from tidelog_pipelines.settings import KafkaSettings
+from tidelog_pipelines.sinks.identities import Identities
+from tidelog_pipelines.sinks.tables import FORMATS, RECORD, Batch, Tables, unseen, within
+from tidelog_pipelines.sources.checkpoint import Checkpoint, Span
+from tidelog_pipelines.sources.kafka import Topics
+from tidelog_pipelines.transformations.decoding import (
+    Format,
+    Json,
+    Raw,
+    Text,
+    decoded,
+    quarantined,
+    table_rows,
+)
+from tidelog_pipelines.transformations.inference import (
+    columns,
+    grown_struct,
+    inferred,
+    parse_shape,
+)
+
+QUARANTINE = "quarantine"
+IN_QUARANTINE = ("topic", *RECORD)
+
+
+class Plan(NamedTuple):
+    """What is written where. Plain values: a Connect server unpickles it and works it out there."""
+
+    kafka: KafkaSettings
+    out: str
+    format: str
+    checkpoint: str
+    key: Raw | Text
+    value: Format | None
+    """None: JSON whose type is inferred, and grows."""
+    compact_every: int
+
+
+@dataclass
+class _Run:
+    """What is remembered from batch to batch of one start of the query."""
+
+    tables: Tables
+    checkpoint: Checkpoint
+    identities: Identities
+    query_id: str
+    ends: dict[str, dict[int, int]] = field(default_factory=dict)
+    """By table and partition, the offset after the last row."""
+
+
+class Ingestion:
+    """The function for foreachBatch."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._run: _Run | None = None
+        self.quarantined = 0
+        """Bad records since the start."""
+
+    def __getstate__(self) -> Plan:
+        return self._plan
+
+    def __setstate__(self, plan: Plan) -> None:
+        self.__init__(plan)  # type: ignore[misc]  # a fresh one, with the same plan
+
+    def forget(self) -> None:
+        """The query starts anew: what was remembered of the tables may not hold any more."""
+        self._run = None
+
+    def __call__(self, records: DataFrame, number: int) -> None:
+        run = self._run = self._run or self._begin(records.sparkSession)
+        batch = Batch(run.query_id, number)
+        spans = run.checkpoint.spans(number)
+        run.identities.check(list(spans), batch)
+        # A source that is read more than once is read from the cluster more than once.
+        is_reread = len(spans) > 1 or self._plan.value is None
+        records = records.persist() if is_reread else records
+        try:
+            for topic, found in spans.items():
+                of_topic = records.where(f.col("topic") == topic) if len(spans) > 1 else records
+                self._write_topic(run, topic, of_topic, found, batch)
+        finally:
+            if is_reread:
+                records.unpersist()
+        if self._plan.compact_every and (number + 1) % self._plan.compact_every == 0:
+            compact(run.tables, list(spans))
+
+    def _begin(self, spark: SparkSession) -> _Run:
+        tables = FORMATS[self._plan.format](spark, self._plan.out)
+        checkpoint = Checkpoint(spark, self._plan.checkpoint)
+        identities = Identities(tables, Topics(self._plan.kafka))
+        return _Run(tables, checkpoint, identities, checkpoint.query_id())
+
+    def _write_topic(
+        self, run: _Run, topic: str, records: DataFrame, spans: list[Span], batch: Batch
+    ) -> None:
+        name = table_of(topic)
+        existing = run.tables.rows(name)
+        value = self._plan.value or _grown(existing, records)
+        rows = table_rows(decoded(records, self._plan.key, value))
+        if isinstance(value, Json) and not value.type.fields:
+            rows = rows.drop("value")  # no object was seen yet, and no table has an empty one
+        if existing is not None and self._overlaps(run, name, existing, spans):
+            old = run.tables.not_of(existing, batch).where(within(spans))
+            rows = unseen(rows, old)
+        written = run.tables.append(name, rows, batch)
+        ends = run.ends.setdefault(name, {})
+        ends.update({span.partition: max(span.end, ends.get(span.partition, 0)) for span in spans})
+        if written < sum(span.end - span.start for span in spans):
+            # Some are bad, or were there already, or are no records (gaps of compaction, markers).
+            self._quarantine(run, topic, records, value, spans, batch)
+
+    def _quarantine(
+        self,
+        run: _Run,
+        topic: str,
+        records: DataFrame,
+        value: Format,
+        spans: list[Span],
+        batch: Batch,
+    ) -> None:
+        bad = quarantined(records, self._plan.key, value)
+        existing = run.tables.rows(QUARANTINE)
+        if existing is not None:
+            old = run.tables.not_of(existing, batch).where(f.col("topic") == topic)
+            bad = unseen(bad, old.where(within(spans)), IN_QUARANTINE)
+        if not bad.isEmpty():
+            self.quarantined += run.tables.append(QUARANTINE, bad, batch, part=topic)
+
+    def _overlaps(self, run: _Run, name: str, existing: DataFrame, spans: list[Span]) -> bool:
+        """Whether a batch begins before the table's end."""
+        if name not in run.ends:
+            last = existing.groupBy("partition").agg(f.max("offset").alias("last")).collect()
+            run.ends[name] = {row["partition"]: row["last"] + 1 for row in last}
+        ends = run.ends[name]
+        return any(span.start < ends.get(span.partition, 0) for span in spans)
+
+
+def table_of(topic: str) -> str:
+    return f"tables/{topic}"
+
+
+def compact(tables: Tables, topics: list[str]) -> None:
+    """Make few files of many, in the tables of these topics."""
+    for topic in topics:
+        if tables.rows(table_of(topic)) is not None:
+            tables.compact(table_of(topic))
+
+
+def _grown(existing: DataFrame | None, records: DataFrame) -> Json:
+    """The type of a table's values, with the fields that these records bring."""
+    known = StructType()
+    if existing is not None and "value" in existing.columns:
+        kept = existing.schema["value"].dataType
+        known = kept if isinstance(kept, StructType) else known
+    (found,) = inferred(records).collect()
+    return Json(grown_struct(known, columns(parse_shape(found["shape"]))), inferred=True)

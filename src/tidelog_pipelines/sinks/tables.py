@@ -1,0 +1,156 @@
+"""Tables in a directory: appended to so that no batch, and no record, is ever in them twice.
+
+A batch is known by its query and its number. Delta remembers the last one of each query in the same
+commit as its rows. Parquet has no commits: there each batch has a directory of its own, which a
+retry overwrites.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import reduce
+from typing import NamedTuple
+
+from pyspark.errors import AnalysisException
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from tidelog_pipelines.sources.checkpoint import Span
+
+RECORD = ("partition", "offset")
+BATCH_COLUMN = "batch"
+
+
+class Batch(NamedTuple):
+    """One micro-batch; run again after a crash, it has the same name and the same records."""
+
+    query_id: str
+    number: int
+
+
+class Tables(ABC):
+    """The tables below one directory, of one format."""
+
+    format: str
+    partitioned_by: tuple[str, ...] = ("date",)
+
+    def __init__(self, spark: SparkSession, directory: str) -> None:
+        self._spark = spark
+        self._directory = directory.rstrip("/")
+
+    def path(self, name: str) -> str:
+        return f"{self._directory}/{name}"
+
+    def rows(self, name: str) -> DataFrame | None:
+        """All rows of a table; None if it does not exist yet."""
+        try:
+            return self._read(self.path(name))
+        except AnalysisException as error:
+            if error.getCondition() in ABSENT:
+                return None
+            raise
+
+    def frame(self, rows: Sequence[tuple[object, ...]], schema: str) -> DataFrame:
+        """A few rows that this process knows."""
+        return self._spark.createDataFrame(list(rows), schema)
+
+    @abstractmethod
+    def append(self, name: str, rows: DataFrame, batch: Batch, part: str = "") -> int:
+        """Add a batch's rows, or a part of them, once however often it is run. -> how many."""
+
+    @abstractmethod
+    def not_of(self, rows: DataFrame, batch: Batch) -> DataFrame:
+        """A table's rows without those that this batch will replace."""
+
+    @abstractmethod
+    def compact(self, name: str) -> None:
+        """Make few large files of many small ones."""
+
+    @abstractmethod
+    def _read(self, path: str) -> DataFrame: ...
+
+
+ABSENT = {
+    "PATH_NOT_FOUND",
+    "DELTA_TABLE_NOT_FOUND",
+    "DELTA_PATH_DOES_NOT_EXIST",
+    "DELTA_MISSING_DELTA_TABLE",
+    "UNABLE_TO_INFER_SCHEMA",
+}
+"""How Spark says that there is no table, or an empty directory."""
+
+
+class DeltaTables(Tables):
+    format = "delta"
+
+    def append(self, name: str, rows: DataFrame, batch: Batch, part: str = "") -> int:
+        writer = rows.write.format("delta").mode("append").partitionBy(*self.partitioned_by)
+        # A batch of this application that is not newer than its last one is not written again.
+        application = "/".join(filter(None, (batch.query_id, name, part)))
+        commit = f"{application} batch {batch.number}"
+        writer.options(
+            mergeSchema="true",
+            txnAppId=application,
+            txnVersion=str(batch.number),
+            userMetadata=commit,
+        ).save(self.path(name))
+        return self._rows_of(name, commit)
+
+    def _rows_of(self, name: str, commit: str) -> int:
+        """How many rows a commit has added; none if it is not among the last ones any more."""
+        history = self._spark.sql(f"DESCRIBE HISTORY delta.`{self.path(name)}` LIMIT 3")
+        added = history.where(f.col("userMetadata") == commit).select(
+            f.col("operationMetrics")["numOutputRows"].cast("long").alias("rows")
+        )
+        return sum(row["rows"] or 0 for row in added.collect())
+
+    def not_of(self, rows: DataFrame, batch: Batch) -> DataFrame:
+        return rows
+
+    def compact(self, name: str) -> None:
+        self._spark.sql(f"OPTIMIZE delta.`{self.path(name)}`").collect()
+
+    def _read(self, path: str) -> DataFrame:
+        return self._spark.read.format("delta").load(path)
+
+
+class ParquetTables(Tables):
+    format = "parquet"
+    partitioned_by = ("date", BATCH_COLUMN)
+
+    def append(self, name: str, rows: DataFrame, batch: Batch, part: str = "") -> int:
+        directory = _directory_of(batch, part)
+        named = rows.withColumn(BATCH_COLUMN, f.lit(directory))
+        writer = named.write.format("parquet").mode("overwrite").partitionBy(*self.partitioned_by)
+        writer.option("partitionOverwriteMode", "dynamic").save(self.path(name))
+        written = self.rows(name)
+        return 0 if written is None else written.where(f.col(BATCH_COLUMN) == directory).count()
+
+    def not_of(self, rows: DataFrame, batch: Batch) -> DataFrame:
+        return rows.where(~f.col(BATCH_COLUMN).startswith(_directory_of(batch)))
+
+    def compact(self, name: str) -> None:
+        """Nothing: without commits, readers would see rows twice while files are replaced."""
+
+    def _read(self, path: str) -> DataFrame:
+        return self._spark.read.option("mergeSchema", "true").parquet(path)
+
+
+FORMATS: dict[str, type[Tables]] = {"delta": DeltaTables, "parquet": ParquetTables}
+
+
+def _directory_of(batch: Batch, part: str = "") -> str:
+    return "-".join(filter(None, (batch.query_id, f"{batch.number:09d}", part)))
+
+
+def within(spans: Sequence[Span]) -> Column:
+    """Whether a row lies in one of the spans; both formats prune files by it."""
+    inside = [
+        (f.col("partition") == span.partition) & f.col("offset").between(span.start, span.end - 1)
+        for span in spans
+    ]
+    return reduce(lambda one, other: one | other, inside, f.lit(False))
+
+
+def unseen(rows: DataFrame, existing: DataFrame, by: Sequence[str] = RECORD) -> DataFrame:
+    """The rows whose record is not among the existing ones."""
+    return rows.join(existing.select(*by), list(by), "left_anti").select(*rows.columns)

@@ -1,0 +1,129 @@
+"""Topics as DataFrames, through Spark's own connector, and as what a Kafka client sees of them."""
+
+import re
+from dataclasses import dataclass
+
+from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka.admin import AdminClient
+from pyspark.sql import DataFrame, SparkSession
+
+from tidelog_pipelines.failures import UNREACHABLE, JobFailed
+from tidelog_pipelines.settings import KafkaSettings, pairs
+
+JAVA_ONLY = ("sasl.jaas.", "ssl.truststore.", "ssl.keystore.")
+NATIVE_ONLY = "librdkafka."
+"""Begins the name of a client configuration that is for librdkafka, and not for Java's client."""
+ANSWER_SECONDS = 10.0
+QUIET = {"log_level": 0, "socket.timeout.ms": 10_000}
+
+
+def connector_options(settings: KafkaSettings) -> dict[str, str]:
+    """What Spark's connector is told, for reading and for writing."""
+    chosen = pairs(settings.kafka, "--kafka")
+    options = {
+        f"kafka.{key}": value for key, value in chosen.items() if not key.startswith(NATIVE_ONLY)
+    }
+    return {"kafka.bootstrap.servers": settings.bootstrap_server, **options}
+
+
+def client_configuration(settings: KafkaSettings) -> dict[str, str | int | float | bool]:
+    """The same, for a client of confluent-kafka."""
+    chosen = pairs(settings.kafka, "--kafka")
+    options = {
+        key.removeprefix(NATIVE_ONLY): value
+        for key, value in chosen.items()
+        if not key.startswith(JAVA_ONLY)
+    }
+    return {"bootstrap.servers": settings.bootstrap_server, **QUIET, **options}
+
+
+@dataclass(frozen=True)
+class Subscription:
+    """Topics by name, or all whose whole name a pattern matches."""
+
+    names: tuple[str, ...] = ()
+    pattern: str = ""
+
+    @property
+    def option(self) -> dict[str, str]:
+        if self.pattern:
+            return {"subscribePattern": self.pattern}
+        return {"subscribe": ",".join(self.names)}
+
+    def covers(self, topic: str) -> bool:
+        if self.pattern:
+            return re.fullmatch(self.pattern, topic) is not None
+        return topic in self.names
+
+
+def stream(
+    spark: SparkSession,
+    settings: KafkaSettings,
+    subscription: Subscription,
+    starting_offsets: str,
+    max_per_batch: int,
+) -> DataFrame:
+    """The records of the topics, as they come."""
+    reader = spark.readStream.format("kafka").options(**connector_options(settings))
+    return reader.options(
+        **subscription.option,
+        startingOffsets=starting_offsets,
+        maxOffsetsPerTrigger=str(max_per_batch),
+        includeHeaders="true",
+        # A record that expires before it is read is a loss, and is said to be one.
+        failOnDataLoss="true",
+        groupIdPrefix="tidelog-pipeline",
+    ).load()
+
+
+def table(spark: SparkSession, settings: KafkaSettings, subscription: Subscription) -> DataFrame:
+    """All records that the topics hold now."""
+    reader = spark.read.format("kafka").options(**connector_options(settings))
+    return reader.options(**subscription.option, includeHeaders="true").load()
+
+
+class Topics:
+    """What the cluster says of its topics; asked through a connection that is kept."""
+
+    def __init__(self, settings: KafkaSettings) -> None:
+        self._where = settings.bootstrap_server
+        try:
+            self._admin = AdminClient(client_configuration(settings))
+        except KafkaException as error:
+            raise JobFailed(f"--kafka: {error.args[0].str()}.") from None
+
+    def require(self, subscription: Subscription) -> list[str]:
+        """The topics of a subscription, all of which exist."""
+        existing = self._existing()
+        missing = [name for name in subscription.names if name not in existing]
+        if missing:
+            own = [name for name in existing if not name.startswith("__")]
+            there = f"there are {', '.join(own)}" if own else "there are none"
+            raise JobFailed(f"topic {missing[0]} does not exist at {self._where}; {there}.")
+        return [name for name in existing if subscription.covers(name)]
+
+    def exists(self, name: str) -> bool:
+        return name in self._existing()
+
+    def ids(self, names: list[str]) -> dict[str, str]:
+        """The id of each topic that exists: a topic that was created again has another one."""
+        if not names:
+            return {}
+        found = {}
+        asked = self._admin.describe_topics(TopicCollection(names), request_timeout=ANSWER_SECONDS)
+        for name, answer in asked.items():
+            try:
+                found[name] = str(answer.result().topic_id)
+            except KafkaException:
+                continue  # it is gone, or nobody answers: reading it will tell
+        return found
+
+    def _existing(self) -> list[str]:
+        try:
+            topics = self._admin.list_topics(timeout=ANSWER_SECONDS).topics
+        except KafkaException as error:
+            raise JobFailed(
+                f"{UNREACHABLE} at {self._where} ({error.args[0].str()}); is the cluster up, and "
+                "--bootstrap-server right?"
+            ) from None
+        return sorted(topics)

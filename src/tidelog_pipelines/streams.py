@@ -1,0 +1,113 @@
+"""Runs a streaming query: a line per micro-batch, and on again after a failure that may pass."""
+
+import json
+import sys
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from pyspark.errors import StreamingQueryException
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidelog_pipelines.failures import UNREACHABLE, JobFailed, explain
+from tidelog_pipelines.sources.checkpoint import Ends, parse_ends, spans_between
+
+POLL_SECONDS = 1
+RETRY_SECONDS = 2.0
+
+
+class Progress(NamedTuple):
+    """What a micro-batch has done."""
+
+    batch: int
+    records: int
+    seconds: float
+    behind: int
+    """How many records lay beyond its end when it was planned."""
+    late: int
+    """How many records came too late for their window, and were left out."""
+    ends: Ends
+
+
+def say(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def run(
+    start: Callable[[], StreamingQuery],
+    each: Callable[[Progress], None],
+    patience_seconds: float,
+) -> None:
+    """Run until the query ends by itself, or somebody interrupts it.
+
+    A cluster that does not answer is tried again, from the checkpoint, for so many seconds since
+    the last batch.
+    """
+    deadline = time.monotonic() + patience_seconds
+    while True:
+        try:
+            if _run_once(start(), each):
+                deadline = time.monotonic() + patience_seconds
+            return
+        except StreamingQueryException as error:
+            sentence = explain(str(error))
+            if sentence is None:
+                raise
+            if not sentence.startswith(UNREACHABLE) or time.monotonic() > deadline:
+                raise JobFailed(sentence) from None
+            say(f"tidelog: {sentence} Trying again.")
+            time.sleep(RETRY_SECONDS)
+
+
+def _run_once(query: StreamingQuery, each: Callable[[Progress], None]) -> bool:
+    """-> whether any batch was run."""
+    told = -1
+    try:
+        while True:
+            is_over = query.awaitTermination(POLL_SECONDS)
+            for found in query.recentProgress:
+                progress = read_progress(found)
+                if progress.batch > told and progress.records:
+                    told = progress.batch
+                    each(progress)
+            if is_over:
+                return told >= 0
+    finally:
+        if query.isActive:
+            query.stop()
+
+
+def read_progress(found: Any) -> Progress:
+    """A query's progress, as Spark gives it."""
+    report = json.loads(found.json)
+    source = report["sources"][0]
+    before, after = (parse_ends(_text(source.get(key))) for key in ("startOffset", "endOffset"))
+    spans = spans_between(before, after)
+    behind = (source.get("metrics") or {}).get("maxOffsetsBehindLatest", "0")
+    return Progress(
+        batch=report["batchId"],
+        records=sum(span.end - span.start for spans_ in spans.values() for span in spans_),
+        seconds=report["durationMs"].get("triggerExecution", 0) / 1000,
+        behind=int(behind),
+        late=sum(s.get("numRowsDroppedByWatermark", 0) for s in report["stateOperators"]),
+        ends=after,
+    )
+
+
+def line(progress: Progress) -> str:
+    """One line for a person."""
+    rate = progress.records / progress.seconds if progress.seconds else 0.0
+    text = (
+        f"batch {progress.batch}: {progress.records:,} records in {progress.seconds:.1f} s "
+        f"({rate:,.0f}/s)"
+    )
+    if progress.behind:
+        text += f", up to {progress.behind:,} behind in a partition"
+    if progress.late:
+        text += f", {progress.late:,} too late for their window"
+    return text
+
+
+def _text(offsets: Any) -> str:
+    """Offsets are nested JSON in one place, and its text in another."""
+    return offsets if isinstance(offsets, str) else json.dumps(offsets)

@@ -1,0 +1,70 @@
+"""Topics for the pipeline's tests, and records in them whose acknowledgements are kept."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from confluent_kafka import KafkaError, Message, Producer
+from confluent_kafka.admin import AdminClient, NewTopic
+
+QUIET = {"log_level": 0}
+PATIENCE_SECONDS = 120.0
+
+
+class Ack(NamedTuple):
+    partition: int
+    offset: int
+    value: bytes | None
+
+
+def admin(bootstrap: str) -> AdminClient:
+    return AdminClient({"bootstrap.servers": bootstrap, **QUIET})
+
+
+def create(bootstrap: str, topic: str, partitions: int = 2, copies: int = 3) -> None:
+    new = NewTopic(topic, partitions, copies, config={"min.insync.replicas": str(min(2, copies))})
+    client = admin(bootstrap)
+    for done in client.create_topics([new]).values():
+        done.result(PATIENCE_SECONDS)
+
+
+def delete(bootstrap: str, topic: str) -> None:
+    client = admin(bootstrap)
+    for done in client.delete_topics([topic]).values():
+        done.result(PATIENCE_SECONDS)
+
+
+def produce(
+    bootstrap: str,
+    topic: str,
+    values: Iterable[bytes | str | None],
+    key: str | bytes | None = None,
+    timestamp: int = 1_700_000_000_000,
+    headers: dict[str, bytes] | None = None,
+) -> list[Ack]:
+    """Write these values, and wait until each is acknowledged by all in-sync replicas."""
+    acks: list[Ack] = []
+
+    def delivered(problem: KafkaError | None, message: Message) -> None:
+        assert problem is None, problem
+        offset, partition = message.offset(), message.partition()
+        assert offset is not None
+        assert partition is not None
+        acks.append(Ack(partition, offset, message.value()))
+
+    producer = Producer({"bootstrap.servers": bootstrap, "acks": "all", "linger.ms": 5, **QUIET})
+    for value in values:
+        while True:
+            try:
+                producer.produce(
+                    topic,
+                    value,
+                    key,
+                    timestamp=timestamp,
+                    headers=headers or {},
+                    on_delivery=delivered,
+                )
+                break
+            except BufferError:
+                producer.poll(0.1)
+    assert producer.flush(PATIENCE_SECONDS) == 0
+    return acks
