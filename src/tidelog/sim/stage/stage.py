@@ -21,7 +21,7 @@ PATIENCE_MS: Millis = 30_000
 
 def replica_of(node: Node, partition: TopicPartition) -> Replica | None:
     """What a node holds of a partition: the one place that looks inside."""
-    return node._partitions.get(partition)
+    return node._broker.partitions.get(partition)
 
 
 class _LosesAll:

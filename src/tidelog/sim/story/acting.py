@@ -1,6 +1,7 @@
 """Carries out the steps of a story on its stage; what each returns is told in the transcript."""
 
 from collections.abc import Callable
+from typing import Any
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, Millis, NodeId, TopicPartition
@@ -37,7 +38,9 @@ class Actor:
         return self._make(places, list(range(1, int(places["factor"]) + 1)))
 
     def _make(self, places: dict[str, str], replicas: list[NodeId]) -> str:
-        configs = dict(one.split("=", 1) for one in places.get("configs", "").split())
+        configs: dict[str, Any] = dict(
+            one.split("=", 1) for one in places.get("configs", "").split()
+        )
         if "number" in places:
             configs["min.insync.replicas"] = places["number"]
         partition = TopicPartition(places["name"], 0)
@@ -59,9 +62,8 @@ class Actor:
     def _write(self, places: dict[str, str]) -> str:
         done: list[Write] = []
         for _ in range(int(places["number"])):
-            write = self._begin_write(places)
-            self._stage.run_until(lambda one=write: one.is_done, LIMIT_MS)  # type: ignore[misc]
-            done.append(write)
+            done.append(self._begin_write(places))
+            self._stage.run_until(lambda: done[-1].is_done, LIMIT_MS)
         if places.get("acks") == "0":
             self._stage.run(20)  # nobody says when they have arrived
         return _told(done)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tidelog.model.ids import NO_NODE, NO_OFFSET, NodeId, TopicPartition
+from tidelog.node.replica import Replica
 from tidelog.sim.stage.stage import Stage
 from tidelog.sim.stage.watching import Watcher
 from tidelog.sim.stage.writing import Ledger, Write
@@ -60,23 +61,39 @@ class Witness:
         judge: Callable[[dict[str, str]], Verdict] = getattr(self, f"_{condition.kind}")
         return judge(condition.places)
 
+    def _leading(self, partition: TopicPartition) -> Replica | None:
+        """The leader's replica once the leader itself knows of the election."""
+        placed = self._stage.placed(partition)
+        if placed is None or placed.leader == NO_NODE:
+            return None
+        replica = self._stage.replica(placed.leader, partition)
+        leads = replica is not None and replica.leader is not None
+        return replica if leads else None
+
     def _leader(self, places: dict[str, str]) -> Verdict:
-        leader = self._stage.leader(self.partition(places["partition"]))
-        found = "nobody leads" if leader == NO_NODE else f"{leader} leads"
-        return Verdict(leader == self.node(places["node"]), found)
+        partition, wanted = self.partition(places["partition"]), self.node(places["node"])
+        leader = self._stage.leader(partition)
+        if leader == NO_NODE:
+            return Verdict(wanted == NO_NODE, "nobody leads")
+        knows = self._leading(partition) is not None
+        return Verdict(leader == wanted and knows, f"{leader} leads")
 
     def _not_leader(self, places: dict[str, str]) -> Verdict:
-        leader = self._stage.leader(self.partition(places["partition"]))
-        unwanted = (NO_NODE, self.node(places["node"]))
-        return Verdict(leader not in unwanted, f"{leader} leads")
+        partition = self.partition(places["partition"])
+        leader = self._stage.leader(partition)
+        knows = self._leading(partition) is not None
+        return Verdict(knows and leader != self.node(places["node"]), f"{leader} leads")
 
     def _isr_of(self, places: dict[str, str]) -> set[NodeId]:
         placed = self._stage.placed(self.partition(places["partition"]))
         return set() if placed is None else set(placed.isr)
 
     def _isr(self, places: dict[str, str]) -> Verdict:
-        isr = self._isr_of(places)
-        return Verdict(isr == set(self.nodes(places["nodes"])), f"in sync: {_told(isr)}")
+        isr, wanted = self._isr_of(places), set(self.nodes(places["nodes"]))
+        leading = self._leading(self.partition(places["partition"]))
+        # The leader hears of it last, and acts on it: wait for that, too.
+        knows = leading is None or (leading.leader is not None and leading.leader.isr == wanted)
+        return Verdict(isr == wanted and knows, f"in sync: {_told(isr)}")
 
     def _in_isr(self, places: dict[str, str]) -> Verdict:
         isr = self._isr_of(places)
@@ -107,11 +124,10 @@ class Witness:
 
     def _fetched(self, places: dict[str, str]) -> Verdict:
         partition = self.partition(places["partition"])
-        leader = self._stage.leader(partition)
-        replica = None if leader == NO_NODE else self._stage.replica(leader, partition)
-        if replica is None or replica.leader is None:
+        leading = self._leading(partition)
+        if leading is None or leading.leader is None:
             return Verdict(False, "nobody leads")
-        progress = replica.leader._progress.get(self.node(places["node"]))
+        progress = leading.leader._progress.get(self.node(places["node"]))
         return Verdict(progress is not None and progress.end != NO_OFFSET, "it has not")
 
     # -- records -----------------------------------------------------------------------------------

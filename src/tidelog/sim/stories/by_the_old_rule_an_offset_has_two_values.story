@@ -1,0 +1,19 @@
+# By the old rule an offset has two values
+# The second half of KIP-101. Everyone loses power, and the first one back is elected without its
+# tail. By the old rule the other one keeps everything below its watermark, though the new leader has
+# written something else there: the two logs never agree again.
+
+brokers 2
+mutant truncate-to-hw
+topic orders on 1 2 min-isr 1 unclean.leader.election.enable=true
+write 2
+wait 6 s
+kill 1
+power off 2
+start 2
+wait until leader of orders-0 is 2
+write 3
+start 1
+wait until isr of orders-0 is 1 2
+wait 1 s
+expect logs of orders-0 differ

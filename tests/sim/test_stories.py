@@ -1,0 +1,94 @@
+"""Every story goes as its transcript says; with its mutant it fails, and today's rules pass.
+
+`pytest --rewrite` records the transcripts anew: read the difference before you keep it.
+"""
+
+import inspect
+from pathlib import Path
+
+import pytest
+
+from tidelog.sim.mutants import MUTANTS
+from tidelog.sim.rules import _place
+from tidelog.sim.story import library
+from tidelog.sim.story.playing import Played, play
+
+RUNGS = ("truncate-to-hw", "kip-101", "kip-279")
+LADDER = {
+    # Which rungs of Kafka's truncation rules each story shows to be wrong.
+    "a_follower_does_not_cut_to_its_watermark": {"truncate-to-hw"},
+    "after_a_power_cut_of_all_no_offset_has_two_values": {"truncate-to-hw"},
+    "one_lookup_is_not_enough_after_two_quick_elections": {"kip-101"},
+    "a_fetch_from_an_older_epoch_commits_what_is_cut_later": set(RUNGS),
+}
+
+
+def check(played: Played, name: str, mutant: str | None, rewrite: bool) -> None:
+    path = Path(str(library.transcript_of(name, mutant)))
+    told = "\n".join(played.transcript) + "\n"
+    if rewrite:
+        path.write_text(told)
+    assert told.splitlines() == path.read_text().splitlines()
+
+
+@pytest.mark.parametrize("name", library.names())
+def test_story_goes_as_its_transcript_says(name: str, request: pytest.FixtureRequest) -> None:
+    played = play(library.story(name))
+
+    assert not played.failures
+    check(played, name, None, request.config.getoption("--rewrite"))
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_mutant_is_caught_by_its_story(mutant: str, request: pytest.FixtureRequest) -> None:
+    """F01, F02, F03, F04, F12, F13, F14, F15, F16, F17, F18, F29, F36: each wrong rule is seen."""
+    name = MUTANTS[mutant].story
+    played = play(library.story(name), mutant)
+
+    assert played.failures
+    check(played, name, mutant, request.config.getoption("--rewrite"))
+
+
+@pytest.mark.parametrize("story", LADDER)
+def test_each_rung_of_the_ladder_of_truncation_rules_is_caught_where_the_next_one_holds(
+    story: str,
+) -> None:
+    """F01, F02, F03, F04: and today's rule passes all of them, as the transcripts say."""
+    caught = {rung for rung in RUNGS if play(library.story(story), rung).failures}
+
+    assert caught == LADDER[story]
+
+
+def test_replica_lag_max_messages_makes_the_in_sync_set_flap_and_lag_time_does_not() -> None:
+    story = library.story(MUTANTS["lag-max-messages"].story)
+
+    def changes(played: Played) -> int:
+        return sum("in-sync set" in what for frame in played.frames for what in frame.happened)
+
+    assert changes(play(story)) == 0
+    assert changes(play(story, "lag-max-messages")) >= 4
+
+
+@pytest.mark.parametrize("mutant", MUTANTS)
+def test_a_wrong_rule_fits_in_the_place_of_the_right_one(mutant: str) -> None:
+    """So a rule that is renamed or changed in the source is noticed here."""
+    for replacement in MUTANTS[mutant].rules().replacements:
+        holder, name = _place(replacement.target)
+        right = vars(holder)[name]
+        if isinstance(right, property):
+            assert isinstance(replacement.by, property)
+        else:
+            assert list(inspect.signature(right).parameters) == list(
+                inspect.signature(replacement.by).parameters
+            )
+
+
+def test_the_rules_are_as_they_were_after_a_run_with_a_mutant() -> None:
+    places = [
+        _place(one.target) for mutant in MUTANTS.values() for one in mutant.rules().replacements
+    ]
+    before = [vars(holder)[name] for holder, name in places]
+
+    play(library.story("a_fenced_broker_does_not_join_the_in_sync_set"), "fenced-in-isr")
+
+    assert [vars(holder)[name] for holder, name in places] == before
