@@ -37,6 +37,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="how often the active controller is killed under a stream of topic creations",
     )
     group.addoption(
+        "--chaos-minutes",
+        type=float,
+        default=0.5,
+        help="how long faults go on in the chaos test; each kind comes at least once",
+    )
+    group.addoption(
+        "--chaos-seed", type=int, default=None, help="what the chaos test draws its faults from"
+    )
+    group.addoption(
         "--rewrite",
         action="store_true",
         help="record the answers in the transcripts of tests/scenarios anew",

@@ -65,6 +65,7 @@ class Cluster(ClusterView):
             node: self.new_node(node) for node in self.layout.node_ids
         }
         self._network: Network | None = None
+        self._cut_off: set[NodeId] = set()
         self._disk_bytes = disk_bytes
         self._disks: dict[NodeId, SmallDisk] = {}
 
@@ -126,8 +127,12 @@ class Cluster(ClusterView):
 
     @property
     def running(self) -> list[NodeId]:
-        """The nodes that run and are not paused."""
-        return [id for id, node in self.nodes.items() if node.is_running and not node.is_paused]
+        """The nodes that run, are not paused, and can be reached by clients."""
+        return [
+            id
+            for id, node in self.nodes.items()
+            if node.is_running and not node.is_paused and id not in self._cut_off
+        ]
 
     def port(self, node: NodeId) -> int:
         return self.layout.port(node)
@@ -189,6 +194,8 @@ class Cluster(ClusterView):
         if len(sides) < 2:
             raise ValueError("a partition has two sides or more")
         listener = None if only is None else LISTENERS[only]
+        if any(CLIENTS in side for side in sides) and only != "controller":
+            self._cut_off.update(node for side in sides if CLIENTS not in side for node in side)
         for one, (number, side) in permutations(enumerate(sides), 2):
             if not one_way or one[0] < number:
                 self._faulty_network("partition").cut(one[1], side, listener)
@@ -210,6 +217,7 @@ class Cluster(ClusterView):
     def heal(self) -> None:
         """No way is cut and no node is slow any more; what was held arrives."""
         self._faulty_network("heal").heal()
+        self._cut_off.clear()
 
     def _faulty_network(self, fault: str) -> Network:
         if self._network is None:

@@ -33,6 +33,8 @@ class NodeProcess:
         self._channel: socket.socket | None = None
         self._writer: Thread | None = None
         self.is_paused = False
+        self.is_ready = False
+        """Whether it has been waited for until it took writes."""
 
     @property
     def pid(self) -> int:
@@ -53,7 +55,7 @@ class NodeProcess:
         with theirs:
             argv = [*PROGRAM, "--config", str(self.config), "--supervisor-fd", str(theirs.fileno())]
             self._process = self.spawn(argv, theirs.fileno())
-        self._channel, self.is_paused = ours, False
+        self._channel, self.is_paused, self.is_ready = ours, False, False
 
     def spawn(self, argv: list[str], *shared: int) -> subprocess.Popen[bytes]:
         """Run a program, its output in the log; by a pipe, since its disk may have no room."""
@@ -76,6 +78,8 @@ class NodeProcess:
 
     def await_ready(self) -> None:
         """Wait until it takes writes."""
+        if self.is_ready:
+            return
         assert self._channel is not None
         try:
             said = self._channel.recv(1)
@@ -85,6 +89,7 @@ class NodeProcess:
             said = b""
         if not said:
             raise self.stuck("ended before it was ready")
+        self.is_ready = True
 
     def stop(self) -> int:
         """Ask for a controlled shutdown and wait for it. -> its exit status."""

@@ -1,0 +1,92 @@
+"""An idempotent acks=all producer at full rate; its record n of a partition is at offset n.
+
+It is the only one who writes there, so an acknowledgement that names another offset shows at once
+that something was lost or written twice.
+"""
+
+import struct
+import threading
+import time
+from itertools import cycle
+from typing import Any
+
+from confluent_kafka import KafkaError, Message, Producer
+from tests.clients.librdkafka import QUIET
+from tests.clients.systems import PATIENCE
+
+NUMBER = struct.Struct(">iq")
+VALUE_BYTES = 100
+IN_FLIGHT = 10_000
+
+
+class Stream:
+    """A thread that writes to all partitions in turn, from its entry to its exit."""
+
+    def __init__(self, bootstrap: str, topic: str, partitions: int, **config: Any) -> None:
+        self.topic = topic
+        self.sent = [0] * partitions
+        self.acked = [0] * partitions
+        self.strays: list[str] = []
+        """Acknowledgements that were not the next one, or not of the offset that was due."""
+        self.failed: list[str] = []
+        self.longest_gap = 0.0
+        self._last_ack = time.monotonic()
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="stream", daemon=True)
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "acks": "all",
+                "linger.ms": 5,
+                "message.timeout.ms": 0,
+                **QUIET,
+                **{key.replace("_", "."): value for key, value in config.items()},
+            }
+        )
+
+    def __enter__(self) -> "Stream":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_problem: object) -> None:
+        """No more is sent, and all that was sent is answered."""
+        self._stopping.set()
+        self._thread.join(4 * PATIENCE)
+        assert not self._thread.is_alive(), f"not answered: {len(self._producer)}"
+
+    def await_acks(self, more: int = 1) -> None:
+        """Wait until so many more records of each partition are acknowledged."""
+        goals = [count + more for count in self.acked]
+        deadline = time.monotonic() + PATIENCE
+        while any(count < goal for count, goal in zip(self.acked, goals, strict=True)):
+            assert not self.failed, self.failed[:3]
+            assert time.monotonic() < deadline, f"acknowledged {self.acked}, awaited {goals}"
+            time.sleep(0.002)
+
+    def _run(self) -> None:
+        for partition in cycle(range(len(self.sent))):
+            if self._stopping.is_set():
+                break
+            while len(self._producer) >= IN_FLIGHT:
+                self._producer.poll(0.005)
+            value = NUMBER.pack(partition, self.sent[partition]).ljust(VALUE_BYTES, b".")
+            self._producer.produce(
+                self.topic, value, partition=partition, on_delivery=self._delivered
+            )
+            self.sent[partition] += 1
+            self._producer.poll(0)
+        self._producer.flush(3 * PATIENCE)
+
+    def _delivered(self, problem: KafkaError | None, message: Message) -> None:
+        partition, number = NUMBER.unpack_from(message.value() or b"")
+        if problem is not None:
+            self.failed.append(f"{partition}: {number}: {problem.str()}")
+            return
+        now = time.monotonic()
+        self.longest_gap = max(self.longest_gap, now - self._last_ack)
+        self._last_ack = now
+        if number != self.acked[partition] or message.offset() != number:
+            due = self.acked[partition]
+            self.strays.append(f"{partition}: {number} at {message.offset()}, due was {due}")
+        self.acked[partition] = number + 1
