@@ -19,7 +19,7 @@ from tidelog.controller.image import (
     TopicImage,
     VersionRange,
 )
-from tidelog.model.ids import LeaderEpoch, NodeId, Offset, ProducerId, TopicId
+from tidelog.model.ids import NO_OFFSET, LeaderEpoch, NodeId, Offset, ProducerId, TopicId
 from tidelog.protocol import metadata_records as r
 from tidelog.protocol.metadata_records import MetadataRecord
 
@@ -42,6 +42,7 @@ def apply_all(
     """The image after a batch whose last record is at `offset`."""
     batch = tuple(records)
     draft = _Draft(image)
+    draft.last_position = offset
     for position, record in enumerate(batch, offset - len(batch) + 1):
         draft.position = position
         _APPLIERS[type(record)](draft, record)
@@ -96,7 +97,7 @@ class _Draft:
     def __init__(self, image: ClusterImage) -> None:
         self.offset = image.offset
         self.epoch = image.epoch
-        self.position = image.offset
+        self.position = self.last_position = image.offset
         self._start(image)
 
     def _start(self, image: ClusterImage) -> None:
@@ -184,6 +185,8 @@ def _register_broker(draft: _Draft, record: r.RegisterBrokerRecord) -> None:
         features=_features(record.features),
         directories=record.log_dirs,
         cordoned=record.cordoned_log_dirs or (),
+        # Only a snapshot says so in one record; the shutdown began before it, so this is enough.
+        shutdown_offset=draft.last_position if record.in_controlled_shutdown else NO_OFFSET,
     )
 
 

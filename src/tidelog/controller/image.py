@@ -114,8 +114,9 @@ class BrokerImage:
     directories: tuple[UUID, ...] = ()
     cordoned: tuple[UUID, ...] = ()
     """Directories that are to get no more replicas (KIP-1066)."""
-    shutdown_offset: Offset = NO_OFFSET
-    """Where its controlled shutdown began: the others must have read so far before it ends."""
+    shutdown_offset: Offset = field(default=NO_OFFSET, compare=False)
+    """Where its controlled shutdown began, or later, since no snapshot tells: the others must have
+    read so far before it ends."""
 
     @property
     def is_active(self) -> bool:

@@ -7,6 +7,7 @@ from tests.unit.controller.support import broker, cluster, directory, partition
 
 from tidelog.controller.apply import ImpossibleRecord, apply, apply_all
 from tidelog.controller.image import MIGRATING_DIRECTORY, TOPIC_RESOURCE, ClusterImage
+from tidelog.controller.snapshot import records_of
 from tidelog.model.ids import TopicPartition
 from tidelog.protocol import metadata_records as r
 
@@ -250,3 +251,16 @@ def test_brokers_that_clients_see_are_in_order() -> None:
     image = cluster([broker(3), broker(1), broker(2, fenced=True)])
 
     assert [one.id for one in image.unfenced_brokers()] == [1, 3]
+
+
+def test_a_snapshot_amid_a_controlled_shutdown_still_waits_for_who_does_not_know_of_it() -> None:
+    """Found by simulation: after a restart from a snapshot the broker was let go at once."""
+    change = r.BrokerRegistrationChangeRecord(
+        broker_id=4, broker_epoch=77, in_controlled_shutdown=1
+    )
+    stopping = apply(cluster([broker(4, epoch=77)]), change)
+
+    restored = apply_all(ClusterImage(), records_of(stopping), stopping.offset, 0)
+
+    assert restored.brokers == stopping.brokers
+    assert restored.brokers[4].shutdown_offset >= stopping.brokers[4].shutdown_offset
