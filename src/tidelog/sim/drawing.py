@@ -48,7 +48,7 @@ def _drawn_topics(dice: SeededDice, nodes: int, beyond: bool) -> tuple[TopicPlan
         if flushes:
             configs.append(("flush.messages", "1"))
         if dice.below(2):
-            configs.append(("segment.bytes", str(4_096 << dice.below(4))))
+            configs.append(("internal.segment.bytes", str(4_096 << dice.below(4))))
         if beyond and dice.below(2):
             configs.append(("unclean.leader.election.enable", "true"))
         replicas = 3 if dice.below(4) else min(nodes, 4)

@@ -13,6 +13,7 @@ from kio.schema.create_topics.v7.request import (
 )
 from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
 
+from tidelog.api.registry import REGISTRY
 from tidelog.protocol import fetch, produce
 from tidelog.protocol.batch import iterate
 from tidelog.protocol.canonical import canonical_request
@@ -31,14 +32,16 @@ PRODUCE_VERSION, FETCH_VERSION = 11, 12
 
 
 def version_for(message: Any) -> int:
-    """The version that a test sends a message in unless it says otherwise."""
+    """The version that a message is sent in unless somebody says otherwise."""
     match message:
         case ProduceRequest():
             return PRODUCE_VERSION
         case FetchRequest():
             return FETCH_VERSION
         case _:
-            return versions_of(message.__api_key__)[-1]
+            newest = versions_of(message.__api_key__)[-1]
+            api = REGISTRY.get(message.__api_key__)
+            return newest if api is None else min(newest, api.max_version)
 
 
 def frame_of(message: Any, correlation_id: int = 1, version: int | None = None) -> bytes:

@@ -45,6 +45,11 @@ class IdempotentProducer(Client):
         self._introduce()
 
     @property
+    def is_known(self) -> bool:
+        """Whether it has been given a producer id."""
+        return self._id >= 0
+
+    @property
     def pending(self) -> int:
         """Batches that are not acknowledged yet."""
         return len(self._queue)

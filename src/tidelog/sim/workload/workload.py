@@ -52,7 +52,9 @@ class Clients:
         """Who still waits, and for what; nobody once all is well."""
         scene = self._around.checker.scene
         for producer in self._producers:
-            if producer.pending:
+            if not producer.is_known:
+                yield f"{producer.name} has no producer id", None
+            elif producer.pending:
                 yield f"{producer.name} waits for {producer.pending} batches", producer.partition
         for consumer in self._consumers:
             end = scene.by_name[consumer.partition].committed_end
