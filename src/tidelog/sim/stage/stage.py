@@ -46,6 +46,8 @@ class Stage:
         }
         self.watcher: Callable[[], None] | None = None
         """Called after every simulated event."""
+        self.patience_ms: Millis = PATIENCE_MS
+        """How long a client waits for an answer before it closes the connection."""
         self._clients: dict[NodeId, SimClient] = {}
         self._known = ClusterImage()
 
@@ -142,7 +144,8 @@ class Stage:
         client = self._clients.get(node)
         if client is None or client.is_lost:
             address = self.hosts[node].address()
-            client = self._clients[node] = SimClient(self.network, address, "client", PATIENCE_MS)
+            client = SimClient(self.network, address, "client", self.patience_ms)
+            self._clients[node] = client
         return client
 
     def ask(self, node: NodeId, message: Any) -> Any:

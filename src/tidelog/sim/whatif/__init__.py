@@ -1,0 +1,1 @@
+"""What do I lose if? A user's own settings, simulated under one fault many times."""

@@ -1,0 +1,207 @@
+"""The faults that `whatif` knows: each strikes a running stage, and undoes itself later.
+
+A machine that went comes back after some seconds, as most do; how long exactly is drawn.
+"""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tidelog.model.dice import Dice
+from tidelog.model.ids import NO_NODE, Millis, NodeId, TopicPartition
+from tidelog.sim.host import SimHost
+from tidelog.sim.stage.stage import Stage
+
+BACK_AFTER_MS: Millis = 4_000
+SPREAD_MS: Millis = 4_000
+
+
+class Scene(NamedTuple):
+    stage: Stage
+    partition: TopicPartition
+    dice: Dice
+
+    @property
+    def replicas(self) -> list[NodeId]:
+        placed = self.stage.placed(self.partition)
+        return [] if placed is None else list(placed.replicas)
+
+    @property
+    def leader(self) -> SimHost | None:
+        leader = self.stage.leader(self.partition)
+        host = self.stage.hosts.get(leader)
+        return host if host is not None and host.is_up else None
+
+    def followers(self) -> list[SimHost]:
+        leader = self.stage.leader(self.partition)
+        hosts = [self.stage.hosts[node] for node in self.replicas if node != leader]
+        return [host for host in hosts if host.is_up]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether there is a leader, and every replica is in sync."""
+        placed = self.stage.placed(self.partition)
+        return (
+            placed is not None
+            and placed.leader != NO_NODE
+            and set(placed.isr) == set(placed.replicas)
+        )
+
+    def later(self) -> Millis:
+        return BACK_AFTER_MS + self.dice.below(SPREAD_MS)
+
+
+Strike = Callable[[Scene], None]
+
+
+class Fault(NamedTuple):
+    name: str
+    meaning: str
+    strike: Strike
+
+
+def _bring_back(scene: Scene, host: SimHost) -> None:
+    scene.stage.run(scene.later())
+    if not host.is_up:
+        host.start()
+
+
+def _crash(scene: Scene, host: SimHost | None, *, power: bool = False) -> None:
+    if host is not None:
+        host.lose_power() if power else host.kill()
+        _bring_back(scene, host)
+
+
+def _leader_crash(scene: Scene) -> None:
+    _crash(scene, scene.leader)
+
+
+def _leader_power_loss(scene: Scene) -> None:
+    _crash(scene, scene.leader, power=True)
+
+
+def _a_follower(scene: Scene) -> SimHost | None:
+    followers = scene.followers()
+    return followers[scene.dice.below(len(followers))] if followers else None
+
+
+def _follower_crash(scene: Scene) -> None:
+    _crash(scene, _a_follower(scene))
+
+
+def _follower_power_loss(scene: Scene) -> None:
+    _crash(scene, _a_follower(scene), power=True)
+
+
+def _leader_pause(scene: Scene) -> None:
+    host = scene.leader
+    if host is not None:
+        host.pause()
+        scene.stage.run(scene.later())
+        host.resume()
+
+
+def _partition(scene: Scene) -> None:
+    """The leader's clients still reach it; the other machines do not."""
+    host = scene.leader
+    if host is not None:
+        for other in scene.stage.hosts.values():
+            if other is not host:
+                scene.stage.network.partition(host.name, other.name)
+        scene.stage.run(scene.later())
+        scene.stage.network.heal()
+
+
+def _stop(scene: Scene, host: SimHost) -> None:
+    host.shutdown()
+    scene.stage.run_until(lambda: not host.is_up, 30_000)
+
+
+def _rolling_restart(scene: Scene) -> None:
+    for host in scene.stage.brokers:
+        _stop(scene, host)
+        scene.stage.run(500 + scene.dice.below(1_000))
+        host.start()
+        scene.stage.run_until(lambda: scene.stage.is_ready and scene.is_whole, 30_000)
+
+
+def _two(scene: Scene, *, power: bool) -> None:
+    """The leader goes, and its successor soon after, before the first one is back."""
+    gone: list[SimHost] = []
+    for _ in range(2):
+        scene.stage.run_until(lambda: scene.leader is not None, 10_000)
+        host = scene.leader
+        if host is not None:
+            host.lose_power() if power else host.kill()
+            gone.append(host)
+            scene.stage.run(scene.dice.below(2_500))
+    scene.stage.run(scene.later())
+    for host in gone:
+        host.start()
+
+
+def _two_crashes(scene: Scene) -> None:
+    _two(scene, power=False)
+
+
+def _two_power_losses(scene: Scene) -> None:
+    _two(scene, power=True)
+
+
+def _all(scene: Scene, hosts: list[SimHost], *, power: bool) -> None:
+    for host in hosts:
+        host.lose_power() if power else host.kill()
+    scene.stage.run(500 + scene.dice.below(2_000))
+    order = sorted(hosts, key=lambda host: scene.dice.below(1_000))
+    for host in order:
+        host.start()
+        scene.stage.run(scene.dice.below(600))  # they come back one after another
+
+
+def _all_crash(scene: Scene) -> None:
+    _all(scene, scene.stage.brokers, power=False)
+
+
+def _all_power_loss(scene: Scene) -> None:
+    _all(scene, list(scene.stage.hosts.values()), power=True)
+
+
+FAULTS: dict[str, Fault] = {
+    fault.name: fault
+    for fault in (
+        Fault("leader-crash", "the leader's process is killed, and starts again", _leader_crash),
+        Fault(
+            "leader-power-loss",
+            "the leader's machine loses power, and what it had not synced",
+            _leader_power_loss,
+        ),
+        Fault("follower-crash", "a follower's process is killed", _follower_crash),
+        Fault("follower-power-loss", "a follower's machine loses power", _follower_power_loss),
+        Fault(
+            "broker-pause",
+            "the leader's process stands still for some seconds, as in a Full GC",
+            _leader_pause,
+        ),
+        Fault(
+            "partition",
+            "the leader is cut off from the other machines, not from its clients",
+            _partition,
+        ),
+        Fault(
+            "rolling-restart",
+            "every broker is shut down in order and started again, one after another",
+            _rolling_restart,
+        ),
+        Fault(
+            "two-crashes",
+            "the leader is killed, and its successor before the first one is back",
+            _two_crashes,
+        ),
+        Fault(
+            "two-power-losses",
+            "the leader's machine loses power, and then its successor's",
+            _two_power_losses,
+        ),
+        Fault("all-crash", "every broker's process is killed at once", _all_crash),
+        Fault("all-power-loss", "every machine loses power at once", _all_power_loss),
+    )
+}

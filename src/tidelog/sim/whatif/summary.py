@@ -1,0 +1,62 @@
+"""Many trials of one question in a few numbers, and what they allow to be said."""
+
+from collections.abc import Sequence
+from math import sqrt
+from typing import NamedTuple
+
+from tidelog.model.ids import Millis
+from tidelog.sim.whatif.question import Question
+from tidelog.sim.whatif.trial import Trial
+
+
+class Summary(NamedTuple):
+    question: Question
+    runs: int
+    lossy: int
+    """Runs that lost anything that was acknowledged."""
+    median_lost: int
+    """Of the lossy runs."""
+    worst_lost: int
+    median_unavailable_ms: Millis | None
+    p99_unavailable_ms: Millis | None
+    stuck: int
+    """Runs after which the partition had no leader, or too few replicas, for two minutes."""
+
+    @property
+    def share(self) -> float:
+        return self.lossy / self.runs
+
+    @property
+    def bound(self) -> float:
+        """With 95 % confidence the true share is at most this: the rule of three, if none was lost.
+
+        Otherwise the upper end of Wilson's interval.
+        """
+        n, p, z = self.runs, self.share, 1.96
+        if not self.lossy:
+            return min(1.0, 3 / n)
+        centre = p + z * z / (2 * n)
+        spread = z * sqrt((p * (1 - p) + z * z / (4 * n)) / n)
+        return min(1.0, (centre + spread) / (1 + z * z / n))
+
+
+def summarise(question: Question, trials: Sequence[Trial]) -> Summary:
+    losses = sorted(trial.lost for trial in trials if trial.lost)
+    waits = sorted(one.unavailable_ms for one in trials if one.unavailable_ms is not None)
+    return Summary(
+        question,
+        len(trials),
+        len(losses),
+        quantile(losses, 50),
+        losses[-1] if losses else 0,
+        quantile(waits, 50) if waits else None,
+        quantile(waits, 99) if waits else None,
+        sum(not trial.recovered for trial in trials),
+    )
+
+
+def quantile(ordered: Sequence[int], percent: int) -> int:
+    """The least value that so many percent do not exceed; 0 of nothing."""
+    if not ordered:
+        return 0
+    return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]

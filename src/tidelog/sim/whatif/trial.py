@@ -1,0 +1,127 @@
+"""One simulated run of a question: a producer writes, the fault strikes, everything comes back.
+
+Lost is what the producer was told is written and the leader's log lacks when all is well again.
+Writes were unavailable for as long as the longest time without an acknowledgement.
+"""
+
+from typing import NamedTuple
+
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_NODE, Millis, NodeId, TopicPartition
+from tidelog.sim.client import SimClient
+from tidelog.sim.messages import create_topic
+from tidelog.sim.stage.cast import Cast
+from tidelog.sim.stage.stage import Stage
+from tidelog.sim.stage.writing import Ledger, Write
+from tidelog.sim.whatif.faults import FAULTS, Scene
+from tidelog.sim.whatif.question import ACKS, Question
+
+TOPIC = TopicPartition("orders", 0)
+RETRY_MS: Millis = 50
+REQUEST_TIMEOUT_MS: Millis = 3_000
+"""When a producer gives up a request and asks again who leads."""
+RECOVERY_MS: Millis = 120_000
+QUICK_MS, CALM_MS = 2, 25
+"""Between two records: around the fault, and when only the end of the outage is waited for."""
+IN_FLIGHT = 50
+
+
+class Trial(NamedTuple):
+    seed: int
+    acknowledged: int
+    lost: int
+    unavailable_ms: Millis | None
+    """None where nobody is told, with acks=0."""
+    recovered: bool
+    """Whether the partition had a leader again within two minutes."""
+
+
+class _Producer:
+    """Sends to the leader that it knows, and asks who leads when an answer is bad or missing.
+
+    What was refused or not answered is sent again. With acks=0 there are no answers: it notices
+    only that a connection is lost.
+    """
+
+    def __init__(self, stage: Stage, ledger: Ledger, acks: int) -> None:
+        self.pending = 0
+        self.longest_gap: Millis = 0
+        self.every_ms: Millis = QUICK_MS
+        self._stage = stage
+        self._ledger = ledger
+        self._acks = acks
+        self._is_on = True
+        self._leader: NodeId = NO_NODE
+        self._client: SimClient | None = None
+        self._last_ack: Millis = stage.now
+        self._tick()
+
+    def stop(self) -> None:
+        self._is_on = False
+
+    def calm_down(self) -> None:
+        self.every_ms = CALM_MS
+
+    def _tick(self) -> None:
+        if self._is_on:
+            self._stage.world.after(self.every_ms, self._tick)
+            # A client's buffer is finite; in an outage it does not grow for ever.
+            if self.pending < IN_FLIGHT:
+                self.pending += 1
+                self._send()
+
+    def _send(self) -> None:
+        if self._client is None or self._client.is_lost:
+            self._leader = self._stage.leader(TOPIC)
+            self._client = None if self._leader == NO_NODE else self._stage.client(self._leader)
+        if self._client is None:
+            self._again()
+            return
+        self._ledger.begin(TOPIC, self._acks, node=self._leader, then=self._answered)
+        if self._acks == 0:
+            self.pending -= 1
+
+    def _answered(self, write: Write) -> None:
+        if write.is_acknowledged:
+            self.pending -= 1
+            now = self._stage.now
+            self.longest_gap = max(self.longest_gap, now - self._last_ack)
+            self._last_ack = now
+        else:
+            self._client = None
+            self._again()
+
+    def _again(self) -> None:
+        self._stage.world.after(RETRY_MS, self._send)
+
+
+def run_trial(question: Question, seed: int) -> Trial:
+    stage = Stage(Cast(brokers=max(3, question.replication_factor), seed=seed))
+    stage.patience_ms = REQUEST_TIMEOUT_MS
+    stage.begin()
+    replicas = list(range(1, question.replication_factor + 1))
+    made = stage.ask(1, create_topic("orders", on=[replicas], **question.topic_configs))
+    assert made is not None
+    assert made.topics[0].error_code is ErrorCode.none
+    scene = Scene(stage, TOPIC, stage.world.dice.fork("whatif"))
+    stage.run_until(lambda: scene.is_whole, 10_000)
+    stage.run(200)
+    ledger = Ledger(stage)
+    producer = _Producer(stage, ledger, ACKS[question.acks])
+    stage.run(200 + scene.dice.below(300))
+    stage.world.after(300, producer.calm_down)
+    FAULTS[question.fault].strike(scene)
+    recovered = stage.run_until(lambda: scene.is_whole, RECOVERY_MS)
+    stage.run(500)
+    producer.stop()
+    stage.run_until(lambda: producer.pending == 0, 30_000)
+    stage.run(500)
+    lost = ledger.lost(TOPIC)
+    acknowledged = len(ledger.acknowledged.get(TOPIC, ()))
+    return Trial(
+        seed,
+        acknowledged,
+        acknowledged if lost is None else len(lost),
+        None if question.acks == "0" else producer.longest_gap,
+        recovered,
+    )
