@@ -14,7 +14,7 @@ class Entry(NamedTuple):
     summary: str
 
 
-RUN, USE, LOOK = "Run a cluster", "Use a cluster", "Look inside"
+RUN, USE, LOOK, PROVE = "Run a cluster", "Use a cluster", "Look inside", "Prove it"
 
 COMMANDS = {
     "up": Entry(RUN, "up", "Start a local cluster in the foreground."),
@@ -29,9 +29,11 @@ COMMANDS = {
     "consume": Entry(USE, "consume", "Print the records of a topic."),
     "pipeline": Entry(USE, "pipeline", "Records to tables and answers, on Spark."),
     "replicas": Entry(LOOK, "replicas", "Show how far each replica is, and who is in sync."),
+    "explain": Entry(LOOK, "explain", "Say why a partition is as it is, and what would mend it."),
     "cluster": Entry(LOOK, "cluster", "Describe the cluster: brokers, controller, features."),
     "quorum": Entry(LOOK, "quorum", "Describe the quorum of controllers."),
     "dump-log": Entry(LOOK, "dump_log", "Print segments and indexes as they are on disk."),
+    "simulate": Entry(PROVE, "simulate", "Run whole clusters under simulated faults, by the seed."),
 }
 
 
@@ -50,7 +52,7 @@ class Commands(click.Group):
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        for section in (RUN, USE, LOOK):
+        for section in (RUN, USE, LOOK, PROVE):
             rows = [(name, e.summary) for name, e in COMMANDS.items() if e.section == section]
             with formatter.section(section):
                 formatter.write_dl(rows, col_spacing=4)
