@@ -1,8 +1,8 @@
 """Segments and a ledger of any size for the audit, with faults planted in them.
 
 Records are numbered: the value of offset o in partition p is p * 10**10 + o in twelve digits,
-padded to 96 bytes, so that each is unlike all others, and Spark computes the ledger from the numbers.
-A batch without a fault is a template whose digits and base offset are filled in.
+padded to 96 bytes, so that each is unlike all others, and Spark computes the ledger from the
+numbers. A batch without a fault is a template whose digits and base offset are filled in.
 """
 
 import random

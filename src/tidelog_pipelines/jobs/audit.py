@@ -31,7 +31,7 @@ from tidelog_pipelines.transformations.range_digests import (
 )
 from tidelog_pipelines.transformations.verdict import MEANINGS, Verdict, counted
 
-CLEAN, FAULTY, UNKNOWN = 0, 1, 2
+CLEAN, FAULTY, UNKNOWN, INTERRUPTED = 0, 1, 2, 130
 SHOWN = 10
 
 
@@ -56,7 +56,7 @@ class AuditSettings(KafkaSettings):
         metavar="auto|none|PATH",
         meaning="replication events that explain a loss: the cluster's own topic, or JSON lines",
     )
-    output: str = setting("", metavar="DIR", meaning="keep every table there, as Parquet")
+    out: str = setting("", metavar="DIR", meaning="keep every table there, as Parquet")
 
 
 Stage = Callable[[DataFrame, str], DataFrame]
@@ -185,7 +185,7 @@ def _count_of(name: str, verdict: Verdict) -> int:
 def conclude(settings: AuditSettings) -> int:
     spark = spark_session(settings, "audit")
     with tempfile.TemporaryDirectory(prefix="tidelog-audit-") as scratch:
-        place = Path(settings.output or scratch)
+        place = Path(settings.out or scratch)
 
         def stage(table: DataFrame, name: str) -> DataFrame:
             path = str(place / "steps" / name)
@@ -194,7 +194,7 @@ def conclude(settings: AuditSettings) -> int:
 
         verdict, tables = conduct(inputs_of(spark, settings), stage)
         report(verdict, tables)
-        if settings.output:
+        if settings.out:
             for name, table in tables.items():
                 table.write.mode("overwrite").parquet(str(place / name))
     return CLEAN if verdict.is_clean else FAULTY
@@ -202,9 +202,15 @@ def conclude(settings: AuditSettings) -> int:
 
 def main(arguments: list[str]) -> int:
     settings = parse(AuditSettings, "audit", arguments, __doc__ or "")
-    statuses: list[int] = []
-    status = run(lambda: statuses.append(conclude(settings)) or 0)
-    return statuses[0] if statuses else (status if status == 130 else UNKNOWN)
+    found: list[int] = []
+
+    def job() -> int:
+        found.append(conclude(settings))
+        return CLEAN
+
+    status = run(job)
+    # What `run` has turned into a sentence is no verdict, and must not look like one.
+    return found[0] if found else (status if status == INTERRUPTED else UNKNOWN)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,208 @@
+"""Answers about a cluster's replication, from its events and from the intervals between them."""
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+from tidelog_pipelines.transformations.events import PARTITION
+
+CHAIN_SECONDS = 60
+"""How long before an election its leader's fencing still counts as the beginning."""
+FLAPPING_GAP = "10 minutes"
+FLAPPING_LEAVES = 3
+"""A replica flaps that leaves so often, with less than the gap between two departures."""
+
+PLANNED = ("preferred", "reassigned", "created")
+MINUTE = 60.0
+
+
+# -- Under-replication -----------------------------------------------------------------------------
+
+
+def under_replicated_partitions(judged: DataFrame) -> DataFrame:
+    """For each partition: how long it was watched, under-replicated, unwritable, leaderless."""
+    return judged.groupBy(*PARTITION).agg(
+        _minutes(f.lit(True)).alias("watched_minutes"),
+        _minutes(f.col("is_under_replicated")).alias("under_replicated_minutes"),
+        _minutes(~f.col("is_writable")).alias("unwritable_minutes"),
+        _minutes(~f.col("is_available")).alias("leaderless_minutes"),
+        f.min("in_sync").alias("least_in_sync"),
+    )
+
+
+def under_replicated_brokers(judged: DataFrame) -> DataFrame:
+    """For each broker: in how many partitions, and for how many minutes, it was out of sync."""
+    out = judged.withColumn("broker", f.explode(f.array_except("replicas", "isr")))
+    return out.groupBy("broker").agg(
+        f.count_distinct(*PARTITION).alias("partitions"),
+        f.round(f.sum("seconds") / MINUTE, 3).alias("partition_minutes"),
+        f.round(f.max("seconds") / MINUTE, 3).alias("longest_minutes"),
+    )
+
+
+def _minutes(condition: Column) -> Column:
+    seconds = f.when(condition, f.col("seconds")).otherwise(0.0)
+    return f.round(f.sum(seconds) / MINUTE, 3)
+
+
+# -- The in-sync set -------------------------------------------------------------------------------
+
+
+def isr_changes(events: DataFrame) -> DataFrame:
+    """One row for each replica that left an in-sync set or joined one."""
+    where = [*PARTITION, "at", "leader", "leader_epoch"]
+    left = events.where("event = 'isr_shrink'").select(*where, f.explode("left").alias("one"))
+    joined = events.where("event = 'isr_expand'").select(*where, f.explode("joined").alias("one"))
+    return left.select(
+        *where, f.col("one.broker").alias("broker"), f.lit("left").alias("change"), "one.reason"
+    ).unionByName(
+        joined.select(
+            *where,
+            f.col("one").alias("broker"),
+            f.lit("joined").alias("change"),
+            f.lit(None).cast("string").alias("reason"),
+        )
+    )
+
+
+def flapping(changes: DataFrame) -> DataFrame:
+    """Replicas that kept leaving and joining: from when to when, how often, and for what reason."""
+    return (
+        changes.where("change = 'left'")
+        .groupBy(*PARTITION, "broker", f.session_window("at", FLAPPING_GAP).alias("spell"))
+        .agg(
+            f.count("*").alias("leaves"),
+            f.min("at").alias("began"),
+            f.max("at").alias("ended"),
+            f.mode("reason").alias("reason"),
+        )
+        .where(f.col("leaves") >= FLAPPING_LEAVES)
+        .drop("spell")
+    )
+
+
+# -- Lag -------------------------------------------------------------------------------------------
+
+
+def follower_states(events: DataFrame) -> DataFrame:
+    """What leaders said of each follower, time after time."""
+    followers = events.where("event = 'replica_state'").select(
+        *PARTITION, "at", f.explode("followers").alias("follower")
+    )
+    return followers.select(*PARTITION, "at", "follower.*")
+
+
+def lag(followers: DataFrame) -> DataFrame:
+    """Percentiles of each follower's lag, in records and in time."""
+    return followers.groupBy(*PARTITION, "broker").agg(
+        f.count("*").alias("samples"),
+        *[
+            f.percentile_approx(column, percent / 100).alias(f"{column}_p{percent}")
+            for column in ("lag", "lag_ms")
+            for percent in (50, 95, 99)
+        ],
+        f.max("lag").alias("lag_max"),
+        f.max("lag_ms").alias("lag_ms_max"),
+    )
+
+
+# -- Failover and availability ---------------------------------------------------------------------
+
+
+def failovers(events: DataFrame) -> DataFrame:
+    """Every change of a leader that was not planned: who, why, and how long nobody led.
+
+    It begins with the first sign that the leader is gone: its fencing, or an election that found no
+    one. `duration_ms` is null where no such sign was recorded.
+    """
+    in_order = Window.partitionBy(*PARTITION).orderBy("ts", "leader_epoch")
+    before = in_order.rowsBetween(Window.unboundedPreceding, -1)
+    led = f.when(f.col("leader") >= 0, f.col("leader"))
+    elections = (
+        events.where("event = 'leader_elected'")
+        .withColumn("last_leader", f.last(led, ignorenulls=True).over(before))
+        .withColumn("was_leaderless", f.lag("leader").over(in_order) < 0)
+        .withColumn("leaderless_ts", f.lag("ts").over(in_order))
+        .where((f.col("leader") >= 0) & ~f.col("reason").isin(*PLANNED))
+        .withColumn("gone", f.coalesce("last_leader", "leader_before"))
+        .where("gone <> leader OR was_leaderless")
+    )
+    fenced = events.where("event = 'broker_fenced'").select(
+        f.col("broker").alias("fenced"), f.col("ts").alias("fenced_ts")
+    )
+    recent = f.col("fenced_ts").between(f.col("ts") - CHAIN_SECONDS * 1000, f.col("ts"))
+    with_sign = elections.join(
+        f.broadcast(fenced), (f.col("gone") == f.col("fenced")) & recent, "left"
+    )
+    key = [*PARTITION, "ts", "at", "gone", "leader", "leader_epoch", "reason", "clean"]
+    began = f.coalesce(
+        f.when(f.first("was_leaderless"), f.first("leaderless_ts")), f.max("fenced_ts")
+    )
+    return (
+        with_sign.groupBy(*key)
+        .agg(began.alias("began_ts"))
+        .select(
+            *PARTITION,
+            f.coalesce(f.timestamp_millis("began_ts"), "at").alias("began"),
+            f.col("at").alias("elected"),
+            (f.col("ts") - f.col("began_ts")).alias("duration_ms"),
+            f.col("gone").alias("leader_before"),
+            "leader",
+            "leader_epoch",
+            "reason",
+            "clean",
+        )
+    )
+
+
+def availability(judged: DataFrame) -> DataFrame:
+    """For each partition and day: in which part of the time it had a leader, and took writes."""
+    days = judged.withColumn(
+        "day",
+        f.explode(
+            f.sequence(
+                f.to_date(f.timestamp_millis("start_ms")), f.to_date(f.timestamp_millis("end_ms"))
+            )
+        ),
+    )
+    midnight = f.unix_millis(f.col("day").cast("timestamp"))
+    begin = f.greatest("start_ms", midnight)
+    end = f.least("end_ms", midnight + 24 * 3_600_000)
+    parts = days.withColumn("part", (end - begin) / 1000).where("part > 0")
+
+    def percent(condition: Column) -> Column:
+        kept = f.when(condition, f.col("part")).otherwise(0.0)
+        return f.round(100 * f.sum(kept) / f.sum("part"), 4)
+
+    return parts.groupBy(*PARTITION, "day").agg(
+        f.round(f.sum("part") / MINUTE, 3).alias("watched_minutes"),
+        percent(f.col("is_available")).alias("available_percent"),
+        percent(f.col("is_writable")).alias("writable_percent"),
+        percent(~f.col("is_under_replicated")).alias("fully_replicated_percent"),
+    )
+
+
+def causes(changes: DataFrame, failovers: DataFrame) -> DataFrame:
+    """What happened most, and to which broker."""
+    left = changes.where("change = 'left'").select(
+        f.concat(f.lit("left the in-sync set: "), f.coalesce("reason", f.lit("unknown"))).alias(
+            "cause"
+        ),
+        "broker",
+        "at",
+        *PARTITION,
+    )
+    moved = failovers.select(
+        f.concat(f.lit("lost the lead: "), f.col("reason")).alias("cause"),
+        f.col("leader_before").alias("broker"),
+        f.col("elected").alias("at"),
+        *PARTITION,
+    )
+    return (
+        left.unionByName(moved)
+        .groupBy("cause", "broker")
+        .agg(
+            f.count("*").alias("times"),
+            f.count_distinct(*PARTITION).alias("partitions"),
+            f.max("at").alias("last"),
+        )
+    )
