@@ -46,6 +46,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--chaos-seed", type=int, default=None, help="what the chaos test draws its faults from"
     )
     group.addoption(
+        "--ingest-records", type=int, default=20_000, help="how many records the pipeline ingests"
+    )
+    group.addoption(
+        "--driver-kills", type=int, default=2, help="how often Spark's driver is killed meanwhile"
+    )
+    group.addoption(
+        "--broker-kills", type=int, default=3, help="how often a broker is killed meanwhile"
+    )
+    group.addoption(
         "--rewrite",
         action="store_true",
         help="record the answers in the transcripts of tests/scenarios anew",

@@ -6,10 +6,13 @@ from collections.abc import Iterator
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.clients.conftest import kafka_libs
 
 from tidelog.testing import Cluster
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import SparkSettings
+
+__all__ = ["cluster", "kafka_libs", "spark", "topic"]
 
 SMALL = (
     # Little data on two cores: starting tasks and compiling code is what would take the time.

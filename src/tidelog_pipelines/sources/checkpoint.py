@@ -1,10 +1,12 @@
 """What a streaming query's checkpoint says: whose it is, and which offsets each batch covers.
 
 Spark writes a batch's end offsets before it runs the batch, so that a batch that is run again
-covers the same records. Read through Spark, so that a checkpoint may lie on any file system.
+covers the same records. What is not a local path is read through Spark, so that a checkpoint may
+lie on any file system.
 """
 
 import json
+from pathlib import Path
 from typing import NamedTuple
 
 from pyspark.errors import AnalysisException
@@ -26,6 +28,8 @@ class Checkpoint:
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._spark = spark
         self.path = path.rstrip("/")
+        is_local = "://" not in path and not _is_distributed(spark)
+        self._local = Path(self.path) if is_local else None
 
     def query_id(self) -> str:
         """The query's id: another one when the checkpoint was lost and begun anew."""
@@ -34,11 +38,7 @@ class Checkpoint:
 
     def last_committed(self) -> int | None:
         """The last batch that is known to be complete."""
-        try:
-            files = self._spark.read.text(f"{self.path}/commits").inputFiles()
-        except AnalysisException:
-            return None
-        numbers = [int(name) for file in files if (name := file.rpartition("/")[2]).isdigit()]
+        numbers = [int(name) for name in self._names("commits") if name.isdigit()]
         return max(numbers, default=None)
 
     def ends(self, batch: int) -> Ends:
@@ -55,12 +55,29 @@ class Checkpoint:
         lines = self._lines("sources/0/0")
         return parse_ends(lines[-1]) if lines else {}
 
+    def _names(self, directory: str) -> list[str]:
+        if self._local is not None:
+            return [file.name for file in (self._local / directory).glob("*")]
+        try:
+            files = self._spark.read.text(f"{self.path}/{directory}").inputFiles()
+        except AnalysisException:
+            return []
+        return [file.rpartition("/")[2] for file in files]
+
     def _lines(self, name: str) -> list[str]:
+        if self._local is not None:
+            file = self._local / name
+            return file.read_text(errors="replace").splitlines() if file.exists() else []
         try:
             rows = self._spark.read.text(f"{self.path}/{name}", wholetext=True).collect()
         except AnalysisException:
             return []
         return [line for row in rows for line in row[0].splitlines()]
+
+
+def _is_distributed(spark: SparkSession) -> bool:
+    """Whether a path without a scheme may mean another file system than this machine's."""
+    return not spark.conf.get("spark.master", "").startswith(("local", "spark://"))
 
 
 def parse_ends(text: str) -> Ends:

@@ -1,0 +1,174 @@
+"""Records are written, ingested, and counted, while the driver and the brokers are killed."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from confluent_kafka import KafkaError, Message, Producer
+
+from tidelog.testing import Cluster
+
+PATIENCE_SECONDS = 600.0
+QUICK = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+@dataclass
+class Load:
+    """So many numbered records, spread over the time that the chaos takes; every ack is kept."""
+
+    bootstrap: str
+    topic: str
+    records: int
+    partitions: int
+    size: int = 100
+    acked: list[list[int]] = field(default_factory=list)
+    """By partition, the offsets acknowledged."""
+    failed: list[str] = field(default_factory=list)
+    allowed: float = 0.0
+    """The share of the records that may be written by now."""
+
+    def __enter__(self) -> "Load":
+        self.acked = [[] for _ in range(self.partitions)]
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_problem: object) -> None:
+        self.allowed = 1.0
+        self._thread.join(PATIENCE_SECONDS)
+        assert not self._thread.is_alive(), "the producer does not come to an end"
+
+    @property
+    def acknowledged(self) -> int:
+        return sum(map(len, self.acked))
+
+    def _run(self) -> None:
+        producer = Producer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "acks": "all",
+                "enable.idempotence": True,
+                "linger.ms": 20,
+                "delivery.timeout.ms": 600_000,
+                "retry.backoff.ms": 50,
+                "log_level": 0,
+            }
+        )
+        sent = 0
+        while sent < self.records:
+            if sent >= self.allowed * self.records or len(producer) > 50_000:
+                producer.poll(0.02)
+                continue
+            value = b'{"number":%d,"filler":"%s"}' % (sent, b"x" * (self.size - 30))
+            producer.produce(
+                self.topic, value, partition=sent % self.partitions, on_delivery=self._delivered
+            )
+            sent += 1
+            if not sent % 500:
+                producer.poll(0)
+        assert producer.flush(PATIENCE_SECONDS) == 0
+
+    def _delivered(self, problem: KafkaError | None, message: Message) -> None:
+        if problem is not None:
+            self.failed.append(problem.str())
+            return
+        partition, offset = message.partition(), message.offset()
+        assert partition is not None
+        assert offset is not None
+        self.acked[partition].append(offset)
+
+
+class Driver:
+    """`ingest` as a process of its own, with its JVM, in a process group that is killed whole."""
+
+    def __init__(self, arguments: list[str], log: Path) -> None:
+        self._arguments = arguments
+        self._log = log
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def start(self, *more: str) -> None:
+        with self._log.open("ab") as log:
+            self._process = subprocess.Popen(
+                [
+                    sys.executable,
+                    "-m",
+                    "tidelog_pipelines.jobs.ingest",
+                    *self._arguments,
+                    *more,
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+                process_group=0,
+            )
+
+    def kill(self) -> None:
+        assert self._process is not None
+        if self._process.poll() is None:
+            os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def wait(self) -> int:
+        assert self._process is not None
+        return self._process.wait(PATIENCE_SECONDS)
+
+    def await_batch(self) -> None:
+        """Wait until it has told of one more batch."""
+        told, deadline = self._batches(), time.monotonic() + PATIENCE_SECONDS
+        while self._batches() == told:
+            assert self._process is not None
+            assert self._process.poll() is None, self.said()
+            assert time.monotonic() < deadline, self.said()
+            time.sleep(0.05)
+
+    def said(self) -> str:
+        return self._log.read_text(errors="replace") if self._log.exists() else ""
+
+    def _batches(self) -> int:
+        return self.said().count("\nbatch ") + self.said().startswith("batch ")
+
+
+@contextmanager
+def broker_kills(cluster: Cluster, topic: str, kills: int, dice: random.Random) -> Iterator[None]:
+    """Kill brokers one after the other, each as soon as the one before is in sync again."""
+    failures: list[BaseException] = []
+
+    def run() -> None:
+        try:
+            for _ in range(kills):
+                victim = dice.choice(list(cluster.nodes))
+                cluster.kill(victim)
+                cluster.start(victim)
+                for partition in cluster.topics()[topic]:
+                    cluster.wait_for_isr(topic, partition, size=len(cluster.nodes))
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    yield
+    thread.join(PATIENCE_SECONDS)
+    assert not thread.is_alive(), "the brokers do not come back"
+    assert not failures, failures
+
+
+def kill_drivers(driver: Driver, load: Load, kills: int, dice: random.Random) -> None:
+    """Start the driver and kill it, so often: during its start, in a batch, after one."""
+    for number in range(kills):
+        load.allowed = (number + 1) / (kills + 1)
+        driver.start()
+        if number % 3 == 2:
+            time.sleep(dice.uniform(2, 10))  # wherever it is by then
+        else:
+            driver.await_batch()
+            time.sleep(dice.uniform(0, 2))
+        driver.kill()

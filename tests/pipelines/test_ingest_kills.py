@@ -1,0 +1,78 @@
+"""Exactly once: what was acknowledged is in the table, and nothing twice, whoever is killed.
+
+The full run takes a quarter of an hour: `./test tests/pipelines/test_ingest_kills.py` with
+--ingest-records 1000000 --driver-kills 10 --broker-kills 20; and with --system kafka the source is
+Apache Kafka.
+"""
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+import pytest
+from pyspark.sql import SparkSession
+from tests.cluster.apache import KafkaCluster
+from tests.pipelines import records
+from tests.pipelines.chaos import QUICK, Driver, Load, broker_kills, kill_drivers
+
+from tidelog.testing import Cluster
+
+PARTITIONS = 3
+
+
+@pytest.fixture
+def source(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
+    if request.config.getoption("--system") == "kafka":
+        libs = request.getfixturevalue("kafka_libs")
+        with KafkaCluster(libs, 3, directory=tmp_path / "kafka") as cluster:
+            yield cluster
+    else:
+        yield request.getfixturevalue("cluster")
+
+
+def test_every_acknowledged_record_is_in_the_table_once(
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    source: Cluster,
+    topic: str,
+    tmp_path: Path,
+) -> None:
+    options = request.config.option
+    records.create(source.bootstrap, topic, PARTITIONS)
+    out, dice = tmp_path / "out", random.Random(7)
+    driver = Driver(
+        [
+            *("--bootstrap-server", source.bootstrap, "--topics", topic, "--out", str(out)),
+            *("--value-format", "json", "--schema", "number BIGINT, filler STRING"),
+            *("--every", "0 seconds", "--compact-every", "5", "--max-per-batch", "100000"),
+            *("--master", "local[2,4]", "--conf", QUICK),
+        ],
+        tmp_path / "driver.log",
+    )
+    try:
+        with (
+            Load(source.bootstrap, topic, options.ingest_records, PARTITIONS) as load,
+            broker_kills(source, topic, options.broker_kills, dice),
+        ):
+            kill_drivers(driver, load, options.driver_kills, dice)
+        driver.start("--once")
+        assert driver.wait() == 0
+    finally:
+        driver.kill()
+        print(driver.said())
+    assert not load.failed
+    assert load.acknowledged == options.ingest_records
+
+    table = spark.read.format("delta").load(str(out / "tables" / topic))
+    files = table.inputFiles()
+    rows = duckdb.sql(  # an independent count of what the table's files hold
+        f'SELECT partition, count(*), count(DISTINCT "offset"), max("offset"), '
+        f"count(DISTINCT value.number) FROM read_parquet({files!r}) GROUP BY ALL ORDER BY ALL"
+    ).fetchall()
+    print(f"acknowledged {load.acknowledged:,}, rows {table.count():,}, files {len(files)}")
+    assert rows == [
+        (partition, len(acked), len(acked), max(acked), len(acked))
+        for partition, acked in enumerate(load.acked)
+    ]
+    assert table.count() == load.acknowledged
