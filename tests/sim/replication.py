@@ -4,6 +4,7 @@ What the oracle holds the cluster to: every acknowledged record is on every repl
 that was told, once and in order; what was read stays; the replicas' files are equal byte for byte.
 """
 
+from functools import partial
 from itertools import count
 from typing import Any
 
@@ -134,7 +135,8 @@ class Reader:
     """Reads all along, and asks where the end is; neither may ever go back (F50).
 
     As clients do, it names the newest leader epoch that it has heard of, so that a leader that was
-    replaced without knowing refuses it.
+    replaced without knowing refuses it. What it is told of the end counts against what it had seen
+    when it asked: a question may lie in the socket of a sleeping leader for long.
     """
 
     def __init__(self, cluster: SimCluster) -> None:
@@ -151,15 +153,15 @@ class Reader:
             host = up[self._dice.below(len(up))]
             epoch = self._epoch = max(self._epoch, placed(host).leader_epoch)
             talk = Talk(self._cluster, host.id, patience_ms=1_000, name="reader")
-            talk.begin(latest_offset(epoch), then=self._told_end)
+            talk.begin(latest_offset(epoch), then=partial(self._told_end, len(self.seen)))
             talk.begin(fetch_from(TOPIC, len(self.seen), epoch=epoch), then=self._fetched)
             self._cluster.world.after(500, talk.close)
         self._cluster.world.after(40, self._look)
 
-    def _told_end(self, answer: Any) -> None:
+    def _told_end(self, seen: int, answer: Any) -> None:
         if answer is not None and answer.topics[0].partitions[0].error_code is ErrorCode.none:
             told: Offset = answer.topics[0].partitions[0].offset
-            assert told >= len(self.seen), "the end has moved back"
+            assert told >= seen, "the end has moved back"
             self.latest = max(self.latest, told)
 
     def _fetched(self, answer: Any) -> None:
