@@ -105,10 +105,10 @@ def run_all(
         running: set[Future[Result]] = set()
         while True:
             while len(running) < 2 * jobs and may_go_on():
-                plan = next(plans, None)
-                if plan is None:
+                following = next(plans, None)
+                if following is None:
                     break
-                running.add(pool.submit(one, plan))
+                running.add(pool.submit(one, following))
             if not running:
                 return
             done, running = wait(running, return_when=FIRST_COMPLETED)
