@@ -91,12 +91,3 @@ def test_where_no_cluster_runs_is_one_sentence(tmp_path: Path) -> None:
     assert tidelog("node", "list", "--dir", str(tmp_path), status=1) == (
         f"tidelog: no cluster is running in {tmp_path}; `tidelog up` starts one.\n"
     )
-
-
-def test_the_demo_loses_and_doubles_nothing() -> None:
-    told = tidelog("demo", "--pace", "0.1")
-    assert re.search(r"kill -9 of node \d, the leader", told)
-    assert re.search(r"Broker \d leads, in epoch \d+, \d+ ms after the kill", told)
-    assert re.search(r"kill -9 of node \d, the active controller", told)
-    assert re.search(r"Node \d is the active controller, \d+ ms after the kill", told)
-    assert re.search(r"^acknowledged [\d,]+, lost 0, duplicated 0$", told, re.MULTILINE)

@@ -62,6 +62,14 @@ class Connection:
             )
         return self._exchange(request, response)
 
+    def tell(self, request: RequestPayload) -> None:
+        """Send a request that has no response, such as a Produce with acks=0."""
+        frame = encode_request(request, request.__version__, next(self._correlation_ids), CLIENT_ID)
+        try:
+            self._socket.sendall(frame)
+        except OSError as error:
+            raise ConnectionLost(f"{self.address}: {error.strerror or error}") from None
+
     def close(self) -> None:
         self._socket.close()
 

@@ -9,6 +9,7 @@ import click
 
 from tidelog.cli import admin, quorum_admin
 from tidelog.cli.client import Client
+from tidelog.cli.demo_acks import acks
 from tidelog.cli.demo_load import Load, Tally, read_back, tally
 from tidelog.cli.errors import CommandFailed
 from tidelog.cli.replica_offsets import look
@@ -37,7 +38,7 @@ class View(NamedTuple):
     isr: tuple[NodeId, ...]
 
 
-@click.command("demo")
+@click.group("demo", invoke_without_command=True)
 @click.option(
     "--pace",
     type=click.FloatRange(min=0),
@@ -45,7 +46,8 @@ class View(NamedTuple):
     show_default=True,
     help="1 takes about a minute, 0.1 hurries.",
 )
-def command(pace: float) -> int:
+@click.pass_context
+def command(context: click.Context, pace: float) -> int:
     """Kill a leader and a controller under load, and count what was lost.
 
     Starts three brokers in a temporary directory, writes with acks=all, kills with SIGKILL, shows
@@ -54,6 +56,8 @@ def command(pace: float) -> int:
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
+    if context.invoked_subcommand is not None:
+        return 0
     screen = Screen()
     screen.say("Starting three brokers, each also a controller, in a process of its own.")
     with ThrowawayCluster(BROKERS) as cluster:
@@ -65,6 +69,9 @@ def command(pace: float) -> int:
         f"duplicated {result.duplicated}"
     )
     return 0 if result.is_clean else 1
+
+
+command.add_command(acks)
 
 
 class Story:

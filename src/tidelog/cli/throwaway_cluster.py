@@ -7,6 +7,7 @@ process, watched over by a thread: however this process ends, they notice, and e
 import shutil
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 from threading import Condition, Thread
 from types import TracebackType
@@ -15,20 +16,33 @@ from typing import Self
 from tidelog.cli import control
 from tidelog.cli.child import NodeProcess
 from tidelog.cli.errors import CommandFailed
-from tidelog.cli.local_cluster import LocalCluster, on_free_ports
+from tidelog.cli.local_cluster import HOST, LocalCluster, on_free_ports
 from tidelog.cli.supervisor import Supervisor
 from tidelog.model.ids import NodeId
+from tidelog.network import Network
 
 START_SECONDS = 60.0
 END_SECONDS = 10.0
 
 
 class ThrowawayCluster:
-    """Nodes 1..brokers; as a context, from when all of them take writes."""
+    """Nodes 1..brokers; as a context, from when all of them take writes.
 
-    def __init__(self, brokers: int) -> None:
+    With `has_network` all that they say passes through `network`, where it can be held.
+    """
+
+    def __init__(
+        self,
+        brokers: int,
+        properties: Mapping[str, str] | None = None,
+        *,
+        has_network: bool = False,
+    ) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="tidelog-demo-"))
-        self._layout: LocalCluster = on_free_ports(self.directory, brokers)
+        self._layout: LocalCluster = on_free_ports(
+            self.directory, brokers, properties, has_doors=has_network
+        )
+        self._network: Network | None = None
         self._serving: dict[NodeId, int | None] = {}
         self._news = Condition()
         nodes = [
@@ -44,12 +58,25 @@ class ThrowawayCluster:
     def bootstrap(self) -> str:
         return self._layout.bootstrap
 
+    @property
+    def network(self) -> Network:
+        assert self._network is not None, "this cluster was started without"
+        return self._network
+
+    def address(self, node: NodeId) -> tuple[str, int]:
+        """Where clients reach one node."""
+        return HOST, self._layout.port(node)
+
     def __enter__(self) -> Self:
         try:
+            if self._layout.has_doors:
+                self._network = Network(self._layout.places())
             self._layout.prepare()
             self._thread.start()
             for node in self._layout.node_ids:
                 self.await_ready(node)
+            if self._network is not None:
+                self._network.know({node: pid for node, pid in self._serving.items() if pid})
         except BaseException as error:
             self._end(failed=isinstance(error, Exception))
             raise
@@ -100,6 +127,8 @@ class ThrowawayCluster:
             self._thread.join(END_SECONDS)
             self._supervisor.interrupt()
             self._thread.join()
+        if self._network is not None:
+            self._network.close()
         if failed:
             print(f"tidelog: the logs of the nodes are kept in {self.directory}", file=sys.stderr)
         else:

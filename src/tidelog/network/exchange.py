@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from tidelog.network import sockets
-from tidelog.network.conditions import CLIENTS, Conditions, Slowness, Way
+from tidelog.network.conditions import CLIENTS, Conditions, Party, Slowness, Way
 from tidelog.network.door import Door, Place
 from tidelog.network.link import Broken, Link
 
@@ -25,6 +25,7 @@ class Exchange:
         self._pids: dict[int, int] = {}
         self._doors = [Door(place) for place in places]
         self._links: dict[Link, Door] = {}
+        self._ports: dict[Link, int] = {}
         self._timed: dict[Link, float] = {}
         self._look_at = 0.0
         self._orders = orders
@@ -79,15 +80,15 @@ class Exchange:
                 accepted, (_, port) = sock.accept()
             except OSError:
                 return
-            dialler = sockets.owner(port, door.place.door_port, self._pids)
-            link = Link(
-                CLIENTS if dialler is None else dialler,
-                door.place.node,
-                door.place.listener,
-                accepted,
-            )
+            dialler = self._owner(port, door)
+            link = Link(dialler, door.place.node, door.place.listener, accepted)
             self._links[link] = door
+            self._ports[link] = port
             self._advance(link)
+
+    def _owner(self, port: int, door: Door) -> Party:
+        found = sockets.owner(port, door.place.door_port, self._pids)
+        return CLIENTS if found is None else found
 
     # -- Links -------------------------------------------------------------------------------------
 
@@ -123,6 +124,7 @@ class Exchange:
         for sock in link.sockets:
             self._watch(sock, 0, None)
         self._links.pop(link)
+        self._ports.pop(link)
         self._timed.pop(link, None)
         link.close(reset=reset)
 
@@ -147,6 +149,9 @@ class Exchange:
     ) -> None:
         if pids is not None:
             self._pids = {int(node): pid for node, pid in pids.items()}
+            for link, door in self._links.items():
+                if link.dialler == CLIENTS:
+                    link.identify(self._owner(self._ports[link], door))
         if cut is not None:
             self._conditions.cut(*cut)
         if slow is not None:

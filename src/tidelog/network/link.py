@@ -28,16 +28,23 @@ class Broken(Exception):
 
 class Link:
     def __init__(self, dialler: Party, node: Party, listener: str, sock: socket.socket) -> None:
-        self.node = node
-        self._forth_way = Way(dialler, node, listener)
-        self._back_way = Way(node, dialler, listener)
         self._dialler = sock
         self._target = socket.socket()
         self._flows: tuple[Flow, ...] = ()
+        self._node, self._listener = node, listener
+        self.identify(dialler)
         self._is_dialling = False
         for each in (sock, self._target):
             each.setblocking(False)
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def identify(self, dialler: Party) -> None:
+        """Who dialled; it may be known only later which process is which node."""
+        self.dialler = dialler
+        self._forth_way = Way(dialler, self._node, self._listener)
+        self._back_way = Way(self._node, dialler, self._listener)
+        for flow, way in zip(self._flows, (self._forth_way, self._back_way), strict=False):
+            flow.way = way
 
     @property
     def sockets(self) -> tuple[socket.socket, socket.socket]:
