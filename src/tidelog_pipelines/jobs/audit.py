@@ -7,9 +7,9 @@ that could not be found out.
 
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
@@ -21,6 +21,7 @@ from tidelog_pipelines.sources.contents import on_disks, readable
 from tidelog_pipelines.sources.event_logs import recorded_events
 from tidelog_pipelines.sources.ledgers import acknowledged
 from tidelog_pipelines.sources.segment_files import NoSegments
+from tidelog_pipelines.streams import say
 from tidelog_pipelines.transformations import audit, explanations, replicas
 from tidelog_pipelines.transformations.range_digests import (
     PARTITION,
@@ -33,6 +34,14 @@ from tidelog_pipelines.transformations.verdict import MEANINGS, Verdict, counted
 
 CLEAN, FAULTY, UNKNOWN, INTERRUPTED = 0, 1, 2, 130
 SHOWN = 10
+TOLD = {
+    "digests_acknowledged": "the ledger is read",
+    "digests_readable": "the log is read",
+    "ranges_unlike": "both are compared",
+    "suspects_readable": "ranges that differ are read again",
+    "lost": "what differs is explained",
+    "replicas": "replicas are compared",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -183,20 +192,23 @@ def _count_of(name: str, verdict: Verdict) -> int:
 
 
 def conclude(settings: AuditSettings) -> int:
+    began = time.monotonic()
     spark = spark_session(settings, "audit")
     with tempfile.TemporaryDirectory(prefix="tidelog-audit-") as scratch:
-        place = Path(settings.out or scratch)
+        place = settings.out.rstrip("/") or scratch
 
         def stage(table: DataFrame, name: str) -> DataFrame:
-            path = str(place / "steps" / name)
+            path = f"{place}/steps/{name}"
             table.write.mode("overwrite").parquet(path)
+            if name in TOLD:
+                say(f"{time.monotonic() - began:6.1f} s  {TOLD[name]}")
             return spark.read.parquet(path)
 
         verdict, tables = conduct(inputs_of(spark, settings), stage)
         report(verdict, tables)
         if settings.out:
             for name, table in tables.items():
-                table.write.mode("overwrite").parquet(str(place / name))
+                table.write.mode("overwrite").parquet(f"{place}/{name}")
     return CLEAN if verdict.is_clean else FAULTY
 
 

@@ -6,6 +6,7 @@ else the row is a batch on a disk that cannot be read, and it tells which.
 """
 
 import json
+import sys
 from collections.abc import Mapping, Sequence
 
 from pyspark.sql import DataFrame, SparkSession
@@ -13,6 +14,7 @@ from pyspark.sql import functions as f
 
 from tidelog_pipelines.settings import KafkaSettings
 from tidelog_pipelines.sources.kafka import Subscription, Topics, table
+from tidelog_pipelines.sources.segment_files import find_parts
 from tidelog_pipelines.sources.segments import FORMAT, SegmentsSource
 from tidelog_pipelines.transformations.checksum import checksum
 
@@ -47,7 +49,9 @@ def segments(
 
 
 def on_disks(spark: SparkSession, topics: Sequence[str], replicas: Mapping[int, str]) -> DataFrame:
-    """What the replicas hold of these topics."""
+    """What the replicas hold of these topics; `NoSegments` where one has nothing of them."""
+    for topic in topics:
+        find_parts(replicas, topic, sys.maxsize)
     found = segments(spark, topics[0], replicas, values=False)
     for topic in topics[1:]:
         found = found.unionByName(segments(spark, topic, replicas, values=False))

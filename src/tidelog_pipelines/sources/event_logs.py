@@ -4,17 +4,19 @@ In a cluster's own topic, read through the cluster or from its replicas' disks, 
 `tidelog observe` writes them for clusters that record none.
 """
 
+import sys
 from collections.abc import Mapping
 
 from pyspark.sql import DataFrame, SparkSession
 
 from tidelog_pipelines.settings import KafkaSettings
 from tidelog_pipelines.sources.contents import segments
-from tidelog_pipelines.sources.kafka import Subscription, Topics, table
+from tidelog_pipelines.sources.kafka import Subscription, Topics, stream, table
 from tidelog_pipelines.sources.segment_files import NoSegments, find_parts
 from tidelog_pipelines.transformations.events import TOPIC, parsed
 
 AUTO, NONE = "auto", "none"
+EVENTS_AT_ONCE = 200_000
 
 
 def recorded_events(
@@ -44,7 +46,7 @@ def _on_disks(spark: SparkSession, replicas: Mapping[int, str]) -> DataFrame:
     found = {}
     for replica, directories in replicas.items():
         try:
-            find_parts({replica: directories}, TOPIC, 1 << 40)
+            find_parts({replica: directories}, TOPIC, sys.maxsize)
         except NoSegments:
             continue
         found[replica] = directories
@@ -52,3 +54,12 @@ def _on_disks(spark: SparkSession, replicas: Mapping[int, str]) -> DataFrame:
         return _none(spark)
     records = segments(spark, TOPIC, found, values=True).where("error IS NULL")
     return parsed(records.dropDuplicates(["partition", "offset"]))
+
+
+def event_stream(spark: SparkSession, settings: KafkaSettings, where: str = AUTO) -> DataFrame:
+    """The events as they come, from the first one on."""
+    if where != AUTO:
+        return parsed(spark.readStream.text(where))
+    subscription = Subscription((TOPIC,))
+    Topics(settings).require(subscription)
+    return parsed(stream(spark, settings, subscription, "earliest", EVENTS_AT_ONCE))

@@ -1,0 +1,119 @@
+"""`health`: what brokers tell of their replication, as tables that answer questions."""
+
+import sys
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidelog_pipelines import failures
+from tidelog_pipelines.failures import JobFailed
+from tidelog_pipelines.session import spark_session
+from tidelog_pipelines.settings import KafkaSettings, parse, setting
+from tidelog_pipelines.sources.event_logs import AUTO, event_stream, recorded_events
+from tidelog_pipelines.streams import say
+from tidelog_pipelines.transformations.health_tables import batch_tables, streaming_tables
+
+ABOUT = """\
+Make tables of what the brokers tell of their replication: under-replicated minutes by partition and
+broker, changes of the in-sync sets and who flaps, lag percentiles of each follower, failovers and
+how long they took, availability by partition and day, top causes. All of it at once, or with
+--follow what happens from now on, as it happens.
+"""
+SHOWN = 10
+ANSWERS = {
+    "under_replicated_partitions": ("Under-replicated partitions", "under_replicated_minutes"),
+    "under_replicated_brokers": ("Brokers out of sync", "partition_minutes"),
+    "flapping": ("Replicas that flap", "leaves"),
+    "failovers": ("Failovers", "duration_ms"),
+    "lag": ("Lag of followers, in records and ms", "lag_p99"),
+    "availability": ("Availability", "watched_minutes"),
+    "causes": ("Top causes", "times"),
+}
+"""What is printed, and by which column the first rows are chosen."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class HealthSettings(KafkaSettings):
+    events: str = setting(
+        AUTO,
+        metavar="auto|PATH",
+        meaning="the events: the cluster's own topic, or JSON lines as tidelog observe writes them",
+    )
+    out: str = setting("", metavar="DIR", meaning="keep the tables there, as Delta")
+    follow: bool = setting(False, meaning="append what happens to the tables as it happens")
+    once: bool = setting(
+        False, meaning="with --follow: take what there is since last time, and end"
+    )
+    every: str = setting("10 seconds", metavar="TIME", meaning="how often --follow looks")
+
+
+def show(tables: dict[str, DataFrame]) -> None:
+    """The answers, the worst first."""
+    for name, (title, by) in ANSWERS.items():
+        table = tables[name]
+        rows = table.orderBy(f.col(by).desc_nulls_last(), *table.columns[:2]).limit(SHOWN)
+        print(f"\n{title}")
+        rows.show(SHOWN, truncate=False)
+
+
+def at_once(spark: SparkSession, settings: HealthSettings) -> int:
+    events = recorded_events(spark, settings, settings.events).cache()
+    if events.isEmpty():
+        raise JobFailed(
+            "no replication event was found; a cluster that records none can be watched with "
+            "`tidelog observe`."
+        )
+    tables = dict(batch_tables(events, DataFrame.cache))
+    show(tables)
+    if settings.out:
+        for name, table in tables.items():
+            path = f"{settings.out.rstrip('/')}/{name}"
+            writer = table.write.format("delta").mode("overwrite")
+            writer.option("overwriteSchema", "true").save(path)
+            say(f"{path}: {table.count():,} rows")
+    return 0
+
+
+def follow(spark: SparkSession, settings: HealthSettings) -> int:
+    if not settings.out:
+        raise JobFailed("--follow needs --out, the directory of the tables.")
+    out = settings.out.rstrip("/")
+    events = event_stream(spark, settings, settings.events)
+    queries = [
+        _started(table, f"{out}/{name}", f"{out}/checkpoints/{name}", settings)
+        for name, table in streaming_tables(events).items()
+    ]
+    say(f"following into {out}: {', '.join(streaming_tables(events))}")
+    try:
+        for query in queries:
+            query.awaitTermination()
+    finally:
+        for query in queries:
+            query.stop()
+    return 0
+
+
+def _started(
+    table: DataFrame, path: str, checkpoint: str, settings: HealthSettings
+) -> StreamingQuery:
+    writer = table.writeStream.format("delta").outputMode("append")
+    writer = writer.option("checkpointLocation", checkpoint)
+    if settings.once:
+        return writer.trigger(availableNow=True).start(path)
+    return writer.trigger(processingTime=settings.every).start(path)
+
+
+def main(arguments: list[str]) -> int:
+    settings = parse(HealthSettings, "health", arguments, ABOUT)
+
+    def job() -> int:
+        spark = spark_session(settings, "health")
+        return follow(spark, settings) if settings.follow else at_once(spark, settings)
+
+    return failures.run(job)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,186 @@
+"""The report's plots as SVG, in colours that the page's style sheet gives, for light and dark."""
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from html import escape
+from math import log10
+
+from tidelog_pipelines.sinks.report_model import Failover, LagCell, Line
+
+WIDTH = 1120
+LABELS = 150
+"""What is left of the plots, for names."""
+RIGHT = 16
+ROW, GAP = 18, 6
+HEAT_ROW, HEAT_GAP = 26, 3
+AXIS = 28
+LEVELS = 6
+LEAST_SPAN = 1.6
+"""In pixels: a moment without a leader must be seen."""
+
+_STEPS_MINUTES = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080)
+_TICKS = 9
+
+
+class TimeAxis:
+    """Where a moment is, from left to right."""
+
+    def __init__(self, start_ms: int, end_ms: int) -> None:
+        self.start_ms, self.end_ms = start_ms, max(end_ms, start_ms + 1)
+
+    def x(self, ms: float) -> float:
+        part = (ms - self.start_ms) / (self.end_ms - self.start_ms)
+        return round(LABELS + min(max(part, 0.0), 1.0) * (WIDTH - LABELS - RIGHT), 1)
+
+    def ticks(self) -> Iterator[tuple[float, str]]:
+        minutes = (self.end_ms - self.start_ms) / 60_000
+        step = next((one for one in _STEPS_MINUTES if minutes / one <= _TICKS), _STEPS_MINUTES[-1])
+        first = -(-self.start_ms // (step * 60_000)) * step * 60_000
+        for ms in range(first, self.end_ms + 1, step * 60_000):
+            yield self.x(ms), clock(ms, with_day=step >= 1440)
+
+    def draw(self, height: float) -> str:
+        marks = []
+        for x, label in self.ticks():
+            marks.append(f'<line class="grid" x1="{x}" x2="{x}" y1="0" y2="{height}"/>')
+            marks.append(f'<text class="tick" x="{x}" y="{height + 18}">{label}</text>')
+        return "".join(marks)
+
+
+def clock(ms: int, *, with_day: bool = False, seconds: bool = False) -> str:
+    moment = datetime.fromtimestamp(ms / 1000, UTC)
+    if with_day:
+        return f"{moment.day} {moment:%b}"
+    return f"{moment:%H:%M:%S}" if seconds else f"{moment:%H:%M}"
+
+
+def duration(ms: float | None) -> str:
+    """A length of time for people: 340 ms, 4.2 s, 3.5 min, 2.1 h."""
+    if ms is None:
+        return "not known"
+    if ms < 1000:
+        return f"{ms:.0f} ms"
+    if ms < 120_000:
+        return f"{ms / 1000:.1f} s"
+    return f"{ms / 60_000:.1f} min" if ms < 7_200_000 else f"{ms / 3_600_000:.1f} h"
+
+
+def count(number: float) -> str:
+    """A number for people: 950, 12.4 k, 3.1 M."""
+    if number < 10_000:
+        return f"{number:,.0f}"
+    return f"{number / 1000:,.1f} k" if number < 1_000_000 else f"{number / 1_000_000:,.1f} M"
+
+
+def _svg(height: float, label: str, body: str) -> str:
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {height}" role="img" aria-label="{escape(label)}">{body}</svg>'
+    )
+
+
+def _name(text: str, y: float) -> str:
+    """What stands to the left of a row."""
+    return f'<text class="name" x="{LABELS - 12}" y="{y:.0f}">{escape(text)}</text>'
+
+
+def _title(text: str) -> str:
+    return f"<title>{escape(text)}</title>"
+
+
+def isr_time_line(lines: Sequence[Line], failovers: Sequence[Failover], axis: TimeAxis) -> str:
+    """A row for each partition: calm while all replicas are in sync, and what it was when not."""
+    height = len(lines) * (ROW + GAP)
+    body = [axis.draw(height)]
+    left, right = axis.x(axis.start_ms), axis.x(axis.end_ms)
+    rows = {line.partition: number * (ROW + GAP) for number, line in enumerate(lines)}
+    for line in lines:
+        y = rows[line.partition]
+        body.append(_name(line.partition, y + 13))
+        body.append(
+            f'<rect class="full" x="{left}" y="{y}" width="{right - left:.1f}" '
+            f'height="{ROW}" rx="3"/>'
+        )
+        for span in line.spans:
+            x = axis.x(span.start_ms)
+            width = max(axis.x(span.end_ms) - x, LEAST_SPAN)
+            length = duration(span.end_ms - span.start_ms)
+            said = f"{line.partition}: {span.meaning} for {length} from "
+            said += clock(span.start_ms, seconds=True)
+            body.append(
+                f'<rect class="{span.kind}" x="{x}" y="{y}" width="{width:.1f}" height="{ROW}">'
+                f"{_title(said)}</rect>"
+            )
+    for one in failovers:
+        if one.partition in rows:
+            body.append(_diamond(axis.x(one.elected_ms), rows[one.partition] + ROW / 2, one))
+    return _svg(height + AXIS, "in-sync replicas of each partition over time", "".join(body))
+
+
+def _diamond(x: float, y: float, one: Failover) -> str:
+    size = 5.5
+    points = f"{x},{y - size} {x + size},{y} {x},{y + size} {x - size},{y}"
+    return f'<polygon class="election" points="{points}">{_title(told(one))}</polygon>'
+
+
+def told(one: Failover) -> str:
+    """A failover in words."""
+    how = "" if one.is_clean else ", uncleanly"
+    return (
+        f"{one.partition}: broker {one.leader} took over from {one.leader_before} ({one.reason}"
+        f"{how}) at {clock(one.elected_ms, seconds=True)} after {duration(one.duration_ms)}"
+    )
+
+
+def failover_durations(failovers: Sequence[Failover], axis: TimeAxis) -> str:
+    """When each failover was, and, on a scale of powers of ten, how long nobody led."""
+    height, top = 150.0, 12.0
+    known = [one for one in failovers if one.duration_ms is not None]
+    most = max([one.duration_ms or 0 for one in known] + [1000])
+    top_power = len(str(most - 1))
+
+    def y(ms: float) -> float:
+        return round(height - (log10(max(ms, 1.0)) / top_power) * (height - top), 1)
+
+    body = [axis.draw(height)]
+    for power in range(top_power + 1):
+        at = y(10**power)
+        body.append(f'<line class="grid" x1="{LABELS}" x2="{WIDTH - RIGHT}" y1="{at}" y2="{at}"/>')
+        label = duration(10**power).replace(".0 ", " ")
+        body.append(_name(label, at + 4))
+    for one in known:
+        x, at = axis.x(one.elected_ms), y(one.duration_ms or 0)
+        kind = "clean" if one.is_clean else "unclean"
+        body.append(f'<line class="stem" x1="{x}" x2="{x}" y1="{at}" y2="{height}"/>')
+        body.append(f'<circle class="{kind}" cx="{x}" cy="{at}" r="5">{_title(told(one))}</circle>')
+    return _svg(height + AXIS, "failovers and how long they took", "".join(body))
+
+
+def lag_heat_map(cells: Sequence[LagCell], buckets: int, axis: TimeAxis) -> str:
+    """A row for each broker: the darker, the more records its furthest replica lacked then."""
+    brokers = sorted({cell.broker for cell in cells})
+    height = len(brokers) * (HEAT_ROW + HEAT_GAP)
+    width = (WIDTH - LABELS - RIGHT) / max(buckets, 1)
+    body = [axis.draw(height)]
+    for number, broker in enumerate(brokers):
+        y = number * (HEAT_ROW + HEAT_GAP) + HEAT_ROW * 0.66
+        body.append(_name(f"broker {broker}", y))
+    step = (axis.end_ms - axis.start_ms) / max(buckets, 1)
+    most = max((cell.lag for cell in cells), default=0)
+    for cell in cells:
+        x = LABELS + cell.bucket * width
+        y = brokers.index(cell.broker) * (HEAT_ROW + HEAT_GAP)
+        moment = clock(round(axis.start_ms + cell.bucket * step))
+        said = f"broker {cell.broker} at {moment}: up to {cell.lag:,} records behind"
+        body.append(
+            f'<rect class="heat" fill-opacity="{opacity(cell.lag, most):.2f}" x="{x:.1f}" y="{y}" '
+            f'width="{max(width - 1.2, 0.6):.1f}" height="{HEAT_ROW}" rx="1.5">'
+            f"{_title(said)}</rect>"
+        )
+    return _svg(height + AXIS, "how far followers lagged over time", "".join(body))
+
+
+def opacity(lag: int, most: int) -> float:
+    """How dark a lag is drawn, by powers of ten, so that small ones are told apart, too."""
+    if most <= 0:
+        return 0.06
+    return 0.06 + 0.94 * log10(1 + lag) / log10(1 + most)

@@ -1,0 +1,68 @@
+"""The tables of `health`, by name: each from the events alone."""
+
+from collections.abc import Callable, Mapping
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as f
+
+from tidelog_pipelines.transformations import health
+from tidelog_pipelines.transformations.events import PARTITION
+from tidelog_pipelines.transformations.interval_state import closed_intervals
+from tidelog_pipelines.transformations.isr_intervals import intervals, judged
+
+LATE = "10 minutes"
+"""How much later than others an event may come and still be counted in its minute."""
+
+Tables = Mapping[str, DataFrame]
+
+
+def batch_tables(events: DataFrame, keep: Callable[[DataFrame], DataFrame]) -> Tables:
+    """Everything, as it stands now; `keep` holds what several tables are made of."""
+    spans = keep(judged(intervals(events)))
+    changes, failovers = keep(health.isr_changes(events)), keep(health.failovers(events))
+    return {
+        "intervals": spans,
+        "under_replicated_partitions": health.under_replicated_partitions(spans),
+        "under_replicated_brokers": health.under_replicated_brokers(spans),
+        "isr_changes": changes,
+        "flapping": health.flapping(changes),
+        "lag": health.lag(health.follower_states(events)),
+        "failovers": failovers,
+        "availability": health.availability(spans),
+        "causes": health.causes(changes, failovers),
+    }
+
+
+def streaming_tables(events: DataFrame) -> Tables:
+    """What a stream of events appends to: facts that no later event changes."""
+    return {
+        "intervals": judged(closed_intervals(events)),
+        "isr_changes": health.isr_changes(events),
+        "elections": elections(events),
+        "lag_by_minute": lag_by_minute(events),
+    }
+
+
+def elections(events: DataFrame) -> DataFrame:
+    """Every election, as it was told."""
+    return events.where("event = 'leader_elected'").select(
+        *PARTITION, "at", "leader_before", "leader", "leader_epoch", "isr", "reason", "clean"
+    )
+
+
+def lag_by_minute(events: DataFrame) -> DataFrame:
+    """Percentiles of each follower's lag in each minute, once the minute is over."""
+    followers = health.follower_states(events.withWatermark("at", LATE))
+    return (
+        followers.groupBy(f.window("at", "1 minute").alias("w"), *PARTITION, "broker")
+        .agg(
+            f.percentile_approx("lag", 0.5).alias("lag_p50"),
+            f.percentile_approx("lag", 0.99).alias("lag_p99"),
+            f.max("lag").alias("lag_max"),
+            f.max("lag_ms").alias("lag_ms_max"),
+        )
+        .select(f.col("w.start").alias("minute"), *PARTITION, "broker", *LAG)
+    )
+
+
+LAG = ("lag_p50", "lag_p99", "lag_max", "lag_ms_max")
