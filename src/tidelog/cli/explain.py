@@ -1,0 +1,195 @@
+"""`tidelog explain`: why a partition is as it is, and what would mend it."""
+
+import re
+import shutil
+import time
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+import click
+from kio.schema.describe_log_dirs.v4 import request as log_dirs
+from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResponse
+
+from tidelog.cli import admin, options, quorum_admin, wording
+from tidelog.cli.client import Client
+from tidelog.cli.config_admin import Config, ResourceType, describe_configs
+from tidelog.cli.errors import CommandFailed
+from tidelog.cli.event_log import EventLog
+from tidelog.cli.explanation import Facts, Speed, explain, summary
+from tidelog.cli.replica_offsets import PAGE, look
+from tidelog.cli.replica_offsets import Partition as Looked
+from tidelog.model.ids import NodeId, TopicPartition
+
+SILENCE_SECONDS = 1.0
+"""A broker that does not answer for so long is told of without what only it knows."""
+SAMPLE_SECONDS = 1.0
+"""Over which the speed of a replica that catches up is measured."""
+WIDTH = 100
+MOST = 10
+"""Partitions of one topic that are explained at length."""
+
+
+@click.command("explain")
+@options.bootstrap_server
+@click.argument("subject", metavar="TOPIC-PARTITION")
+def command(bootstrap_server: str, subject: str) -> None:
+    """Say in sentences how a partition is: who leads, who is in sync, who left when and why, what
+    that means for producers, and what would bring it back.
+
+    TOPIC alone explains those of its partitions that are not healthy. When and why are known where
+    the cluster records replication events, as `tidelog up` has it; the rest is known always.
+    """
+    with Client(bootstrap_server, SILENCE_SECONDS) as client:
+        topic, partition = find(subject, [one.name for one in admin.topics(client)])
+        facts = gather(client, topic, partition)
+    if partition is not None:
+        show(explain(facts[0]))
+        return
+    unhealthy = [one for one in facts if not one.is_healthy]
+    click.echo(summary(topic, facts))
+    for one in unhealthy[:MOST]:
+        click.echo()
+        show(explain(one))
+    if len(unhealthy) > MOST:
+        click.echo(f"\nand {len(unhealthy) - MOST} more, which `{topic}-N` explains one by one.")
+
+
+def show(lines: Iterable[str]) -> None:
+    """As wide as the terminal, and no wider than is good to read."""
+    width = min(shutil.get_terminal_size().columns, WIDTH)
+    for line in lines:
+        click.echo(wording.wrapped(line, width))
+
+
+def find(subject: str, topics: Sequence[str]) -> tuple[str, int | None]:
+    """A topic, or one with the number of a partition; a topic of that very name comes first."""
+    if subject in topics:
+        return subject, None
+    named = re.fullmatch(r"(.+)-(\d+)", subject)
+    if named is not None and named[1] in topics:
+        return named[1], int(named[2])
+    raise CommandFailed(f"there is no topic or partition '{subject}'.")
+
+
+# -- What is known ---------------------------------------------------------------------------------
+
+
+class _Sample(NamedTuple):
+    """How far the replicas were at one moment."""
+
+    at: float
+    looked: dict[TopicPartition, Looked]
+    sizes: dict[tuple[NodeId, TopicPartition], int]
+
+
+def gather(client: Client, topic: str, partition: int | None) -> list[Facts]:
+    """What there is to know of the topic's partitions, or of one of them."""
+    (described,) = admin.describe(client, [topic], PAGE)
+    chosen = {
+        TopicPartition(topic, one.number): one
+        for one in described.partitions
+        if partition in (None, one.number)
+    }
+    if not chosen:
+        raise CommandFailed(f"topic '{topic}' has no partition {partition}.")
+    up = frozenset(client.node_ids())
+    returning = [where for where, one in chosen.items() if _is_returning(one, up)]
+    looked, speeds = _measure(client, topic, returning)
+    events = EventLog(client, chosen)
+    events.catch_up()
+    config = describe_configs(client, ResourceType.TOPIC, [topic])[topic]
+    moving = admin.ongoing_reassignments(client)
+    controller = quorum_admin.active_controller(client)
+    return [
+        Facts(
+            partition=where,
+            now=round(time.time() * 1000),
+            leader=one.leader,
+            replicas=one.replicas,
+            isr=one.isr,
+            elr=one.elr or (),
+            last_known_elr=one.last_known_elr or (),
+            adding=moving[where].adding if where in moving else (),
+            min_isr=int(_value(config, "min.insync.replicas", "1")),
+            allows_unclean=_value(config, "unclean.leader.election.enable", "") == "true",
+            up=up,
+            ends={replica.node: replica.log_end_offset for replica in looked[where].replicas},
+            speeds={node: speed for (node, of), speed in speeds.items() if of == where},
+            controller=controller,
+            history=events.history.of(where),
+            brokers=events.history.brokers,
+            events_missing=events.missing,
+        )
+        for where, one in chosen.items()
+    ]
+
+
+def _is_returning(one: admin.Partition, up: frozenset[NodeId]) -> bool:
+    """Whether it has replicas that are up and may be on their way back."""
+    return one.leader in up and any(r in up and r not in one.isr for r in one.replicas)
+
+
+def _measure(
+    client: Client, topic: str, returning: Sequence[TopicPartition]
+) -> tuple[dict[TopicPartition, Looked], dict[tuple[NodeId, TopicPartition], Speed]]:
+    """How far all replicas are, and how fast those of some partitions go on."""
+    first = _sample(client, topic, returning)
+    if not returning:
+        return first.looked, {}
+    time.sleep(SAMPLE_SECONDS)
+    second = _sample(client, topic, returning)
+    return second.looked, _speeds(first, second)
+
+
+def _value(config: Sequence[Config], name: str, default: str) -> str:
+    return next((one.value or default for one in config if one.name == name), default)
+
+
+def _sample(client: Client, topic: str, sized: Sequence[TopicPartition]) -> _Sample:
+    looked = {one.partition: one for one in look(client, [topic])}
+    nodes = {replica.node for where in sized for replica in looked[where].replicas}
+    sizes = {
+        (node, where): size
+        for node in sorted(nodes.intersection(client.node_ids()))
+        for where, size in _sizes(client, node, sized).items()
+    }
+    return _Sample(time.monotonic(), looked, sizes)
+
+
+def _sizes(
+    client: Client, node: NodeId, partitions: Sequence[TopicPartition]
+) -> dict[TopicPartition, int]:
+    request = log_dirs.DescribeLogDirsRequest(
+        topics=(
+            log_dirs.DescribableLogDirTopic(
+                topic=partitions[0].topic, partitions=tuple(one.partition for one in partitions)
+            ),
+        )
+    )
+    try:
+        answer = client.ask_node(node, request, DescribeLogDirsResponse)
+    except CommandFailed:
+        return {}
+    return {
+        TopicPartition(topic.name, one.partition_index): one.partition_size
+        for directory in answer.results
+        for topic in directory.topics
+        for one in topic.partitions
+    }
+
+
+def _speeds(before: _Sample, after: _Sample) -> dict[tuple[NodeId, TopicPartition], Speed]:
+    seconds = max(0.001, after.at - before.at)
+    speeds = {}
+    for where, now in after.looked.items():
+        ends = {one.node: one.log_end_offset for one in before.looked[where].replicas}
+        for replica in now.replicas:
+            was, end = ends.get(replica.node), replica.log_end_offset
+            if was is None or end is None:
+                continue
+            key = (replica.node, where)
+            grown = None
+            if key in before.sizes and key in after.sizes:
+                grown = max(0, after.sizes[key] - before.sizes[key]) / seconds
+            speeds[key] = Speed(max(0, end - was) / seconds, grown)
+    return speeds

@@ -1,0 +1,70 @@
+"""What is kept of the events of a topic, noted in their order."""
+
+from typing import Any
+
+from tidelog.cli.replica_history import Follower, Membership, ReplicaHistory, Standing
+from tidelog.model.ids import TopicPartition
+
+WHERE = TopicPartition("orders", 0)
+
+
+def history(*events: dict[str, Any]) -> ReplicaHistory:
+    known = ReplicaHistory()
+    for ts, event in enumerate(events, 100):
+        known.note({"v": 1, "ts": ts, "node": 1, **event})
+    return known
+
+
+def of_partition(event: str, **fields: Any) -> dict[str, Any]:
+    return {"event": event, "topic": "orders", "partition": 0, **fields}
+
+
+def elected(isr: list[int], **fields: Any) -> dict[str, Any]:
+    given = {"leader": 1, "leader_before": -1, "reason": "created", "clean": True, **fields}
+    return of_partition("leader_elected", isr=isr, **given)
+
+
+def shrunk(broker: int, **fields: Any) -> dict[str, Any]:
+    left = {"broker": broker, "reason": "slow", "end_offset": 70, "lag_ms": 900}
+    return of_partition("isr_shrink", left=[left], leader_end_offset=100, **fields)
+
+
+def test_a_member_is_in_since_it_joined_and_out_since_it_left() -> None:
+    known = history(
+        elected([1, 2, 3]),
+        shrunk(2),
+        of_partition("isr_expand", joined=[2]),
+        shrunk(3),
+        elected([1, 2], reason="preferred"),
+    ).of(WHERE)
+
+    assert known.members == {
+        1: Membership(True, 100),
+        2: Membership(True, 102),
+        3: Membership(False, 103, "slow", 70, 900, 30),
+    }
+    assert known.election is not None
+    assert (known.election.at, known.election.reason) == (104, "preferred")
+
+
+def test_a_topic_that_was_made_anew_forgets_the_one_before() -> None:
+    known = history(elected([1, 2, 3]), shrunk(3), elected([4]))
+    assert known.of(WHERE).members == {4: Membership(True, 102)}
+
+
+def test_a_broker_is_as_it_was_told_of_last() -> None:
+    fenced = {"event": "broker_fenced", "broker": 2, "reason": "session-expired"}
+    back = {"event": "broker_unfenced", "broker": 2, "reason": "returned"}
+    assert history(fenced).brokers[2] == Standing(True, 100, "session-expired")
+    assert history(fenced, back).brokers[2] == Standing(False, 101, "returned")
+
+
+def test_the_lag_of_a_follower_grows_with_time_and_none_stays_none() -> None:
+    behind, level = Follower(1_000, 5, 3, 200, 10), Follower(1_000, 8, 0, 0, 10)
+    assert (behind.lag_ms_at(3_000), level.lag_ms_at(3_000)) == (2_200, 0)
+    assert Follower(1_000, None, None, None, None).lag_ms_at(3_000) is None
+
+
+def test_events_of_a_later_version_are_passed_over() -> None:
+    known = history({"event": "moon_rises"}, of_partition("tide_turns"))
+    assert known.of(WHERE).members == {}
