@@ -77,7 +77,8 @@ class Checkpoint:
 
 def _is_distributed(spark: SparkSession) -> bool:
     """Whether a path without a scheme may mean another file system than this machine's."""
-    return not spark.conf.get("spark.master", "").startswith(("local", "spark://"))
+    master = spark.conf.get("spark.master", "") or ""
+    return not master.startswith(("local", "spark://"))
 
 
 def parse_ends(text: str) -> Ends:

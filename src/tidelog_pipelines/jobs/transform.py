@@ -1,0 +1,131 @@
+"""`transform`: windowed totals of a topic, written to another: an example to copy.
+
+Late data has a watermark's time to come. Each result says (query id, epoch, window), and --show is
+the reader that drops what a retry wrote twice.
+"""
+
+import sys
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidelog_pipelines import failures, streams
+from tidelog_pipelines.session import spark_session
+from tidelog_pipelines.settings import KafkaSettings, parse, setting
+from tidelog_pipelines.sources.checkpoint import Checkpoint
+from tidelog_pipelines.sources.kafka import (
+    Subscription,
+    Topics,
+    connector_options,
+    stream,
+    table,
+)
+from tidelog_pipelines.transformations.totals import (
+    events,
+    newest,
+    result_records,
+    results,
+    totals,
+)
+
+ABOUT = """\
+Count and sum the JSON records of a topic per time window and name, and write the totals to another
+topic. Each result carries the query's id, the epoch and the window, so that a reader can drop what
+a retry has written twice; --show prints the results as such a reader sees them.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TransformSettings(KafkaSettings):
+    topic: str = setting("", metavar="NAME", meaning="the topic to read")
+    to: str = setting(metavar="NAME", meaning="the topic of the results")
+    name_field: str = setting("item", metavar="FIELD", meaning="group by this field")
+    amount_field: str = setting("amount", metavar="FIELD", meaning="sum this field")
+    time_field: str = setting(
+        "", metavar="FIELD", meaning="when it happened; the record's timestamp, if left out"
+    )
+    window: str = setting("1 minute", metavar="TIME", meaning="the length of a window")
+    watermark: str = setting("2 minutes", metavar="TIME", meaning="how late a record may come")
+    mode: str = setting(
+        "update",
+        choices=("update", "append"),
+        meaning="write a total whenever it has changed, or once when its window is closed",
+    )
+    checkpoint: str = setting("", metavar="DIR", meaning="where the query keeps its state")
+    once: bool = setting(False, meaning="read what there is, and end")
+    every: str = setting("2 seconds", metavar="TIME", meaning="how often a micro-batch starts")
+    max_per_batch: int = setting(1_000_000, metavar="N", meaning="the most records of one batch")
+    show: bool = setting(False, meaning="print the newest results instead, and end")
+    patience_seconds: int = setting(
+        300, metavar="N", meaning="how long to wait for a cluster that does not answer"
+    )
+
+    def __post_init__(self) -> None:
+        if not self.show and not (self.topic and self.checkpoint):
+            raise ValueError("give --topic and --checkpoint, or --show")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    given = sys.argv[1:] if arguments is None else arguments
+    return failures.run(lambda: transform(parse(TransformSettings, "transform", given, ABOUT)))
+
+
+def transform(settings: TransformSettings) -> int:
+    """Run the job in a session of its own."""
+    read = () if settings.show else (settings.topic,)
+    Topics(settings).require(Subscription((*read, settings.to)))
+    spark = spark_session(settings, "transform")
+    try:
+        if settings.show:
+            show(read_results(spark, settings))
+        else:
+            run(spark, settings)
+    finally:
+        spark.stop()
+    return 0
+
+
+def run(spark: SparkSession, settings: TransformSettings) -> None:
+    """Run the job in this session, until it has read all there is, if it is to end then."""
+    checkpoint = Checkpoint(spark, settings.checkpoint)
+
+    def write(found: DataFrame, epoch: int) -> None:
+        out = result_records(found, checkpoint.query_id(), epoch)
+        writer = out.write.format("kafka").options(**connector_options(settings))
+        writer.option("topic", settings.to).save()
+
+    def start() -> StreamingQuery:
+        subscription = Subscription((settings.topic,))
+        records = stream(spark, settings, subscription, "earliest", settings.max_per_batch)
+        happened = events(records, settings.name_field, settings.amount_field, settings.time_field)
+        found = totals(happened, settings.window, settings.watermark)
+        writer = found.writeStream.foreachBatch(write).outputMode(settings.mode)
+        writer = writer.option("checkpointLocation", checkpoint.path).queryName("transform")
+        if settings.once:
+            return writer.trigger(availableNow=True).start()
+        return writer.trigger(processingTime=settings.every).start()
+
+    try:
+        streams.run(
+            start, lambda progress: streams.say(streams.line(progress)), settings.patience_seconds
+        )
+    except KeyboardInterrupt:
+        streams.say("tidelog: interrupted; the next run goes on from here.")
+
+
+def read_results(spark: SparkSession, settings: TransformSettings) -> DataFrame:
+    """The newest total of each window and name."""
+    return newest(results(table(spark, settings, Subscription((settings.to,)))))
+
+
+def show(found: DataFrame) -> None:
+    """One line per total, for a person."""
+    begins = f.date_format("window_start", "yyyy-MM-dd HH:mm:ss").alias("begins")
+    for row in found.orderBy("window_start", "name").select(begins, *found.columns).collect():
+        print(row["begins"], row["name"], row["count"], f"{row['total']:g}", sep="\t")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

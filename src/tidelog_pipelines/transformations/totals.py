@@ -1,0 +1,79 @@
+"""Windowed totals of a stream of JSON objects, and what the records of the result topic mean.
+
+Spark's Kafka sink writes at least once: a batch that is run again writes its records again. Each
+record therefore says which query wrote it, in which epoch and for which window, so that a reader
+can drop the second copy, and tell a newer total from an older one.
+"""
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.window import Window
+
+RESULT = (
+    "query_id STRING, epoch BIGINT, window_start TIMESTAMP, window_end TIMESTAMP, "
+    "name STRING, count BIGINT, total DOUBLE"
+)
+WINDOW_OF = ("query_id", "window_start", "window_end", "name")
+"""One total has these; a newer one of the same has a later epoch."""
+
+
+def events(records: DataFrame, name: str, amount: str, time: str = "") -> DataFrame:
+    """name, amount and event_time of each record; those that lack one of them are left out."""
+    fields = f"`{name}` STRING, `{amount}` DOUBLE" + (f", `{time}` STRING" if time else "")
+    value = f.from_json(f.col("value").cast("string"), fields)
+    found = records.select(
+        value[name].alias("name"),
+        value[amount].alias("amount"),
+        (_event_time(value[time]) if time else f.col("timestamp")).alias("event_time"),
+    )
+    return found.dropna()
+
+
+def _event_time(text: Column) -> Column:
+    """A time as people write it, or as milliseconds since 1970."""
+    return f.coalesce(f.timestamp_millis(text.try_cast("bigint")), text.try_cast("timestamp"))
+
+
+def totals(happened: DataFrame, window: str, watermark: str) -> DataFrame:
+    """Count and sum per window and name; what comes later than the watermark allows is left out."""
+    return (
+        happened.withWatermark("event_time", watermark)
+        .groupBy(f.window("event_time", window), "name")
+        .agg(f.count("*").alias("count"), f.sum("amount").alias("total"))
+        .select(
+            f.col("window.start").alias("window_start"),
+            f.col("window.end").alias("window_end"),
+            "name",
+            "count",
+            "total",
+        )
+    )
+
+
+def result_records(found: DataFrame, query_id: str, epoch: int) -> DataFrame:
+    """Totals as records for a topic; all totals of one name have one key, and thus their order."""
+    stamped = found.select(
+        f.lit(query_id).alias("query_id"),
+        f.lit(epoch).cast("bigint").alias("epoch"),
+        *found.columns,
+    )
+    value = f.to_json(f.struct(*stamped.columns))
+    return stamped.select(f.col("name").alias("key"), value.alias("value"))
+
+
+def results(records: DataFrame) -> DataFrame:
+    """The totals in a result topic, as they were written: retries, too."""
+    value = f.from_json(f.col("value").cast("string"), RESULT)
+    return records.select(value.alias("result")).select("result.*").where("query_id IS NOT NULL")
+
+
+def without_retries(found: DataFrame) -> DataFrame:
+    """Each total of each epoch once, however often its batch was run."""
+    return found.dropDuplicates([*WINDOW_OF, "epoch"])
+
+
+def newest(found: DataFrame) -> DataFrame:
+    """Only the last total of each window and name."""
+    latest = Window.partitionBy(*WINDOW_OF).orderBy(f.desc("epoch"))
+    ranked = without_retries(found).withColumn("rank", f.row_number().over(latest))
+    return ranked.where("rank = 1").drop("rank")
