@@ -33,6 +33,7 @@ COMMANDS = {
     "cluster": Entry(LOOK, "cluster", "Describe the cluster: brokers, controller, features."),
     "quorum": Entry(LOOK, "quorum", "Describe the quorum of controllers."),
     "dump-log": Entry(LOOK, "dump_log", "Print segments and indexes as they are on disk."),
+    "whatif": Entry(PROVE, "whatif", "What do I lose if? Your own settings under faults."),
     "simulate": Entry(PROVE, "simulate", "Run whole clusters under simulated faults, by the seed."),
 }
 

@@ -57,6 +57,8 @@ class Fault(NamedTuple):
     name: str
     meaning: str
     strike: Strike
+    replicas: int = 1
+    """How many a partition must have for it to make sense."""
 
 
 def _bring_back(scene: Scene, host: SimHost) -> None:
@@ -174,8 +176,8 @@ FAULTS: dict[str, Fault] = {
             "the leader's machine loses power, and what it had not synced",
             _leader_power_loss,
         ),
-        Fault("follower-crash", "a follower's process is killed", _follower_crash),
-        Fault("follower-power-loss", "a follower's machine loses power", _follower_power_loss),
+        Fault("follower-crash", "a follower's process is killed", _follower_crash, 2),
+        Fault("follower-power-loss", "a follower's machine loses power", _follower_power_loss, 2),
         Fault(
             "broker-pause",
             "the leader's process stands still for some seconds, as in a Full GC",
@@ -195,11 +197,13 @@ FAULTS: dict[str, Fault] = {
             "two-crashes",
             "the leader is killed, and its successor before the first one is back",
             _two_crashes,
+            2,
         ),
         Fault(
             "two-power-losses",
             "the leader's machine loses power, and then its successor's",
             _two_power_losses,
+            2,
         ),
         Fault("all-crash", "every broker's process is killed at once", _all_crash),
         Fault("all-power-loss", "every machine loses power at once", _all_power_loss),

@@ -85,7 +85,8 @@ class _Producer:
         if write.is_acknowledged:
             self.pending -= 1
             now = self._stage.now
-            self.longest_gap = max(self.longest_gap, now - self._last_ack)
+            gap = now - self._last_ack - self.every_ms
+            self.longest_gap = max(self.longest_gap, gap)
             self._last_ack = now
         else:
             self._client = None

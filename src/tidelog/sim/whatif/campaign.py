@@ -1,0 +1,88 @@
+"""Asks many questions many times, on as many processes as there are to be."""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ProcessPoolExecutor
+
+from tidelog.sim.whatif.faults import FAULTS
+from tidelog.sim.whatif.question import ACKS, Question
+from tidelog.sim.whatif.summary import Summary, summarise
+from tidelog.sim.whatif.trial import Trial, run_trial
+
+LARGEST_FACTOR = 3
+CHUNK = 4
+"""Runs that a process takes at a time."""
+
+Progress = Callable[[int], None]
+
+
+def questions(
+    factors: Iterable[int] = (),
+    minimums: Iterable[int] = (),
+    acks: Iterable[str] = (),
+    faults: Iterable[str] = (),
+    *,
+    unclean: bool = False,
+    flush: bool = False,
+) -> list[Question]:
+    """Every combination that makes sense; what is not given stands for all that there is."""
+    factors = sorted(set(factors)) or list(range(1, LARGEST_FACTOR + 1))
+    minimums = sorted(set(minimums)) or list(range(1, max(factors) + 1))
+    chosen = [
+        Question(factor, minimum, one, fault, unclean, flush)
+        for factor in factors
+        for one in ACKS
+        if not set(acks) or one in set(acks)
+        for minimum in minimums
+        for fault in FAULTS
+        if not set(faults) or fault in set(faults)
+    ]
+    return [question for question in chosen if _makes_sense(question)]
+
+
+def _makes_sense(question: Question) -> bool:
+    return (
+        question.min_insync_replicas <= question.replication_factor
+        and question.replication_factor >= FAULTS[question.fault].replicas
+    )
+
+
+def ask_all(
+    asked: Sequence[Question], runs: int, jobs: int, seed: int, progress: Progress
+) -> list[Summary]:
+    """One summary per question, in their order; `progress` is told of every few runs."""
+    pieces = [
+        (question, range(first, min(first + CHUNK, seed + runs)))
+        for question in asked
+        for first in range(seed, seed + runs, CHUNK)
+    ]
+    trials: dict[Question, list[Trial]] = {question: [] for question in asked}
+    if jobs == 1:
+        _keep_quiet()
+        results: Iterable[list[Trial]] = map(_try, pieces)
+        _gather(pieces, results, trials, progress)
+    else:
+        with ProcessPoolExecutor(jobs, initializer=_keep_quiet) as pool:
+            _gather(pieces, pool.map(_try, pieces), trials, progress)
+    return [summarise(question, trials[question]) for question in asked]
+
+
+def _gather(
+    pieces: Sequence[tuple[Question, range]],
+    results: Iterable[list[Trial]],
+    trials: dict[Question, list[Trial]],
+    progress: Progress,
+) -> None:
+    for (question, _), done in zip(pieces, results, strict=True):
+        trials[question] += done
+        progress(len(done))
+
+
+def _try(piece: tuple[Question, range]) -> list[Trial]:
+    question, seeds = piece
+    return [run_trial(question, seed) for seed in seeds]
+
+
+def _keep_quiet() -> None:
+    """What simulated nodes log is of no interest here."""
+    logging.getLogger("tidelog").setLevel(logging.CRITICAL)
