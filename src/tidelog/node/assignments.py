@@ -49,6 +49,7 @@ class Assignments:
         resigned: Callable[[Replica], None],
         deleted: Callable[[Collection[TopicPartition]], None],
         caught_up: Callable[[], None],
+        damaged: Callable[[], None],
         located: Callable[[TopicId, int, UUID], None],
         storage_failed: Callable[[TopicPartition, OSError], None],
     ) -> None:
@@ -64,6 +65,7 @@ class Assignments:
         self._resigned = resigned
         self._deleted = deleted
         self._caught_up = caught_up
+        self._damaged = damaged
         self._located = located
         self._storage_failed = storage_failed
         self._behind: dict[TopicPartition, None] = {}
@@ -183,6 +185,8 @@ class Assignments:
             )
             for note in opened.recovery.notes:
                 log.warning("%s", note)
+            if opened.recovery.damages:
+                self._damaged()
             replica = Replica(
                 partition,
                 topic.topic_id,
@@ -223,6 +227,11 @@ class Assignments:
     def _follow(self, replica: Replica, placed: PartitionImage) -> None:
         self._resign(replica)
         if placed.has_leader:
+            if replica.damaged_from is not None:
+                log.warning(
+                    "%s: cut at %d, to be fetched again", replica.partition, replica.damaged_from
+                )
+                replica.cut_damage()
             self._fetchers.follow(replica, placed.leader, placed.leader_epoch)
         else:
             self._fetchers.drop(replica)

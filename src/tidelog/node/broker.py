@@ -90,6 +90,7 @@ class Broker:
             resigned=self._resigned,
             deleted=self.coordinators.partitions_deleted,
             caught_up=lambda: self.lifecycle.become_willing(),
+            damaged=lambda: self.lifecycle.lose_trust(),
             located=reports.report,
             storage_failed=self._storage_failed,
         )

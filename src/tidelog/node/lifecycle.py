@@ -59,7 +59,9 @@ class Lifecycle:
         self._cluster_id = cluster_id
         self._storage = storage
         self._failed = failed
+        self._dice = dice
         self._incarnation = dice.uuid()
+        self._previous_epoch = storage.previous_broker_epoch
         self._metadata_offset = -1
         self._known_directories: frozenset[UUID] = frozenset()
         self._may_stop: Callable[[], None] | None = None
@@ -96,11 +98,18 @@ class Lifecycle:
             ),
             rack=settings.broker_rack,
             log_dirs=self._storage.online_ids,
-            previous_broker_epoch=self._storage.previous_broker_epoch,
+            previous_broker_epoch=self._previous_epoch,
         )
-        self._submit(request, self._registered, settings.initial_broker_registration_timeout_ms)
+        incarnation = self._incarnation
+        self._submit(
+            request,
+            lambda response: self._registered(incarnation, response),
+            settings.initial_broker_registration_timeout_ms,
+        )
 
-    def _registered(self, response: Any) -> None:
+    def _registered(self, incarnation: UUID, response: Any) -> None:
+        if incarnation != self._incarnation:
+            return  # it has registered anew meanwhile
         error = response.error_code
         if error in _TRY_AGAIN:
             # Another process of this id may still have a session; it ends when that does.
@@ -150,6 +159,23 @@ class Lifecycle:
         if not self._known_directories.isdisjoint(self._storage.offline_ids):
             self._failed("the controller could not be told that a log directory has failed")
 
+    def lose_trust(self) -> None:
+        """A log lacks what was durable: this run is not the clean one that it registered as.
+
+        It registers anew, as one that ended uncleanly: the controller counts on nothing of it.
+        """
+        if self._previous_epoch >= 0 and not self.is_unfenced:
+            log.warning("broker %d has found damage: it starts uncleanly", self._settings.node_id)
+            self._previous_epoch = -1
+            self._incarnation = self._dice.uuid()
+            self._register_again()
+
+    def _register_again(self) -> None:
+        self.epoch = -1
+        if self._timer is not None:
+            self._timer.cancel()
+        self.register()
+
     def shut_down(self, may_stop: Callable[[], None]) -> None:
         """Ask the controller to move leaders away; `may_stop` is called when it has."""
         self._may_stop = may_stop
@@ -184,10 +210,7 @@ class Lifecycle:
         error = response.error_code
         if error in (ErrorCode.broker_id_not_registered, ErrorCode.stale_broker_epoch):
             log.warning("broker %d is not known any more: %s", self._settings.node_id, error.name)
-            self.epoch = -1
-            if self._timer is not None:
-                self._timer.cancel()
-            self.register()
+            self._register_again()
         elif error is ErrorCode.none and response.should_shut_down and self._may_stop is not None:
             may_stop, self._may_stop = self._may_stop, None
             may_stop()

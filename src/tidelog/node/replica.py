@@ -47,6 +47,7 @@ class Replica:
         "_follower_fetches",
         "_high_watermark",
         "_owner",
+        "damaged_from",
         "flushing",
         "flushing_since",
         "has_chores",
@@ -73,6 +74,8 @@ class Replica:
         self.leader: PartitionLeader | None = None
         self.visible_end: Offset = log.log_end_offset
         """How far the log may be acknowledged: its end, less what still waits for a flush."""
+        self.damaged_from = min((one.first_offset for one in log.recovery.damages), default=None)
+        """Where durable records are not sound any more: a leader has them again."""
         self.flushing = False
         self.flushing_since: Millis = 0
         self.has_chores = True
@@ -121,6 +124,12 @@ class Replica:
         self._cut()
         if self.log.log_end_offset < end:
             self._owner.truncated(self, end, high_watermark)
+
+    def cut_damage(self) -> None:
+        """Drop what is not sound and all behind it, to be fetched again from a leader."""
+        if self.damaged_from is not None:
+            self.truncate(self.damaged_from)
+            self.damaged_from = None
 
     def start_anew(self, offset: Offset) -> None:
         """Drop everything: the leader's log begins past the end of this one."""
