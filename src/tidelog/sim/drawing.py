@@ -4,14 +4,16 @@ from dataclasses import replace
 
 from tidelog.model.ids import Millis, NodeId
 from tidelog.sim.dice import SeededDice
-from tidelog.sim.faults import KINDS, Fault
+from tidelog.sim.faults import CONTROLLER, KINDS, LEADER, Fault
 from tidelog.sim.plan import MAX_NODES, MIN_NODES, WORKLOADS, Plan, TopicPlan, Workload
 
 SETTLE_MS: Millis = 1_000
 """Before the first fault."""
 LONGEST_MS: Millis = 9_000
+STORM_MS: Millis = 1_200
+"""Between two faults of a storm, at most."""
 
-_OFTEN = ("kill", "power-loss", "quick-restart", "pause", "isolate", "one-way")
+_OFTEN = ("kill", "power-loss", "quick-restart", "pause", "isolate", "one-way", "sever")
 """Kinds that are drawn more often: they are where most has gone wrong in such systems."""
 
 
@@ -28,6 +30,9 @@ def filled_in(plan: Plan) -> Plan:
         if plan.topics is None
         else plan.topics,
         settings=_drawn_settings(dice.fork("settings")) if plan.settings is None else plan.settings,
+        delay_ms=(3, 3, 10, 40)[dice.fork("delay").below(4)]
+        if plan.delay_ms is None
+        else plan.delay_ms,
         schedule=_drawn_schedule(dice.fork("faults"), plan, nodes)
         if plan.schedule is None
         else plan.schedule,
@@ -58,11 +63,11 @@ def _drawn_topics(dice: SeededDice, nodes: int, beyond: bool) -> tuple[TopicPlan
 
 
 def _drawn_settings(dice: SeededDice) -> tuple[tuple[str, str], ...]:
-    heartbeat = (250, 500, 1_000)[dice.below(3)]
+    heartbeat = (100, 250, 500)[dice.below(3)]
     return (
         ("broker.heartbeat.interval.ms", str(heartbeat)),
         ("broker.session.timeout.ms", str(heartbeat * (4 + dice.below(6)))),
-        ("replica.lag.time.max.ms", str((1_500, 3_000, 10_000)[dice.below(3)])),
+        ("replica.lag.time.max.ms", str((600, 1_500, 10_000)[dice.below(3)])),
         ("replica.fetch.wait.max.ms", "500"),
         ("leader.imbalance.check.interval.seconds", str((5, 30, 300)[dice.below(3)])),
         (
@@ -90,19 +95,33 @@ def _drawn_schedule(dice: SeededDice, plan: Plan, nodes: int) -> tuple[Fault, ..
         at += 1 + dice.below(pause)
         if at >= end:
             return tuple(sorted(faults, key=lambda fault: fault.at_ms))
-        faults.append(_drawn_fault(dice, kinds[dice.below(len(kinds))], at, nodes))
-        if dice.below(4) == 0:
-            at -= min(at - SETTLE_MS, dice.below(pause))  # some come together
+        # Troubles come singly, or several upon each other and on whoever leads then.
+        is_storm = dice.below(3) == 0
+        for _ in range(2 + dice.below(3) if is_storm else 1):
+            target = _drawn_target(dice, nodes, leaders=2 if is_storm else 1)
+            faults.append(_drawn_fault(dice, kinds[dice.below(len(kinds))], at, target, nodes))
+            at += dice.below(STORM_MS) if is_storm else 0
 
 
-def _drawn_fault(dice: SeededDice, kind: str, at: Millis, nodes: int) -> Fault:
-    one: NodeId = 1 + dice.below(nodes)
-    other: NodeId = 1 + (one - 1 + 1 + dice.below(nodes - 1)) % nodes
+def _drawn_target(dice: SeededDice, nodes: int, leaders: int) -> NodeId:
+    """`leaders` times in four whoever leads: it is where most can go wrong."""
+    drawn = dice.below(4)
+    if drawn < leaders:
+        return LEADER
+    if drawn == 3 and dice.below(2):
+        return CONTROLLER
+    return 1 + dice.below(nodes)
+
+
+def _drawn_fault(dice: SeededDice, kind: str, at: Millis, one: NodeId, nodes: int) -> Fault:
+    other: NodeId = 1 + dice.below(nodes)
     lasts = 50 + dice.below((500, 3_000, LONGEST_MS)[dice.below(3)])
     meant: tuple[NodeId, ...] = (one,)
     amount = 0
     match kind:
         case "partition" | "one-way":
+            meant = (one, other) if dice.below(2) else (other, one)
+        case "sever":
             meant = (one, other)
         case "reset":
             meant, lasts = ((one, other) if dice.below(2) else (one,)), 0

@@ -9,6 +9,11 @@ from dataclasses import dataclass
 
 from tidelog.model.ids import Millis, NodeId
 
+LEADER: NodeId = 0
+"""In a fault: whoever leads the first partition when it strikes, as the newest image has it."""
+CONTROLLER: NodeId = -1
+"""In a fault: whoever is the active controller when it strikes."""
+
 KINDS: dict[str, str] = {
     "kill": "the process ends (kill -9), what it wrote stays, and it starts again later",
     "power-loss": "the machine loses power: unsynced writes may be lost or torn",
@@ -17,6 +22,7 @@ KINDS: dict[str, str] = {
     "shutdown": "a controlled shutdown, and a start later",
     "pause": "the process stands still, as in a long garbage collection",
     "isolate": "a machine is cut off from all others, clients included",
+    "sever": "a machine is cut off from all others but one",
     "partition": "two machines do not reach each other, either way",
     "one-way": "what one machine sends to another does not arrive, the way back works",
     "reset": "the connections between two machines break, what is under way is lost",
@@ -48,7 +54,11 @@ class Fault:
         assert self.kind in KINDS, f"{self.kind} is no kind of fault"
 
     def __str__(self) -> str:
-        where = ",".join(f"node{node}" for node in self.nodes) or "everywhere"
+        where = ",".join(map(_called, self.nodes)) or "everywhere"
         lasting = f" for {self.lasts_ms / 1000:.3f} s" if self.lasts_ms else ""
         amount = f" by {self.amount}" if self.amount else ""
         return f"{self.at_ms / 1000:8.3f} s  {self.kind} {where}{amount}{lasting}"
+
+
+def _called(node: NodeId) -> str:
+    return {LEADER: "leader", CONTROLLER: "controller"}.get(node, f"node{node}")

@@ -82,5 +82,7 @@ class Plan:
     topics: tuple[TopicPlan, ...] | None = None
     settings: tuple[tuple[str, str], ...] | None = None
     """Kafka's keys, for every node."""
+    delay_ms: Millis | None = None
+    """How long a frame is under way, at most, where nothing is wrong."""
     is_limited: bool = True
     """Whether a budget holds faults back; without, and with `beyond`, loss is only counted."""

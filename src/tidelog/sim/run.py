@@ -51,6 +51,7 @@ class _Run:
         self._history = History()
         self._scene = Scene(self._history, plan.beyond or not plan.is_limited)
         self._cluster = SimCluster(plan.seed, plan.nodes, dict(plan.settings or ()))
+        self._cluster.network.delay_ms = plan.delay_ms or 3
         self._world = self._cluster.world
         self._first_at = self._begun_at = self._world.now
         observer = None
@@ -121,8 +122,16 @@ class _Run:
         around = Surroundings(self._cluster, self._checker, self._history)
         clients = Clients(around, plan.workload, plan.topics or ())
         budget = Budget(self._cluster, is_open=self._scene.is_beyond)
-        strikes = Strikes(self._cluster, budget, self._counts, self._begun_at, self._recorder)
+        strikes = Strikes(
+            self._cluster,
+            budget,
+            self._counts,
+            self._begun_at,
+            clients.partitions[0],
+            self._recorder,
+        )
         strikes.schedule(plan.schedule or ())
+        clients.gather_at([fault.at_ms for fault in plan.schedule or ()])
         self._world.run(plan.seconds * 1_000)
         strikes.calm()
         clients.finish()

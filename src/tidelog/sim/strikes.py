@@ -6,11 +6,11 @@
 from collections.abc import Callable
 from functools import partial
 
-from tidelog.model.ids import Millis
+from tidelog.model.ids import Millis, NodeId, TopicPartition
 from tidelog.protocol.batch import HEADER_SIZE, iterate
 from tidelog.sim.budget import Budget
 from tidelog.sim.cluster import SimCluster
-from tidelog.sim.faults import Fault
+from tidelog.sim.faults import CONTROLLER, LEADER, Fault
 from tidelog.sim.host import SimHost
 from tidelog.sim.outcome import Counts
 from tidelog.sim.recorder import Recorder
@@ -29,6 +29,7 @@ class Strikes:
         budget: Budget,
         counts: Counts,
         begun_at: Millis,
+        partition: TopicPartition,
         recorder: Recorder | None,
     ) -> None:
         self._cluster = cluster
@@ -37,6 +38,8 @@ class Strikes:
         self._budget = budget
         self._counts = counts
         self._begun_at = begun_at
+        self._partition = partition
+        """Whose leader is meant where a fault says so."""
         self._recorder = recorder
         self._dice = cluster.world.dice.fork("strikes")
         self._is_calm = False
@@ -48,7 +51,8 @@ class Strikes:
             "shutdown": self._shut_down,
             "pause": self._pause,
             "isolate": self._isolate,
-            "partition": self._partition,
+            "sever": self._sever,
+            "partition": self._cut_both,
             "one-way": self._one_way,
             "reset": self._reset,
             "slow-link": self._slow_link,
@@ -69,18 +73,18 @@ class Strikes:
     def strike(self, fault: Fault) -> None:
         if self._is_calm:
             return
-        host = self._cluster.hosts[fault.nodes[0] if fault.nodes else 1]
+        host = self._host(fault.nodes[0] if fault.nodes else 1)
         undo = self._kinds[fault.kind](fault, host)
         if undo is None:
             self._counts.held_back[fault.kind] += 1
             return
         self._counts.faults[fault.kind] += 1
-        self._world.note(f"fault {fault.kind} {fault.nodes}")
-        self._mark(str(fault).split("  ", 1)[1], fault)
+        self._world.note(f"fault {fault.kind} {host.id} {fault.nodes}")
+        self._mark(str(fault).partition(" s  ")[2], host)
 
         def end() -> None:
             if not self._is_calm:
-                self._mark(f"end of {fault.kind}", fault)
+                self._mark(f"end of {fault.kind} node{host.id}", host)
                 undo()
 
         self._world.after(fault.lasts_ms, end)
@@ -94,6 +98,25 @@ class Strikes:
             if host.is_up and host.is_paused:
                 host.resume()
         self._start_all()
+
+    # -- who is meant ------------------------------------------------------------------------------
+
+    def _host(self, meant: NodeId) -> SimHost:
+        """The machine that a fault means; node 1 where there is no such one now."""
+        hosts = self._cluster.hosts
+        if meant == CONTROLLER:
+            return next(iter(self._cluster.controllers), hosts[1])
+        if meant == LEADER:
+            nodes = [host.node for host in self._cluster.up if host.node is not None]
+            newest = max(nodes, key=lambda node: node.image.offset, default=None)
+            placed = None if newest is None else newest.image.partition(self._partition)
+            return hosts[1 if placed is None or not placed.has_leader else placed.leader]
+        return hosts[meant]
+
+    def _other(self, fault: Fault, host: SimHost) -> SimHost:
+        """The second machine of a fault, or the one after it where both would be the same."""
+        other = self._host(fault.nodes[1])
+        return other if other is not host else self._host(host.id % len(self._cluster.hosts) + 1)
 
     # -- processes and machines --------------------------------------------------------------------
 
@@ -164,8 +187,21 @@ class Strikes:
 
         return rejoin
 
-    def _partition(self, fault: Fault, host: SimHost) -> Undo | None:
-        other = self._cluster.hosts[fault.nodes[1]]
+    def _sever(self, fault: Fault, host: SimHost) -> Undo | None:
+        spared = self._other(fault, host)
+        others = [one.name for one in self._cluster.hosts.values() if one not in (host, spared)]
+        for other in others:
+            self._network.partition(host.name, other)
+
+        def mend() -> None:
+            for other in others:
+                self._network.mend(host.name, other)
+                self._network.mend(other, host.name)
+
+        return mend
+
+    def _cut_both(self, fault: Fault, host: SimHost) -> Undo | None:
+        other = self._other(fault, host)
         self._network.partition(host.name, other.name)
 
         def mend() -> None:
@@ -175,14 +211,16 @@ class Strikes:
         return mend
 
     def _one_way(self, fault: Fault, host: SimHost) -> Undo | None:
-        other = self._cluster.hosts[fault.nodes[1]]
+        other = self._other(fault, host)
         self._network.cut(host.name, other.name)
         return lambda: self._network.mend(host.name, other.name)
 
     def _reset(self, fault: Fault, host: SimHost) -> Undo | None:
-        for other in self._network.machines:
-            if len(fault.nodes) < 2 or other == self._cluster.hosts[fault.nodes[1]].name:
-                self._network.reset(host.name, other)
+        machines = self._network.machines
+        if len(fault.nodes) > 1:
+            machines = [self._other(fault, host).name]
+        for other in machines:
+            self._network.reset(host.name, other)
         return _nothing
 
     def _slow_link(self, fault: Fault, host: SimHost) -> Undo | None:
@@ -298,9 +336,9 @@ class Strikes:
         self._cluster.start()
         self._world.after(LOOK_AGAIN_MS, self._start_all)
 
-    def _mark(self, what: str, fault: Fault) -> None:
+    def _mark(self, what: str, host: SimHost) -> None:
         if self._recorder is not None:
-            self._recorder.mark(self._world.now - self._begun_at, what, fault.nodes)
+            self._recorder.mark(self._world.now - self._begun_at, what, (host.id,))
 
 
 def _nothing() -> None:

@@ -5,6 +5,7 @@ safety, which hold at every moment; `liveness` is what must come true once every
 """
 
 from tidelog.sim.invariants.acknowledged_kept import AcknowledgedKept
+from tidelog.sim.invariants.fit_to_join import FitToJoin
 from tidelog.sim.invariants.idempotent_once import IdempotentOnce
 from tidelog.sim.invariants.invariant import Invariant
 from tidelog.sim.invariants.leader_completeness import LeaderCompleteness
@@ -23,6 +24,7 @@ ALL: tuple[type[Invariant], ...] = (
     LeaderCompleteness,
     WatermarkMonotonic,
     QuorumSuperset,
+    FitToJoin,
     MetadataMatches,
     IdempotentOnce,
     AcknowledgedKept,

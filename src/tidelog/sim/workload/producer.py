@@ -73,16 +73,23 @@ class IdempotentProducer(Client):
         talk.begin(ask(INIT_PRODUCER_ID, transactional_id=None), then=answered)
 
     def _produce(self) -> None:
-        if self.around.is_over:
-            return
-        for _ in range(self._workload.burst):
+        if not self.around.is_over:
+            self._write(self._workload.burst)
+            self.world.after(self._workload.every_ms, self._produce)
+
+    def produce_more(self) -> None:
+        """Some batches now, besides those of every day."""
+        if self.is_known and not self.around.is_over:
+            self._write(1 + self.dice.below(3))
+
+    def _write(self, batches: int) -> None:
+        for _ in range(batches):
             if len(self._queue) < MAX_QUEUED:
                 now = self.world.now
                 made = self._batches.make(now, self._id, self._epoch, self._sequence)
                 self._queue.append(_Batch(made, self._sequence, now))
                 self._sequence += made.records
         self._send()
-        self.world.after(self._workload.every_ms, self._produce)
 
     def _send(self) -> None:
         if self._is_waiting:
@@ -180,11 +187,16 @@ class PlainProducer(Client):
         self._produce()
 
     def _produce(self) -> None:
-        if self.around.is_over:
-            return
-        for _ in range(self._workload.burst):
-            self._send()
-        self.world.after(self._workload.every_ms, self._produce)
+        if not self.around.is_over:
+            for _ in range(self._workload.burst):
+                self._send()
+            self.world.after(self._workload.every_ms, self._produce)
+
+    def produce_more(self) -> None:
+        """Some batches now, besides those of every day."""
+        if not self.around.is_over:
+            for _ in range(1 + self.dice.below(3)):
+                self._send()
 
     def _send(self) -> None:
         if self._talk is None or self._talk.is_lost:

@@ -2,13 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 
-from tidelog.model.ids import TopicPartition
+from tidelog.model.ids import Millis, TopicPartition
 from tidelog.sim.plan import TopicPlan, Workload
 from tidelog.sim.workload.admin import Admin
 from tidelog.sim.workload.client import Surroundings
 from tidelog.sim.workload.consumer import Consumer
 from tidelog.sim.workload.group import Commits, GroupMember
 from tidelog.sim.workload.producer import IdempotentProducer, PlainProducer
+
+BEFORE_MS: Millis = 12
+AFTER_MS: Millis = 600
 
 
 class Clients:
@@ -25,9 +28,12 @@ class Clients:
             IdempotentProducer(around, f"idempotent-{number}", self._share(number), workload)
             for number in range(workload.idempotent)
         ]
-        for number, acks in enumerate(workload.plain_acks):
-            place = self._share(workload.idempotent + number)
-            PlainProducer(around, f"plain-{number}", place, workload, acks)
+        self._plain = [
+            PlainProducer(
+                around, f"plain-{number}", self._share(workload.idempotent + number), workload, acks
+            )
+            for number, acks in enumerate(workload.plain_acks)
+        ]
         self._consumers = [
             Consumer(around, f"consumer-{number}", self._share(number))
             for number in range(workload.consumers)
@@ -43,6 +49,20 @@ class Clients:
 
     def _share(self, number: int) -> TopicPartition:
         return self.partitions[number % len(self.partitions)]
+
+    def gather_at(self, moments: Sequence[Millis]) -> None:
+        """Write more just before and after these: there should be something to lose."""
+        world = self._around.cluster.world
+        dice = world.dice.fork("gathering")
+        for moment in moments:
+            world.after(max(0, moment - dice.below(BEFORE_MS)), self._gather)
+            world.after(moment + dice.below(AFTER_MS), self._gather)
+
+    def _gather(self) -> None:
+        for sure in self._producers:
+            sure.produce_more()
+        for plain in self._plain:
+            plain.produce_more()
 
     def finish(self) -> None:
         """Begin nothing new."""

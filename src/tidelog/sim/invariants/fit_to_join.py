@@ -1,0 +1,37 @@
+"""Who joins an in-sync set is fit to lead: neither fenced nor shutting down then (F16)."""
+
+from tidelog.controller.image import ClusterImage
+from tidelog.model.ids import NodeId, Offset, TopicId
+from tidelog.sim.invariants.invariant import Invariant
+from tidelog.sim.scene import Scene
+
+
+class FitToJoin(Invariant):
+    name = "who joins the in-sync set is fit"
+
+    def __init__(self, scene: Scene) -> None:
+        super().__init__(scene)
+        self._isr: dict[tuple[TopicId, int], tuple[NodeId, ...]] = {}
+        self._seen: Offset = -1
+
+    def image_changed(self, node: NodeId, image: ClusterImage) -> None:
+        if image.offset <= self._seen:
+            return
+        self._seen = image.offset
+        for topic in image.topics.values():
+            for index, placed in topic.partitions.items():
+                key = (topic.topic_id, index)
+                before = self._isr.get(key)
+                if before is placed.isr:
+                    continue
+                self._isr[key] = placed.isr
+                unfit = [
+                    member
+                    for member in placed.isr
+                    if member not in (before or ()) and not image.is_active(member)
+                ]
+                if unfit:
+                    raise self.violated(
+                        f"{unfit} joined while fenced or shutting down",
+                        self.scene.ledgers.get(key),
+                    )
