@@ -22,15 +22,24 @@ IN_FLIGHT = 10_000
 class Stream:
     """A thread that writes to all partitions in turn, from its entry to its exit."""
 
-    def __init__(self, bootstrap: str, topic: str, partitions: int, **config: Any) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        partitions: int = 1,
+        *,
+        in_flight: int = IN_FLIGHT,
+        **config: Any,
+    ) -> None:
         self.topic = topic
+        self._in_flight = in_flight
         self.sent = [0] * partitions
         self.acked = [0] * partitions
         self.strays: list[str] = []
         """Acknowledgements that were not the next one, or not of the offset that was due."""
         self.failed: list[str] = []
-        self.longest_gap = 0.0
-        self._last_ack = time.monotonic()
+        self._gaps = [0.0] * partitions
+        self._last_acks = [time.monotonic()] * partitions
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="stream", daemon=True)
         self._producer = Producer(
@@ -64,11 +73,19 @@ class Stream:
             assert time.monotonic() < deadline, f"acknowledged {self.acked}, awaited {goals}"
             time.sleep(0.002)
 
+    @property
+    def longest_gap(self) -> float:
+        """The longest wait, in seconds, for the next acknowledgement of a partition."""
+        return max(self._gaps)
+
+    def forget_gaps(self) -> None:
+        self._gaps[:] = [0.0] * len(self._gaps)
+
     def _run(self) -> None:
         for partition in cycle(range(len(self.sent))):
             if self._stopping.is_set():
                 break
-            while len(self._producer) >= IN_FLIGHT:
+            while len(self._producer) >= self._in_flight:
                 self._producer.poll(0.005)
             value = NUMBER.pack(partition, self.sent[partition]).ljust(VALUE_BYTES, b".")
             self._producer.produce(
@@ -84,8 +101,8 @@ class Stream:
             self.failed.append(f"{partition}: {number}: {problem.str()}")
             return
         now = time.monotonic()
-        self.longest_gap = max(self.longest_gap, now - self._last_ack)
-        self._last_ack = now
+        self._gaps[partition] = max(self._gaps[partition], now - self._last_acks[partition])
+        self._last_acks[partition] = now
         if number != self.acked[partition] or message.offset() != number:
             due = self.acked[partition]
             self.strays.append(f"{partition}: {number} at {message.offset()}, due was {due}")

@@ -1,0 +1,139 @@
+"""Leaders, followers and controllers that stand still, end in order or die: who takes over, when.
+
+Nothing acknowledged is lost or doubled, and the one who wakes up does no harm. Figures are printed.
+"""
+
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from tests.cluster.audit import compare_replicas, count_all
+from tests.cluster.stream import Stream
+
+from tidelog.model.ids import NodeId
+from tidelog.testing import Cluster
+
+SESSION_MS = 2_000
+"""As `tidelog up` sets it."""
+ASLEEP_SECONDS = 10.0
+FEW = 200
+
+Report = Callable[[str], None]
+
+
+@pytest.fixture
+def report(capsys: pytest.CaptureFixture[str]) -> Report:
+    def say(sentence: str) -> None:
+        with capsys.disabled():
+            print(f"\n  {sentence}", end="")
+
+    return say
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with Cluster(directory=tmp_path) as cluster:
+        cluster.create_topic("t", 1, 3, min_insync_replicas=2)
+        yield cluster
+
+
+def check(cluster: Cluster, stream: Stream) -> str:
+    """Everything is where it was acknowledged, on every replica."""
+    cluster.wait_for_isr("t", 0, set(cluster.nodes))
+    count = count_all(cluster, stream)
+    compare_replicas(cluster, "t", stream.sent)
+    assert not stream.failed
+    assert not stream.strays
+    assert count.is_clean, count
+    return f"acknowledged {count.acknowledged:,}, lost {count.lost}, duplicated {count.duplicated}"
+
+
+def ms_until_other(before: NodeId, now: Callable[[], NodeId], cluster: Cluster) -> float:
+    began = time.monotonic()
+    cluster.wait_for(lambda: True if now() != before else None, "another to take over")
+    return 1000 * (time.monotonic() - began)
+
+
+def test_another_leads_while_the_leader_stands_still(cluster: Cluster, report: Report) -> None:
+    with Stream(cluster.bootstrap, "t", in_flight=FEW) as stream:
+        stream.await_acks(FEW)
+        leader = cluster.leader_of("t")
+        asleep_until = time.monotonic() + ASLEEP_SECONDS
+        cluster.pause(leader)
+        took = ms_until_other(leader, lambda: cluster.leader_of("t"), cluster)
+        stream.await_acks(FEW)
+        time.sleep(max(0.0, asleep_until - time.monotonic()))
+        stream.await_acks(FEW)
+        cluster.resume(leader)
+        cluster.wait_for_isr("t", 0, set(cluster.nodes))
+        stream.await_acks(FEW)
+    counted = check(cluster, stream)
+    report(
+        f"leader stopped for {ASLEEP_SECONDS:.0f} s: another led after {took:.0f} ms (session "
+        f"{SESSION_MS}), longest wait for an acknowledgement {stream.longest_gap:.1f} s; {counted}"
+    )
+
+
+def test_another_controls_while_the_controller_stands_still(
+    cluster: Cluster, report: Report
+) -> None:
+    with Stream(cluster.bootstrap, "t", in_flight=FEW) as stream:
+        stream.await_acks(FEW)
+        controller = cluster.controller()
+        asleep_until = time.monotonic() + ASLEEP_SECONDS
+        cluster.pause(controller)
+        took = ms_until_other(controller, cluster.controller, cluster)
+        cluster.create_topic(
+            "made-meanwhile", assignment=[sorted(set(cluster.nodes) - {controller})]
+        )
+        stream.await_acks(FEW)
+        time.sleep(max(0.0, asleep_until - time.monotonic()))
+        cluster.resume(controller)
+        cluster.wait_for_isr("t", 0, set(cluster.nodes))
+        cluster.wait_for(
+            lambda: True if "made-meanwhile" in cluster.topics(controller) else None,
+            "the one who woke up to learn what was decided",
+        )
+        assert cluster.controller() != controller
+        stream.await_acks(FEW)
+    counted = check(cluster, stream)
+    report(
+        f"controller stopped for {ASLEEP_SECONDS:.0f} s: another after {took:.0f} ms, longest wait "
+        f"for an acknowledgement {stream.longest_gap:.1f} s; {counted}"
+    )
+
+
+def test_a_controlled_shutdown_hardly_interrupts_writers(cluster: Cluster, report: Report) -> None:
+    with Stream(cluster.bootstrap, "t", in_flight=FEW) as stream:
+        stream.await_acks(FEW)
+        leader = cluster.leader_of("t")
+        stream.forget_gaps()
+        assert cluster.stop(leader) == 0
+        stream.await_acks(FEW)
+        gap = stream.longest_gap
+        cluster.start(leader)
+        stream.await_acks(FEW)
+    report(f"controlled shutdown of the leader: acknowledgements {1000 * gap:.0f} ms apart at most")
+    report(check(cluster, stream))
+
+
+def test_a_killed_follower_hardly_interrupts_writers(cluster: Cluster, report: Report) -> None:
+    with Stream(cluster.bootstrap, "t", in_flight=FEW) as stream:
+        stream.await_acks(FEW)
+        busy = {cluster.leader_of("t"), cluster.controller()}
+        follower = next(node for node in cluster.nodes if node not in busy)
+        stream.forget_gaps()
+        cluster.kill(follower)
+        cluster.wait_for_isr("t", 0, set(cluster.nodes) - {follower})
+        stream.await_acks(FEW)
+        gap = stream.longest_gap
+        started = time.monotonic()
+        cluster.start(follower)
+        cluster.wait_for_isr("t", 0, set(cluster.nodes))
+        back = time.monotonic() - started
+    report(
+        f"kill -9 of a follower: acknowledgements {1000 * gap:.0f} ms apart at most; "
+        f"back in the ISR {back:.1f} s after its start"
+    )
+    report(check(cluster, stream))
