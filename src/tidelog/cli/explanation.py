@@ -322,8 +322,9 @@ def _is(number: int) -> str:
 
 def summary(topic: str, explained: Sequence[Facts]) -> str:
     """One line on a topic of several partitions."""
-    healthy = sum(one.is_healthy for one in explained)
-    total = wording.count(len(explained), "partition")
-    if healthy == len(explained):
-        return f"{topic} is healthy: {'its only partition' if healthy == 1 else f'all {total}'}."
-    return f"{topic}: {healthy} of {total} {_is(healthy)} healthy."
+    healthy, total = sum(one.is_healthy for one in explained), len(explained)
+    if total == 1:
+        return f"{topic}: its only partition is {'' if healthy else 'not '}healthy."
+    if healthy == total:
+        return f"{topic}: all {total:,} partitions are healthy."
+    return f"{topic}: {healthy:,} of {total:,} partitions {_is(healthy)} healthy."

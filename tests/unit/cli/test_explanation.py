@@ -285,8 +285,8 @@ def test_settings_that_ask_for_more_than_there_is() -> None:
 
 def test_a_topic_is_summed_up_in_a_line() -> None:
     well, ill = facts(), facts(isr=(1, 3))
-    assert summary("orders", [well]) == "orders is healthy: its only partition."
-    assert summary("orders", [well, well]) == "orders is healthy: all 2 partitions."
+    assert summary("orders", [well]) == "orders: its only partition is healthy."
+    assert summary("orders", [well, well]) == "orders: all 2 partitions are healthy."
     assert summary("orders", [well, ill]) == "orders: 1 of 2 partitions is healthy."
     assert not replace(well, controller=None).is_healthy
 

@@ -1,0 +1,141 @@
+"""`tidelog explain` on a cluster that is hurt: it says who is missing, since when, why, and what
+would help; and so does the topic of events that it reads.
+"""
+
+import json
+from collections.abc import Iterator
+
+import pytest
+from confluent_kafka import Producer
+from tests.clients.systems import PATIENCE
+from tests.cluster.foreground import attempt, await_that, tidelog
+
+from tidelog.model.replication_events import REPLICATION_EVENTS
+from tidelog.testing import Cluster
+
+PROPERTIES = {
+    "tidelog.replication.events.enable": "true",
+    # One that stands still is stuck before it is dead.
+    "replica.lag.time.max.ms": "1500",
+    "broker.session.timeout.ms": "8000",
+}
+
+
+@pytest.fixture
+def cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=3, properties=PROPERTIES) as running:
+        tidelog(
+            *("topics", "--create", "--topic", "orders", "--partitions", "1"),
+            *("--bootstrap-server", running.bootstrap),
+        )
+        running.wait_for_isr("orders", size=3)
+        running.wait_for_isr(REPLICATION_EVENTS, size=3)
+        yield running
+
+
+def explained(cluster: Cluster, subject: str = "orders-0") -> str:
+    return tidelog("explain", subject, "--bootstrap-server", cluster.bootstrap)
+
+
+def await_explained(cluster: Cluster, *sentences: str) -> str:
+    """What is said once all of this is, with the lines joined."""
+    said = ""
+
+    def is_said() -> bool:
+        nonlocal said
+        done = attempt("explain", "orders-0", "--bootstrap-server", cluster.bootstrap)
+        said = " ".join(done.stdout.split())
+        return done.returncode == 0 and all(one in said for one in sentences)
+
+    await_that(is_said)
+    return said
+
+
+def write(cluster: Cluster, count: int = 100) -> None:
+    producer = Producer({"bootstrap.servers": cluster.bootstrap})
+    for number in range(count):
+        producer.produce("orders", str(number))
+    assert producer.flush(PATIENCE) == 0
+
+
+def follower(cluster: Cluster) -> int:
+    """One that leads neither the topic nor its events, and does not decide."""
+    busy = (cluster.leader_of("orders"), cluster.leader_of(REPLICATION_EVENTS))
+    others = [node for node in cluster.nodes if node not in busy]
+    return next((node for node in others if node != cluster.controller()), others[0])
+
+
+def test_killed_and_back(cluster: Cluster) -> None:
+    assert explained(cluster).startswith("orders-0 is healthy: broker ")
+    victim = follower(cluster)
+    cluster.kill(victim)
+
+    await_explained(
+        cluster,
+        "orders-0 is under-replicated",
+        f"Broker {victim} left the in-sync set at",
+        "it was dead (its port refused connections: the process was gone).",
+        f"Start broker {victim}.",
+    )
+    assert explained(cluster, "orders").startswith("orders: its only partition is not healthy.")
+
+    cluster.start(victim)
+    await_explained(cluster, "orders-0 is healthy")
+
+
+def test_a_follower_that_stands_still_is_stuck(cluster: Cluster) -> None:
+    victim = follower(cluster)
+    cluster.pause(victim)
+    write(cluster)  # is acknowledged when the one that stands still has left
+
+    await_explained(
+        cluster,
+        "orders-0 is under-replicated",
+        f"Broker {victim} left the in-sync set at",
+        "it was stuck, without a fetch for",
+    )
+
+    cluster.resume(victim)
+    await_explained(cluster, "orders-0 is healthy")
+
+
+def test_without_a_leader_it_is_said_who_could_lead(cluster: Cluster) -> None:
+    write(cluster)
+    leader = cluster.leader_of("orders")
+    others = [node for node in cluster.nodes if node != leader]
+    tidelog(
+        *("topics", "--create", "--topic", "alone", "--replica-assignment", str(others[0])),
+        *("--bootstrap-server", cluster.bootstrap),
+    )
+    cluster.kill(others[0])
+    cluster.wait_for_no_leader("alone")
+
+    said = " ".join(explained(cluster, "alone-0").split())
+
+    assert said.startswith("alone-0 has no leader: nobody can write to it or read from it.")
+    assert f"Start broker {others[0]}: it holds everything that was committed." in said
+
+
+def test_the_events_tell_the_same_story(cluster: Cluster) -> None:
+    victim = cluster.leader_of("orders")
+    cluster.kill(victim)
+    cluster.wait_for_isr("orders", size=2)
+    cluster.start(victim)
+    cluster.wait_for_isr("orders", size=3)
+
+    def events() -> list[dict[str, object]]:
+        done = attempt(
+            *("consume", "--topic", REPLICATION_EVENTS, "--from-beginning"),
+            *("--timeout-ms", "500", "--bootstrap-server", cluster.bootstrap),
+        )
+        told = [json.loads(line) for line in done.stdout.splitlines()]
+        return [one for one in told if one.get("topic") == "orders" or one.get("broker") == victim]
+
+    def kinds() -> list[object]:
+        return [one["event"] for one in events() if one["event"] != "replica_state"]
+
+    await_that(lambda: kinds()[-1:] == ["isr_expand"])
+    story = kinds()
+    assert story.count("isr_shrink") == story.count("isr_expand") == 1
+    assert story.count("leader_elected") == 2
+    assert story.count("broker_fenced") == 1
