@@ -34,6 +34,8 @@ class Scene(NamedTuple):
     """up, paused, down, cut off, and so on."""
     controller: NodeId
     partitions: tuple[PartitionScene, ...]
+    cuts: tuple[str, ...] = ()
+    """Ways of the network on which nothing passes, in words."""
 
     def partition(self, name: str) -> PartitionScene | None:
         return next((one for one in self.partitions if one.name == name), None)

@@ -15,6 +15,8 @@ class Watcher:
         self.isr_changes: dict[str, int] = {}
         self.cut_off: set[NodeId] = set()
         """What the story has cut off, to be shown with the machines."""
+        self.cuts: list[str] = []
+        """Other ways that it has cut."""
         self._stage = stage
         self._partitions: list[TopicPartition] = []
         self._running: dict[tuple[NodeId, TopicPartition], ReplicaScene] = {}
@@ -52,6 +54,7 @@ class Watcher:
             tuple((host.id, self._state(host)) for host in hosts),
             stage.controller,
             tuple(scene for one in self._partitions if (scene := self._partition(one)) is not None),
+            tuple(self.cuts),
         )
 
     def _state(self, host: SimHost) -> str:

@@ -140,11 +140,18 @@ class Actor:
     # -- the network -------------------------------------------------------------------------------
 
     def _cut_from(self, places: dict[str, str]) -> str:
-        self._stage.network.partition(self._name(places["node"]), self._name(places["other"]))
-        return ""
+        one, other = self._witness.node(places["node"]), self._witness.node(places["other"])
+        self._stage.network.partition(self._stage.hosts[one].name, self._stage.hosts[other].name)
+        return self._cut(f"{one} \u2702 {other}")
 
     def _cut_to(self, places: dict[str, str]) -> str:
-        self._stage.network.cut(self._name(places["node"]), self._name(places["other"]))
+        one, other = self._witness.node(places["node"]), self._witness.node(places["other"])
+        self._stage.network.cut(self._stage.hosts[one].name, self._stage.hosts[other].name)
+        return self._cut(f"{one} \u2702\u2192 {other}")
+
+    def _cut(self, told: str) -> str:
+        self._watcher.cuts.append(told)
+        self._watcher.look()
         return ""
 
     def _isolate(self, places: dict[str, str]) -> str:
@@ -157,11 +164,9 @@ class Actor:
     def _heal(self, places: dict[str, str]) -> str:
         self._stage.network.heal()
         self._watcher.cut_off.clear()
+        self._watcher.cuts.clear()
         self._watcher.look()
         return ""
-
-    def _name(self, node: str) -> str:
-        return self._stage.hosts[self._witness.node(node)].name
 
     # -- time --------------------------------------------------------------------------------------
 

@@ -5,7 +5,6 @@ wait that is never over ends it. An assertion of a node's own is a failure like 
 """
 
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 from tidelog.model.ids import NodeId, Offset
 from tidelog.sim.mutants import MUTANTS
@@ -30,13 +29,16 @@ class Played:
     frames: list[Frame] = field(default_factory=list)
     outcomes: dict[int, str] = field(default_factory=dict)
     """By step: what is told of it besides what is seen."""
+    broken: dict[int, str] = field(default_factory=dict)
+    """By step: what did not hold."""
+    brokers: list[NodeId] = field(default_factory=list)
 
 
 def play(story: Story, mutant: str | None = None) -> Played:
     """Play it by the rules of today, of the mutant that it names, or of the one given here."""
     cast, named, delay_ms = _cast(story)
     name = mutant or named
-    played = Played(story, name)
+    played = Played(story, name, brokers=cast.broker_ids)
     with wired(MUTANTS[name].rules() if name is not None else TODAYS):
         stage = Stage(cast)
         stage.network.delay_ms = delay_ms
@@ -89,7 +91,7 @@ class _Player:
             try:
                 goes_on = self._take(number, step)
             except AssertionError as bug:
-                self._fail(step, f"a node stopped itself: {bug or 'an assertion'}")
+                self._fail(number, f"a node stopped itself: {bug or 'an assertion'}")
                 goes_on = False
             self._tell(number, step, seen)
             if not goes_on:
@@ -108,11 +110,12 @@ class _Player:
             self._stage.run_until(lambda: self._witness.judge(condition).holds, LIMIT_MS)
         verdict = self._witness.judge(condition)
         if not verdict.holds:
-            self._fail(step, f"{step.text}: {verdict.found}")
+            self._fail(number, f"{step.text}: {verdict.found}")
         return verdict.holds or step.kind == "expect"
 
-    def _fail(self, step: Step, sentence: str) -> None:
-        self._played.failures.append(f"line {step.line}: {sentence}")
+    def _fail(self, number: int, sentence: str) -> None:
+        self._played.broken[number] = sentence
+        self._played.failures.append(f"line {self._story.steps[number].line}: {sentence}")
 
     def _tell(self, number: int, step: Step, seen: int) -> None:
         told = self._played.transcript
@@ -123,8 +126,8 @@ class _Player:
             told.append(f"  {outcome}")
         before = frames[seen - 1].scene if seen else None
         told += [f"  {line}" for line in _progress(before, self._watcher.scene)]
-        if self._played.failures and self._played.failures[-1].startswith(f"line {step.line}:"):
-            told.append(f"  FAILED: {self._played.failures[-1].partition(': ')[2]}")
+        if number in self._played.broken:
+            told.append(f"  FAILED: {self._played.broken[number]}")
 
 
 def _progress(old: Scene | None, new: Scene) -> list[str]:
@@ -145,8 +148,3 @@ def _ends(partition: PartitionScene) -> str:
         return f"{star}{node} end {end} hw {high_watermark}"
 
     return ", ".join(told(one.node, one.end, one.high_watermark) for one in partition.replicas)
-
-
-def moments(frames: list[Frame]) -> int:
-    """How often something happened that has words, for the summary."""
-    return sum(bool(new.happened) for _, new in pairwise(frames))

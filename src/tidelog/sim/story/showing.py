@@ -1,0 +1,19 @@
+"""A story that was played, as the page shows it."""
+
+from tidelog.sim.replay.page import Run, StepShown
+from tidelog.sim.story.playing import Played
+
+
+def as_run(played: Played) -> Run:
+    steps = [
+        StepShown(
+            step.text,
+            step.note,
+            played.outcomes.get(number, ""),
+            played.broken.get(number, ""),
+            step.kind == "expect",
+        )
+        for number, step in enumerate(played.story.steps)
+    ]
+    story = played.story
+    return Run(story.title, story.about, played.brokers, steps, played.frames, played.mutant)
