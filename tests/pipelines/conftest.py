@@ -35,7 +35,7 @@ def spark() -> Iterator[SparkSession]:
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """Three brokers that a test may kill, if it brings them back."""
-    with Cluster(brokers=3) as running:
+    with Cluster(brokers=3, properties={"tidelog.replication.events.enable": "true"}) as running:
         yield running
 
 

@@ -30,6 +30,7 @@ COMMANDS = {
     "pipeline": Entry(USE, "pipeline", "Records to tables and answers, on Spark."),
     "replicas": Entry(LOOK, "replicas", "Show how far each replica is, and who is in sync."),
     "explain": Entry(LOOK, "explain", "Say why a partition is as it is, and what would mend it."),
+    "observe": Entry(LOOK, "observe", "Record what the replicas of any Kafka cluster do."),
     "cluster": Entry(LOOK, "cluster", "Describe the cluster: brokers, controller, features."),
     "quorum": Entry(LOOK, "quorum", "Describe the quorum of controllers."),
     "dump-log": Entry(LOOK, "dump_log", "Print segments and indexes as they are on disk."),

@@ -20,6 +20,9 @@ SETUP = ROOT / "tools" / "make_environment.py"
 JOBS = {
     "ingest": "Topics to tables: each record once, through crashes of anything.",
     "transform": "A topic to another: windowed totals with late data, as an example.",
+    "health": "Replication events to answers: who was out of sync, when, how long and why.",
+    "report": "The same as a page with plots, for a browser or a wall.",
+    "audit": "Prove that nothing acknowledged was lost, doubled, reordered or changed.",
 }
 
 

@@ -69,7 +69,8 @@ def count(number: float) -> str:
     """A number for people: 950, 12.4 k, 3.1 M."""
     if number < 10_000:
         return f"{number:,.0f}"
-    return f"{number / 1000:,.1f} k" if number < 1_000_000 else f"{number / 1_000_000:,.1f} M"
+    unit, name = (1000, "k") if number < 1_000_000 else (1_000_000, "M")
+    return f"{number / unit:,.1f}".removesuffix(".0") + f" {name}"
 
 
 def _svg(height: float, label: str, body: str) -> str:
@@ -183,4 +184,4 @@ def opacity(lag: int, most: int) -> float:
     """How dark a lag is drawn, by powers of ten, so that small ones are told apart, too."""
     if most <= 0:
         return 0.06
-    return 0.06 + 0.94 * log10(1 + lag) / log10(1 + most)
+    return 0.06 + 0.94 * (log10(1 + lag) / log10(1 + most)) ** 2

@@ -68,7 +68,10 @@ def _figures(report: Report) -> str:
     slowest = report.slowest_failover_ms
     figures = [
         (f"{report.writable_percent:.4g}<small>%</small>", "of the time partitions took writes"),
-        (_with_unit(duration(report.under_minutes * 60_000)), "under-replicated, over partitions"),
+        (
+            _with_unit(duration(report.under_minutes * 60_000)),
+            "under-replicated, all partitions together",
+        ),
         (
             count(report.failovers_in_all),
             f"failovers, the slowest {duration(slowest)}" if slowest else "failovers",

@@ -84,8 +84,8 @@ def _totals(spans: DataFrame) -> Row:
 
 
 def _lines(spans: DataFrame, partitions: DataFrame) -> tuple[Line, ...]:
-    by = [f.col("under_replicated_minutes").desc(), "topic", "partition"]
-    chosen = partitions.orderBy(*by).limit(LINES)
+    worst_first = f.col("under_replicated_minutes").desc()
+    chosen = partitions.orderBy(worst_first, "topic", "partition").limit(LINES)
     worst = [(row["name"], row["minutes"]) for row in _named_minutes(chosen).collect()]
     told = spans.where("is_under_replicated OR NOT is_available OR NOT is_writable")
     found: dict[str, list[Span]] = {name: [] for name, _ in worst}

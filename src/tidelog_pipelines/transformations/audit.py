@@ -138,12 +138,16 @@ def duplicated(unplaced: DataFrame, acknowledged: DataFrame) -> DataFrame:
         *CONTENT,
         f.struct("partition", "offset", "key").alias("original"),
     )
+    # A ledger that is being written may have come to know of the stray itself meanwhile.
+    is_itself = (f.col("original.partition") == f.col("partition")) & (
+        f.col("original.offset") == f.col("offset")
+    )
     return (
         unplaced.join(original, list(CONTENT))
+        .withColumn("is_itself", f.coalesce(is_itself, f.lit(False)))
         .groupBy(*RECORD, "checksum")
-        .agg(
-            f.min(f.struct("original.partition", "original.offset", "original.key")).alias("first")
-        )
+        .agg(f.min("original").alias("first"), f.bool_or("is_itself").alias("is_itself"))
+        .where("NOT is_itself")
         .select(
             *RECORD,
             "checksum",

@@ -1,0 +1,185 @@
+"""`tidelog observe`: watches any Kafka cluster from outside, and records what its replicas do."""
+
+import sys
+import time
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+from typing import BinaryIO
+
+import click
+from kio.schema.describe_log_dirs.v4.request import DescribeLogDirsRequest
+from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResponse
+
+from tidelog.cli import admin, options
+from tidelog.cli.client import Client
+from tidelog.cli.config_admin import ResourceType, describe_configs
+from tidelog.cli.errors import CommandFailed
+from tidelog.cli.observation import Look, Observer, PartitionLook
+from tidelog.cli.producer import ACKS_ALL, Producer
+from tidelog.cli.replica_offsets import Partition, look
+from tidelog.cli.topics import topic_pattern
+from tidelog.model.ids import NO_NODE, Millis, NodeId, Offset, TopicPartition
+from tidelog.model.replication_events import (
+    REPLICATION_EVENTS,
+    ReplicationEvent,
+    encode_event,
+    key_of,
+)
+from tidelog.protocol.records import Record
+
+SILENCE_SECONDS = 2.0
+MIN_ISR = "min.insync.replicas"
+
+Write = Callable[[Iterable[ReplicationEvent], Millis], None]
+
+
+@click.command("observe")
+@options.bootstrap_server
+@click.option("--topic", metavar="NAME", help="Only these topics; a regular expression.")
+@click.option(
+    "--out",
+    metavar="FILE",
+    default="-",
+    show_default=True,
+    help="Append JSON lines; - prints.",
+)
+@click.option(
+    "--events-topic",
+    metavar="NAME",
+    help=f"Write to a topic of the cluster instead, such as {REPLICATION_EVENTS}.",
+)
+@click.option(
+    "--interval", default=5.0, show_default=True, metavar="SECONDS", help="Between two looks."
+)
+@click.option("--looks", type=click.IntRange(min=1), help="End after so many.")
+def command(
+    bootstrap_server: str,
+    topic: str | None,
+    out: str,
+    events_topic: str | None,
+    interval: float,
+    looks: int | None,
+) -> None:
+    """Record in-sync sets, leaders and lags of a cluster that does not do so itself.
+
+    Asks again and again (Metadata, ListOffsets, DescribeLogDirs) and writes what must have
+    happened as the events that Tidelog's brokers write: `tidelog pipeline health` and `report`
+    read them. What comes and goes between two looks is not seen.
+    """
+    observer, number = Observer(), 0
+    with Client(bootstrap_server, SILENCE_SECONDS) as client, _opened(out) as file:
+        write = _to_topic(client, events_topic) if events_topic else _to_file(file)
+        while True:
+            began = time.monotonic()
+            try:
+                seen = look_at(client, topic)
+            except CommandFailed as failure:
+                if number == 0:
+                    raise
+                click.echo(f"tidelog: {failure}", err=True)
+            else:
+                write(observer.note(seen), seen.at)
+            number += 1
+            if number == looks:
+                return
+            time.sleep(max(0.0, interval - (time.monotonic() - began)))
+
+
+def look_at(client: Client, topic: str | None) -> Look:
+    """The cluster as its brokers answer now."""
+    metadata = client.metadata(topics=None)
+    pattern = topic_pattern(topic or ".*")
+    names = [
+        one.name for one in metadata.topics if one.name is not None and pattern.fullmatch(one.name)
+    ]
+    minimums = _min_isr(client, names)
+    behind = _behind(client)
+    found = {one.partition: one for one in look(client, names)}
+    partitions = {}
+    for one in metadata.topics:
+        for part in one.partitions if one.name in names else ():
+            where = TopicPartition(one.name or "", part.partition_index)
+            seen = found.get(where)
+            partitions[where] = PartitionLook(
+                leader=part.leader_id,
+                leader_epoch=part.leader_epoch,
+                isr=tuple(sorted(part.isr_nodes)),
+                replicas=part.replica_nodes,
+                min_isr=minimums.get(where.topic, 1),
+                high_watermark=None if seen is None else seen.high_watermark,
+                ends={} if seen is None else _ends(seen, behind.get(where, {})),
+            )
+    brokers = frozenset(broker.node_id for broker in metadata.brokers)
+    return Look(time.time_ns() // 1_000_000, brokers, partitions)
+
+
+def _ends(seen: Partition, behind: dict[NodeId, int]) -> dict[NodeId, Offset]:
+    """Each replica's end, by its own word, or by how far its log is behind the watermark."""
+    ends = {}
+    for replica in seen.replicas:
+        end = replica.log_end_offset
+        if end is None and seen.high_watermark is not None and replica.node in behind:
+            end = seen.high_watermark - behind[replica.node]
+        if end is not None:
+            ends[replica.node] = end
+    return ends
+
+
+def _behind(client: Client) -> dict[TopicPartition, dict[NodeId, int]]:
+    """How far each replica's log is behind the watermark, as its broker tells."""
+    found: dict[TopicPartition, dict[NodeId, int]] = {}
+    for node in client.node_ids():
+        try:
+            answer = client.ask_node(
+                node, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse
+            )
+        except CommandFailed:
+            continue  # gone or silent, or older than this request
+        for directory in answer.results:
+            for topic in directory.topics:
+                for one in topic.partitions:
+                    if not one.is_future_key and one.offset_lag >= 0:
+                        where = TopicPartition(topic.name, one.partition_index)
+                        found.setdefault(where, {})[node] = one.offset_lag
+    return found
+
+
+def _min_isr(client: Client, topics: list[str]) -> dict[str, int]:
+    if not topics:
+        return {}
+    described = describe_configs(client, ResourceType.TOPIC, topics)
+    return {
+        topic: int(config.value or 1)
+        for topic, configs in described.items()
+        for config in configs
+        if config.name == MIN_ISR
+    }
+
+
+def _opened(path: str) -> AbstractContextManager[BinaryIO]:
+    return nullcontext(sys.stdout.buffer) if path == "-" else Path(path).open("ab")
+
+
+def _to_file(file: BinaryIO) -> Write:
+    def write(events: Iterable[ReplicationEvent], at: Millis) -> None:
+        for event in events:
+            file.write(encode_event(event, at, NO_NODE) + b"\n")
+        file.flush()
+
+    return write
+
+
+def _to_topic(client: Client, topic: str) -> Write:
+    # One partition, so that the order in which things happened is the order in which they are read.
+    if topic not in [one.name for one in admin.topics(client)]:
+        admin.create_topic(
+            client, topic, partitions=1, replication_factor=None, assignment=(), configs={}
+        )
+    producer = Producer(client, topic, acks=ACKS_ALL, compression="none")
+
+    def write(events: Iterable[ReplicationEvent], at: Millis) -> None:
+        records = [Record(key_of(event), encode_event(event, at, NO_NODE), at) for event in events]
+        producer.send(records, 0)
+
+    return write
