@@ -1,6 +1,7 @@
 """Runs nodes as processes: starts them, says when they serve, starts again those that die.
 
-A node that was stopped or killed on purpose, by a command, stays down until it is started by one.
+A node that was stopped or killed on purpose, by a command, stays down until it is started by one;
+one that dies again and again is started after longer and longer pauses.
 Everything happens in the one thread that is in `run`; only `interrupt` may come from elsewhere.
 """
 
@@ -8,6 +9,7 @@ import json
 import logging
 import selectors
 import signal
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -15,6 +17,7 @@ from typing import Any, TypeAlias
 from tidelog.cli.child import PROGRAM, Child, NodeProcess
 from tidelog.cli.control import ControlSocket, Reply
 from tidelog.cli.errors import CommandFailed
+from tidelog.cli.restarts import RestartDelay
 from tidelog.model.ids import NodeId
 from tidelog.runtime.alarm import Alarm
 
@@ -31,10 +34,15 @@ class _Watched:
     has_served: bool = False
     is_down_on_purpose: bool = False
     awaiting_end: list[Reply] = field(default_factory=list)
+    delay: RestartDelay = field(default_factory=RestartDelay)
+    started_at: float = 0.0
+    restart_at: float | None = None
 
     @property
     def state(self) -> str:
-        return "down" if self.child is None else self.child.state
+        if self.child is not None:
+            return self.child.state
+        return "down" if self.restart_at is None else "waiting"
 
 
 class Supervisor:
@@ -85,8 +93,9 @@ class Supervisor:
             for node in self._nodes.values():
                 self._start(node)
             while self._has_work():
-                for key, _ in self._selector.select():
+                for key, _ in self._selector.select(self._next_restart()):
                     key.data()
+                self._start_those_due()
         finally:
             if self._control is not None:
                 self._control.close()
@@ -95,9 +104,21 @@ class Supervisor:
 
     def _has_work(self) -> bool:
         return any(
-            node.child is not None or (node.is_down_on_purpose and not self._is_stopping)
+            node.child is not None
+            or ((node.is_down_on_purpose or node.restart_at is not None) and not self._is_stopping)
             for node in self._nodes.values()
         )
+
+    def _next_restart(self) -> float | None:
+        """How long until a node that has died is to be started again; None while there is none."""
+        due = [node.restart_at for node in self._nodes.values() if node.restart_at is not None]
+        return max(0.0, min(due) - time.monotonic()) if due else None
+
+    def _start_those_due(self) -> None:
+        for node in self._nodes.values():
+            is_due = node.restart_at is not None and node.restart_at <= time.monotonic()
+            if is_due and not self._is_stopping:
+                self._start(node)
 
     def _watch(self, what: Any, then: Callable[[], None]) -> None:
         self._selector.register(what, selectors.EVENT_READ, then)
@@ -120,6 +141,7 @@ class Supervisor:
         assert node.child is None
         child = node.child = Child(node.spec, self._program)
         node.is_down_on_purpose = False
+        node.started_at, node.restart_at = time.monotonic(), None
         self._watch(child, lambda: self._hear(node, child))
         return child
 
@@ -149,10 +171,18 @@ class Supervisor:
             else:
                 self._stop()
         elif self._restart:
-            log.warning("node %d ended with status %d and is started again", id_, status)
-            self._start(node)
+            self._start_again(node, status)
         else:
             log.warning("node %d ended with status %d", id_, status)
+
+    def _start_again(self, node: _Watched, status: int) -> None:
+        now = time.monotonic()
+        delay = node.delay.after(now - node.started_at)
+        when = f"in {delay:g} s" if delay else "now"
+        log.warning(
+            "node %d ended with status %d and is started again %s", node.spec.node_id, status, when
+        )
+        node.restart_at = now + delay
 
     # -- Commands ----------------------------------------------------------------------------------
 

@@ -133,6 +133,24 @@ def test_a_node_that_dies_is_started_again(supervise: Launcher) -> None:
     assert running.process.wait() == 0
 
 
+def test_a_node_that_dies_again_and_again_waits_and_is_started_at_once_by_a_command(
+    supervise: Launcher,
+) -> None:
+    running = supervise(["serves", "serves"])
+    [(_, victim), _] = sorted(running.ready() for _ in range(2))
+    while running.states()[0] != "waiting":
+        os.kill(victim, signal.SIGKILL)
+        await_death(victim)
+        while running.states()[0] not in ("waiting", "up"):
+            pass
+        if running.states()[0] == "up":
+            victim = json.loads(running.asked("list"))[0]["pid"]
+
+    assert "is starting" in running.asked("start 1")
+    running.process.send_signal(signal.SIGTERM)
+    assert running.process.wait() == 0
+
+
 def test_a_node_that_is_killed_while_it_starts_is_started_again(
     supervise: Launcher, tmp_path: Path
 ) -> None:
