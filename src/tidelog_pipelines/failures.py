@@ -1,6 +1,7 @@
 """What a job tells its user when it cannot go on: one sentence, and never a page of Java."""
 
 import re
+import signal
 import sys
 from collections.abc import Callable
 from typing import NamedTuple
@@ -21,6 +22,8 @@ class Sign(NamedTuple):
 
 
 SIGNS = (
+    # What our own code has said inside of a query comes back in Spark's words.
+    Sign(re.compile(r"TopicReplaced: ([^\n]+)"), "{found}"),
     Sign(
         re.compile(r"No space left on device|Disk quota exceeded"),
         "the disk is full (Spark's words: {found}); make room and start again: what was written "
@@ -49,9 +52,9 @@ SIGNS = (
     Sign(
         re.compile(
             r"No resolvable bootstrap urls|Failed to construct kafka consumer|"
-            r"Timed out waiting for a node assignment|TimeoutException[^\n]*|"
+            r"Timed out waiting for a node assignment|TimeoutException[^\n]{0,80}|"
             r"DisconnectException|Failed to get offsets? by|LeaderNotAvailable\w*|"
-            r"NotLeaderOrFollower\w*|KafkaException[^\n]*Unexpected error code"
+            r"NotLeaderOrFollower\w*|KafkaException[^\n]{0,80}Unexpected error code"
         ),
         UNREACHABLE + " ({found}); is the cluster up, and --bootstrap-server right?",
     ),
@@ -62,12 +65,15 @@ def explain(words: str) -> str | None:
     """The sentence for what Spark has said, if it is a known one."""
     for sign in SIGNS:
         if found := sign.pattern.search(words):
-            return sign.meaning.format(found=found.group(0).strip().rstrip(".")[:120])
+            words_found = found.group(found.lastindex or 0).strip()
+            return sign.meaning.format(found=words_found)
     return None
 
 
 def run(job: Callable[[], int]) -> int:
     """The job's exit status; a failure gives 1 after one sentence on stderr."""
+    # To be told to end is the same as Ctrl-C: the query is stopped, and goes on where it was.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return job()
     except JobFailed as failure:

@@ -17,6 +17,7 @@ from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import KafkaSettings, parse, setting
 from tidelog_pipelines.sinks.group_offsets import GroupOffsets
+from tidelog_pipelines.sinks.identities import Identities
 from tidelog_pipelines.sinks.ingestion import Ingestion, Plan, compact
 from tidelog_pipelines.sinks.tables import FORMATS
 from tidelog_pipelines.sources.checkpoint import Checkpoint
@@ -113,22 +114,9 @@ def ingest(settings: IngestSettings) -> int:
 def run(spark: SparkSession, settings: IngestSettings) -> None:
     """Run the job in this session, until it has read all there is, if it is to end then."""
     checkpoint = Checkpoint(spark, settings.checkpoint_path)
+    tables = FORMATS[settings.format](spark, settings.out)
     offsets = GroupOffsets(settings, settings.group) if settings.group else None
-    resume(checkpoint, settings.subscription, offsets)
     ingestion = Ingestion(plan(settings))
-
-    def start() -> StreamingQuery:
-        ingestion.forget()
-        records = stream(
-            spark,
-            settings,
-            settings.subscription,
-            settings.starting_offsets,
-            settings.max_per_batch,
-        )
-        writer = records.writeStream.foreachBatch(ingestion).queryName("ingest")
-        trigger = {"availableNow": True} if settings.once else {"processingTime": settings.every}
-        return writer.option("checkpointLocation", checkpoint.path).trigger(**trigger).start()
 
     def tell(progress: streams.Progress) -> None:
         bad = f", {ingestion.quarantined:,} in quarantine" if ingestion.quarantined else ""
@@ -137,26 +125,44 @@ def run(spark: SparkSession, settings: IngestSettings) -> None:
             streams.say(f"tidelog: {refusal}")
 
     try:
-        streams.run(start, tell, settings.patience_seconds)
+        resume(checkpoint, settings.subscription, Identities(tables, Topics(settings)), offsets)
+        streams.run(lambda: start(spark, settings, ingestion), tell, settings.patience_seconds)
     except KeyboardInterrupt:
         streams.say("tidelog: interrupted; the next run goes on from here.")
     finally:
         if offsets:
             offsets.close()
     if settings.once and settings.compact_every:
-        last = checkpoint.last_committed()
-        ends = checkpoint.ends(last) if last is not None else {}
-        compact(FORMATS[settings.format](spark, settings.out), list(ends))
+        compact(tables, list(checkpoint.committed_ends()))
+
+
+def start(spark: SparkSession, settings: IngestSettings, ingestion: Ingestion) -> StreamingQuery:
+    """Start the query, where the checkpoint says."""
+    ingestion.forget()
+    records = stream(
+        spark,
+        settings,
+        settings.subscription,
+        settings.starting_offsets,
+        settings.max_per_batch,
+    )
+    writer = records.writeStream.foreachBatch(ingestion).queryName("ingest")
+    writer = writer.option("checkpointLocation", settings.checkpoint_path)
+    if settings.once:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=settings.every).start()
 
 
 def resume(
-    checkpoint: Checkpoint, subscription: Subscription, offsets: GroupOffsets | None
+    checkpoint: Checkpoint,
+    subscription: Subscription,
+    identities: Identities,
+    offsets: GroupOffsets | None,
 ) -> None:
     """Check that a checkpoint is ours, and commit what a killed run did not come to commit."""
-    last = checkpoint.last_committed()
-    if last is None:
+    if checkpoint.last_committed() is None:
         return
-    ends = checkpoint.ends(last)
+    ends = checkpoint.committed_ends()
     foreign = [topic for topic in ends if not subscription.covers(topic)]
     if foreign or not ends:
         of = f"one that reads {', '.join(foreign)}" if foreign else "one that reads no topics"
@@ -164,6 +170,7 @@ def resume(
             f"the checkpoint {checkpoint.path} belongs to another query, {of}; give this one an "
             "--out or a --checkpoint of its own."
         )
+    identities.check(list(ends))
     if offsets and (refusal := offsets.commit(ends)):
         streams.say(f"tidelog: {refusal}")
 

@@ -23,8 +23,8 @@ class Identities:
         self._topics = topics
         self._known: dict[str, str] | None = None
 
-    def check(self, names: list[str], batch: Batch) -> None:
-        """Raise if a topic is not the one that was read so far; remember those that are new."""
+    def check(self, names: list[str]) -> dict[str, str]:
+        """Raise if a topic is not the one that was read so far. -> the ids of the topics."""
         known = self._load()
         found = self._topics.ids(names)
         for name in names:
@@ -34,8 +34,16 @@ class Identities:
                     f"{known[name]}): the table holds records of the old one under the same "
                     "offsets. Write the new one to another --out."
                 )
-        if new := {name: found[name] for name in names if name in found and name not in known}:
-            self._remember(new, batch)
+        return found
+
+    def remember(self, found: dict[str, str], batch: Batch) -> None:
+        """Keep the ids of topics that are read for the first time."""
+        known = self._load()
+        new = sorted((name, id) for name, id in found.items() if name not in known)
+        if new:
+            rows = self._tables.frame(new, "topic STRING, topic_id STRING")
+            self._tables.append(TABLE, rows.withColumn("date", f.current_date()), batch)
+            known.update(new)
 
     def _load(self) -> dict[str, str]:
         if self._known is None:
@@ -43,8 +51,3 @@ class Identities:
             found = rows.select("topic", "topic_id").collect() if rows is not None else []
             self._known = {row["topic"]: row["topic_id"] for row in found}
         return self._known
-
-    def _remember(self, new: dict[str, str], batch: Batch) -> None:
-        rows = self._tables.frame(sorted(new.items()), "topic STRING, topic_id STRING")
-        self._tables.append(TABLE, rows.withColumn("date", f.current_date()), batch)
-        self._load().update(new)

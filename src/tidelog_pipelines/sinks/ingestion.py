@@ -85,7 +85,7 @@ class Ingestion:
         run = self._run = self._run or self._begin(records.sparkSession)
         batch = Batch(run.query_id, number)
         spans = run.checkpoint.spans(number)
-        run.identities.check(list(spans), batch)
+        run.identities.remember(run.identities.check(list(spans)), batch)
         # A source that is read more than once is read from the cluster more than once.
         is_reread = len(spans) > 1 or self._plan.value is None
         records = records.persist() if is_reread else records

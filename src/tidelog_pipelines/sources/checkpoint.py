@@ -46,6 +46,11 @@ class Checkpoint:
         lines = self._lines(f"offsets/{batch}")
         return parse_ends(lines[2]) if len(lines) > 2 else {}
 
+    def committed_ends(self) -> Ends:
+        """Where the last complete batch ends."""
+        last = self.last_committed()
+        return {} if last is None else self.ends(last)
+
     def spans(self, batch: int) -> dict[str, list[Span]]:
         """The records that a batch covers, by topic; topics without any are left out."""
         before = self.ends(batch - 1) if batch else self._first_starts()
