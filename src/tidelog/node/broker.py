@@ -59,7 +59,7 @@ class Broker:
         self._events = events
         self._has_begun = False
         self.image = ClusterImage()
-        self.partitions = Partitions(clock, timers, self._storage_failed)
+        self.partitions = Partitions(clock, timers, self._storage_failed, events.counters)
         self.coordinators = Coordinators(
             settings, dice, clock, timers, self.partitions, self._offsets_partitions
         )

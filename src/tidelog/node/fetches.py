@@ -15,23 +15,25 @@ class FetchAttempt(NamedTuple):
 
     results: list[FetchResult]
     is_enough: bool
+    size: int
+    """Of the records, in bytes."""
 
 
 class PendingFetch:
-    __slots__ = ("_attempt", "_effect", "_parked_at", "_resume", "_waiting", "timer")
+    __slots__ = ("_answer", "_attempt", "_effect", "_parked_at", "_waiting", "timer")
 
     def __init__(
         self,
         effect: FetchBatches,
         attempt: Callable[[FetchBatches], FetchAttempt],
-        resume: Callable[[list[FetchResult]], None],
+        answer: Callable[[FetchAttempt], None],
         parked_at: list["Replica"],
         waiting: dict["PendingFetch", None],
     ) -> None:
         self.timer: Timer | None = None
         self._effect = effect
         self._attempt = attempt
-        self._resume = resume
+        self._answer = answer
         self._parked_at = parked_at
         self._waiting = waiting
         waiting[self] = None
@@ -42,14 +44,14 @@ class PendingFetch:
         """Something moved at one of the partitions: look again."""
         attempt = self._attempt(self._effect)
         if attempt.is_enough:
-            self._finish(attempt.results)
+            self._finish(attempt)
 
     @property
     def is_followers(self) -> bool:
         return self._effect.replica >= 0
 
     def time_out(self) -> None:
-        self._finish(self._attempt(self._effect).results)
+        self._finish(self._attempt(self._effect))
 
     def drop(self) -> None:
         """It is over, or the client is gone."""
@@ -59,6 +61,6 @@ class PendingFetch:
         for replica in self._parked_at:
             replica.unpark(self)
 
-    def _finish(self, results: list[FetchResult]) -> None:
+    def _finish(self, attempt: FetchAttempt) -> None:
         self.drop()
-        self._resume(results)
+        self._answer(attempt)

@@ -157,6 +157,7 @@ class Node:
                 self._broker.departures,
                 self._change_metadata,
             ),
+            self._events.counters,
         )
 
     @property

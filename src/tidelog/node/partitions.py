@@ -28,6 +28,7 @@ from tidelog.model.ids import (
 )
 from tidelog.node.appends import PendingAppend
 from tidelog.node.clock import Clock
+from tidelog.node.counters import Counters
 from tidelog.node.fetches import FetchAttempt, PendingFetch
 from tidelog.node.parking import PARKED, Parked, Resume
 from tidelog.node.replica import Replica
@@ -49,6 +50,7 @@ class Partitions:
         clock: Clock,
         timers: Timers,
         storage_failed: Callable[[TopicPartition, OSError], None],
+        counters: Counters,
     ) -> None:
         self.image = ClusterImage()
         self._replicas: dict[TopicPartition, Replica] = {}
@@ -57,6 +59,7 @@ class Partitions:
         self._clock = clock
         self._timers = timers
         self._storage_failed = storage_failed
+        self._counters = counters
         self._waiting: dict[ConnId, dict[PendingFetch, None]] = {}
         """Parked fetches by the connection that waits for them."""
 
@@ -146,6 +149,8 @@ class Partitions:
             return AppendResult(ErrorCode.kafka_storage_error), -1
         if isinstance(outcome, AppendRefused):
             return _refused(outcome, replica.log.log_start_offset), -1
+        self._counters.bytes_in += len(records)
+        self._counters.messages_in += outcome.last_offset + 1 - outcome.base_offset
         return AppendResult(
             ErrorCode.none,
             outcome.base_offset,
@@ -186,13 +191,25 @@ class Partitions:
             self._prove(effect)
         attempt = self._attempt(effect)
         if attempt.is_enough or effect.max_wait_ms <= 0:
+            self._count_out(effect, attempt.size)
             return attempt.results
         here = [r for read in effect.reads if (r := self._replicas.get(read.partition))]
         waiting = self._waiting.setdefault(conn, {})
-        pending = PendingFetch(effect, self._attempt, resume, here, waiting)
+
+        def answer(found: FetchAttempt) -> None:
+            self._count_out(effect, found.size)
+            resume(found.results)
+
+        pending = PendingFetch(effect, self._attempt, answer, here, waiting)
         deadline = self._clock.now + effect.max_wait_ms
         pending.timer = self._timers.at(deadline, pending.time_out)
         return PARKED
+
+    def _count_out(self, effect: FetchBatches, size: int) -> None:
+        if effect.replica >= 0:
+            self._counters.replication_bytes_out += size
+        else:
+            self._counters.bytes_out += size
 
     def hurry(self, conn: ConnId) -> None:
         """A follower asks for something else behind its parked fetch: answer that as it is.
@@ -238,7 +255,7 @@ class Partitions:
                 size = result.records.length
                 found += size
                 budget -= size
-        return FetchAttempt(results, is_urgent or found >= effect.min_bytes)
+        return FetchAttempt(results, is_urgent or found >= effect.min_bytes, found)
 
     def _read_one(
         self, read: PartitionFetch, budget: int, at_least_one: bool, effect: FetchBatches

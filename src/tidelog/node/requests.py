@@ -12,8 +12,10 @@ from tidelog.api.handler import Disconnect, Encoded, Handling, Request
 from tidelog.api.registry import Api, lookup
 from tidelog.model.disk import FileSlice
 from tidelog.model.effects import Effect
+from tidelog.model.ids import Millis
 from tidelog.model.outbound import Chunk
 from tidelog.node.context import RequestContext
+from tidelog.node.counters import Counters
 from tidelog.node.parking import PARKED, Resume
 from tidelog.node.sessions import Answer, Session
 from tidelog.protocol.malformed import MalformedMessage
@@ -32,9 +34,15 @@ _LENGTH = Struct(">i")
 
 
 class Requests:
-    def __init__(self, context: RequestContext, executors: Mapping[type[Effect], Execute]) -> None:
+    def __init__(
+        self,
+        context: RequestContext,
+        executors: Mapping[type[Effect], Execute],
+        counters: Counters,
+    ) -> None:
         self._context = context
         self._executors = executors
+        self._counters = counters
 
     def received(self, session: Session, frame: memoryview) -> None:
         """Begin one request; its answer leaves now or whenever it is done."""
@@ -91,6 +99,9 @@ class Requests:
         except StopIteration as done:
             call.finish(done.value)
 
+    def ended(self, api_key: int, took_ms: Millis) -> None:
+        self._counters.requests[api_key].took(took_ms)
+
     def newest(self, request: Request) -> None:
         """What a handler sees after it was parked is the world of now."""
         self._context.refresh(request)
@@ -99,7 +110,16 @@ class Requests:
 class _Call:
     """One request in work."""
 
-    __slots__ = ("_answer", "_api", "_header", "_requests", "_session", "handling", "request")
+    __slots__ = (
+        "_answer",
+        "_api",
+        "_began",
+        "_header",
+        "_requests",
+        "_session",
+        "handling",
+        "request",
+    )
 
     def __init__(
         self,
@@ -116,6 +136,7 @@ class _Call:
         self._api = api
         self._header = header
         self.request = request
+        self._began = request.now
         self.handling: Handling | None = None
 
     def go_on(self, result: Any) -> None:
@@ -123,6 +144,7 @@ class _Call:
         self._requests.drive(self, result)
 
     def finish(self, response: Any) -> None:
+        self._requests.ended(self._header.api_key, self.request.now - self._began)
         self._session.fill(self._answer, self._encode(response))
 
     def _encode(self, response: Any) -> list[Chunk] | None:
