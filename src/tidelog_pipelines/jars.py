@@ -22,7 +22,7 @@ COORDINATES = (
     "org.apache.spark:spark-avro_2.13:4.0.2",
     "io.delta:delta-spark_4.0_2.13:4.4.0",
 )
-"""Pinned to Spark's line: docs/adr/0008 says why this one."""
+"""Pinned to Spark's line: docs/adr/0009 says why this one."""
 
 SHIPPED = (
     "com.fasterxml.jackson.core:*",

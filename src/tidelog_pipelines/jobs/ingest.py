@@ -93,11 +93,11 @@ class IngestSettings(KafkaSettings):
 
 
 def main(arguments: list[str] | None = None) -> int:
-    return failures.run(lambda: ingest(_parsed(arguments)))
+    return failures.run(lambda: ingest(parsed(sys.argv[1:] if arguments is None else arguments)))
 
 
-def _parsed(arguments: list[str] | None) -> IngestSettings:
-    return parse(IngestSettings, "ingest", sys.argv[1:] if arguments is None else arguments, ABOUT)
+def parsed(arguments: list[str]) -> IngestSettings:
+    return parse(IngestSettings, "ingest", arguments, ABOUT)
 
 
 def ingest(settings: IngestSettings) -> int:

@@ -68,8 +68,11 @@ class TransformSettings(KafkaSettings):
 
 
 def main(arguments: list[str] | None = None) -> int:
-    given = sys.argv[1:] if arguments is None else arguments
-    return failures.run(lambda: transform(parse(TransformSettings, "transform", given, ABOUT)))
+    return failures.run(lambda: transform(parsed(sys.argv[1:] if arguments is None else arguments)))
+
+
+def parsed(arguments: list[str]) -> TransformSettings:
+    return parse(TransformSettings, "transform", arguments, ABOUT)
 
 
 def transform(settings: TransformSettings) -> int:
@@ -78,10 +81,7 @@ def transform(settings: TransformSettings) -> int:
     Topics(settings).require(Subscription((*read, settings.to)))
     spark = spark_session(settings, "transform")
     try:
-        if settings.show:
-            show(read_results(spark, settings))
-        else:
-            run(spark, settings)
+        run(spark, settings)
     finally:
         spark.stop()
     return 0
@@ -89,6 +89,9 @@ def transform(settings: TransformSettings) -> int:
 
 def run(spark: SparkSession, settings: TransformSettings) -> None:
     """Run the job in this session, until it has read all there is, if it is to end then."""
+    if settings.show:
+        show(read_results(spark, settings))
+        return
     checkpoint = Checkpoint(spark, settings.checkpoint)
 
     def write(found: DataFrame, epoch: int) -> None:

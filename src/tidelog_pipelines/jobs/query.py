@@ -1,0 +1,70 @@
+"""`query`: a question in SQL to the tables that `ingest` writes."""
+
+import sys
+from dataclasses import dataclass
+
+from pyspark.errors import AnalysisException, ParseException
+from pyspark.sql import DataFrame, SparkSession
+
+from tidelog_pipelines import failures
+from tidelog_pipelines.failures import JobFailed
+from tidelog_pipelines.session import spark_session
+from tidelog_pipelines.settings import SparkSettings, parse, setting
+from tidelog_pipelines.sinks import identities
+from tidelog_pipelines.sinks.ingestion import QUARANTINE, table_of
+from tidelog_pipelines.sinks.tables import FORMATS
+
+ABOUT = """\
+Ask the tables of an --out directory. Each topic is a table of its name (in backquotes, if it has
+dots or dashes), and `quarantine` holds the bad records. Rows are printed with tabs between columns.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class QuerySettings(SparkSettings):
+    out: str = setting(metavar="DIR", meaning="where ingest has written to")
+    sql: str = setting(metavar="QUERY", meaning="the question, such as 'SELECT count(*) FROM t'")
+    format: str = setting("delta", choices=tuple(FORMATS), meaning="the format of the tables")
+
+
+def main(arguments: list[str] | None = None) -> int:
+    return failures.run(lambda: query(parsed(sys.argv[1:] if arguments is None else arguments)))
+
+
+def parsed(arguments: list[str]) -> QuerySettings:
+    return parse(QuerySettings, "query", arguments, ABOUT)
+
+
+def query(settings: QuerySettings) -> int:
+    """Run the job in a session of its own."""
+    spark = spark_session(settings, "query")
+    try:
+        run(spark, settings)
+    finally:
+        spark.stop()
+    return 0
+
+
+def run(spark: SparkSession, settings: QuerySettings) -> None:
+    """Print the answer."""
+    for row in answer(spark, settings).toLocalIterator():
+        print(*("" if value is None else value for value in row), sep="\t")
+
+
+def answer(spark: SparkSession, settings: QuerySettings) -> DataFrame:
+    tables = FORMATS[settings.format](spark, settings.out)
+    topics = tables.rows(identities.TABLE)
+    if topics is None:
+        raise JobFailed(f"there are no tables of format {settings.format} in {settings.out}.")
+    names = {row["topic"]: table_of(row["topic"]) for row in topics.distinct().collect()}
+    for name, path in {**names, QUARANTINE: QUARANTINE}.items():
+        if (rows := tables.rows(path)) is not None:
+            rows.createOrReplaceTempView(f"`{name}`")
+    try:
+        return spark.sql(settings.sql)
+    except (AnalysisException, ParseException) as error:
+        raise JobFailed(f"--sql: {str(error).strip().splitlines()[0]}") from None
+
+
+if __name__ == "__main__":
+    sys.exit(main())
