@@ -16,6 +16,10 @@ class StepShown(NamedTuple):
     outcome: str = ""
     failed: str = ""
     expects: bool = False
+    acknowledged: int | None = None
+    """How many records clients had been promised when it was over."""
+    lost: int | None = None
+    """How many of them the leaders' logs lacked; None while somebody has no leader."""
 
 
 class Run(NamedTuple):

@@ -41,6 +41,11 @@ class Watcher:
             happened = tuple(happenings(self.scene, scene))
         self.frames.append(Frame(self._stage.now, self.step, happened, scene))
 
+    def close_step(self) -> None:
+        """A step during which nothing changed has a frame all the same."""
+        if self.frames[-1].step != self.step:
+            self.frames.append(Frame(self._stage.now, self.step, (), self.scene))
+
     def _count(self, old: Scene, new: Scene) -> None:
         for partition in new.partitions:
             was = old.partition(partition.name)

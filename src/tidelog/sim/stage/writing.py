@@ -85,6 +85,11 @@ class Ledger:
         if write.is_acknowledged:
             self.acknowledged.setdefault(partition, []).extend(write.values)
 
+    @property
+    def count(self) -> int:
+        """Records acknowledged in all partitions."""
+        return sum(map(len, self.acknowledged.values()))
+
     def lost(self, partition: TopicPartition) -> list[bytes] | None:
         """Acknowledged records that the leader's log lacks; None while there is no leader."""
         leader = self._stage.leader(partition)

@@ -3,7 +3,7 @@
 # whenever it follows a new leader, it would drop a record that is committed; should it be elected
 # before it has fetched that record again, the record is gone. Today it cuts where the epochs part.
 
-brokers 4
+brokers 3
 topic orders on 1 2 3 min-isr 2
 
 # All three replicas hold three records, but 2 and 3 have not heard yet that the third is committed.

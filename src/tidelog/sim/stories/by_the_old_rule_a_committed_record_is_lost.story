@@ -3,7 +3,7 @@
 # first cuts its log to its own high watermark. Here that rule is switched on, and loses a record that
 # all three replicas had.
 
-brokers 4
+brokers 3
 mutant truncate-to-hw
 topic orders on 1 2 3 min-isr 2
 

@@ -148,7 +148,7 @@ class Witness:
         return Verdict(lost is not None and lost >= _number(places), _told_lost(lost))
 
     def _acked(self, places: dict[str, str]) -> Verdict:
-        acknowledged = sum(len(values) for values in self._ledger.acknowledged.values())
+        acknowledged = self._ledger.count
         return Verdict(acknowledged == _number(places), f"acknowledged {acknowledged}")
 
     def _answered(self, places: dict[str, str]) -> Verdict:

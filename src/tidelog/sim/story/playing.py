@@ -32,6 +32,8 @@ class Played:
     broken: dict[int, str] = field(default_factory=dict)
     """By step: what did not hold."""
     brokers: list[NodeId] = field(default_factory=list)
+    promised: dict[int, tuple[int, int | None]] = field(default_factory=dict)
+    """By step: records acknowledged so far, and how many of them were lost when it was over."""
 
 
 def play(story: Story, mutant: str | None = None) -> Played:
@@ -94,6 +96,9 @@ class _Player:
                 self._fail(number, f"a node stopped itself: {bug or 'an assertion'}")
                 goes_on = False
             self._tell(number, step, seen)
+            if step.kind not in SETUP:
+                self._watcher.close_step()
+                self._played.promised[number] = self._ledger.count, self._witness.lost()
             if not goes_on:
                 break
         self._played.frames = self._watcher.frames

@@ -12,6 +12,7 @@ def as_run(played: Played) -> Run:
             played.outcomes.get(number, ""),
             played.broken.get(number, ""),
             step.kind == "expect",
+            *played.promised.get(number, (None, None)),
         )
         for number, step in enumerate(played.story.steps)
     ]
