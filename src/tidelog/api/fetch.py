@@ -8,7 +8,7 @@ controller's listener the metadata log is fetched, by the quorum's rules (KIP-59
 """
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 from tidelog.api.fetch_sessions import CachedPartition, FetchPlan
 from tidelog.api.handler import Handling, Request
@@ -16,7 +16,7 @@ from tidelog.api.leaders import current_leader, endpoints_of
 from tidelog.api.listeners import ListenerKind, kind_of
 from tidelog.model.effects import FetchBatches, FetchMetadata, FetchResult, PartitionFetch
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_EPOCH, NO_NODE, NO_OFFSET, NodeId, TopicPartition
+from tidelog.model.ids import NO_NODE, NO_OFFSET, NodeId, TopicPartition
 from tidelog.protocol.fetch import FetchRequest, FetchResponse, PartitionFetched
 from tidelog.protocol.pieces import TopicRef
 
@@ -39,29 +39,36 @@ def handle(request: Request) -> Handling:
     plan = request.fetch_sessions.plan(message, uses_ids, request.now)
     if plan.error is not ErrorCode.none:
         return FetchResponse(error=plan.error)
-    asked = list(plan.partitions())
-    names = [_name(request, cached.topic) for cached in asked]
-    reads = [
-        _read(name, cached) for name, cached in zip(names, asked, strict=True) if name is not None
-    ]
+    asked = plan.asked()
+    topic_names = request.image.topic_names
+    reads: list[PartitionFetch] = []
+    nameless: list[CachedPartition] = []
+    for cached in asked:
+        ref = cached.topic
+        read = cached.read_as(ref if isinstance(ref, str) else topic_names.get(ref))
+        if read is None:
+            nameless.append(cached)
+        else:
+            reads.append(read)
     max_bytes = min(message.max_bytes, request.settings.fetch_max_bytes)
-    found = yield FetchBatches(
+    effect = FetchBatches(
         reads,
         min_bytes=min(message.min_bytes, max_bytes),
         max_bytes=max_bytes,
-        max_wait_ms=message.max_wait_ms if len(reads) == len(asked) else 0,
+        max_wait_ms=0 if nameless or plan.is_empty else message.max_wait_ms,
         read_committed=message.isolation_level == READ_COMMITTED,
         replica=message.replica_id,
         replica_epoch=message.replica_epoch,
+        session=plan.session,
     )
-    results = iter(found)
+    results = yield effect
     answers: list[_Answer] = []
-    has_unknown = False
-    for cached, name in zip(asked, names, strict=True):
-        result = _UNKNOWN_ID if name is None else next(results)
+    has_unknown = bool(nameless)
+    for read, result in zip(effect.reads, results, strict=True):
         if result.error is not ErrorCode.none and result.error in _UNKNOWN:
             has_unknown = True
-        answers.append((cached, name, result))
+        answers.append((cast(CachedPartition, read.watch), read.partition.topic, result))
+    answers += [(cached, None, _UNKNOWN_ID) for cached in nameless]
     if has_unknown:
         answers.sort(key=_rank)
     return _response(request, plan, answers)
@@ -71,23 +78,6 @@ def _rank(answer: _Answer) -> int:
     """Kafka answers for what it does not know after all else, ids before names."""
     error = answer[2].error
     return _UNKNOWN.index(error) + 1 if error in _UNKNOWN else 0
-
-
-def _name(request: Request, ref: TopicRef) -> str | None:
-    return ref if isinstance(ref, str) else request.image.topic_names.get(ref)
-
-
-def _read(name: str, cached: CachedPartition) -> PartitionFetch:
-    partition, epoch, offset, last_epoch, start, max_bytes, _, _ = cached.fetch
-    # Any negative epoch is none.
-    return PartitionFetch(
-        TopicPartition(name, partition),
-        offset,
-        max_bytes,
-        epoch if epoch >= 0 else NO_EPOCH,
-        last_epoch if last_epoch >= 0 else NO_EPOCH,
-        start,
-    )
 
 
 def _response(request: Request, plan: FetchPlan, answers: Iterable[_Answer]) -> FetchResponse:
@@ -127,10 +117,10 @@ def _remember(plan: FetchPlan, cached: CachedPartition, result: FetchResult) -> 
     is_well = result.error is ErrorCode.none
     cached.high_watermark = result.high_watermark if is_well else NO_OFFSET
     cached.log_start_offset = result.log_start_offset
-    key = (cached.topic, cached.fetch.partition)
-    if has_records and plan.is_incremental and key in session.partitions:
-        # Last served, first to wait: no partition starves behind a busy one.
-        session.partitions.move_to_end(key)
+    if has_records and plan.is_incremental:
+        session.serve_last(cached)
+    elif result.is_at_rest and not session.rack_id:
+        cached.rest()
     return is_news
 
 

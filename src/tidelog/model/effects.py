@@ -23,6 +23,7 @@ from tidelog.model.ids import (
     Offset,
     TopicPartition,
 )
+from tidelog.model.watches import PartitionWatch, SessionWatch
 
 # -- Produce ---------------------------------------------------------------------------------------
 
@@ -62,6 +63,8 @@ class PartitionFetch(NamedTuple):
     current_leader_epoch: LeaderEpoch = NO_EPOCH
     last_fetched_epoch: LeaderEpoch = NO_EPOCH
     log_start_offset: Offset = NO_OFFSET
+    watch: PartitionWatch | None = None
+    """Whom the partition is to tell when it moves."""
 
 
 class EpochEnd(NamedTuple):
@@ -84,11 +87,16 @@ class FetchResult(NamedTuple):
     preferred_read_replica: NodeId = NO_NODE
     aborted: tuple[AbortedTransaction, ...] | None = None
     """None unless committed records were asked for, and could be looked for."""
+    is_at_rest: bool = False
+    """Nothing to read and nothing wrong: the partition tells its watch when that changes."""
 
 
 @dataclass(slots=True)
 class FetchBatches:
-    """-> list[FetchResult], in order: min_bytes are there, something is wrong or time is up."""
+    """-> list[FetchResult], in order: min_bytes are there, something is wrong or time is up.
+
+    The order is that of `reads` at that time: in a session they become what has moved meanwhile.
+    """
 
     reads: list[PartitionFetch]
     min_bytes: int
@@ -97,6 +105,7 @@ class FetchBatches:
     read_committed: bool = False
     replica: NodeId = NO_NODE
     replica_epoch: BrokerEpoch = -1
+    session: SessionWatch[Any] | None = None
 
 
 # -- Offsets, epochs, deletion, directories --------------------------------------------------------

@@ -77,6 +77,9 @@ class Assignments:
         for topic in changes.deleted:
             gone = [TopicPartition(topic.name, index) for index in topic.partitions]
             self._behind.update(dict.fromkeys(gone))
+            for partition in gone:
+                if (replica := self._partitions.get(partition)) is not None:
+                    replica.moved()
             self._deleted(gone)
         for change in changes.partitions:
             if self._me in change.new.replicas or change.partition in self._partitions:

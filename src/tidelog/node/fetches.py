@@ -20,7 +20,7 @@ class FetchAttempt(NamedTuple):
 
 
 class PendingFetch:
-    __slots__ = ("_answer", "_attempt", "_effect", "_parked_at", "_waiting", "timer")
+    __slots__ = ("_answer", "_attempt", "_effect", "_parked_at", "_waiting", "order", "timer")
 
     def __init__(
         self,
@@ -29,7 +29,9 @@ class PendingFetch:
         answer: Callable[[FetchAttempt], None],
         parked_at: list["Replica"],
         waiting: dict["PendingFetch", None],
+        order: int,
     ) -> None:
+        self.order = order
         self.timer: Timer | None = None
         self._effect = effect
         self._attempt = attempt
@@ -37,12 +39,21 @@ class PendingFetch:
         self._parked_at = parked_at
         self._waiting = waiting
         waiting[self] = None
+        if effect.session is not None:
+            effect.session.park(self)
         for replica in parked_at:
-            replica.park(self, is_follower=effect.replica >= 0)
+            replica.listen(self, is_follower=effect.replica >= 0)
+
+    def mark(self) -> None:
+        """It looks at everything once it is woken."""
+
+    @property
+    def waiting(self) -> tuple["PendingFetch"]:
+        return (self,)
 
     def wake(self) -> None:
         """Something moved at one of the partitions: look again."""
-        attempt = self._attempt(self._effect)
+        attempt = self._look()
         if attempt.is_enough:
             self._finish(attempt)
 
@@ -51,15 +62,24 @@ class PendingFetch:
         return self._effect.replica >= 0
 
     def time_out(self) -> None:
-        self._finish(self._attempt(self._effect))
+        self._finish(self._look())
 
     def drop(self) -> None:
         """It is over, or the client is gone."""
         self._waiting.pop(self, None)
         if self.timer is not None:
             self.timer.cancel()
+        if self._effect.session is not None:
+            self._effect.session.unpark(self)
         for replica in self._parked_at:
-            replica.unpark(self)
+            replica.unlisten(self)
+
+    def _look(self) -> FetchAttempt:
+        """At what has moved in the session, or at all that was asked for outside of one."""
+        effect = self._effect
+        if effect.session is not None:
+            effect.reads = effect.session.due()
+        return self._attempt(effect)
 
     def _finish(self, attempt: FetchAttempt) -> None:
         self.drop()

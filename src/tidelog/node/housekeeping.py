@@ -67,6 +67,7 @@ class Housekeeping:
         deleted = replica.log.apply_retention(self._clock.now, replica.high_watermark)
         if deleted:
             replica.has_chores = True
+            replica.moved()
             log.info("%s: retention deleted %d segments", replica.partition, len(deleted))
 
     def _write_checkpoints(self) -> None:

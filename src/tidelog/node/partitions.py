@@ -4,6 +4,7 @@ Invariant: what a client asks of a partition is answered only while this node le
 """
 
 from collections.abc import Callable, Iterator
+from itertools import count
 
 from tidelog.controller.image import ClusterImage
 from tidelog.log.results import AppendOrigin, AppendRefused
@@ -62,6 +63,7 @@ class Partitions:
         self._counters = counters
         self._waiting: dict[ConnId, dict[PendingFetch, None]] = {}
         """Parked fetches by the connection that waits for them."""
+        self._turns = count()
 
     def __iter__(self) -> Iterator[Replica]:
         return iter(self._replicas.values())
@@ -120,6 +122,10 @@ class Partitions:
             ends.append(result[1])
             if replica is not None and result[1] >= 0:
                 grown.append(replica)
+        if len(grown) > 1:
+            # Whoever is woken by the first is to find all of them.
+            for replica in grown:
+                replica.moved()
         for replica in grown:
             replica.appended()
         if acks == 0 or not grown:
@@ -193,14 +199,17 @@ class Partitions:
         if attempt.is_enough or effect.max_wait_ms <= 0:
             self._count_out(effect, attempt.size)
             return attempt.results
-        here = [r for read in effect.reads if (r := self._replicas.get(read.partition))]
+        here: list[Replica] = []
+        if effect.session is None:
+            here += [r for read in effect.reads if (r := self._replicas.get(read.partition))]
         waiting = self._waiting.setdefault(conn, {})
 
         def answer(found: FetchAttempt) -> None:
             self._count_out(effect, found.size)
             resume(found.results)
 
-        pending = PendingFetch(effect, self._attempt, answer, here, waiting)
+        turn = next(self._turns)
+        pending = PendingFetch(effect, self._attempt, answer, here, waiting, turn)
         deadline = self._clock.now + effect.max_wait_ms
         pending.timer = self._timers.at(deadline, pending.time_out)
         return PARKED
@@ -230,6 +239,8 @@ class Partitions:
         broker = self.image.brokers.get(effect.replica)
         if broker is not None and 0 <= effect.replica_epoch < broker.epoch:
             return  # sent by an earlier run: what that one held may be lost (F15)
+        if effect.session is not None:
+            effect.session.fetched_at = self._clock.now
         is_eligible = (
             broker is not None and broker.is_active and effect.replica_epoch in (-1, broker.epoch)
         )
@@ -245,7 +256,7 @@ class Partitions:
     def _attempt(self, effect: FetchBatches) -> FetchAttempt:
         results: list[FetchResult] = []
         found, budget = 0, effect.max_bytes
-        is_urgent = not effect.reads
+        is_urgent = False
         for read in effect.reads:
             result = self._read_one(read, budget, found == 0, effect)
             results.append(result)
@@ -263,6 +274,8 @@ class Partitions:
         replica = self.leading(read.partition, read.current_leader_epoch)
         if isinstance(replica, ErrorCode):
             return FetchResult(replica)
+        if effect.session is not None and read.watch is not None:
+            replica.watch(read.watch, is_follower=effect.replica >= 0)
         log, high_watermark = replica.log, replica.high_watermark
         stable = replica.last_stable_offset
         if effect.replica >= 0:
@@ -300,7 +313,14 @@ class Partitions:
             log.log_start_offset,
             found.slice,
             aborted=aborted,
+            is_at_rest=read.offset >= limit and _is_at_rest(effect, replica),
         )
+
+
+def _is_at_rest(effect: FetchBatches, replica: Replica) -> bool:
+    """Whether a reader that has read all finds nothing until the partition tells its watch."""
+    leader = replica.leader
+    return effect.replica < 0 or (leader is not None and leader.is_at_rest_with(effect.replica))
 
 
 def _refused(outcome: AppendRefused, log_start: Offset) -> AppendResult:

@@ -116,6 +116,7 @@ class Queries:
         before = high_watermark if deletion.before == -1 else deletion.before
         if before < 0 or before > high_watermark:
             return RecordsDeleted(ErrorCode.offset_out_of_range)
+        replica.moved()
         try:
             log.advance_log_start(before)
         except OSError as failure:

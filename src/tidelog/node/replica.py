@@ -4,18 +4,21 @@ Invariant: an offset is acknowledged only when the log holds it as durably as th
 asks, and shown to consumers only below the high watermark.
 """
 
+from operator import attrgetter
 from typing import Protocol, TypeAlias
 
 from tidelog.log.partition import PartitionLog
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LeaderEpoch, Millis, NodeId, Offset, TopicId, TopicPartition
+from tidelog.model.watches import Listener, PartitionWatch, Waiting
 from tidelog.node.appends import PendingAppend
 from tidelog.node.clock import Clock
-from tidelog.node.fetches import PendingFetch
 from tidelog.replication.isr.leader import (
     AdvanceHighWatermark,
     FollowerFetched,
+    FollowerFetchedAgain,
     IsrAgreed,
+    LagChecked,
     LeaderEvent,
     PartitionLeader,
     Produced,
@@ -24,6 +27,9 @@ from tidelog.replication.isr.leader import (
 from tidelog.replication.waiters import OffsetWaiters
 
 AckWaiter: TypeAlias = tuple[PendingAppend, int]
+
+_EVERYDAY = (Produced, FollowerFetched, LagChecked)
+"""What does not by itself change whether a follower's fetch has something to say."""
 
 
 class ReplicaOwner(Protocol):
@@ -42,9 +48,9 @@ class Replica:
         "_acks_all",
         "_acks_leader",
         "_clock",
-        "_fetches",
+        "_consumers",
         "_flush_is_due",
-        "_follower_fetches",
+        "_followers",
         "_high_watermark",
         "_owner",
         "damaged_from",
@@ -88,8 +94,8 @@ class Replica:
         """The highest that a leader has told, though this log may not go so far yet."""
         self._acks_leader: OffsetWaiters[AckWaiter] = OffsetWaiters()
         self._acks_all: OffsetWaiters[AckWaiter] = OffsetWaiters()
-        self._fetches: dict[PendingFetch, None] = {}
-        self._follower_fetches: dict[PendingFetch, None] = {}
+        self._consumers: dict[Listener, None] = {}
+        self._followers: dict[Listener, None] = {}
         self.learn_high_watermark(high_watermark)
 
     @property
@@ -115,6 +121,7 @@ class Replica:
         self._high_watermark = max(self._high_watermark, bounded)
         if self._high_watermark > log.log_end_offset:
             self._high_watermark = log.log_end_offset
+        _mark(self._consumers)
 
     def truncate(self, offset: Offset) -> None:
         """Cut what the leader does not have."""
@@ -143,6 +150,7 @@ class Replica:
         self._flush_is_due = False
         self._high_watermark = min(self._high_watermark, self.visible_end)
         self.highest_watermark = self._high_watermark
+        self.moved()
 
     # -- leadership ------------------------------------------------------------------------------
 
@@ -150,6 +158,7 @@ class Replica:
         """Begin a leadership: its epoch starts at the log's end, the watermark stays."""
         log = self.log
         assert epoch >= log.latest_epoch, "the log knows of a later leader"
+        self.moved()
         log.assign_epoch(epoch, log.log_end_offset)
         self.leader = PartitionLeader(
             me,
@@ -162,11 +171,13 @@ class Replica:
         )
         self._reach(self.visible_end)
         # A follower that waits in an earlier epoch is to ask in this one at once.
-        _wake(self._follower_fetches)
+        _wake(self._followers)
 
     def step(self, event: LeaderEvent) -> None:
         """Tell the leader's machine, and carry out what it asks."""
         assert self.leader is not None
+        if not isinstance(event, _EVERYDAY):
+            _mark(self._followers)
         for effect in self.leader.step(event, self._clock.now):
             match effect:
                 case AdvanceHighWatermark():
@@ -184,14 +195,15 @@ class Replica:
         self.leader = None
         _refuse(self._acks_leader, error)
         _refuse(self._acks_all, error)
-        _wake(self._fetches)
-        _wake(self._follower_fetches)
+        _wake(self._consumers)
+        _wake(self._followers)
 
     # -- appends ---------------------------------------------------------------------------------
 
     def appended(self) -> None:
         """The log has grown: acknowledge, or see to the flush that must come first."""
         log = self.log
+        self.moved()
         self.has_chores = True
         if log.log_end_offset - log.recovery_point >= log.config.flush_messages:
             self._flush_is_due = True
@@ -199,7 +211,7 @@ class Replica:
                 self._owner.start_flush(self)
         if not self._flush_is_due:
             self._reach(log.log_end_offset)
-        _wake(self._follower_fetches)
+        _wake(self._followers)
 
     def flushed(self, up_to: Offset) -> None:
         self.flushing = False
@@ -207,6 +219,7 @@ class Replica:
         if not self._flush_is_due:
             return
         log = self.log
+        self.moved()
         if log.log_end_offset - log.recovery_point >= log.config.flush_messages:
             self._owner.start_flush(self)
             # A flush by the clock may have begun before what was acknowledged without one.
@@ -233,7 +246,8 @@ class Replica:
     def _committed(self, high_watermark: Offset) -> None:
         for append, index in self._acks_all.release(high_watermark):
             append.acknowledge(index)
-        _wake(self._fetches)
+        _mark(self._followers)
+        _wake(self._consumers)
 
     # -- fetches ---------------------------------------------------------------------------------
 
@@ -241,13 +255,42 @@ class Replica:
         if self.leader is not None:
             self.step(event)
 
-    def park(self, fetch: PendingFetch, *, is_follower: bool) -> None:
+    def listen(self, listener: Listener, *, is_follower: bool) -> None:
         """Wake a consumer when more is committed, a follower as soon as anything is appended."""
-        (self._follower_fetches if is_follower else self._fetches)[fetch] = None
+        (self._followers if is_follower else self._consumers)[listener] = None
 
-    def unpark(self, fetch: PendingFetch) -> None:
-        self._fetches.pop(fetch, None)
-        self._follower_fetches.pop(fetch, None)
+    def unlisten(self, listener: Listener) -> None:
+        self._consumers.pop(listener, None)
+        self._followers.pop(listener, None)
+
+    def watch(self, watch: PartitionWatch, *, is_follower: bool) -> None:
+        """Tell the session from now on what moves here."""
+        if watch.subject is self:
+            return
+        if watch.subject is not None:
+            watch.subject.unwatch(watch)
+        watch.subject = self
+        self.listen(watch, is_follower=is_follower)
+
+    def unwatch(self, watch: PartitionWatch) -> None:
+        self.unlisten(watch)
+
+    def moved(self) -> None:
+        """The next fetch of every session is to look at this partition."""
+        _mark(self._consumers)
+        _mark(self._followers)
+
+    def rested(self, watch: PartitionWatch) -> None:
+        """A follower that said nothing on this partition has fetched from the log's end."""
+        session = watch.session
+        if session is not None and session.replica >= 0 and self.leader is not None:
+            self.leader.step(FollowerFetchedAgain(session.replica, session.fetched_at), 0)
+
+    def refresh_progress(self) -> None:
+        """Bring what the leader knows of each follower's last fetch up to date."""
+        for listener in self._followers:
+            if isinstance(listener, PartitionWatch) and listener.is_at_rest:
+                self.rested(listener)
 
     # -- time ------------------------------------------------------------------------------------
 
@@ -269,7 +312,22 @@ def _refuse(waiters: OffsetWaiters[AckWaiter], error: ErrorCode) -> None:
         append.refuse(index, error)
 
 
-def _wake(fetches: dict[PendingFetch, None]) -> None:
-    if fetches:
-        for fetch in list(fetches):
-            fetch.wake()
+def _mark(listeners: dict[Listener, None]) -> None:
+    if listeners:
+        for listener in listeners:
+            listener.mark()
+
+
+def _wake(listeners: dict[Listener, None]) -> None:
+    """Who has waited for longest comes first."""
+    waiting: list[Waiting] = []
+    for listener in listeners:
+        listener.mark()
+        waiting += listener.waiting
+    if len(waiting) > 1:
+        waiting.sort(key=_ORDER)
+    for fetch in waiting:
+        fetch.wake()
+
+
+_ORDER = attrgetter("order")

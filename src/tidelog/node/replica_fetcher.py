@@ -1,7 +1,8 @@
 """Follows one leader broker: all its partitions in one fetch session, one fetch after another.
 
 Invariant: what is asked for next proves what is held, so a partition that waits for its own flush
-is left out until it is durable; an answer for an epoch that has passed changes nothing (F09).
+is left out until it is durable; an answer for an epoch that has passed changes nothing (F09). What
+has not moved since it was asked for costs nothing.
 """
 
 import logging
@@ -77,6 +78,10 @@ class ReplicaFetcher:
         self._is_lost = False
         self._followed: dict[TopicPartition, _Followed] = {}
         self._by_id: dict[tuple[TopicId, int], _Followed] = {}
+        self._due: dict[_Followed, None] = {}
+        """What the next fetch may have to say something new about."""
+        self._in_session = 0
+        """How many partitions the leader's session has."""
         self._forgotten: dict[tuple[TopicId, int], None] = {}
         """What the leader's session has and we do not ask for any more."""
         self._session_id = 0
@@ -97,12 +102,14 @@ class ReplicaFetcher:
         followed = _Followed(replica, epoch)
         self._followed[replica.partition] = followed
         self._by_id[followed.key] = followed
+        self._due[followed] = None
         self._fetch()
 
     def drop(self, replica: Replica) -> None:
         followed = self._followed.pop(replica.partition, None)
         if followed is not None:
             self._by_id.pop(followed.key, None)
+            self._due.pop(followed, None)
             self._forget(followed)
 
     def flushed(self, replica: Replica) -> None:
@@ -123,7 +130,7 @@ class ReplicaFetcher:
         if self._is_closed or not self._followed:
             return
         topics = self._changed()
-        if not any(followed.is_in_session for followed in self._followed.values()):
+        if not self._in_session:
             return  # all wait for their flush, or for a better moment
         self._is_fetching = True
         settings = self._settings
@@ -167,15 +174,23 @@ class ReplicaFetcher:
         """What the session does not know yet: new partitions, and new offsets of old ones."""
         topics: dict[TopicId, list[FetchPartition]] = {}
         now = self._clock.now
-        for followed in self._followed.values():
+        looked_at, self._due = self._due, {}
+        for followed in looked_at:
             replica = followed.replica
             if replica.is_flush_due:
                 self._forget(followed)
+                self._due[followed] = None
                 continue
             end = replica.log.log_end_offset
-            if end == followed.sent_offset or now < followed.retry_at:
+            if end == followed.sent_offset:
                 continue
-            followed.sent_offset, followed.is_in_session = end, True
+            if now < followed.retry_at:
+                self._due[followed] = None
+                continue
+            followed.sent_offset = end
+            if not followed.is_in_session:
+                followed.is_in_session = True
+                self._in_session += 1
             # In one request a leader would forget it after it has added it.
             self._forgotten.pop(followed.key, None)
             topics.setdefault(replica.topic_id, []).append(
@@ -225,8 +240,10 @@ class ReplicaFetcher:
     def _begin_session_anew(self) -> None:
         self._session_id = self._session_epoch = 0
         self._forgotten = {}
+        self._in_session = 0
         for followed in self._followed.values():
             followed.sent_offset, followed.is_in_session = -1, False
+            self._due[followed] = None
 
     # -- one answer --------------------------------------------------------------------------------
 
@@ -242,6 +259,7 @@ class ReplicaFetcher:
         replica = followed.replica
         if replica.log.log_end_offset != followed.sent_offset:
             return  # the answer to a question of an earlier epoch (F09)
+        self._due[followed] = None
         try:
             if fetched.error is ErrorCode.offset_out_of_range:
                 self._out_of_range(followed, fetched)
@@ -272,6 +290,7 @@ class ReplicaFetcher:
                 replica.start_anew(fetched.log_start_offset)
             else:
                 replica.log.advance_log_start(fetched.log_start_offset)
+                replica.moved()
         replica.learn_high_watermark(fetched.high_watermark)
 
     def _truncate(self, followed: _Followed, cut: int) -> None:
@@ -306,4 +325,5 @@ class ReplicaFetcher:
         """The leader's session is to hold it no longer, or it would answer for it at once again."""
         if followed.is_in_session:
             self._forgotten[followed.key] = None
+            self._in_session -= 1
         followed.sent_offset, followed.is_in_session = -1, False

@@ -77,6 +77,7 @@ class ReplicaStates:
         if place == was and now - told_at < AT_LEAST_MS:
             return
         self._told[replica.partition] = (place, now)
+        replica.refresh_progress()
         self._tell(
             ReplicaState(
                 partition=replica.partition,
@@ -88,6 +89,6 @@ class ReplicaStates:
                 isr=tuple(sorted(leader.isr)),
                 replicas=tuple(sorted(leader.replicas)),
                 min_isr=leader.minimum,
-                followers=followers,
+                followers=leader.followers(now),
             )
         )

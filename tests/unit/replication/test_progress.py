@@ -48,6 +48,17 @@ def test_it_may_be_ahead_of_what_the_leader_has_flushed() -> None:
     assert progress.is_caught_up(11, 1_000_000, LAG)
 
 
+def test_a_fetch_without_a_word_counts_only_at_the_end_and_never_says_where_it_is() -> None:
+    progress = Progress(0)
+    progress.fetched(10, 10, 3, now=5_000)
+
+    progress.fetched_again(10, at=6_000)
+    assert (progress.end, progress.last_caught_up, progress.last_fetch) == (10, 6_000, 6_000)
+    progress.fetched_again(10, at=5_500)  # an older session's
+    progress.fetched_again(11, at=7_000)
+    assert (progress.end, progress.last_caught_up, progress.last_fetch) == (10, 6_000, 6_000)
+
+
 STEPS = st.lists(
     st.tuples(st.integers(0, 2_000), st.integers(0, 5), st.integers(0, 8)), min_size=1, max_size=30
 )

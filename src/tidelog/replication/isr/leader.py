@@ -35,6 +35,14 @@ class FollowerFetched:
 
 
 @dataclass(slots=True)
+class FollowerFetchedAgain:
+    """The last fetch in a session that had nothing to say on this partition: all was as before."""
+
+    replica: NodeId
+    at: Millis
+
+
+@dataclass(slots=True)
 class IsrAgreed:
     """The controller has committed this state of the partition."""
 
@@ -66,7 +74,13 @@ class LagChecked:
 
 
 LeaderEvent: TypeAlias = (
-    Produced | FollowerFetched | IsrAgreed | IsrRefused | IsrUnanswered | LagChecked
+    Produced
+    | FollowerFetched
+    | FollowerFetchedAgain
+    | IsrAgreed
+    | IsrRefused
+    | IsrUnanswered
+    | LagChecked
 )
 
 
@@ -163,6 +177,11 @@ class PartitionLeader:
                 self._ends[event.replica] = event.offset
                 self._maybe_ask_again(now, effects)
                 self._maybe_expand(event, progress, now, effects)
+            case FollowerFetchedAgain():
+                progress = self._progress.get(event.replica)
+                if progress is not None:
+                    progress.fetched_again(self._ends[self._me], event.at)
+                return effects  # nobody holds more than before
             case LagChecked():
                 self._maybe_ask_again(now, effects)
                 self._maybe_shrink(now, event.max_lag, effects)
@@ -197,6 +216,10 @@ class PartitionLeader:
     def is_below_min_isr(self) -> bool:
         """A write with acks=all is refused while too few replicas are in sync."""
         return len(self._agreed) < self._minimum
+
+    def is_at_rest_with(self, follower: NodeId) -> bool:
+        """Whether a fetch from where this follower is, at the log's end, would change nothing."""
+        return self._proposed is None and follower in self._agreed
 
     @property
     def is_settled(self) -> bool:

@@ -40,6 +40,17 @@ class Progress:
         self.last_fetch = now
         self._last_fetch_leader_end = leader_end
 
+    def fetched_again(self, leader_end: Offset, at: Millis) -> None:
+        """Its session went on to fetch until `at` without a word on this partition.
+
+        That is a fetch from where it was. It counts only while it is at the leader's end and
+        newer than what is known: it never says where the follower is.
+        """
+        if self.end >= leader_end and at > self.last_fetch:
+            self.last_caught_up = max(self.last_caught_up, at)
+            self.last_fetch = at
+            self._last_fetch_leader_end = leader_end
+
     def is_caught_up(self, leader_end: Offset, now: Millis, max_lag: Millis) -> bool:
         """At the leader's end it is never out of sync, however long ago it fetched (F24)."""
         return self.end >= leader_end or now - self.last_caught_up <= max_lag
