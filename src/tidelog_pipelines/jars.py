@@ -3,6 +3,8 @@
 Spark's own Ivy resolves them, so repositories and mirrors are those of the user's Ivy settings and
 of the local Maven repository. It does so in a process of its own: the jars then lie in a directory
 named after the coordinates, and every later session starts without asking a network.
+
+`python -m tidelog_pipelines.jars` prints them as spark-submit takes them.
 """
 
 import fcntl
@@ -122,4 +124,7 @@ def _resolve(scratch: Path) -> None:
 
 
 if __name__ == "__main__":
-    _resolve(Path(sys.argv[1]))
+    if sys.argv[1:]:
+        _resolve(Path(sys.argv[1]))
+    else:  # for spark-submit --jars
+        print(",".join(map(str, jars())))

@@ -90,6 +90,11 @@ def parse(kind: type[S], job: str, arguments: Sequence[str], about: str) -> S:
         parser.error(str(error))
 
 
+def located(path: str) -> str:
+    """A path as the JVM must be told it, whose directory is not always this process's."""
+    return path.rstrip("/") if "://" in path else os.path.abspath(path)
+
+
 def pairs(entries: Sequence[str], flag: str) -> dict[str, str]:
     """`key=value` entries as a dictionary; the value may hold further equals signs."""
     found = {}

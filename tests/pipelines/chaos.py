@@ -137,38 +137,42 @@ class Driver:
         return self.said().count("\nbatch ") + self.said().startswith("batch ")
 
 
+def kill_brokers(cluster: Cluster, topic: str, kills: int, dice: random.Random) -> None:
+    """Kill brokers one after the other, each as soon as the one before is in sync again.
+
+    In the main thread: what keeps brokers from outliving their test also ends them with the thread
+    that started them.
+    """
+    for _ in range(kills):
+        victim = dice.choice(list(cluster.nodes))
+        cluster.kill(victim)
+        cluster.start(victim)
+        for partition in cluster.topics()[topic]:
+            cluster.wait_for_isr(topic, partition, size=len(cluster.nodes))
+
+
 @contextmanager
-def broker_kills(cluster: Cluster, topic: str, kills: int, dice: random.Random) -> Iterator[None]:
-    """Kill brokers one after the other, each as soon as the one before is in sync again."""
+def driver_kills(driver: Driver, load: Load, kills: int, dice: random.Random) -> Iterator[None]:
+    """Start the driver and kill it, so often, meanwhile: in its start, in a batch, after one."""
     failures: list[BaseException] = []
 
     def run() -> None:
         try:
-            for _ in range(kills):
-                victim = dice.choice(list(cluster.nodes))
-                cluster.kill(victim)
-                cluster.start(victim)
-                for partition in cluster.topics()[topic]:
-                    cluster.wait_for_isr(topic, partition, size=len(cluster.nodes))
+            for number in range(kills):
+                load.allowed = (number + 1) / (kills + 1)
+                driver.start()
+                if number % 3 == 2:
+                    time.sleep(dice.uniform(2, 10))  # wherever it is by then
+                else:
+                    driver.await_batch()
+                    time.sleep(dice.uniform(0, 2))
+                driver.kill()
         except BaseException as error:
             failures.append(error)
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     yield
-    thread.join(PATIENCE_SECONDS)
-    assert not thread.is_alive(), "the brokers do not come back"
+    thread.join(2 * PATIENCE_SECONDS)
+    assert not thread.is_alive(), "the driver does not get on"
     assert not failures, failures
-
-
-def kill_drivers(driver: Driver, load: Load, kills: int, dice: random.Random) -> None:
-    """Start the driver and kill it, so often: during its start, in a batch, after one."""
-    for number in range(kills):
-        load.allowed = (number + 1) / (kills + 1)
-        driver.start()
-        if number % 3 == 2:
-            time.sleep(dice.uniform(2, 10))  # wherever it is by then
-        else:
-            driver.await_batch()
-            time.sleep(dice.uniform(0, 2))
-        driver.kill()

@@ -14,7 +14,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.cluster.apache import KafkaCluster
 from tests.pipelines import records
-from tests.pipelines.chaos import QUICK, Driver, Load, broker_kills, kill_drivers
+from tests.pipelines.chaos import QUICK, Driver, Load, driver_kills, kill_brokers
 
 from tidelog.testing import Cluster
 
@@ -53,9 +53,9 @@ def test_every_acknowledged_record_is_in_the_table_once(
     try:
         with (
             Load(source.bootstrap, topic, options.ingest_records, PARTITIONS) as load,
-            broker_kills(source, topic, options.broker_kills, dice),
+            driver_kills(driver, load, options.driver_kills, dice),
         ):
-            kill_drivers(driver, load, options.driver_kills, dice)
+            kill_brokers(source, topic, options.broker_kills, dice)
         driver.start("--once")
         assert driver.wait() == 0
     finally:

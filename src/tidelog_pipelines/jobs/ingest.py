@@ -15,7 +15,7 @@ from pyspark.sql.types import StructType
 from tidelog_pipelines import failures, streams
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.session import spark_session
-from tidelog_pipelines.settings import KafkaSettings, parse, setting
+from tidelog_pipelines.settings import KafkaSettings, located, parse, setting
 from tidelog_pipelines.sinks.group_offsets import GroupOffsets
 from tidelog_pipelines.sinks.identities import Identities
 from tidelog_pipelines.sinks.ingestion import Ingestion, Plan, compact
@@ -89,7 +89,7 @@ class IngestSettings(KafkaSettings):
 
     @property
     def checkpoint_path(self) -> str:
-        return self.checkpoint or f"{self.out.rstrip('/')}/checkpoint"
+        return located(self.checkpoint or f"{self.out}/checkpoint")
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -114,7 +114,7 @@ def ingest(settings: IngestSettings) -> int:
 def run(spark: SparkSession, settings: IngestSettings) -> None:
     """Run the job in this session, until it has read all there is, if it is to end then."""
     checkpoint = Checkpoint(spark, settings.checkpoint_path)
-    tables = FORMATS[settings.format](spark, settings.out)
+    tables = FORMATS[settings.format](spark, located(settings.out))
     offsets = GroupOffsets(settings, settings.group) if settings.group else None
     ingestion = Ingestion(plan(settings))
 
@@ -179,7 +179,7 @@ def plan(settings: IngestSettings) -> Plan:
     """The settings, worked out: formats with their schemas in place of names."""
     return Plan(
         kafka=KafkaSettings(bootstrap_server=settings.bootstrap_server, kafka=settings.kafka),
-        out=settings.out,
+        out=located(settings.out),
         format=settings.format,
         checkpoint=settings.checkpoint_path,
         key=Text() if settings.key_format == "string" else Raw(),

@@ -9,7 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidelog_pipelines import failures
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.session import spark_session
-from tidelog_pipelines.settings import SparkSettings, parse, setting
+from tidelog_pipelines.settings import SparkSettings, located, parse, setting
 from tidelog_pipelines.sinks import identities
 from tidelog_pipelines.sinks.ingestion import QUARANTINE, table_of
 from tidelog_pipelines.sinks.tables import FORMATS
@@ -52,7 +52,7 @@ def run(spark: SparkSession, settings: QuerySettings) -> None:
 
 
 def answer(spark: SparkSession, settings: QuerySettings) -> DataFrame:
-    tables = FORMATS[settings.format](spark, settings.out)
+    tables = FORMATS[settings.format](spark, located(settings.out))
     topics = tables.rows(identities.TABLE)
     if topics is None:
         raise JobFailed(f"there are no tables of format {settings.format} in {settings.out}.")

@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidelog_pipelines import failures, streams
 from tidelog_pipelines.session import spark_session
-from tidelog_pipelines.settings import KafkaSettings, parse, setting
+from tidelog_pipelines.settings import KafkaSettings, located, parse, setting
 from tidelog_pipelines.sources.checkpoint import Checkpoint
 from tidelog_pipelines.sources.kafka import (
     Subscription,
@@ -92,7 +92,7 @@ def run(spark: SparkSession, settings: TransformSettings) -> None:
     if settings.show:
         show(read_results(spark, settings))
         return
-    checkpoint = Checkpoint(spark, settings.checkpoint)
+    checkpoint = Checkpoint(spark, located(settings.checkpoint))
 
     def write(found: DataFrame, epoch: int) -> None:
         out = result_records(found, checkpoint.query_id(), epoch)

@@ -43,7 +43,9 @@ class Tables(ABC):
     def rows(self, name: str) -> DataFrame | None:
         """All rows of a table; None if it does not exist yet."""
         try:
-            return self._read(self.path(name))
+            found = self._read(self.path(name))
+            _ = found.schema  # through Connect, nothing is looked at before
+            return found
         except AnalysisException as error:
             if error.getCondition() in ABSENT:
                 return None
