@@ -29,8 +29,14 @@ def owner(local_port: int, remote_port: int, pids: Mapping[int, int]) -> int | N
     """Which of these (id -> pid) holds the end of a connection that has these ports."""
     for row in _rows():
         if (row.local_port, row.remote_port) == (local_port, remote_port):
-            return next((id for id, pid in pids.items() if _holds(pid, row.inode)), None)
+            return next((id for id, pid in pids.items() if row.inode in _inodes(pid)), None)
     return None
+
+
+def remote_ports(pid: int) -> set[int]:
+    """The ports at the other ends of a process's connections."""
+    held = _inodes(pid)
+    return {row.remote_port for row in _rows() if row.inode in held and row.state != _LISTEN}
 
 
 def _rows() -> Iterator[_Row]:
@@ -45,11 +51,13 @@ def _port(address: str) -> int:
     return int(address.rpartition(":")[2], 16)
 
 
-def _holds(pid: int, inode: str) -> bool:
-    wanted = f"socket:[{inode}]"
+def _inodes(pid: int) -> set[str]:
+    """Of the sockets that a process holds."""
+    found = set()
     with suppress(OSError):
         for entry in os.scandir(f"/proc/{pid}/fd"):
             with suppress(OSError):
-                if os.readlink(entry.path) == wanted:
-                    return True
-    return False
+                kind, _, inode = os.readlink(entry.path).partition(":")
+                if kind == "socket":
+                    found.add(inode.strip("[]"))
+    return found

@@ -180,6 +180,17 @@ class Cluster(ClusterView):
         self.stop(node)
         self.start(node)
 
+    def repair(self) -> None:
+        """Heal, free, resume and start whatever needs it, and wait until all take writes."""
+        if self._network is not None:
+            self.heal()
+        for id, node in self.nodes.items():
+            if node.is_paused and node.is_running:
+                self.resume(id)
+            self.free_disk(id)
+        if down := [id for id, node in self.nodes.items() if not node.is_running]:
+            self.start(*down)
+
     # -- The network -------------------------------------------------------------------------------
 
     def partition(

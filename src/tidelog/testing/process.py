@@ -130,6 +130,17 @@ class NodeProcess:
             self._channel = None
         return status
 
+    @property
+    def state(self) -> str:
+        """In a word or two, for whoever reads of a failed test."""
+        if self._process is None:
+            return "never started"
+        if (status := self._process.poll()) is not None:
+            return f"ended with status {status}"
+        if self.is_paused:
+            return "paused"
+        return "running" if self.is_ready else "starting"
+
     # -- What it says ------------------------------------------------------------------------------
 
     def log_text(self) -> str:

@@ -1,0 +1,179 @@
+"""The kit for tests: faults on a real cluster, the pytest plugin, and the examples of its page."""
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+from tests.clients.librdkafka import producer_of, send_values
+from tests.clients.samples import numbered
+
+from tidelog.network import sockets
+from tidelog.testing import CLIENTS, Cluster, FaultRefused, NodeStuck
+
+ROOT = Path(__file__).parents[2]
+EXAMPLES = re.findall(
+    r"^## Example \d: ([^\n]+)\n\n```python\n(.*?)^```$",
+    (ROOT / "docs/testing.md").read_text(),
+    re.MULTILINE | re.DOTALL,
+)
+
+
+def pytest_run(directory: Path, source: str, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run a test file as a user's project does, with the plugin and without our own settings."""
+    (directory / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
+    (directory / "test_it.py").write_text(source)
+    command = [sys.executable, "-m", "pytest", "-p", "tidelog.testing.plugin", *options]
+    return subprocess.run(
+        [*command, str(directory)],
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("source", [source for _, source in EXAMPLES], ids=[t for t, _ in EXAMPLES])
+def test_example(source: str, tmp_path: Path) -> None:
+    done = pytest_run(tmp_path, source)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
+
+
+def test_there_are_three_examples() -> None:
+    assert len(EXAMPLES) == 3
+
+
+def test_the_entry_point_names_the_plugin() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    plugin = import_module(project["entry-points"]["pytest11"]["tidelog"])
+    assert hasattr(plugin, "pytest_addoption")
+
+
+BROKEN = """
+import pytest
+
+def test_shared_is_broken(tidelog_shared_cluster):
+    assert len(tidelog_shared_cluster.nodes) == 2
+    tidelog_shared_cluster.kill(2)
+
+def test_shared_is_whole_again(tidelog_shared_cluster):
+    assert tidelog_shared_cluster.running == [1, 2]
+
+@pytest.mark.tidelog(brokers=1, properties={"num.partitions": "7"})
+def test_own(tidelog_cluster):
+    tidelog_cluster.create_topic("t")
+    assert len(tidelog_cluster.topics()["t"]) == 7
+    tidelog_cluster.kill(1)
+    assert False, "on purpose"
+"""
+
+
+def test_the_report_of_a_failed_test_shows_every_node_and_shared_clusters_are_repaired(
+    tmp_path: Path,
+) -> None:
+    done = pytest_run(tmp_path, BROKEN, "--tidelog-brokers", "2")
+    assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
+    assert "- tidelog node 1: ended with status -9 -" in done.stdout
+    assert "INFO node 1: takes writes" in done.stdout
+    assert "- tidelog files -" in done.stdout
+    assert "tidelog node 2" not in done.stdout
+
+
+def test_everything_that_nodes_say_to_each_other_passes_through_the_network(tmp_path: Path) -> None:
+    with Cluster(directory=tmp_path, network_faults=True) as cluster:
+        cluster.create_topic("t", 3, 3)
+        behind = {place.port for place in cluster.layout.places()}
+        for node in cluster.nodes.values():
+            assert not sockets.remote_ports(node.pid) & behind
+
+
+def test_a_partition_is_between_its_sides_and_ends_when_it_is_healed(tmp_path: Path) -> None:
+    with Cluster(directory=tmp_path, network_faults=True) as cluster:
+        cluster.create_topic("t", assignment=[[1, 2, 3]], min_insync_replicas=2)
+        cluster.partition([1], [2, 3])
+        # Clients reach both sides; the cut-off side still believes what it knew.
+        cluster.wait_for(
+            lambda: True if cluster.topics(2)["t"][0].leader_id in (2, 3) else None, "a new leader"
+        )
+        assert cluster.topics(1)["t"][0].leader_id == 1
+        cluster.heal()
+        cluster.wait_for_isr("t", 0, {1, 2, 3})
+
+        cluster.isolate(2)
+        assert cluster.running == [1, 3]
+        with pytest.raises(NodeStuck):
+            cluster.brokers_known_to(2)
+        cluster.repair()
+        assert cluster.running == [1, 2, 3]
+        cluster.wait_for_isr("t", 0, {1, 2, 3})
+
+
+def test_a_node_that_only_hears_is_fenced_and_comes_back(tmp_path: Path) -> None:
+    with Cluster(directory=tmp_path, network_faults=True) as cluster:
+        cluster.create_topic("t", 1, 3)
+        mute = next(node for node in cluster.nodes if node != cluster.controller())
+        others = [node for node in cluster.nodes if node != mute]
+        cluster.partition([mute], [*others, CLIENTS], one_way=True)
+        cluster.wait_for_isr("t", 0, others)
+        cluster.heal()
+        cluster.wait_for_isr("t", 0, cluster.nodes)
+
+
+def test_a_slow_node_answers_late(tmp_path: Path) -> None:
+    with Cluster(brokers=1, directory=tmp_path, network_faults=True) as cluster:
+        cluster.create_topic("t", 1, 1)
+        cluster.slow(1, latency_ms=50, bytes_per_second=1_000_000)
+        send_values(producer_of(cluster), "t", numbered(100))
+        with pytest.raises(ValueError, match="say latency_ms"):
+            cluster.slow(1)
+
+
+def test_faults_of_a_network_that_is_not_there_are_refused(tmp_path: Path) -> None:
+    cluster = Cluster(directory=tmp_path)
+    with pytest.raises(FaultRefused, match="network_faults=True"):
+        cluster.partition([1], [2])
+    with pytest.raises(FaultRefused, match="network_faults=True"):
+        cluster.heal()
+
+
+def test_properties_and_racks_of_single_brokers(tmp_path: Path) -> None:
+    cluster = Cluster(
+        directory=tmp_path,
+        properties={"num.partitions": "2"},
+        broker_properties={2: {"num.partitions": "5"}},
+        racks=["a", "b", "c"],
+    )
+    assert cluster.layout.properties(1)["num.partitions"] == "2"
+    assert cluster.layout.properties(2)["num.partitions"] == "5"
+    assert [cluster.layout.properties(node)["broker.rack"] for node in (1, 2, 3)] == ["a", "b", "c"]
+    with pytest.raises(ValueError, match="2 racks"):
+        Cluster(directory=tmp_path, racks=["a", "b"])
+    with pytest.raises(ValueError, match="no node 4"):
+        Cluster(directory=tmp_path, broker_properties={4: {}})
+
+
+DISKS = {"files that may not grow": None} | (
+    {"a small file system": 64 << 20} if os.geteuid() == 0 else {}
+)
+
+
+@pytest.mark.parametrize("disk_bytes", DISKS.values(), ids=DISKS)
+def test_a_full_disk_is_noticed_and_others_take_over(
+    tmp_path: Path, disk_bytes: int | None
+) -> None:
+    with Cluster(directory=tmp_path, disk_bytes=disk_bytes) as cluster:
+        cluster.create_topic("t", assignment=[[1, 2, 3]], min_insync_replicas=2)
+        send_values(producer_of(cluster), "t", numbered(10))
+        cluster.fill_disk(1)
+        send_values(producer_of(cluster, message_timeout_ms=0), "t", numbered(200))
+        cluster.wait_for_isr("t", 0, {2, 3})
+        said = cluster.nodes[1].log_text()
+        assert "No space left" in said or "File too large" in said
+        cluster.free_disk(1)
+        cluster.restart(1)
+        cluster.wait_for_isr("t", 0, {1, 2, 3})
