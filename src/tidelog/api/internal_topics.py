@@ -17,6 +17,8 @@ SHARE_GROUP_STATE = "__share_group_state"
 INTERNAL_TOPICS = frozenset(
     {CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE, REPLICATION_EVENTS}
 )
+SHOWN_AS_INTERNAL = INTERNAL_TOPICS - {REPLICATION_EVENTS}
+"""What clients are told is internal: some, such as Spark's connector, then refuse to read it."""
 _WEEK_MS = 7 * 24 * 60 * 60 * 1000
 
 

@@ -24,7 +24,7 @@ from typing import Any
 from uuid import UUID
 
 from tidelog.api.handler import Encoded, Handling, Request
-from tidelog.api.internal_topics import INTERNAL_TOPICS, creatable_topic, creation
+from tidelog.api.internal_topics import SHOWN_AS_INTERNAL, creatable_topic, creation
 from tidelog.api.metadata_response import (
     NOTHING,
     MetadataRows,
@@ -157,7 +157,7 @@ class _Topics:
         return TopicRow(
             ErrorCode.invalid_topic_exception if unusable else ErrorCode.unknown_topic_or_partition,
             name,
-            is_internal=name in INTERNAL_TOPICS,
+            is_internal=name in SHOWN_AS_INTERNAL,
             authorized_operations=self._operations,
         )
 
@@ -166,7 +166,7 @@ class _Topics:
             ErrorCode.none,
             topic.name,
             topic.topic_id,
-            topic.name in INTERNAL_TOPICS,
+            topic.name in SHOWN_AS_INTERNAL,
             [self._partition(index, topic.partitions[index]) for index in sorted(topic.partitions)],
             self._operations,
         )

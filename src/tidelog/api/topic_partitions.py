@@ -19,7 +19,7 @@ from kio.schema.describe_topic_partitions.v0.response import (
 )
 
 from tidelog.api.handler import Request
-from tidelog.api.internal_topics import INTERNAL_TOPICS
+from tidelog.api.internal_topics import SHOWN_AS_INTERNAL
 from tidelog.api.view import TOPIC_OPERATIONS, View
 from tidelog.controller.image import TopicImage
 from tidelog.controller.topic_names import name_problem
@@ -94,7 +94,7 @@ class _Page:
             error_code=ErrorCode.none,
             name=topic.name,
             topic_id=topic.topic_id,
-            is_internal=topic.name in INTERNAL_TOPICS,
+            is_internal=topic.name in SHOWN_AS_INTERNAL,
             partitions=tuple(self._partitions(topic, indexes)),
             topic_authorized_operations=TOPIC_OPERATIONS,
         )
@@ -125,7 +125,7 @@ def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
         ),
         name=name,
         topic_id=None,
-        is_internal=name in INTERNAL_TOPICS,
+        is_internal=name in SHOWN_AS_INTERNAL,
         partitions=(),
         topic_authorized_operations=TOPIC_OPERATIONS,
     )
