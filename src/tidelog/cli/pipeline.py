@@ -19,20 +19,27 @@ SETUP = ROOT / "tools" / "make_environment.py"
 
 JOBS = {
     "ingest": "Topics to tables: each record once, through crashes of anything.",
+    "query": "A question in SQL to these tables.",
     "transform": "A topic to another: windowed totals with late data, as an example.",
     "health": "Replication events to answers: who was out of sync, when, how long and why.",
     "report": "The same as a page with plots, for a browser or a wall.",
     "audit": "Prove that nothing acknowledged was lost, doubled, reordered or changed.",
 }
+DEMO = "demo"
+"""Which has brokers of its own, too."""
 
 
 class Jobs(click.Group):
     """A group of jobs, which read their arguments themselves."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(JOBS)
+        return [*JOBS, DEMO]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name == DEMO:
+            from tidelog.cli.pipeline_demo import command as demo
+
+            return demo
         if cmd_name not in JOBS:
             return None
         return click.Command(

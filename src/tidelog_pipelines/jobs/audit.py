@@ -99,7 +99,7 @@ def conduct(inputs: Inputs, stage: Stage) -> tuple[Verdict, dict[str, DataFrame]
     tables = {"damaged": damaged} | _faults(inputs, suspects, held, starts, damaged, stage)
     if inputs.has_replicas:
         unequal = stage(ranges_that_replicas_hold_differently(read), "ranges_different")
-        differences = replicas.differences(within(records, unequal), replicas.extents(read))
+        differences = replicas.differences(within(records, unequal), replicas.extents(all_read))
         tables["replicas"] = stage(differences, "replicas")
     return _verdict(acked, read, suspects, tables), tables
 
@@ -172,16 +172,28 @@ def inputs_of(spark: SparkSession, settings: AuditSettings) -> Inputs:
 def report(verdict: Verdict, tables: dict[str, DataFrame]) -> None:
     """The verdict last, after what is wrong."""
     for name, table in tables.items():
-        count = _count_of(name, verdict)
-        if not count:
-            continue
-        print(f"\n{name}: {count:,} ({MEANINGS.get(name, 'where replicas differ')})")
-        readable_keys = table
-        if "key" in table.columns:
-            readable_keys = table.withColumn("key", f.col("key").cast("string"))
-        order = [column for column in (*PARTITION, "offset") if column in table.columns]
-        readable_keys.orderBy(*order).show(SHOWN, truncate=False)
+        if count := _count_of(name, verdict):
+            print(f"\n{name}: {count:,} ({MEANINGS[name]})")
+            _causes(table) if name == "lost" else _first_rows(table)
     print(verdict.sentence())
+
+
+def _causes(lost: DataFrame) -> None:
+    """Records that were lost for one reason, in one line."""
+    told = lost.groupBy(*PARTITION, "explanation").agg(
+        f.count("*").alias("records"), f.min("offset").alias("first"), f.max("offset").alias("last")
+    )
+    for row in told.orderBy(*PARTITION, "first").limit(SHOWN).collect():
+        where = f"{row['topic']}-{row['partition']}, offsets {row['first']} to {row['last']}"
+        print(f"  {where} ({row['records']:,}): {row['explanation']}")
+
+
+def _first_rows(table: DataFrame) -> None:
+    shown = table.drop("checksum")
+    if "key" in table.columns:
+        shown = shown.withColumn("key", f.col("key").cast("string"))
+    order = [column for column in (*PARTITION, "offset") if column in table.columns]
+    shown.orderBy(*order).show(SHOWN, truncate=40)
 
 
 def _count_of(name: str, verdict: Verdict) -> int:

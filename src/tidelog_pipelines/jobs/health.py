@@ -79,20 +79,25 @@ def at_once(spark: SparkSession, settings: HealthSettings) -> int:
 def follow(spark: SparkSession, settings: HealthSettings) -> int:
     if not settings.out:
         raise JobFailed("--follow needs --out, the directory of the tables.")
-    out = settings.out.rstrip("/")
-    events = event_stream(spark, settings, settings.events)
-    queries = [
-        _started(table, f"{out}/{name}", f"{out}/checkpoints/{name}", settings)
-        for name, table in streaming_tables(events).items()
-    ]
-    say(f"following into {out}: {', '.join(streaming_tables(events))}")
+    queries = started(spark, settings)
+    say(f"following into {settings.out}: {', '.join(queries)}")
     try:
-        for query in queries:
+        for query in queries.values():
             query.awaitTermination()
     finally:
-        for query in queries:
+        for query in queries.values():
             query.stop()
     return 0
+
+
+def started(spark: SparkSession, settings: HealthSettings) -> dict[str, StreamingQuery]:
+    """A query for each table that events are appended to; they go on from where they ended."""
+    out = settings.out.rstrip("/")
+    events = event_stream(spark, settings, settings.events)
+    return {
+        name: _started(table, f"{out}/{name}", f"{out}/checkpoints/{name}", settings)
+        for name, table in streaming_tables(events).items()
+    }
 
 
 def _started(

@@ -13,7 +13,7 @@ BEHIND, MISSING, DIFFERENT = "behind", "missing", "different"
 
 
 def extents(readable_digests: DataFrame) -> DataFrame:
-    """The first and the last offset of each replica's log."""
+    """The first and the last offset of each replica's log, damaged or not."""
     return readable_digests.groupBy("replica", *PARTITION).agg(
         f.min("first_offset").alias("start"), f.max("last_offset").alias("end")
     )

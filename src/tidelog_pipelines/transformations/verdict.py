@@ -19,6 +19,7 @@ MEANINGS = {
     "expired": "acknowledged, and below the start of the log since: retention took them",
     "unacknowledged": "in the log, and no ledger knows of them: their acknowledgement never came",
     "behind": "records that a replica has yet to fetch",
+    "replicas": "where replicas differ, or are behind",
 }
 
 

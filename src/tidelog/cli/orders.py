@@ -1,0 +1,107 @@
+"""Orders of a shop, as the pipeline's demo writes them: JSON, by customer, each acknowledged."""
+
+import json
+import random
+import time
+from collections.abc import Iterator
+from itertools import count
+from threading import Event, Thread
+from typing import Any
+
+from tidelog.cli.client import Client
+from tidelog.cli.errors import CommandFailed
+from tidelog.cli.ledger import Ledger
+from tidelog.cli.producer import ACKS_ALL, Producer
+from tidelog.protocol.records import Record
+
+BATCH = 25
+PAUSE_SECONDS = 0.025
+ANSWER_SECONDS = 5.0
+
+_GOODS = (
+    ("kettle", 3990),
+    ("lamp", 5450),
+    ("notebook", 480),
+    ("teapot", 2795),
+    ("umbrella", 1890),
+    ("backpack", 6900),
+    ("clock", 3350),
+    ("mug", 1120),
+)
+_COUNTRIES = ("DE", "FR", "NL", "PL", "ES", "IT", "SE", "PT")
+_CHANNELS = ("web", "web", "web", "app", "app", "shop")
+
+
+def orders(dice: random.Random) -> Iterator[tuple[bytes, dict[str, Any]]]:
+    """Customers and their orders, without end: some customers order often, most seldom."""
+    for number in count(1):
+        customer = int(dice.paretovariate(0.9)) % 5000
+        chosen = [
+            (item, min(int(dice.expovariate(0.9)) + 1, 9), price)
+            for item, price in dice.sample(_GOODS, dice.choice((1, 1, 1, 2, 2, 3)))
+        ]
+        yield (
+            b"customer-%d" % customer,
+            {
+                "order_id": number,
+                "customer": customer,
+                "country": _COUNTRIES[customer % len(_COUNTRIES)],
+                "channel": dice.choice(_CHANNELS),
+                "lines": [
+                    {"item": item, "quantity": quantity, "price_cents": price}
+                    for item, quantity, price in chosen
+                ],
+                "total_cents": sum(quantity * price for _, quantity, price in chosen),
+            },
+        )
+
+
+class OrderLoad:
+    """Writes orders with acks=all, idempotently, into a topic and a ledger, until stopped."""
+
+    def __init__(self, bootstrap: str, topic: str, ledger: str) -> None:
+        self._bootstrap = bootstrap
+        self._topic = topic
+        self._ledger = ledger
+        self._stop = Event()
+        self._thread = Thread(target=self._run, name="orders", daemon=True)
+        self._failure: Exception | None = None
+        self.acknowledged = 0
+        self.longest_wait_ms = 0
+        """Between two acknowledgements, since it was last set to 0."""
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        self._thread.join()
+        self.check()
+
+    def check(self) -> None:
+        if self._failure is not None:
+            raise CommandFailed(f"the producer has failed: {self._failure}")
+
+    def _run(self) -> None:
+        made = orders(random.Random(7))
+        try:
+            with Client(self._bootstrap, ANSWER_SECONDS) as client, Ledger(self._ledger) as ledger:
+                producer = Producer(
+                    client, self._topic, acks=ACKS_ALL, compression="none", ledger=ledger
+                )
+                last = time.monotonic()
+                while not self._stop.is_set():
+                    producer.send([_record(*next(made)) for _ in range(BATCH)], None)
+                    self.acknowledged += BATCH
+                    now = time.monotonic()
+                    self.longest_wait_ms = max(self.longest_wait_ms, round((now - last) * 1000))
+                    last = now
+                    time.sleep(PAUSE_SECONDS)
+        except Exception as failure:
+            # Told by the main thread, whatever it was: a demo that stopped writing shows nothing.
+            self._failure = failure
+
+
+def _record(key: bytes, order: dict[str, Any]) -> Record:
+    now = time.time_ns() // 1_000_000
+    return Record(key, json.dumps({**order, "placed_at": now}).encode(), now)

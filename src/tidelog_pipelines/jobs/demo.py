@@ -1,0 +1,148 @@
+"""Spark's part of `tidelog pipeline demo`: ingest and health until told to end, then the answers.
+
+Reads standard input: its end is the sign that nothing more will be written. The last line of
+standard output is the result, in JSON; standard error is the progress.
+"""
+
+import json
+import sys
+import tempfile
+import threading
+from dataclasses import asdict, dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from tidelog_pipelines import failures
+from tidelog_pipelines.failures import JobFailed
+from tidelog_pipelines.jobs import audit, health, ingest, report
+from tidelog_pipelines.session import spark_session
+from tidelog_pipelines.settings import KafkaSettings, parse, setting
+from tidelog_pipelines.streams import say
+from tidelog_pipelines.transformations.verdict import Verdict
+
+PAUSE_SECONDS = 1.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoSettings(KafkaSettings):
+    topic: str = setting(metavar="NAME", meaning="the topic that is written to")
+    ledger: str = setting(metavar="FILE", meaning="what was acknowledged")
+    out: str = setting(metavar="DIR", meaning="where tables and page go")
+
+
+class Demo:
+    def __init__(self, spark: SparkSession, settings: DemoSettings) -> None:
+        self._spark = spark
+        self._settings = settings
+        self._out = settings.out.rstrip("/")
+        self._health: dict[str, StreamingQuery] = {}
+
+    def watch(self, ended: threading.Event) -> None:
+        """Take what there is, again and again, and once more when nothing will be added."""
+        while True:
+            is_last = ended.is_set()
+            self._ingest(is_last)
+            self._keep_health()
+            if is_last:
+                break
+            ended.wait(PAUSE_SECONDS)
+        for query in self._health.values():
+            query.processAllAvailable()
+            query.stop()
+
+    def answer(self) -> dict[str, object]:
+        """The rows of the table, the page, and the audit's verdict."""
+        say("health: writing the page")
+        page = f"{self._out}/report.html"
+        report.write(
+            self._spark,
+            report.ReportSettings(
+                bootstrap_server=self._settings.bootstrap_server,
+                kafka=self._settings.kafka,
+                out=page,
+                title="Replication health of the demo",
+            ),
+        )
+        say("audit: comparing what was acknowledged with what can be read")
+        verdict = self._audit()
+        rows = self._spark.read.format("delta").load(self._table()).count()
+        return {
+            **asdict(verdict),
+            "is_clean": verdict.is_clean,
+            "sentence": verdict.sentence(),
+            "rows": rows,
+            "table": self._table(),
+            "page": page,
+        }
+
+    def _table(self) -> str:
+        return f"{self._out}/tables/{self._settings.topic}"
+
+    def _ingest(self, is_last: bool) -> None:
+        ingest.run(
+            self._spark,
+            ingest.IngestSettings(
+                bootstrap_server=self._settings.bootstrap_server,
+                kafka=self._settings.kafka,
+                topics=self._settings.topic,
+                out=self._out,
+                once=True,
+                compact_every=1 if is_last else 0,
+            ),
+        )
+
+    def _keep_health(self) -> None:
+        """Start the queries once there are events, and again if a broker's death has ended one."""
+        if self._health and all(query.isActive for query in self._health.values()):
+            return
+        for query in self._health.values():
+            query.stop()
+        settings = health.HealthSettings(
+            bootstrap_server=self._settings.bootstrap_server,
+            kafka=self._settings.kafka,
+            out=f"{self._out}/health",
+            follow=True,
+        )
+        try:
+            self._health = health.started(self._spark, settings)
+        except JobFailed:
+            self._health = {}  # no event was recorded yet
+
+    def _audit(self) -> Verdict:
+        settings = audit.AuditSettings(
+            bootstrap_server=self._settings.bootstrap_server,
+            kafka=self._settings.kafka,
+            ledger=(self._settings.ledger,),
+        )
+        with tempfile.TemporaryDirectory(prefix="tidelog-audit-") as scratch:
+
+            def stage(table: DataFrame, name: str) -> DataFrame:
+                table.write.parquet(f"{scratch}/{name}")
+                return self._spark.read.parquet(f"{scratch}/{name}")
+
+            return audit.conduct(audit.inputs_of(self._spark, settings), stage)[0]
+
+
+def _wait_for_end(ended: threading.Event) -> None:
+    sys.stdin.read()
+    ended.set()
+
+
+def run(settings: DemoSettings) -> int:
+    ended = threading.Event()
+    threading.Thread(target=_wait_for_end, args=(ended,), daemon=True).start()
+    demo = Demo(spark_session(settings, "demo"), settings)
+    say("Spark is up")
+    demo.watch(ended)
+    print(json.dumps(demo.answer()), flush=True)
+    return 0
+
+
+def main(arguments: list[str]) -> int:
+    settings = parse(DemoSettings, "demo", arguments, __doc__ or "")
+    return failures.run(lambda: run(settings))
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
