@@ -23,6 +23,9 @@ ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Compaction leaves files of 64 MB and more alone, or each run would write the whole table anew.
+    "spark.databricks.delta.optimize.minFileSize": str(64 << 20),
+    "spark.databricks.delta.optimize.maxFileSize": str(128 << 20),
 }
 LOCALLY = {
     "spark.ui.enabled": "false",

@@ -44,11 +44,15 @@ def run(
     the last batch.
     """
     deadline = time.monotonic() + patience_seconds
+
+    def seen(progress: Progress) -> None:
+        nonlocal deadline
+        deadline = time.monotonic() + patience_seconds
+        each(progress)
+
     while True:
         try:
-            if _run_once(start(), each):
-                deadline = time.monotonic() + patience_seconds
-            return
+            return _run_once(start(), seen)
         except StreamingQueryException as error:
             sentence = explain(str(error))
             if sentence is None:
@@ -59,8 +63,7 @@ def run(
             time.sleep(RETRY_SECONDS)
 
 
-def _run_once(query: StreamingQuery, each: Callable[[Progress], None]) -> bool:
-    """-> whether any batch was run."""
+def _run_once(query: StreamingQuery, each: Callable[[Progress], None]) -> None:
     told = -1
     try:
         while True:
@@ -71,7 +74,7 @@ def _run_once(query: StreamingQuery, each: Callable[[Progress], None]) -> bool:
                     told = progress.batch
                     each(progress)
             if is_over:
-                return told >= 0
+                return
     finally:
         if query.isActive:
             query.stop()

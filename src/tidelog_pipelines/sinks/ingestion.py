@@ -71,11 +71,8 @@ class Ingestion:
         self.quarantined = 0
         """Bad records since the start."""
 
-    def __getstate__(self) -> Plan:
-        return self._plan
-
-    def __setstate__(self, plan: Plan) -> None:
-        self.__init__(plan)  # type: ignore[misc]  # a fresh one, with the same plan
+    def __reduce__(self) -> tuple[type["Ingestion"], tuple[Plan]]:
+        return Ingestion, (self._plan,)  # elsewhere, a fresh one with the same plan
 
     def forget(self) -> None:
         """The query starts anew: what was remembered of the tables may not hold any more."""
