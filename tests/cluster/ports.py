@@ -1,4 +1,4 @@
-"""Ports for a whole cluster: `up` counts on from the first; its controllers listen elsewhere."""
+"""Ports for a whole cluster: brokers count on from the first, all others are elsewhere."""
 
 import random
 from pathlib import Path
@@ -16,7 +16,7 @@ def first_free_port(brokers: int) -> int:
     for _ in range(ATTEMPTS):
         port = random.randrange(LOWEST, HIGHEST)
         try:
-            LocalCluster(Path("unused"), brokers, port).check_ports()
+            LocalCluster(Path("unused"), brokers, port, has_metrics=True).check_ports()
         except CommandFailed:
             continue
         return port

@@ -26,7 +26,7 @@ from tidelog.network import Place
 HOST = "127.0.0.1"
 BROKER_LISTENER, CONTROLLER_LISTENER = "PLAINTEXT", "CONTROLLER"
 CONTROLLER_PORTS = 10_000
-"""How far the controllers' ports are from the brokers'."""
+"""How far the controllers' ports are from the brokers'; those of the metrics are half as far."""
 
 LOWEST_FREE_PORT = 10_240
 HIGHEST_PORT = 65_535
@@ -46,6 +46,8 @@ class LocalCluster:
     """For single nodes; they go before those for all."""
     has_doors: bool = False
     """Others reach each listener by a port in front of it, where a `tidelog.network` stands."""
+    has_metrics: bool = False
+    """Each node answers Prometheus on a port of its own."""
     pids: dict[NodeId, int | None] = field(default_factory=dict)
     """Of the nodes that take writes; None for one that has ended."""
     _was_whole: bool = False
@@ -64,8 +66,15 @@ class LocalCluster:
         return self.first_port + node - 1
 
     def controller_port(self, node: NodeId) -> int:
+        return self.port(node) + self._to_controllers
+
+    def metrics_port(self, node: NodeId) -> int:
+        return self.port(node) + self._to_controllers // 2
+
+    @property
+    def _to_controllers(self) -> int:
         up = self.first_port + CONTROLLER_PORTS + self._width <= FIRST_EPHEMERAL_PORT
-        return self.port(node) + (CONTROLLER_PORTS if up else -CONTROLLER_PORTS)
+        return CONTROLLER_PORTS if up else -CONTROLLER_PORTS
 
     @property
     def _width(self) -> int:
@@ -111,7 +120,10 @@ class LocalCluster:
         self._state.unlink(missing_ok=True)
 
     def check_ports(self) -> None:
-        for first in (self.port(1), self.controller_port(1)):
+        firsts = [self.port(1), self.controller_port(1)]
+        if self.has_metrics:
+            firsts.append(self.metrics_port(1))
+        for first in firsts:
             for port in range(first, first + self._width):
                 if not _is_free(port):
                     raise CommandFailed(
@@ -156,6 +168,7 @@ class LocalCluster:
             # A process that is gone is noticed at once; these are for one that is silent.
             "broker.heartbeat.interval.ms": "250",
             "broker.session.timeout.ms": "2000",
+            **({"tidelog.metrics.port": str(self.metrics_port(node))} if self.has_metrics else {}),
             **self.overrides,
             **self.node_overrides.get(node, {}),
         }
@@ -182,6 +195,10 @@ class LocalCluster:
     def ended(self) -> None:
         self._state.unlink(missing_ok=True)
 
+    def _ports(self, node: NodeId) -> dict[str, int]:
+        ports = {"broker": self.port(node), "controller": self.controller_port(node)}
+        return {**ports, "metrics": self.metrics_port(node)} if self.has_metrics else ports
+
     def _write_state(self) -> None:
         state = {
             "cluster_id": self._known_cluster_id(),
@@ -190,7 +207,7 @@ class LocalCluster:
                 {
                     "id": node,
                     "pid": self.pids[node],
-                    "ports": {"broker": self.port(node), "controller": self.controller_port(node)},
+                    "ports": self._ports(node),
                 }
                 for node in self.node_ids
             ],

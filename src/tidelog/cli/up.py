@@ -42,15 +42,16 @@ def command(
     """Start a local cluster and stay in the foreground until Ctrl-C.
 
     As soon as the cluster takes writes, one line `bootstrap HOST:PORT,...` is printed, and
-    DIR/cluster.json holds the id, pid and ports of each node. Every node is broker and controller
-    in a process of its own; one that dies is started again. `tidelog node` stops, kills, pauses
-    and starts single ones. Data stays in DIR: the next `up` goes on where this one ended.
+    DIR/cluster.json holds the id, pid and ports of each node, that of its Prometheus metrics among
+    them. Every node is broker and controller in a process of its own; one that dies is started
+    again. `tidelog node` stops, kills, pauses and starts single ones. Data stays in DIR: the next
+    `up` goes on where this one ended.
     """
     if brokers < 1:
         raise click.UsageError("--brokers: a cluster has at least one")
     given = dict(options.key_value("--override", one) for one in override)
     overrides = {"tidelog.replication.events.enable": "true", **given}
-    cluster = LocalCluster(Path(directory), brokers, first_port, overrides)
+    cluster = LocalCluster(Path(directory), brokers, first_port, overrides, has_metrics=True)
     cluster.claim()
     cluster.check_ports()
     cluster.prepare()

@@ -21,7 +21,7 @@ class RequestContext:
         self._settings = settings
         self._clock = clock
         self._producer_ids = ProducerIdBlocks()
-        self._fetch_sessions = FetchSessions(
+        self.fetch_sessions = FetchSessions(
             settings.max_incremental_fetch_session_cache_slots, dice
         )
         self.image = ClusterImage()
@@ -40,7 +40,7 @@ class RequestContext:
             settings=self._settings,
             node_id=self._settings.node_id,
             now=self._clock.now,
-            fetch_sessions=self._fetch_sessions,
+            fetch_sessions=self.fetch_sessions,
             producer_ids=self._producer_ids,
             kraft_version=self._quorum.kraft_version,
             quorum_leader=self._quorum.machine.leader,

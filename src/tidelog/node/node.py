@@ -34,7 +34,9 @@ from tidelog.model.ids import (
     NodeId,
     TopicPartition,
 )
+from tidelog.model.metrics import Metric
 from tidelog.model.outbound import Outbound, Stop
+from tidelog.node import metrics
 from tidelog.node.broker import Broker
 from tidelog.node.clock import Clock
 from tidelog.node.context import RequestContext
@@ -177,6 +179,19 @@ class Node:
     @property
     def is_active_controller(self) -> bool:
         return self._quorum.is_active
+
+    def metrics(self) -> list[Metric]:
+        """What this node says of itself, as of now."""
+        counters = self._events.counters
+        listeners = [listener.name for listener in self._settings.listeners]
+        connections = (session.listener for session in self._sessions.values())
+        told = [*metrics.of_requests(listeners, connections, counters)]
+        if self._settings.is_broker:
+            held, sessions = self._broker.partitions, len(self._context.fetch_sessions)
+            told += metrics.of_broker(held, len(held.offline), sessions, counters)
+        if self._settings.is_controller:
+            told += metrics.of_controller(self.image, self.is_active_controller, counters)
+        return told
 
     # -- the only ways in --------------------------------------------------------------------------
 

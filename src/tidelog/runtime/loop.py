@@ -105,6 +105,10 @@ class Host:
         self._interrupts += 1
         self._alarm.ring()
 
+    def run_soon(self, action: Callable[[], None]) -> None:
+        """Call it in the loop's own thread, between two events. Safe in any thread."""
+        self._readers.submit(lambda: None, lambda _: action())
+
     def alarm_fd(self) -> int:
         """For `signal.set_wakeup_fd`."""
         return self._alarm.button_fd()

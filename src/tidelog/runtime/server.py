@@ -16,6 +16,7 @@ from threading import Thread
 
 from tidelog.controller.settings import BadSetting, BrokerSettings, parse_properties
 from tidelog.node.node import Node, NotFormatted
+from tidelog.runtime import metrics
 from tidelog.runtime.clock import wall_clock
 from tidelog.runtime.connections import Limits
 from tidelog.runtime.dice import SystemDice
@@ -113,7 +114,11 @@ def _open(settings: BrokerSettings, usable: Collection[str]) -> Host:
         # Kafka's 50 turns clients away for a second whenever many come at once.
         backlog=max(settings.socket_listen_backlog_size, 4096),
     )
-    return Host(node, listeners, limits, clock)
+    host = Host(node, listeners, limits, clock)
+    if settings.tidelog_metrics_port is not None:
+        at = settings.listeners[0].host, settings.tidelog_metrics_port
+        metrics.serve(*at, node.metrics, host.run_soon)
+    return host
 
 
 def _bind(name: str, host: str, port: int, *, awaits_ready: bool) -> ListeningSocket:

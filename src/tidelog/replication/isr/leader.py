@@ -209,6 +209,10 @@ class PartitionLeader:
         return frozenset(self._ends)
 
     @property
+    def replica_count(self) -> int:
+        return len(self._ends)
+
+    @property
     def minimum(self) -> int:
         return self._minimum
 

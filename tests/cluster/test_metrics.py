@@ -1,0 +1,87 @@
+"""Prometheus metrics of a real cluster: they move when a broker is killed, and return with it."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
+
+import pytest
+from confluent_kafka import Producer
+from prometheus_client.parser import text_string_to_metric_families
+from tests.clients.systems import PATIENCE
+from tests.cluster.foreground import Up, await_that, tidelog
+from tests.cluster.ports import first_free_port
+
+UNDER_REPLICATED = "kafka_server_replicamanager_underreplicatedpartitions"
+
+
+@pytest.fixture
+def up(tmp_path: Path) -> Iterator[Up]:
+    running = Up(tmp_path / "data", first_free_port(3), brokers=3)
+    running.bootstrap()
+    await_that(lambda: all(answers(running, node) for node in (1, 2, 3)))
+    yield running
+    assert running.end() == 0
+
+
+def answers(up: Up, node: int) -> bool:
+    """The port opens a moment after the node's own."""
+    try:
+        return bool(scrape(up, node))
+    except URLError:
+        return False
+
+
+def scrape(up: Up, node: int) -> dict[tuple[str, str], float]:
+    """Every number, by its name and the value of its only label, if it has one."""
+    port = up.nodes()[node - 1]["ports"]["metrics"]
+    with urlopen(f"http://127.0.0.1:{port}/metrics", timeout=PATIENCE) as answer:
+        text = answer.read().decode()
+    return {
+        (sample.name, ",".join(sample.labels.values())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+def total(up: Up, name: str, *nodes: int) -> float:
+    return sum(scrape(up, node)[name, ""] for node in nodes)
+
+
+def test_a_killed_broker_is_seen_in_the_numbers_and_so_is_its_return(up: Up) -> None:
+    where = ("--bootstrap-server", f"127.0.0.1:{up.port}")
+    tidelog("topics", "--create", "--topic", "orders", "--partitions", "6", *where)
+    producer = Producer({"bootstrap.servers": f"127.0.0.1:{up.port}"})
+    for number in range(100):
+        producer.produce("orders", str(number))
+    assert producer.flush(PATIENCE) == 0
+    await_that(lambda: total(up, "kafka_server_replicamanager_leadercount", 1, 2, 3) >= 7)
+    assert total(up, UNDER_REPLICATED, 1, 2, 3) == 0
+    assert total(up, "kafka_controller_kafkacontroller_activecontrollercount", 1, 2, 3) == 1
+    assert total(up, "kafka_server_brokertopicmetrics_messagesin_total", 1, 2, 3) >= 100
+
+    tidelog("node", "kill", "2", "--dir", str(up.directory))
+
+    await_that(lambda: total(up, UNDER_REPLICATED, 1, 3) >= 6)
+    assert scrape(up, 1)["kafka_controller_kafkacontroller_fencedbrokercount", ""] == 1
+    at_min = total(up, "kafka_server_replicamanager_atminisrpartitioncount", 1, 3)
+    assert at_min >= 6
+
+    tidelog("node", "start", "2", "--dir", str(up.directory))
+    await_that(lambda: total(up, UNDER_REPLICATED, 1, 3) == 0)
+    assert total(up, "kafka_server_replicamanager_isrexpands_total", 1, 3) >= 6
+
+
+def test_what_is_told_of_requests_and_of_the_process(up: Up) -> None:
+    where = ("--bootstrap-server", f"127.0.0.1:{up.port}")
+    tidelog("topics", "--create", "--topic", "many", "--partitions", "300", *where)
+
+    count = ("kafka_server_socket_server_metrics_connection_count", "PLAINTEXT")
+    await_that(lambda: scrape(up, 1)[count] >= 2)
+    found = scrape(up, 1)
+
+    assert found["process_resident_memory_bytes", ""] > 10_000_000
+    assert found["process_cpu_seconds_total", ""] > 0
+    assert found["kafka_network_requestmetrics_totaltimems_count", "Fetch"] > 0
+    assert not [name for name in found if "many" in name], "no series of a single topic"
+    assert len(found) < 700, "and no more of them with more partitions"
