@@ -67,6 +67,7 @@ class Checker:
         self._cut = _listeners(made, "cut")
         self._led = _listeners(made, "led")
         self._moved = _listeners(made, "watermark_moved")
+        self._counted = _listeners(made, "followers_counted")
         self._image_changed = _listeners(made, "image_changed")
         self._acknowledged = _listeners(made, "acknowledged")
         self._read = _listeners(made, "read")
@@ -115,8 +116,12 @@ class Checker:
                 if leader is not None:
                     copy.maximal_isr = leader._in_sync.maximal
                 self._see(copy, log, replica.high_watermark, epoch)
-            elif leader is not None:
+            if leader is not None:
                 copy.maximal_isr = leader._in_sync.maximal
+                if leader._ends != copy.ends:
+                    copy.ends = dict(leader._ends)
+                    copy.runs = {one: p.broker_epoch for one, p in leader._progress.items()}
+                    self._tell(self._counted, copy)
         if len(known) > len(replicas):
             self._drop_closed(host.id, seen, set(replicas.values()))
 

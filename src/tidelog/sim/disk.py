@@ -115,6 +115,7 @@ class DiskFaults:
             self.capacity is not None
             or self.is_read_only
             or self.fails_sync
+            or self.sync_ms > 0
             or bool(self.fails_reads)
         )
 

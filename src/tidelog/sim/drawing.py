@@ -87,6 +87,9 @@ def _drawn_schedule(dice: SeededDice, plan: Plan, nodes: int) -> tuple[Fault, ..
     if not kinds:
         return ()
     kinds += [kind for kind in _OFTEN if kind in kinds]
+    if dice.below(3):
+        # A few kinds only: then each of their combinations comes often (swarm testing).
+        kinds = [kinds[dice.below(len(kinds))] for _ in range(2 + dice.below(4))]
     end = plan.seconds * 1_000
     pause = (2_000, 4_000, 8_000)[dice.below(3)]
     faults: list[Fault] = []
@@ -108,13 +111,13 @@ def _drawn_target(dice: SeededDice, nodes: int, leaders: int) -> NodeId:
     drawn = dice.below(4)
     if drawn < leaders:
         return LEADER
-    if drawn == 3 and dice.below(2):
+    if drawn == 3:
         return CONTROLLER
     return 1 + dice.below(nodes)
 
 
 def _drawn_fault(dice: SeededDice, kind: str, at: Millis, one: NodeId, nodes: int) -> Fault:
-    other: NodeId = 1 + dice.below(nodes)
+    other = _drawn_target(dice, nodes, leaders=0)
     lasts = 50 + dice.below((500, 3_000, LONGEST_MS)[dice.below(3)])
     meant: tuple[NodeId, ...] = (one,)
     amount = 0

@@ -7,7 +7,16 @@ what was committed. A `Copy` is one replica in one run of its node.
 from dataclasses import dataclass, field
 
 from tidelog.controller.image import ClusterImage, PartitionImage
-from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Millis, NodeId, Offset, TopicId, TopicPartition
+from tidelog.model.ids import (
+    NO_EPOCH,
+    BrokerEpoch,
+    LeaderEpoch,
+    Millis,
+    NodeId,
+    Offset,
+    TopicId,
+    TopicPartition,
+)
 from tidelog.sim.history import History
 from tidelog.sim.shadow import Batch, ShadowLog
 
@@ -53,6 +62,10 @@ class Copy:
     epoch: LeaderEpoch = NO_EPOCH
     """In which it leads, while it does."""
     maximal_isr: frozenset[NodeId] = frozenset()
+    ends: dict[NodeId, Offset] = field(default_factory=dict)
+    """While it leads: how far it believes every replica to be."""
+    runs: dict[NodeId, BrokerEpoch] = field(default_factory=dict)
+    """While it leads: in which run of its broker each follower was when it said so."""
 
     @property
     def partition(self) -> TopicPartition:

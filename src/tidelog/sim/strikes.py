@@ -234,10 +234,16 @@ class Strikes:
     # -- disks -------------------------------------------------------------------------------------
 
     def _slow_disk(self, fault: Fault, host: SimHost) -> Undo | None:
+        """A node whose fsync takes too long takes itself out (F33)."""
+        if not self._budget.allows_bad_disk(host, is_lossy=False):
+            return None
+        self._breaks(host, is_lossy=False)
         host.disk.faults.sync_ms = fault.amount
 
         def mend() -> None:
+            self._budget.disk_mended(host)
             host.disk.faults.sync_ms = 0
+            self._start(host)
 
         return mend
 

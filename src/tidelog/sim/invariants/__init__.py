@@ -5,6 +5,7 @@ safety, which hold at every moment; `liveness` is what must come true once every
 """
 
 from tidelog.sim.invariants.acknowledged_kept import AcknowledgedKept
+from tidelog.sim.invariants.counted_is_held import CountedIsHeld
 from tidelog.sim.invariants.fit_to_join import FitToJoin
 from tidelog.sim.invariants.idempotent_once import IdempotentOnce
 from tidelog.sim.invariants.invariant import Invariant
@@ -24,6 +25,7 @@ ALL: tuple[type[Invariant], ...] = (
     LeaderCompleteness,
     WatermarkMonotonic,
     QuorumSuperset,
+    CountedIsHeld,
     FitToJoin,
     MetadataMatches,
     IdempotentOnce,

@@ -28,6 +28,9 @@ class Invariant:
     def watermark_moved(self, copy: Copy, before: Offset) -> None:
         """Where a copy's high watermark was, and is not any more."""
 
+    def followers_counted(self, copy: Copy) -> None:
+        """A leader believes something else of how far the replicas are."""
+
     def image_changed(self, node: NodeId, image: ClusterImage) -> None: ...
 
     def acknowledged(self, write: Write) -> None:

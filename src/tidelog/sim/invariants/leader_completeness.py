@@ -31,6 +31,9 @@ class LeaderCompleteness(Invariant):
         ledger = copy.ledger
         if copy.epoch == NO_EPOCH and not ledger.is_metadata:
             return
+        if self.scene.is_beyond and any(epoch > copy.epoch for epoch in ledger.unclean_epochs):
+            ledger.lost += max(0, copy.high_watermark - before)
+            return  # it does not know yet that another was elected, who will take this back
         settled = min(copy.high_watermark, ledger.committed_end)
         if not self._holds(copy, settled):
             raise self.violated(

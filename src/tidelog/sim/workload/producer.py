@@ -5,11 +5,12 @@ from typing import Any
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis, TopicPartition
+from tidelog.protocol.batch import read_header
 from tidelog.sim.history import Write
 from tidelog.sim.messages import ask, produce_to
 from tidelog.sim.plan import Workload
 from tidelog.sim.talk import Talk
-from tidelog.sim.workload.batches import Batches, Made
+from tidelog.sim.workload.batches import Batches, Made, renumber
 from tidelog.sim.workload.client import Client, Surroundings
 
 INIT_PRODUCER_ID = 22
@@ -27,6 +28,13 @@ class _Batch:
         self.sent_at = now
         self.is_in_flight = False
 
+    def renew(self, producer_id: int, producer_epoch: int, sequence: int) -> None:
+        """The same records under another producer id."""
+        content = bytearray(self.made.content)
+        renumber(memoryview(content), producer_id, producer_epoch, sequence)
+        self.made = Made(bytes(content), self.made.records, read_header(content).crc)
+        self.sequence = sequence
+
 
 class IdempotentProducer(Client):
     """acks=all, up to five batches in flight, all repeated in order after any failure (F44)."""
@@ -42,6 +50,7 @@ class IdempotentProducer(Client):
         self._queue: deque[_Batch] = deque()
         self._talk: Talk | None = None
         self._is_waiting = False
+        self._has_begun = False
         self._introduce()
 
     @property
@@ -68,9 +77,22 @@ class IdempotentProducer(Client):
                 self.world.after(self.later(), self._introduce)
                 return
             self._id, self._epoch = answer.producer_id, answer.producer_epoch
-            self._produce()
+            self._number_anew()
+            if not self._has_begun:
+                self._has_begun = True
+                self._produce()
 
         talk.begin(ask(INIT_PRODUCER_ID, transactional_id=None), then=answered)
+
+    def _number_anew(self) -> None:
+        """As a new producer: what is not acknowledged yet is sent under the new id."""
+        self._sequence = 0
+        for one in self._queue:
+            one.renew(self._id, self._epoch, self._sequence)
+            self._sequence += one.made.records
+        self._is_waiting = False
+        if self._queue:
+            self._send()
 
     def _produce(self) -> None:
         if not self.around.is_over:
@@ -84,7 +106,7 @@ class IdempotentProducer(Client):
 
     def _write(self, batches: int) -> None:
         for _ in range(batches):
-            if len(self._queue) < MAX_QUEUED:
+            if self.is_known and len(self._queue) < MAX_QUEUED:
                 now = self.world.now
                 made = self._batches.make(now, self._id, self._epoch, self._sequence)
                 self._queue.append(_Batch(made, self._sequence, now))
@@ -131,7 +153,13 @@ class IdempotentProducer(Client):
             self._send()
             return
         self.around.history.refused[produced.error] += 1
+        if produced.error is ErrorCode.out_of_order_sequence_number and self._is_forgotten(one):
+            self._id = -1
         self._fail()
+
+    def _is_forgotten(self, one: _Batch) -> bool:
+        """Whether the cluster lost what it acknowledged; a leader of old times only seems to."""
+        return one is self._queue[0] and self.around.checker.scene.by_name[self.partition].lost > 0
 
     def _acknowledge(self, one: _Batch, base_offset: int) -> None:
         write = Write(
@@ -162,6 +190,9 @@ class IdempotentProducer(Client):
             self.world.after(self.later(), self._go_on)
 
     def _go_on(self) -> None:
+        if not self.is_known:
+            self._introduce()
+            return
         self._is_waiting = False
         if self._queue:
             self._send()
