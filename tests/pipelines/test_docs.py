@@ -1,64 +1,56 @@
-"""The pages on audit and health are run as they are written, on a cluster of their own.
+"""The page on ingest is run: every command on it, in order, with the output that it shows."""
 
-Everything but Spark's jobs is started as it stands; these run in the session that the tests share.
-"""
-
-import os
 import re
 import shlex
-import subprocess
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.cluster.test_readme import BROKERS, Newcomer, Step, steps
 
-from tidelog.testing import Cluster
-from tidelog_pipelines.jobs import audit, health, report
+from tidelog_pipelines.jobs import ingest, query, transform
 
-ROOT = Path(__file__).parents[2]
-FENCE = re.compile(r"^```(console|python)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-PIPELINE = "./tidelog pipeline "
-JOBS: dict[str, Callable[[list[str]], int]] = {
-    "audit": audit.main,
-    "health": health.main,
-    "report": report.main,
-}
+PAGE = Path(__file__).parents[2] / "docs" / "pipeline-ingest.md"
+FENCE = re.compile(r"^( *)```console\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
+UP, PIPELINE, CUT = "./tidelog up", "./tidelog pipeline ", " | cut -f 2-"
+JOBS: dict[str, Any] = {"ingest": ingest, "query": query, "transform": transform}
+ON_STDERR = re.compile(r"batch \d+: ")
 
 
-@pytest.mark.parametrize("page", ["pipeline-audit.md", "pipeline-health.md"])
-def test_page(
-    page: str,
-    spark: SparkSession,
-    cluster: Cluster,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    (tmp_path / "tidelog").symlink_to(ROOT / "tidelog")
-    (tmp_path / "tidelog-data").symlink_to(cluster.directory)
+def transcript() -> Iterator[Step]:
+    for indent, block in FENCE.findall(PAGE.read_text()):
+        yield from steps(re.sub(f"^{indent}", "", block, flags=re.MULTILINE))
+
+
+@pytest.fixture
+def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Newcomer]:
+    someone = Newcomer(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TIDELOG_BOOTSTRAP_SERVER", cluster.bootstrap)
-    for language, text in FENCE.findall((ROOT / "docs" / page).read_text()):
-        if language == "python":
-            said = run([sys.executable, "-c", text])
-            assert said == ""
-            continue
-        for step in re.split(r"^\$ ", text, flags=re.MULTILINE)[1:]:
-            command, *shown = step.splitlines()
-            if command.startswith(PIPELINE):
-                job, *arguments = shlex.split(command.removeprefix(PIPELINE))
-                assert JOBS[job](arguments) == 0, capsys.readouterr()
-                said = capsys.readouterr().out
-            else:
-                said = run(["sh", "-c", command])
-            if shown:
-                assert said.splitlines()[-len(shown) :] == shown
+    monkeypatch.setenv("TIDELOG_BOOTSTRAP_SERVER", someone.env["TIDELOG_BOOTSTRAP_SERVER"])
+    yield someone
+    if someone.cluster is not None and someone.cluster.poll() is None:
+        someone.presses_ctrl_c()
 
 
-def run(command: Sequence[str]) -> str:
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "src")}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def test_everything_on_the_page_works_as_shown(
+    spark: SparkSession, newcomer: Newcomer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for step in transcript():
+        if step.command == UP:
+            ports = range(newcomer.port, newcomer.port + BROKERS)
+            addresses = ",".join(f"127.0.0.1:{port}" for port in ports)
+            newcomer.starts_a_cluster(Step(UP, [f"bootstrap {addresses}"]))
+        elif step.command.startswith(PIPELINE):
+            # In the one session of the suite: the page has more commands than a test should start
+            # Sparks.
+            job, *arguments = shlex.split(step.command[len(PIPELINE) :].removesuffix(CUT))
+            JOBS[job].run(spark, JOBS[job].parsed(arguments))
+            printed = capsys.readouterr().out.splitlines()
+            if step.command.endswith(CUT):
+                printed = [line.partition("\t")[2] for line in printed]
+            shown = [line for line in step.shown if not ON_STDERR.match(line)]
+            assert not shown or printed == shown, step.command
+        else:
+            newcomer.does(step)
