@@ -6,9 +6,13 @@ with Cluster(brokers=3) as cluster:
     cluster.wait_for_isr("orders", 0, size=2)
 """
 
+from tidelog.cli.ledger import Acknowledged, Ledger
 from tidelog.network import CLIENTS
 from tidelog.testing.cluster import Cluster, FaultRefused
 from tidelog.testing.disk import DiskRefused
 from tidelog.testing.process import NodeProcess, NodeStuck
 
-__all__ = ["Cluster", "CLIENTS", "NodeProcess", "NodeStuck", "FaultRefused", "DiskRefused"]
+__all__ = [
+    *("Cluster", "CLIENTS", "NodeProcess", "NodeStuck", "FaultRefused", "DiskRefused"),
+    *("Ledger", "Acknowledged"),
+]
