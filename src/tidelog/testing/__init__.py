@@ -13,6 +13,12 @@ from tidelog.testing.disk import DiskRefused
 from tidelog.testing.process import NodeProcess, NodeStuck
 
 __all__ = [
-    *("Cluster", "CLIENTS", "NodeProcess", "NodeStuck", "FaultRefused", "DiskRefused"),
-    *("Ledger", "Acknowledged"),
+    "Cluster",
+    "CLIENTS",
+    "NodeProcess",
+    "NodeStuck",
+    "FaultRefused",
+    "DiskRefused",
+    "Ledger",
+    "Acknowledged",
 ]
