@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import count, islice
+from pathlib import Path
 from time import monotonic
 
 import click
 
 from tidelog.cli.errors import CommandFailed
+from tidelog.cli.simulate_mutant import try_mutant
+from tidelog.cli.simulate_story import tell_story
+from tidelog.cli.simulation_page import write_page
 from tidelog.cli.simulation_summary import summary_lines
 from tidelog.sim.campaign import Result, Summary, one, run_all
 from tidelog.sim.faults import KINDS
@@ -50,6 +54,13 @@ MAX_REPORTS = 3
 @click.option("--shrink", is_flag=True, help="Find a shorter schedule that fails as well.")
 @click.option("--only", help="Of the seed's faults only these, by number from 0, or none.")
 @click.option("--list-faults", is_flag=True, help="Say what the kinds of fault are.")
+@click.option("--story", metavar="FILE", help="Play a scenario; `list` and `help` say more.")
+@click.option("--mutant", metavar="NAME", help="Switch a known wrong rule on; `list` names them.")
+@click.option(
+    "--html",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help="Write a page that replays the story, or the seed.",
+)
 def command(
     seed: int | None,
     seeds: int | None,
@@ -64,6 +75,9 @@ def command(
     shrink: bool,
     only: str | None,
     list_faults: bool,
+    story: str | None,
+    mutant: str | None,
+    html: Path | None,
 ) -> int:
     """Run whole clusters under simulated time, network and disk, with faults, and check them.
 
@@ -76,6 +90,8 @@ def command(
         for kind, what in KINDS.items():
             click.echo(f"{kind:<16}{what}")
         return 0
+    if story is not None:
+        return tell_story(story, mutant, html)
     if sum(one is not None for one in (seed, seeds, minutes)) > 1:
         raise click.UsageError("give one of --seed, --seeds and --minutes")
     if only is not None and seed is None:
@@ -88,8 +104,15 @@ def command(
         None if workload is None else WORKLOADS[workload],
         beyond=beyond,
     )
+    if mutant is not None:
+        return try_mutant(mutant, replace(plan, seed=first_seed or 0), seeds, jobs, html)
+    if html is not None and seed is None:
+        raise click.UsageError("--html goes with --seed, --story or --mutant")
     if seed is not None:
-        return _run_one(plan, _places(only), shrink)
+        status = _run_one(plan, _places(only), shrink)
+        if html is not None:
+            write_page(plan, html)
+        return status
     return _run_many(plan, seeds, minutes, first_seed, jobs or os.cpu_count() or 1, shrink)
 
 

@@ -1,0 +1,84 @@
+"""`tidelog simulate --story`: play a scenario, tell how it went, and write its page."""
+
+import logging
+from pathlib import Path
+
+import click
+
+from tidelog.cli.errors import CommandFailed
+from tidelog.sim.replay.page import page
+from tidelog.sim.story import library
+from tidelog.sim.story.language import BadStory, Story, parse
+from tidelog.sim.story.phrases import CONDITIONS, STEPS, Phrase
+from tidelog.sim.story.playing import Played, play
+from tidelog.sim.story.showing import as_run
+
+
+def tell_story(name: str, mutant: str | None, html: Path | None) -> int:
+    """Status 0 when everything that the story expects came true."""
+    if name == "list":
+        return _list()
+    if name == "help":
+        return _help()
+    try:
+        played = play(_story(name), mutant)
+    except BadStory as mistake:
+        raise CommandFailed(f"{name}, {mistake}") from None
+    for line in transcript(played):
+        click.echo(line)
+    if html is not None:
+        html.write_text(page(as_run(played)), encoding="utf-8")
+        click.echo(f"\nThe page is in {html}.")
+    return 1 if played.failures else 0
+
+
+def transcript(played: Played) -> list[str]:
+    """With its title and its end."""
+    rules = f" (with the wrong rule {played.mutant})" if played.mutant else ""
+    end = [f"FAILED, {failure}" for failure in played.failures] or ["All of it came true."]
+    return [f"{played.story.title}{rules}", "", *played.transcript, "", *end]
+
+
+def quietly() -> None:
+    """What simulated nodes log belongs to the story only where it shows."""
+    logging.getLogger("tidelog").setLevel(logging.CRITICAL)
+
+
+def _story(name: str) -> Story:
+    """From a file, or one of those that come with Tidelog."""
+    quietly()
+    path = Path(name)
+    if path.exists():
+        return parse(path.read_text(encoding="utf-8"))
+    if name in library.names():
+        return library.story(name)
+    raise CommandFailed(f"there is no story {name}; --story list says which there are")
+
+
+def _list() -> int:
+    for name in library.names():
+        click.echo(name)
+        click.echo(f"    {library.story(name).title}")
+    return 0
+
+
+def _help() -> int:
+    click.echo(
+        "One step per line; a comment (#) explains the step below it, the first is the title."
+    )
+    for title, phrases in (
+        ("Steps", STEPS),
+        ("Conditions, after wait until and expect", CONDITIONS),
+    ):
+        click.echo(f"\n{title}")
+        for phrase in phrases:
+            click.echo(_told(phrase))
+    click.echo("\nA <node> is a number, `the leader`, `leader of orders-0` or `the controller`.")
+    return 0
+
+
+def _told(phrase: Phrase) -> str:
+    form = phrase.form.replace("<name:key>", "<key>").replace("<time:span>", "<time>")
+    form = form.replace("<number:factor>", "<number>").replace("<node:other>", "<node>")
+    form = form.replace("<some>", "<nodes>")
+    return f"  {form:<58} {phrase.meaning}".rstrip()
