@@ -16,7 +16,13 @@ from tidelog_pipelines.sinks.tables import FORMATS
 
 
 def settings(cluster: Cluster, out: Path, **more: object) -> ingest.IngestSettings:
-    chosen = {"bootstrap_server": cluster.bootstrap, "out": str(out), "once": True, **more}
+    chosen = {
+        "bootstrap_server": cluster.bootstrap,
+        "out": str(out),
+        "once": True,
+        "compact_every": 0,
+        **more,
+    }
     return ingest.IngestSettings(**chosen)  # type: ignore[arg-type]
 
 
@@ -48,7 +54,7 @@ def test_json_is_inferred_grows_and_is_never_doubled(
     spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
 ) -> None:
     records.create(cluster.bootstrap, topic, partitions=1)
-    chosen = settings(cluster, tmp_path, topics=topic, group=topic)
+    chosen = settings(cluster, tmp_path, topics=topic, group=topic, compact_every=1)
     records.produce(cluster.bootstrap, topic, ['{"id":1,"item":"a"}', "{bad", None, '{"id":2}'])
     ingest.run(spark, chosen)
     assert committed(cluster, topic, topic) == 4
