@@ -34,6 +34,11 @@ from tidelog_pipelines.transformations.verdict import MEANINGS, Verdict, counted
 
 CLEAN, FAULTY, UNKNOWN, INTERRUPTED = 0, 1, 2, 130
 SHOWN = 10
+KEPT = (
+    *("lost", "duplicated", "reordered", "corrupted", "damaged", "replicas"),
+    *("expired", "unacknowledged"),
+)
+"""The tables of --out; one that has nothing to tell is empty."""
 TOLD = {
     "digests_acknowledged": "the ledger is read",
     "digests_readable": "the log is read",
@@ -90,18 +95,23 @@ def conduct(inputs: Inputs, stage: Stage) -> tuple[Verdict, dict[str, DataFrame]
     damaged = all_read.where("damage IS NOT NULL").select("replica", *PARTITION, "damage.*")
     records = inputs.readable.where("damage IS NULL")
     unlike = stage(ranges_unlike(acked, read), "ranges_unlike")
-    placeless = inputs.acknowledged.where("offset IS NULL")
-    suspects = stage(
-        within(inputs.acknowledged, unlike).unionByName(placeless), "suspects_acknowledged"
-    )
-    held = stage(within(records, unlike), "suspects_readable")
-    starts = read.groupBy(*PARTITION).agg(f.min("first_offset").alias("log_start_offset"))
-    tables = {"damaged": damaged} | _faults(inputs, suspects, held, starts, damaged, stage)
+    tables = {"damaged": damaged}
+    if not unlike.isEmpty():
+        placeless = inputs.acknowledged.where("offset IS NULL")
+        suspects = within(inputs.acknowledged, unlike).unionByName(placeless)
+        tables |= _faults(
+            inputs,
+            stage(suspects, "suspects_acknowledged"),
+            stage(within(records, unlike), "suspects_readable"),
+            read.groupBy(*PARTITION).agg(f.min("first_offset").alias("log_start_offset")),
+            damaged,
+            stage,
+        )
     if inputs.has_replicas:
         unequal = stage(ranges_that_replicas_hold_differently(read), "ranges_different")
         differences = replicas.differences(within(records, unequal), replicas.extents(all_read))
         tables["replicas"] = stage(differences, "replicas")
-    return _verdict(acked, read, suspects, tables), tables
+    return _verdict(acked, read, tables), tables
 
 
 def _faults(
@@ -132,12 +142,9 @@ def _faults(
     }
 
 
-def _verdict(
-    acked: DataFrame, read: DataFrame, suspects: DataFrame, tables: dict[str, DataFrame]
-) -> Verdict:
-    placeless = suspects.where("offset IS NULL").count()
+def _verdict(acked: DataFrame, read: DataFrame, tables: dict[str, DataFrame]) -> Verdict:
     total = f.coalesce(f.sum("records"), f.lit(0))
-    acknowledged = acked.agg(total.alias("n")).collect()[0]["n"] + placeless
+    acknowledged = acked.agg(total.alias("n")).collect()[0]["n"]
     # Every replica has them all, so the fullest one tells how many there are.
     held = read.groupBy("replica").agg(total.alias("n")).agg(f.max("n").alias("n")).collect()
     rows = counted({name: table for name, table in tables.items() if name != "replicas"})
@@ -219,8 +226,9 @@ def conclude(settings: AuditSettings) -> int:
         verdict, tables = conduct(inputs_of(spark, settings), stage)
         report(verdict, tables)
         if settings.out:
-            for name, table in tables.items():
-                table.write.mode("overwrite").parquet(f"{place}/{name}")
+            nothing = spark.createDataFrame([], "topic STRING, partition INT, offset BIGINT")
+            for name in KEPT:
+                tables.get(name, nothing).write.mode("overwrite").parquet(f"{place}/{name}")
     return CLEAN if verdict.is_clean else FAULTY
 
 

@@ -22,11 +22,13 @@ def range_of(offset: Column) -> Column:
 
 
 def digests(records: DataFrame, *by: str) -> DataFrame:
-    """One row per range: how many records, and two sums over them that no order changes."""
+    """One row per range: how many records, and two sums over them that no order changes.
+
+    Records whose offset is not known are a range of their own, which is like no other.
+    """
     mixed = f.xxhash64("offset", "checksum")
     return (
-        records.where("offset IS NOT NULL")
-        .select(
+        records.select(
             *by, *PARTITION, range_of(f.col("offset")).alias("range"), "offset", mixed.alias("h")
         )
         .groupBy(*by, *RANGES)
