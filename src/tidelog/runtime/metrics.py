@@ -37,7 +37,7 @@ def _serve(host: str, port: int, look: Callable[[], list[Metric]], run_soon: Run
     except OSError as error:
         log.error("no metrics: cannot listen on port %d: %s", port, error.strerror)
     else:
-        log.info("metrics are on port %d", port)
+        log.debug("metrics are on port %d", port)
 
 
 class _Collector:
