@@ -1,0 +1,104 @@
+"""`tidelog observe` on a real cluster: what it concludes from outside, and where it writes it."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tidelog.cli import admin
+from tidelog.cli.client import Client
+from tidelog.cli.observation import Observer
+from tidelog.cli.observe import look_at
+from tidelog.cli.producer import ACKS_ALL, Producer
+from tidelog.model.ids import TopicPartition
+from tidelog.model.replication_events import (
+    BrokerFenced,
+    IsrExpanded,
+    IsrShrunk,
+    LeaderElected,
+    ReplicaState,
+)
+from tidelog.protocol.records import Record
+from tidelog.testing import Cluster
+
+TOPIC = "orders"
+WHERE = TopicPartition(TOPIC, 0)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    with Cluster(brokers=3) as running:
+        with Client(running.bootstrap) as client:
+            admin.create_topic(
+                client,
+                TOPIC,
+                partitions=1,
+                replication_factor=3,
+                assignment=(),
+                configs={"min.insync.replicas": "2"},
+            )
+            producer = Producer(client, TOPIC, acks=ACKS_ALL, compression="none")
+            producer.send([Record(None, b"value", 1)] * 10, None)
+        yield running
+
+
+def test_the_death_and_return_of_a_leader_are_seen(cluster: Cluster) -> None:
+    observer = Observer()
+    with Client(cluster.bootstrap) as client:
+        cluster.wait_for_isr(TOPIC, size=3)
+        (state,) = observer.note(look_at(client, TOPIC))
+        assert isinstance(state, ReplicaState)
+        assert (state.partition, state.end_offset, state.min_isr) == (WHERE, 10, 2)
+        assert [one.lag for one in state.followers] == [0, 0]
+
+        leader = cluster.leader_of(TOPIC)
+        cluster.kill(leader)
+        cluster.wait_for_isr(TOPIC, size=2)
+        seen = observer.note(look_at(client, TOPIC))
+        assert [one.broker for one in seen if isinstance(one, BrokerFenced)] == [leader]
+        (elected,) = [one for one in seen if isinstance(one, LeaderElected)]
+        assert (elected.leader_before, elected.reason, elected.clean) == (leader, "dead", True)
+        (shrunk,) = [one for one in seen if isinstance(one, IsrShrunk)]
+        assert [(one.broker, one.reason) for one in shrunk.left] == [(leader, "dead")]
+
+        cluster.start(leader)
+        cluster.wait_for_isr(TOPIC, size=3)
+        seen = observer.note(look_at(client, TOPIC))
+        assert [one.joined for one in seen if isinstance(one, IsrExpanded)] == [(leader,)]
+
+
+def observe(cluster: Cluster, *arguments: str) -> str:
+    command = [sys.executable, "-m", "tidelog.cli.main", "observe", *arguments]
+    command += ["--bootstrap-server", cluster.bootstrap, "--looks", "2", "--interval", "0.1"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_events_are_lines_of_a_file_or_of_the_output(cluster: Cluster, tmp_path: Path) -> None:
+    path = tmp_path / "events.jsonl"
+
+    assert observe(cluster, "--topic", TOPIC, "--out", str(path)) == ""
+    printed = observe(cluster, "--topic", TOPIC).splitlines()
+
+    for lines in (path.read_text().splitlines(), printed):
+        events = [json.loads(line) for line in lines]
+        assert [(one["event"], one["topic"]) for one in events] == [("replica_state", TOPIC)] * 2
+
+
+def test_events_are_records_of_a_topic(cluster: Cluster) -> None:
+    assert observe(cluster, "--topic", TOPIC, "--events-topic", "watched") == ""
+
+    found = subprocess.run(
+        [
+            *(sys.executable, "-m", "tidelog.cli.main", "consume", "--topic", "watched"),
+            *("--bootstrap-server", cluster.bootstrap, "--from-beginning", "--max-messages", "2"),
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert [json.loads(line)["topic"] for line in found.stdout.splitlines()] == [TOPIC, TOPIC]

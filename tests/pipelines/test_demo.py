@@ -1,0 +1,51 @@
+"""The demo's Spark side on a real cluster, while a broker dies: rows, page and verdict agree."""
+
+import json
+import threading
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+from tests.pipelines import records
+
+from tidelog.cli.orders import OrderLoad
+from tidelog.testing import Cluster
+from tidelog_pipelines.jobs.demo import Demo, DemoSettings
+
+
+def test_orders_are_ingested_watched_and_audited_while_a_broker_dies(
+    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    records.create(cluster.bootstrap, topic, partitions=2)
+    ledger = tmp_path / "ledger.jsonl"
+    load = OrderLoad(cluster.bootstrap, topic, str(ledger))
+    settings = DemoSettings(
+        bootstrap_server=cluster.bootstrap, topic=topic, ledger=str(ledger), out=str(tmp_path)
+    )
+    demo, ended = Demo(spark, settings), threading.Event()
+    watching = threading.Thread(target=demo.watch, args=(ended,))
+    load.start()
+    watching.start()
+
+    cluster.wait_for(lambda: load.acknowledged > 200 or None, "the first orders")
+    leader = cluster.leader_of(topic)
+    cluster.kill(leader)
+    before = load.acknowledged
+    cluster.wait_for(lambda: load.acknowledged > before + 200 or None, "orders after the kill")
+    cluster.start(leader)
+    cluster.wait_for_isr(topic, size=3)
+    load.stop()
+    ended.set()
+    watching.join()
+    found = demo.answer()
+
+    assert found["sentence"] == f"acknowledged {load.acknowledged:,}, lost 0, duplicated 0"
+    assert found["rows"] == load.acknowledged
+    assert f"took over from {leader}" in Path(str(found["page"])).read_text()
+    shrinks = spark.read.format("delta").load(str(tmp_path / "health" / "isr_changes"))
+    assert not shrinks.where(f"topic = '{topic}' AND broker = {leader}").isEmpty()
+    first = spark.read.format("delta").load(str(found["table"])).select("value.*").first()
+    assert first is not None
+    assert first["total_cents"] == sum(
+        line["quantity"] * line["price_cents"] for line in first["lines"]
+    )
+    assert json.loads(ledger.read_text().splitlines()[0])["topic"] == topic
