@@ -1,5 +1,6 @@
 """`tidelog observe`: watches any Kafka cluster from outside, and records what its replicas do."""
 
+import socket
 import sys
 import time
 from collections.abc import Callable, Iterable
@@ -110,8 +111,18 @@ def look_at(client: Client, topic: str | None) -> Look:
                 high_watermark=None if seen is None else seen.high_watermark,
                 ends={} if seen is None else _ends(seen, behind.get(where, {})),
             )
-    brokers = frozenset(broker.node_id for broker in metadata.brokers)
+    # A broker may be listed for a while after its death, for clients that still ask for it.
+    brokers = frozenset(one.node_id for one in metadata.brokers if _is_up(one.host, one.port))
     return Look(time.time_ns() // 1_000_000, brokers, partitions)
+
+
+def _is_up(host: str, port: int) -> bool:
+    """Whether anybody listens there; a process that is paused does."""
+    try:
+        socket.create_connection((host, port), SILENCE_SECONDS).close()
+    except OSError:
+        return False
+    return True
 
 
 def _ends(seen: Partition, behind: dict[NodeId, int]) -> dict[NodeId, Offset]:
