@@ -31,9 +31,9 @@ class Nodes:
 
     def in_sync(self) -> dict[int, str]:
         """Of one partition's replicas, who is in the ISR."""
-        lines = self.asks("replicas", "--topic", "t").splitlines()[1:]
-        rows = [line.split()[-4:] for line in lines]
-        return {int(row[0]): row[-1] for row in rows}
+        shown = self.asks("replicas", "--topic", "t")
+        rows = re.findall(r"(\d+) +[\d-]+ +[\d-]+  .*(in|OUT)  ", shown)
+        return {int(node): state for node, state in rows}
 
 
 @pytest.fixture

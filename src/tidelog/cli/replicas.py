@@ -1,7 +1,5 @@
-"""`tidelog replicas`: each partition's replicas, how far they are, and who is in sync."""
+"""`tidelog replicas`: each partition's replicas, how far they are, who is in sync, since when."""
 
-import shutil
-import sys
 import time
 from collections.abc import Iterator, Sequence
 
@@ -9,16 +7,14 @@ import click
 
 from tidelog.cli import admin, options
 from tidelog.cli.client import Client
-from tidelog.cli.replica_offsets import Partition, Replica, look
+from tidelog.cli.event_log import EventLog
+from tidelog.cli.replica_offsets import Partition, look
+from tidelog.cli.replica_table import HEADS, TIMED_HEADS, Memory, Row, rows, timed_cells
 from tidelog.cli.table import table
 from tidelog.cli.topics import topic_pattern
-from tidelog.model.ids import NO_NODE, NodeId, Offset, TopicPartition
 
 SILENCE_SECONDS = 1.0
 """A broker that does not answer for so long is shown without an end offset."""
-
-HEADS = ("PARTITION", "LEADER", "WATERMARK", "REPLICA", "END OFFSET", "LAG", "ISR")
-_CLEAR = "\x1b[H\x1b[2J"
 
 
 @click.command("replicas")
@@ -29,74 +25,49 @@ _CLEAR = "\x1b[H\x1b[2J"
     "--interval", default=1.0, show_default=True, metavar="SECONDS", help="Between two looks."
 )
 def command(bootstrap_server: str, topic: str | None, watch: bool, interval: float) -> None:
-    """Show every replica: its log end offset, its lag in records, and if it is in the ISR.
+    """Show every replica: its log end offset, its lag, and since when it is in or out of the ISR.
 
     WATERMARK is what consumers may read, as the leader tells it. END OFFSET is asked of each
     replica itself; `-` stands where its broker is down or silent. LAG is what it lacks of the
-    leader's log. With --watch, SINCE is how long a replica has been in or out of the ISR, as seen
-    from here.
+    leader's log, BEHIND for how long it has lacked something, SINCE how long it has been in or out
+    of the ISR and why it left. The last two come from the cluster's replication events; where it
+    records none they are `-`, or, with --watch, as seen from here.
     """
     with Client(bootstrap_server, SILENCE_SECONDS) as client:
-        if not watch:
-            for line in report(look(client, _names(client, topic)), None):
+        watched = Watched(client, topic)
+        if watch:
+            from tidelog.cli.replica_screen import show  # takes its time to import
+
+            show(watched.look, interval)
+        else:
+            for line in timed_report(watched.look()):
                 click.echo(line)
-            return
-        memory = Memory()
-        while True:
-            partitions = look(client, _names(client, topic))
-            memory.note(partitions, time.monotonic())
-            _show(list(report(partitions, memory)))
-            time.sleep(interval)
 
 
-class Memory:
-    """Since when each replica has been in or out of the ISR, as far as it was watched."""
+class Watched:
+    """What there is to show, again at every look."""
 
-    def __init__(self) -> None:
-        self._now = 0.0
-        self._since: dict[tuple[TopicPartition, NodeId], tuple[bool, float]] = {}
+    def __init__(self, client: Client, topic: str | None) -> None:
+        self._client = client
+        self._topic = topic
+        self._events = EventLog(client)
+        self._memory = Memory(self._events.history)
 
-    def note(self, partitions: Sequence[Partition], now: float) -> None:
-        self._now = now
-        for one in partitions:
-            for replica in one.replicas:
-                was, _ = self._since.get((one.partition, replica.node), (None, 0.0))
-                if was is not replica.is_in_sync:
-                    self._since[one.partition, replica.node] = (replica.is_in_sync, now)
-
-    def age(self, partition: TopicPartition, replica: Replica) -> str:
-        return f"{self._now - self._since[partition, replica.node][1]:.0f} s"
+    def look(self) -> list[Row]:
+        partitions = look(self._client, _names(self._client, self._topic))
+        self._events.catch_up()
+        self._memory.note(partitions, round(time.time() * 1000))
+        return list(rows(partitions, self._memory))
 
 
 def report(partitions: Sequence[Partition], memory: Memory | None) -> Iterator[str]:
-    """The table, one line for each replica, the leader's first."""
-    rows = [
-        _row(one, replica, index == 0, memory)
-        for one in partitions
-        for index, replica in enumerate(
-            sorted(one.replicas, key=lambda replica: replica.node != one.leader)
-        )
-    ]
-    return table(HEADS if memory is None else (*HEADS, "SINCE"), rows)
+    """The table, one line for each replica, the leader's first; with a memory also times."""
+    shown = list(rows(partitions, memory))
+    return table(HEADS, [row.cells for row in shown]) if memory is None else timed_report(shown)
 
 
-def _row(
-    one: Partition, replica: Replica, is_first: bool, memory: Memory | None
-) -> tuple[str, ...]:
-    leader = str(one.leader) if one.leader != NO_NODE else "none"
-    about = (str(one.partition), leader, _number(one.high_watermark)) if is_first else ("",) * 3
-    row = (
-        *about,
-        str(replica.node),
-        _number(replica.log_end_offset),
-        _number(one.lag(replica)),
-        "in" if replica.is_in_sync else "OUT",
-    )
-    return row if memory is None else (*row, memory.age(one.partition, replica))
-
-
-def _number(offset: Offset | None) -> str:
-    return "-" if offset is None else str(offset)
+def timed_report(shown: Sequence[Row]) -> Iterator[str]:
+    return table(TIMED_HEADS, [timed_cells(row) for row in shown])
 
 
 def _names(client: Client, topic: str | None) -> list[str]:
@@ -104,13 +75,3 @@ def _names(client: Client, topic: str | None) -> list[str]:
         return [one.name for one in admin.topics(client) if not one.is_internal]
     pattern = topic_pattern(topic)
     return [one.name for one in admin.topics(client) if pattern.fullmatch(one.name)]
-
-
-def _show(lines: list[str]) -> None:
-    if not sys.stdout.isatty():
-        click.echo("\n".join([*lines, ""]))
-        return
-    room = shutil.get_terminal_size().lines - 1
-    if len(lines) > room:
-        lines[room - 1 :] = [f"... {len(lines) - room + 1} more; --topic shows fewer"]
-    click.echo(_CLEAR + "\n".join(lines))

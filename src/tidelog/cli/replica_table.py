@@ -1,0 +1,103 @@
+"""The table of replicas as rows: pure, so that a terminal and a pipe can each show them its way."""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tidelog.cli import wording
+from tidelog.cli.replica_history import Membership, ReplicaHistory
+from tidelog.cli.replica_offsets import Partition, Replica
+from tidelog.model.ids import NO_NODE, Millis, NodeId, Offset, TopicPartition
+
+HEADS = ("PARTITION", "LEADER", "WATERMARK", "REPLICA", "END OFFSET", "LAG", "ISR")
+TIMED_HEADS = (*HEADS[:-1], "BEHIND", HEADS[-1], "SINCE")
+
+
+class Row(NamedTuple):
+    cells: tuple[str, ...]
+    """Under `HEADS`."""
+    behind: str
+    since: str
+    is_leader: bool
+    is_in_sync: bool
+    is_behind: bool
+
+
+def timed_cells(row: Row) -> tuple[str, ...]:
+    """Under `TIMED_HEADS`."""
+    return (*row.cells[:-1], row.behind, row.cells[-1], row.since)
+
+
+class Memory:
+    """Since when each replica is in or out of the ISR: as events tell it, or as it was watched."""
+
+    def __init__(self, history: ReplicaHistory) -> None:
+        self.now: Millis = 0
+        self._history = history
+        self._watched: dict[tuple[TopicPartition, NodeId], Membership] = {}
+        self._looks = 0
+
+    def note(self, partitions: Sequence[Partition], now: Millis) -> None:
+        self.now = now
+        self._looks += 1
+        for one in partitions:
+            for replica in one.replicas:
+                key = (one.partition, replica.node)
+                was = self._watched.get(key)
+                if was is None or was.is_in_sync is not replica.is_in_sync:
+                    self._watched[key] = Membership(replica.is_in_sync, now)
+
+    def since(self, partition: TopicPartition, replica: Replica) -> str:
+        told = self._history.of(partition).members.get(replica.node)
+        if told is not None and told.is_in_sync is replica.is_in_sync:
+            age = wording.duration(max(0, self.now - told.since))
+            return age if told.is_in_sync else f"{age}, {told.reason}"
+        if self._looks < 2:
+            return "-"
+        watched = self._watched[partition, replica.node]
+        return wording.duration(max(0, self.now - watched.since))
+
+    def behind(self, one: Partition, replica: Replica) -> str:
+        """For how long it has lacked something of the leader's log."""
+        lag = one.lag(replica)
+        if replica.node == one.leader or lag == 0:
+            return "0 ms" if lag == 0 else "-"
+        told = self._history.of(one.partition).followers.get(replica.node)
+        if told is None or told.lag_ms is None:
+            return "-"
+        if told.lag_ms == 0 and lag is not None:
+            # It had everything when its leader last told of it.
+            return f"< {wording.duration(max(0, self.now - told.told_at))}"
+        lag_ms = told.lag_ms_at(self.now)
+        return "-" if not lag_ms else wording.duration(lag_ms)
+
+
+def rows(partitions: Sequence[Partition], memory: Memory | None) -> Iterator[Row]:
+    """One for each replica, the leader's first."""
+    for one in partitions:
+        leader_first = sorted(one.replicas, key=lambda replica: replica.node != one.leader)
+        for index, replica in enumerate(leader_first):
+            yield _row(one, replica, index == 0, memory)
+
+
+def _row(one: Partition, replica: Replica, is_first: bool, memory: Memory | None) -> Row:
+    leader = str(one.leader) if one.leader != NO_NODE else "none"
+    about = (str(one.partition), leader, _number(one.high_watermark)) if is_first else ("",) * 3
+    lag = one.lag(replica)
+    return Row(
+        (
+            *about,
+            str(replica.node),
+            _number(replica.log_end_offset),
+            _number(lag),
+            "in" if replica.is_in_sync else "OUT",
+        ),
+        behind="" if memory is None else memory.behind(one, replica),
+        since="" if memory is None else memory.since(one.partition, replica),
+        is_leader=replica.node == one.leader,
+        is_in_sync=replica.is_in_sync,
+        is_behind=bool(lag),
+    )
+
+
+def _number(offset: Offset | None) -> str:
+    return "-" if offset is None else str(offset)
