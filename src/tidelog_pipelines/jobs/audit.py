@@ -20,6 +20,7 @@ from tidelog_pipelines.settings import KafkaSettings, pairs, parse, setting
 from tidelog_pipelines.sources.contents import on_disks, readable
 from tidelog_pipelines.sources.event_logs import recorded_events
 from tidelog_pipelines.sources.ledgers import acknowledged
+from tidelog_pipelines.sources.places import absolute
 from tidelog_pipelines.sources.segment_files import NoSegments
 from tidelog_pipelines.streams import say
 from tidelog_pipelines.transformations import audit, explanations, replicas
@@ -167,7 +168,10 @@ def inputs_of(spark: SparkSession, settings: AuditSettings) -> Inputs:
         topics = sorted(row["topic"] for row in entries.select("topic").distinct().collect())
     if not topics or entries.isEmpty():
         raise JobFailed(f"{', '.join(settings.ledger)} says of no record that it was acknowledged.")
-    dirs = {int(id): path for id, path in pairs(settings.replica, "--replica").items()}
+    dirs = {
+        int(id): ",".join(map(absolute, paths.split(",")))
+        for id, paths in pairs(settings.replica, "--replica").items()
+    }
     try:
         found = on_disks(spark, topics, dirs) if dirs else readable(spark, settings, topics)
     except NoSegments as error:
@@ -214,7 +218,7 @@ def conclude(settings: AuditSettings) -> int:
     began = time.monotonic()
     spark = spark_session(settings, "audit")
     with tempfile.TemporaryDirectory(prefix="tidelog-audit-") as scratch:
-        place = settings.out.rstrip("/") or scratch
+        place = absolute(settings.out) if settings.out else scratch
 
         def stage(table: DataFrame, name: str) -> DataFrame:
             path = f"{place}/steps/{name}"

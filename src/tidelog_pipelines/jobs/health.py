@@ -12,6 +12,7 @@ from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import KafkaSettings, parse, setting
 from tidelog_pipelines.sources.event_logs import AUTO, event_stream, recorded_events
+from tidelog_pipelines.sources.places import absolute
 from tidelog_pipelines.streams import say
 from tidelog_pipelines.transformations.health_tables import batch_tables, streaming_tables
 
@@ -69,7 +70,7 @@ def at_once(spark: SparkSession, settings: HealthSettings) -> int:
     show(tables)
     if settings.out:
         for name, table in tables.items():
-            path = f"{settings.out.rstrip('/')}/{name}"
+            path = f"{absolute(settings.out)}/{name}"
             writer = table.write.format("delta").mode("overwrite")
             writer.option("overwriteSchema", "true").save(path)
             say(f"{path}: {table.count():,} rows")
@@ -92,7 +93,7 @@ def follow(spark: SparkSession, settings: HealthSettings) -> int:
 
 def started(spark: SparkSession, settings: HealthSettings) -> dict[str, StreamingQuery]:
     """A query for each table that events are appended to; they go on from where they ended."""
-    out = settings.out.rstrip("/")
+    out = absolute(settings.out)
     events = event_stream(spark, settings, settings.events)
     return {
         name: _started(table, f"{out}/{name}", f"{out}/checkpoints/{name}", settings)

@@ -10,6 +10,8 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from tidelog_pipelines.sources.places import absolute
+
 LINE = """
     topic STRING, partition INT, offset BIGINT, key STRING, checksum STRING, acked_at BIGINT,
     torn STRING
@@ -18,8 +20,9 @@ LINE = """
 
 def acknowledged(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     """topic, partition, offset (or null), key, checksum, acked_at."""
-    parquet = [path for path in paths if _is_parquet(path)]
-    lines = [path for path in paths if path not in parquet]
+    places = [absolute(path) for path in paths]
+    parquet = [path for path in places if _is_parquet(path)]
+    lines = [path for path in places if path not in parquet]
     found = [_lines(spark, lines)] if lines else []
     found += [_from_parquet(spark, parquet)] if parquet else []
     together = found[0]
