@@ -15,8 +15,8 @@ from tests.sim.replication import (
 )
 from tests.sim.talk import Talk, await_true, running
 from tests.sim.test_cluster import created
-from tests.sim.test_replication import TROUBLES, begin, mend
 from tests.sim.told import check_told, events, leader_of_events
+from tests.sim.troubles import TROUBLES, begin, mend
 
 from tidelog.model.replication_events import REPLICATION_EVENTS
 from tidelog.sim.cluster import SimCluster

@@ -63,37 +63,7 @@ class Broker:
         self.coordinators = Coordinators(
             settings, dice, clock, timers, self.partitions, self._offsets_partitions
         )
-        self._isr_proposals = IsrProposals(settings.node_id, submit, events.tell, events.counters)
-        self.departures = Departures(clock, timers, lambda: self.image)
-        self._fetchers = Fetchers(
-            settings,
-            clock,
-            timers,
-            peers,
-            lambda: self.image,
-            lambda: self.lifecycle.epoch,
-            self._storage_failed,
-            self.departures,
-        )
-        reports = DirectoryReports(
-            settings.node_id, clock, timers, submit, lambda: self.lifecycle.epoch
-        )
-        self._assignments = Assignments(
-            settings,
-            clock,
-            timers,
-            storage,
-            self.partitions,
-            self._fetchers,
-            self,
-            led=self._led,
-            resigned=self._resigned,
-            deleted=self.coordinators.partitions_deleted,
-            caught_up=lambda: self.lifecycle.become_willing(),
-            damaged=lambda: self.lifecycle.lose_trust(),
-            located=reports.report,
-            storage_failed=self._storage_failed,
-        )
+        self._assemble_replication(settings, timers, peers, submit)
         self.lifecycle = Lifecycle(settings, dice, clock, timers, submit, cluster_id, storage, stop)
         self.failed_directories = FailedDirectories(
             clock,
@@ -108,15 +78,46 @@ class Broker:
         self._housekeeping = Housekeeping(
             settings, clock, timers, storage, self.partitions, self._storage_failed
         )
-        self._replica_states = ReplicaStates(
-            settings.node_id,
-            clock,
-            timers,
-            self.partitions,
-            events.tell,
-            settings.tidelog_replication_events_interval_ms,
-        )
+        self._replica_states = ReplicaStates(settings, clock, timers, self.partitions, events.tell)
         self.queries = Queries(self.partitions, storage, settings.log_dirs, self._storage_failed)
+
+    def _assemble_replication(
+        self, settings: BrokerSettings, timers: Timers, peers: Peers, submit: Submit
+    ) -> None:
+        """What brings each replica to what the image says of it, and keeps it there."""
+        self._isr_proposals = IsrProposals(
+            settings.node_id, submit, self._events.tell, self._events.counters
+        )
+        self.departures = Departures(self._clock, timers, lambda: self.image)
+        self._fetchers = Fetchers(
+            settings,
+            self._clock,
+            timers,
+            peers,
+            lambda: self.image,
+            lambda: self.lifecycle.epoch,
+            self._storage_failed,
+            self.departures,
+        )
+        reports = DirectoryReports(
+            settings.node_id, self._clock, timers, submit, lambda: self.lifecycle.epoch
+        )
+        self._assignments = Assignments(
+            settings,
+            self._clock,
+            timers,
+            self._storage,
+            self.partitions,
+            self._fetchers,
+            self,
+            led=self._led,
+            resigned=self._resigned,
+            deleted=self.coordinators.partitions_deleted,
+            caught_up=lambda: self.lifecycle.become_willing(),
+            damaged=lambda: self.lifecycle.lose_trust(),
+            located=reports.report,
+            storage_failed=self._storage_failed,
+        )
 
     def start(self) -> None:
         self._housekeeping.start()

@@ -83,6 +83,8 @@ class Node:
     comes before the first event.
     """
 
+    _broker: Broker
+
     def __init__(
         self, settings: BrokerSettings, disks: Sequence[Disk | None], dice: Dice, now: Millis
     ) -> None:
@@ -107,35 +109,7 @@ class Node:
         assert own is not None
         self._quorum = self._open_quorum(disk, own)
         self._context = RequestContext(settings, self._clock, dice, self._quorum)
-        self._events = ReplicationEvents(
-            settings,
-            self._clock,
-            self._timers,
-            self._peers,
-            lambda: self._context.image,
-            self._submit,
-        )
-        self._controlling = Controlling(
-            self._quorum,
-            self._voter_changes,
-            settings,
-            dice,
-            self._clock,
-            self._timers,
-            self._peers,
-            self._events,
-        )
-        self._controller = ControllerClient(
-            self._quorum,
-            self._controlling,
-            self._peers,
-            self._clock,
-            self._timers,
-            settings.request_timeout_ms,
-        )
-        self._registration = ControllerRegistration(
-            settings, dice.uuid(), lambda message, resume: self._controller.submit(message, resume)
-        )
+        self._assemble_controller()
         self._broker = Broker(
             settings,
             dice,
@@ -160,6 +134,41 @@ class Node:
                 self._change_metadata,
             ),
             self._events.counters,
+        )
+
+    def _assemble_controller(self) -> None:
+        """What decides here, and the way to whoever decides elsewhere."""
+        settings = self._settings
+        self._events = ReplicationEvents(
+            settings,
+            self._clock,
+            self._timers,
+            self._peers,
+            lambda: self._context.image,
+            self._submit,
+        )
+        self._controlling = Controlling(
+            self._quorum,
+            self._voter_changes,
+            settings,
+            self._dice,
+            self._clock,
+            self._timers,
+            self._peers,
+            self._events,
+        )
+        self._controller = ControllerClient(
+            self._quorum,
+            self._controlling,
+            self._peers,
+            self._clock,
+            self._timers,
+            settings.request_timeout_ms,
+        )
+        self._registration = ControllerRegistration(
+            settings,
+            self._dice.uuid(),
+            lambda message, resume: self._controller.submit(message, resume),
         )
 
     @property

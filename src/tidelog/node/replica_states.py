@@ -7,7 +7,8 @@ through the partitions a few at a time, so that a node with ten thousand serves 
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 
-from tidelog.model.ids import Millis, NodeId, TopicPartition
+from tidelog.controller.settings import BrokerSettings
+from tidelog.model.ids import Millis, TopicPartition
 from tidelog.model.replication_events import REPLICATION_EVENTS, ReplicaState
 from tidelog.node.clock import Clock
 from tidelog.node.replica import Replica
@@ -21,19 +22,18 @@ AT_LEAST_MS: Millis = 60_000
 class ReplicaStates:
     def __init__(
         self,
-        me: NodeId,
+        settings: BrokerSettings,
         clock: Clock,
         timers: Timers,
         replicas: Iterable[Replica],
         tell: Callable[[ReplicaState], None],
-        interval_ms: Millis,
     ) -> None:
-        self._me = me
+        self._me = settings.node_id
         self._clock = clock
         self._timers = timers
         self._replicas = replicas
         self._tell = tell
-        self._interval_ms = interval_ms
+        self._interval_ms = settings.tidelog_replication_events_interval_ms
         self._told: dict[TopicPartition, tuple[object, Millis]] = {}
         """What was told last of each partition, as far as it moves, and when."""
 
