@@ -23,7 +23,6 @@ from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 from tests.clients.librdkafka import producer_of, send_values
 from tests.clients.samples import numbered
-from tests.cluster.creations import assign_topic
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId
@@ -67,7 +66,7 @@ def known_brokers(cluster: Cluster) -> dict[NodeId, bool]:
 
 
 def test_a_move_waits_for_the_new_replica_and_deletes_the_old_one(cluster: Cluster) -> None:
-    assign_topic(cluster, "moved", [1, 2])
+    cluster.create_topic("moved", assignment=[[1, 2]])
     send_values(producer_of(cluster), "moved", numbered(1000), 0)
     assert (cluster.data(2) / "moved-0").is_dir()
     cluster.kill(3)
@@ -88,7 +87,7 @@ def test_a_move_waits_for_the_new_replica_and_deletes_the_old_one(cluster: Clust
 
 
 def test_a_move_that_is_cancelled_leaves_things_as_they_were(cluster: Cluster) -> None:
-    assign_topic(cluster, "stays", [1, 2])
+    cluster.create_topic("stays", assignment=[[1, 2]])
     assert reassign(cluster, "stays", None) is ErrorCode.no_reassignment_in_progress
     cluster.kill(3)
     assert reassign(cluster, "stays", [3, 1]) is ErrorCode.none
@@ -102,7 +101,7 @@ def test_a_move_that_is_cancelled_leaves_things_as_they_were(cluster: Cluster) -
 
 
 def test_a_controlled_shutdown_hands_its_leaders_over_first(cluster: Cluster) -> None:
-    assign_topic(cluster, "led", [1, 2, 3])
+    cluster.create_topic("led", assignment=[[1, 2, 3]])
     cluster.wait_for_isr("led", 0, {1, 2, 3})
     assert cluster.leader_of("led") == 1
     assert cluster.stop(1) == 0

@@ -4,7 +4,6 @@ Apache Kafka's own kafka-metadata-quorum makes the changes.
 """
 
 import re
-import signal
 import subprocess
 import sys
 import time
@@ -18,6 +17,7 @@ from tests.cluster.ports import first_free_port
 
 from tidelog.cli.format import read_identity
 from tidelog.cli.random_uuid import new_cluster_id
+from tidelog.testing import NodeProcess
 
 TIDELOG = [sys.executable, "-m", "tidelog.cli.main"]
 CONTROLLERS = 10_000
@@ -32,7 +32,7 @@ class Node:
         self.controller_port = first_port + CONTROLLERS + id_
         self.path = directory / f"{id_}.properties"
         self.logs = directory / str(id_)
-        self.process: subprocess.Popen[bytes] | None = None
+        self.process = NodeProcess(id_, self.path, directory / f"{id_}.log")
         self.write()
 
     @property
@@ -64,15 +64,6 @@ class Node:
         command = [*TIDELOG, "format", "--config", str(self.path), "--cluster-id", cluster_id, how]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL)
 
-    def start(self) -> None:
-        self.process = subprocess.Popen([*TIDELOG, "serve", "--config", str(self.path)])
-
-    def end(self, how: signal.Signals = signal.SIGTERM) -> None:
-        if self.process is not None:
-            self.process.send_signal(how)
-            self.process.wait(PATIENCE)
-            self.process = None
-
 
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[dict[int, Node]]:
@@ -80,10 +71,10 @@ def nodes(tmp_path: Path) -> Iterator[dict[int, Node]]:
     made = {id_: Node(tmp_path, id_, port) for id_ in (1, 2, 3)}
     for node in made.values():
         node.format(cluster_id, "--standalone" if node.id == 1 else "--no-initial-controllers")
-        node.start()
+        node.process.start()
     yield made
     for node in made.values():
-        node.end(signal.SIGKILL)
+        node.process.kill()
 
 
 class Quorum:
@@ -151,9 +142,9 @@ def test_a_quorum_grows_from_one_to_three_and_shrinks(
     assert quorum.voters(nodes[1]) == [1, 2, 3]
 
     # Two of three go on without the first, which comes back as the voter that it was.
-    nodes[1].end(signal.SIGKILL)
+    nodes[1].process.kill()
     await_that(lambda: quorum.leader(nodes[2]) in (2, 3))
-    nodes[1].start()
+    nodes[1].process.start()
     await_that(lambda: quorum.voters(nodes[1]) == [1, 2, 3])
 
     # The leader removes itself, and is not back after its next start.
@@ -161,8 +152,8 @@ def test_a_quorum_grows_from_one_to_three_and_shrinks(
     others = [node for node in nodes.values() if node.id != leader]
     assert "Removed" in quorum.remove(by_broker(others[0]), nodes[leader])
     await_that(lambda: quorum.leader(others[0]) != leader)
-    nodes[leader].end()
-    nodes[leader].start()
+    nodes[leader].process.stop()
+    nodes[leader].process.start()
     await_that(lambda: f'"id": {leader}' in quorum.status(nodes[leader]))
     assert quorum.voters(nodes[leader]) == sorted(node.id for node in others)
 
@@ -177,8 +168,8 @@ def test_a_voter_that_has_moved_tells_the_leader_by_itself(
     for id_ in (2, 3):
         quorum.add(by_broker(nodes[1]), nodes[id_])
     moved = nodes[2]
-    moved.end()
+    moved.process.stop()
     moved.controller_port += 3
     moved.write()
-    moved.start()
+    moved.process.start()
     await_that(lambda: moved.controller in quorum.status(nodes[1]))
