@@ -64,6 +64,9 @@ def matrix(summaries: Sequence[Summary]) -> Iterator[str]:
         yield f"replication.factor={factor}: runs that lost acknowledged records"
         yield from _grid(some, loss)
         yield ""
+        yield f"replication.factor={factor}: records lost in such a run (median, worst)"
+        yield from _grid(some, records)
+        yield ""
         yield f"replication.factor={factor}: how long writes were unavailable (median, p99)"
         yield from _grid(some, wait)
         yield ""
@@ -97,6 +100,10 @@ def _column(summary: Summary) -> str:
 
 def loss(summary: Summary) -> str:
     return share(summary) if summary.lossy else "0"
+
+
+def records(summary: Summary) -> str:
+    return f"{summary.median_lost} {summary.worst_lost}" if summary.lossy else "-"
 
 
 def wait(summary: Summary) -> str:

@@ -126,6 +126,22 @@ def _rolling_restart(scene: Scene) -> None:
         scene.stage.run_until(lambda: scene.stage.is_ready and scene.is_whole, 30_000)
 
 
+def _last_in_sync(scene: Scene) -> None:
+    """All followers go, then the leader, alone in sync; the followers are back well before it."""
+    followers, leader = scene.followers(), scene.leader
+    for host in followers:
+        host.kill()
+    scene.stage.run(300 + scene.dice.below(500))
+    if leader is not None and leader.is_up:
+        leader.kill()
+    scene.stage.run(scene.dice.below(500))
+    for host in followers:
+        host.start()
+    scene.stage.run(BACK_AFTER_MS + scene.later())
+    if leader is not None and not leader.is_up:
+        leader.start()
+
+
 def _two(scene: Scene, *, power: bool) -> None:
     """The leader goes, and its successor soon after, before the first one is back."""
     gone: list[SimHost] = []
@@ -203,6 +219,12 @@ FAULTS: dict[str, Fault] = {
             "two-power-losses",
             "the leader's machine loses power, and then its successor's",
             _two_power_losses,
+            2,
+        ),
+        Fault(
+            "last-in-sync",
+            "the followers are killed, then the leader; the followers are back before it",
+            _last_in_sync,
             2,
         ),
         Fault("all-crash", "every broker's process is killed at once", _all_crash),
