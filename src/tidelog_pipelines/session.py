@@ -19,10 +19,13 @@ JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 LOCAL = "local[*,4]"
 """All cores; a task that meets a dying broker is tried again, as on a cluster."""
 
-ALWAYS = {
-    "spark.sql.session.timeZone": "UTC",
+AT_START = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""What a Connect server must have been started with."""
+ALWAYS = {
+    "spark.sql.session.timeZone": "UTC",
     # Compaction leaves files of 64 MB and more alone, or each run would write the whole table anew.
     "spark.databricks.delta.optimize.minFileSize": str(64 << 20),
     "spark.databricks.delta.optimize.maxFileSize": str(128 << 20),
@@ -46,7 +49,7 @@ def spark_session(settings: SparkSettings, job: str = "tidelog") -> SparkSession
         return _configured(builder, {**ALWAYS, **chosen}).getOrCreate()
     builder = SparkSession.Builder().appName(f"tidelog {job}")
     if _is_submitted():
-        session = _configured(builder, {**ALWAYS, **chosen}).getOrCreate()
+        session = _configured(builder, {**AT_START, **ALWAYS, **chosen}).getOrCreate()
     else:
         session = _configured(builder, _launch(settings, chosen)).getOrCreate()
     session.sparkContext.setLogLevel(settings.log_level)
@@ -64,6 +67,7 @@ def _launch(settings: SparkSettings, chosen: dict[str, str]) -> dict[str, str]:
     os.environ["JAVA_HOME"] = str(java_home(cache_directory()))
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     configuration = {
+        **AT_START,
         **ALWAYS,
         "spark.master": master,
         "spark.jars": ",".join(map(str, jars())),

@@ -48,8 +48,8 @@ class SparkSettings:
         (), metavar="KEY=VALUE", meaning="a configuration of Spark; may be given several times"
     )
     log_level: str = setting(
-        "ERROR",
-        choices=("ERROR", "WARN", "INFO", "DEBUG"),
+        "OFF",
+        choices=("OFF", "ERROR", "WARN", "INFO", "DEBUG"),
         meaning="how much of Spark's own log to show on stderr",
     )
 

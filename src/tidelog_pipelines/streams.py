@@ -1,9 +1,12 @@
 """Runs a streaming query: a line per micro-batch, and on again after a failure that may pass."""
 
 import json
+import signal
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from threading import Event, current_thread, main_thread
 from typing import Any, NamedTuple
 
 from pyspark.errors import StreamingQueryException
@@ -40,40 +43,81 @@ def run(
 ) -> None:
     """Run until the query ends by itself, or somebody interrupts it.
 
-    A cluster that does not answer is tried again, from the checkpoint, for so many seconds since
-    the last batch.
+    A cluster that does not answer is tried again, from the checkpoint, for so many seconds.
     """
-    deadline = time.monotonic() + patience_seconds
-
-    def seen(progress: Progress) -> None:
-        nonlocal deadline
-        deadline = time.monotonic() + patience_seconds
-        each(progress)
-
-    while True:
-        try:
-            return _run_once(start(), seen)
-        except StreamingQueryException as error:
-            sentence = explain(str(error))
-            if sentence is None:
-                raise
-            if not sentence.startswith(UNREACHABLE) or time.monotonic() > deadline:
-                raise JobFailed(sentence) from None
-            say(f"tidelog: {sentence} Trying again.")
-            time.sleep(RETRY_SECONDS)
+    patience = _Patience(patience_seconds)
+    with _interruptions() as interrupted:
+        while True:
+            try:
+                return _run_once(start(), each, patience, interrupted)
+            except StreamingQueryException as error:
+                sentence = explain(str(error))
+                if sentence is None:
+                    raise
+                if not sentence.startswith(UNREACHABLE) or patience.is_over():
+                    raise JobFailed(sentence) from None
+                say(f"tidelog: {sentence} Trying again.")
+                time.sleep(RETRY_SECONDS)
 
 
-def _run_once(query: StreamingQuery, each: Callable[[Progress], None]) -> None:
-    told = -1
+class _Patience:
+    """How long failures may go on before anything succeeds again."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._deadline: float | None = None
+
+    def succeed(self) -> None:
+        self._deadline = None
+
+    def is_over(self) -> bool:
+        """To be asked at a failure."""
+        now = time.monotonic()
+        if self._deadline is None:
+            self._deadline = now + self._seconds
+        return now > self._deadline
+
+
+@contextmanager
+def _interruptions() -> Iterator[Event]:
+    """An event for Ctrl-C and SIGTERM.
+
+    An exception would break off a conversation with the JVM, after which there is no other one.
+    """
+    interrupted = Event()
+    if current_thread() is not main_thread():
+        yield interrupted
+        return
+    numbers = (signal.SIGINT, signal.SIGTERM)
+    before = [signal.signal(number, lambda *_: interrupted.set()) for number in numbers]
+    try:
+        yield interrupted
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
+
+
+def _run_once(
+    query: StreamingQuery,
+    each: Callable[[Progress], None],
+    patience: _Patience,
+    interrupted: Event,
+) -> None:
+    told, heard = -1, ""
     try:
         while True:
             is_over = query.awaitTermination(POLL_SECONDS)
             for found in query.recentProgress:
+                if found.timestamp > heard:  # an idle query reports, too: its cluster answers
+                    heard = found.timestamp
+                    patience.succeed()
                 progress = read_progress(found)
                 if progress.batch > told and progress.records:
                     told = progress.batch
                     each(progress)
-            if is_over:
+            if interrupted.is_set():
+                say("tidelog: interrupted; the next run goes on from here.")
+            if is_over or interrupted.is_set():
                 return
     finally:
         if query.isActive:

@@ -127,8 +127,6 @@ def run(spark: SparkSession, settings: IngestSettings) -> None:
     try:
         resume(checkpoint, settings.subscription, Identities(tables, Topics(settings)), offsets)
         streams.run(lambda: start(spark, settings, ingestion), tell, settings.patience_seconds)
-    except KeyboardInterrupt:
-        streams.say("tidelog: interrupted; the next run goes on from here.")
     finally:
         if offsets:
             offsets.close()

@@ -110,12 +110,9 @@ def run(spark: SparkSession, settings: TransformSettings) -> None:
             return writer.trigger(availableNow=True).start()
         return writer.trigger(processingTime=settings.every).start()
 
-    try:
-        streams.run(
-            start, lambda progress: streams.say(streams.line(progress)), settings.patience_seconds
-        )
-    except KeyboardInterrupt:
-        streams.say("tidelog: interrupted; the next run goes on from here.")
+    streams.run(
+        start, lambda progress: streams.say(streams.line(progress)), settings.patience_seconds
+    )
 
 
 def read_results(spark: SparkSession, settings: TransformSettings) -> DataFrame:

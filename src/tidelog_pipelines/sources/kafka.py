@@ -13,7 +13,7 @@ from tidelog_pipelines.settings import KafkaSettings, pairs
 JAVA_ONLY = ("sasl.jaas.", "ssl.truststore.", "ssl.keystore.")
 NATIVE_ONLY = "librdkafka."
 """Begins the name of a client configuration that is for librdkafka, and not for Java's client."""
-ANSWER_SECONDS = 10.0
+ANSWER_SECONDS = 5.0
 QUIET = {"log_level": 0, "socket.timeout.ms": 10_000}
 
 
