@@ -16,7 +16,7 @@ from tidelog.cli.replica_offsets import look
 from tidelog.cli.replicas import report
 from tidelog.cli.screen import Screen
 from tidelog.cli.throwaway_cluster import ThrowawayCluster
-from tidelog.model.ids import NO_NODE, LeaderEpoch, NodeId
+from tidelog.model.ids import NO_NODE, LeaderEpoch, NodeId, Offset
 
 T = TypeVar("T")
 
@@ -52,7 +52,7 @@ def command(context: click.Context, pace: float) -> int:
 
     Starts three brokers in a temporary directory, writes with acks=all, kills with SIGKILL, shows
     what happens, and reads everything back. The status is 0 if nothing acknowledged was lost and
-    nothing was doubled.
+    nothing was doubled. `tidelog demo acks` shows what would have been lost with other settings.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
@@ -89,6 +89,7 @@ class Story:
         self._seen = View(NO_NODE, -1, ())
         self._killed = 0.0
         self._before_kill = 0
+        self._mark_before: Offset | None = None
 
     def tell(self) -> Tally:
         self._begin()
@@ -99,6 +100,7 @@ class Story:
     # -- The acts ----------------------------------------------------------------------------------
 
     def _begin(self) -> None:
+        self._screen.title("Three brokers and a stream of writes")
         controller = self._await(self._controller, "an active controller")
         self._screen.say(
             f"They take writes (bootstrap {self._cluster.bootstrap.partition(',')[0]}); "
@@ -118,21 +120,26 @@ class Story:
             f"broker {self._seen.leader} leads."
         )
         self._load.start()
-        self._screen.say("A producer writes with acks=all.")
+        self._screen.say(
+            "A producer writes with acks=all: each batch is acknowledged when all in sync have it."
+        )
         self._watch()
         self._picture()
 
     def _the_leader_dies(self) -> None:
+        self._screen.title("The leader dies")
         leader = self._seen.leader
         killed = self._kill(leader, "the leader")
         self._await(lambda: self._seen.leader not in (leader, NO_NODE), "a new leader")
         self._await_writes(killed)
         self._watch()
         self._picture()
+        self._screen.title("It returns")
         self._return(leader)
         self._watch()
 
     def _the_controller_dies(self) -> None:
+        self._screen.title("The active controller dies")
         controller = self._await(self._controller, "the active controller")
         also = ", and the leader" if controller == self._seen.leader else ""
         killed = self._kill(controller, f"the active controller{also}")
@@ -146,17 +153,22 @@ class Story:
         self._watch()
 
     def _count(self) -> Tally:
+        self._screen.title("The count")
         self._load.stop()
         self._picture()
-        self._screen.say("The producer has ended; everything is read back.")
+        self._screen.say(
+            "The producer has ended; everything is read back, as far as the watermark goes."
+        )
         return tally(self._load.acknowledged, read_back(self._client, TOPIC))
 
     # -- What happens in them ----------------------------------------------------------------------
 
     def _kill(self, node: NodeId, role: str) -> float:
         """-> when."""
+        self._mark_before = self._watermark()
         self._screen.say(
-            f"kill -9 of node {node}, {role}, after {self._load.acknowledged:,} records."
+            f"kill -9 of node {node}, {role}, after {self._load.acknowledged:,} records; "
+            f"consumers may read up to the watermark, {_number(self._mark_before)}."
         )
         self._killed, self._before_kill = time.monotonic(), self._load.acknowledged
         self._cluster.kill(node)
@@ -167,6 +179,13 @@ class Story:
         self._await(lambda: self._load.has_written_since(begun), "an acknowledgement")
         wait = self._load.longest_wait_ms(killed, time.monotonic())
         self._screen.say(f"Writes go on: the longest wait for an acknowledgement was {wait} ms.")
+        mark = self._await(self._watermark, "the watermark")
+        if self._mark_before is not None and mark < self._mark_before:
+            raise CommandFailed(f"the watermark went back, from {self._mark_before} to {mark}.")
+        self._screen.say(
+            f"The watermark goes on, too: from {_number(self._mark_before)} to {mark:,}; "
+            "what could be read can be read."
+        )
 
     def _return(self, node: NodeId) -> None:
         started = time.monotonic()
@@ -213,7 +232,9 @@ class Story:
 
     def _tell_change(self, before: View, now: View) -> None:
         if before.isr != now.isr:
-            self._screen.say(f"In sync: {_ids(before.isr)} -> {_ids(now.isr)}.")
+            left = set(before.isr) - set(now.isr)
+            why = f"; nobody waits for {_ids(tuple(left))} any more" if left else ""
+            self._screen.say(f"In sync: {_ids(before.isr)} -> {_ids(now.isr)}{why}.")
         if before.leader != now.leader and now.leader != NO_NODE:
             self._screen.say(
                 f"Broker {now.leader} leads, in epoch {now.epoch}, "
@@ -221,12 +242,15 @@ class Story:
             )
 
     def _tell_status(self) -> None:
-        (one,) = look(self._client, [TOPIC])
-        mark = "-" if one.high_watermark is None else f"{one.high_watermark:,}"
         self._screen.status(
-            f"acknowledged {self._load.acknowledged:,}  watermark {mark}  "
+            f"acknowledged {self._load.acknowledged:,}  watermark {_number(self._watermark())}  "
             f"leader {self._seen.leader}  in sync {_ids(self._seen.isr)}"
         )
+
+    def _watermark(self) -> Offset | None:
+        """What consumers may read, if the leader can tell."""
+        (one,) = look(self._client, [TOPIC])
+        return one.high_watermark
 
     def _controller(self, before: NodeId = NO_NODE) -> NodeId | None:
         """The active controller, if there is one other than before."""
@@ -236,6 +260,10 @@ class Story:
 
 def _ms_since(moment: float) -> int:
     return round((time.monotonic() - moment) * 1000)
+
+
+def _number(offset: Offset | None) -> str:
+    return "-" if offset is None else f"{offset:,}"
 
 
 def _ids(nodes: tuple[NodeId, ...]) -> str:

@@ -24,10 +24,15 @@ class Screen:
         """A line that stays."""
         self._write(f"{self._elapsed():5.1f} s {text}")
 
+    def title(self, text: str) -> None:
+        """What the next lines are about."""
+        for line in ("", text, "-" * len(text)):
+            self._write(line)
+
     def show(self, lines: Iterable[str]) -> None:
         """Lines that stay and have no time, such as a table."""
         for line in lines:
-            self._write(f"{INDENT}{line}")
+            self._write(f"{INDENT}{line}".rstrip())
 
     def status(self, text: str) -> None:
         """How things stand: until the next line comes."""
