@@ -27,6 +27,25 @@ from tidelog.sim.cluster import SimCluster
 METADATA = 3
 
 
+def test_f07_an_idle_replica_without_its_epoch_file_is_in_sync_again(seed: int) -> None:
+    """As after a move between log directories by hand: the epochs are read from the records."""
+    cluster = running(seed)
+    make_topic(cluster)
+    for number in range(3):
+        leader = leader_of(cluster)
+        answer = Talk(cluster, leader.id).ask(produce_to(TOPIC, batch(b"%d" % number)))
+        assert answer.topics[0][1][0].error is ErrorCode.none
+        leader.shutdown()
+        await_true(cluster, lambda down=leader: not down.is_up)
+        await_true(cluster, lambda old=leader: newest(cluster).leader not in (-1, old.id))
+        leader.disk.remove(f"{TOPIC}-0/leader-epoch-checkpoint")
+        cluster.start()
+        await_ready(cluster)
+        await_true(cluster, lambda: isr_is_full(cluster))
+
+    check_healed(cluster)
+
+
 def test_f45_in_a_healthy_cluster_nothing_is_stuck_lost_or_at_offset_zero_again(seed: int) -> None:
     cluster = running(seed)
     make_topic(cluster)
