@@ -41,8 +41,6 @@ def test_orders_are_ingested_watched_and_audited_while_a_broker_dies(
     assert found["sentence"] == f"acknowledged {load.acknowledged:,}, lost 0, duplicated 0"
     assert found["rows"] == load.acknowledged
     assert f"took over from {leader}" in Path(str(found["page"])).read_text()
-    shrinks = spark.read.format("delta").load(str(tmp_path / "health" / "isr_changes"))
-    assert not shrinks.where(f"topic = '{topic}' AND broker = {leader}").isEmpty()
     first = spark.read.format("delta").load(str(found["table"])).select("value.*").first()
     assert first is not None
     assert first["total_cents"] == sum(

@@ -76,7 +76,7 @@ def test_health_prints_the_worst_first(
     spark: SparkSession, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     events = tmp_path / "events.jsonl"
-    events.write_text("\n".join(a_bad_day(every=120)) + "\n")
+    events.write_text("\n".join(a_bad_day(partitions=4, every=600)) + "\n")
 
     assert health.main(["--events", str(events), "--out", str(tmp_path / "tables")]) == 0
 

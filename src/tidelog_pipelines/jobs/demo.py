@@ -48,7 +48,6 @@ class Demo:
                 break
             ended.wait(PAUSE_SECONDS)
         for query in self._health.values():
-            query.processAllAvailable()
             query.stop()
 
     def answer(self) -> dict[str, object]:
