@@ -144,6 +144,10 @@ def test_an_audit_that_cannot_be_made_is_no_verdict(
 ) -> None:
     assert main(["--ledger", str(loss.ledger), "--replica", f"1={tmp_path}"]) == UNKNOWN
     assert f"replica 1 has no segment of 'loss' in {tmp_path}" in capsys.readouterr().err
+    assert main(["--ledger", str(loss.ledger), "--replica", f"one={tmp_path}"]) == UNKNOWN
+    assert "--replica: 'one' is not a broker's id." in capsys.readouterr().err
+    assert main(["--ledger", "nowhere.jsonl"]) == UNKNOWN
+    assert "there is no nowhere.jsonl." in capsys.readouterr().err
 
 
 def test_all_is_well_where_all_is_well(

@@ -159,6 +159,16 @@ def _verdict(acked: DataFrame, read: DataFrame, tables: dict[str, DataFrame]) ->
 # -- The job ---------------------------------------------------------------------------------------
 
 
+def replica_directories(settings: AuditSettings) -> dict[int, str]:
+    given = pairs(settings.replica, "--replica")
+    if wrong := [id for id in given if not id.isdecimal()]:
+        raise JobFailed(f"--replica: {wrong[0]!r} is not a broker's id.")
+    return {
+        int(id): ",".join(absolute(path) for path in paths.split(","))
+        for id, paths in given.items()
+    }
+
+
 def inputs_of(spark: SparkSession, settings: AuditSettings) -> Inputs:
     entries = acknowledged(spark, settings.ledger)
     topics = list(settings.topic)
@@ -168,10 +178,7 @@ def inputs_of(spark: SparkSession, settings: AuditSettings) -> Inputs:
         topics = sorted(row["topic"] for row in entries.select("topic").distinct().collect())
     if not topics or entries.isEmpty():
         raise JobFailed(f"{', '.join(settings.ledger)} says of no record that it was acknowledged.")
-    dirs = {
-        int(id): ",".join(map(absolute, paths.split(",")))
-        for id, paths in pairs(settings.replica, "--replica").items()
-    }
+    dirs = replica_directories(settings)
     try:
         found = on_disks(spark, topics, dirs) if dirs else readable(spark, settings, topics)
     except NoSegments as error:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from tidelog_pipelines.settings import KafkaSettings
 from tidelog_pipelines.sources.contents import segments
 from tidelog_pipelines.sources.kafka import Subscription, Topics, stream, table
-from tidelog_pipelines.sources.places import absolute
+from tidelog_pipelines.sources.places import existing
 from tidelog_pipelines.sources.segment_files import NoSegments, find_parts
 from tidelog_pipelines.transformations.events import TOPIC, parsed
 
@@ -30,7 +30,7 @@ def recorded_events(
     if where == NONE:
         return _none(spark)
     if where != AUTO:
-        return parsed(spark.read.text(absolute(where)))
+        return parsed(spark.read.text(existing(where)))
     if replicas:
         return _on_disks(spark, replicas)
     if Topics(settings).exists(TOPIC):
@@ -60,7 +60,7 @@ def _on_disks(spark: SparkSession, replicas: Mapping[int, str]) -> DataFrame:
 def event_stream(spark: SparkSession, settings: KafkaSettings, where: str = AUTO) -> DataFrame:
     """The events as they come, from the first one on."""
     if where != AUTO:
-        return parsed(spark.readStream.text(absolute(where)))
+        return parsed(spark.readStream.text(existing(where)))
     subscription = Subscription((TOPIC,))
     Topics(settings).require(subscription)
     return parsed(stream(spark, settings, subscription, "earliest", EVENTS_AT_ONCE))

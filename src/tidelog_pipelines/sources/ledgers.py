@@ -10,7 +10,7 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from tidelog_pipelines.sources.places import absolute
+from tidelog_pipelines.sources.places import existing
 
 LINE = """
     topic STRING, partition INT, offset BIGINT, key STRING, checksum STRING, acked_at BIGINT,
@@ -20,7 +20,7 @@ LINE = """
 
 def acknowledged(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
     """topic, partition, offset (or null), key, checksum, acked_at."""
-    places = [absolute(path) for path in paths]
+    places = [existing(path) for path in paths]
     parquet = [path for path in places if _is_parquet(path)]
     lines = [path for path in places if path not in parquet]
     found = [_lines(spark, lines)] if lines else []
