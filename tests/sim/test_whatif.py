@@ -19,7 +19,7 @@ def ask(question: Question, runs: int = RUNS) -> Summary:
 
 @pytest.mark.parametrize("fault", SINGLE)
 def test_acks_all_with_two_in_sync_loses_nothing_by_faults_that_spare_one(fault: str) -> None:
-    summary = ask(Question(3, 2, "all", fault))
+    summary = ask(Question(3, 2, "all", fault), runs=3)
 
     assert (summary.lossy, summary.stuck) == (0, 0)
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import click
 
 from tidelog.cli.errors import CommandFailed
+from tidelog.sim.mutants import MUTANTS
 from tidelog.sim.replay.page import page
 from tidelog.sim.story import library
 from tidelog.sim.story.language import BadStory, Story, parse
@@ -20,6 +21,8 @@ def tell_story(name: str, mutant: str | None, html: Path | None) -> int:
         return _list()
     if name == "help":
         return _help()
+    if mutant is not None and mutant not in MUTANTS:
+        raise CommandFailed(f"there is no mutant {mutant}; --mutant list says which there are")
     try:
         played = play(_story(name), mutant)
     except BadStory as mistake:
