@@ -54,7 +54,7 @@ def test_json_is_inferred_grows_and_is_never_doubled(
     spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
 ) -> None:
     records.create(cluster.bootstrap, topic, partitions=1)
-    chosen = settings(cluster, tmp_path, topics=topic, group=topic, compact_every=1)
+    chosen = settings(cluster, tmp_path, topics=topic, group=topic)
     records.produce(cluster.bootstrap, topic, ['{"id":1,"item":"a"}', "{bad", None, '{"id":2}'])
     ingest.run(spark, chosen)
     assert committed(cluster, topic, topic) == 4
