@@ -31,9 +31,9 @@ class Nodes:
 
     def in_sync(self) -> dict[int, str]:
         """Of one partition's replicas, who is in the ISR."""
-        shown = self.asks("replicas", "--topic", "t")
-        rows = re.findall(r"(\d+) +[\d-]+ +[\d-]+  .*(in|OUT)  ", shown)
-        return {int(node): state for node, state in rows}
+        head, *lines = self.asks("replicas", "--topic", "t").splitlines()
+        node, state = head.index("REPLICA") + len("REPLICA"), head.index("ISR")
+        return {int(line[:node].split()[-1]): line[state:].split()[0] for line in lines}
 
 
 @pytest.fixture

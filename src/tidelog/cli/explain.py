@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import click
+from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
 from kio.schema.describe_log_dirs.v4 import request as log_dirs
 from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResponse
 
@@ -92,7 +93,7 @@ def gather(client: Client, topic: str, partition: int | None) -> list[Facts]:
     }
     if not chosen:
         raise CommandFailed(f"topic '{topic}' has no partition {partition}.")
-    up = frozenset(client.node_ids())
+    up = _alive(client)
     returning = [where for where, one in chosen.items() if _is_returning(one, up)]
     looked, speeds = _measure(client, topic, returning)
     events = EventLog(client, chosen)
@@ -122,6 +123,14 @@ def gather(client: Client, topic: str, partition: int | None) -> list[Facts]:
         )
         for where, one in chosen.items()
     ]
+
+
+def _alive(client: Client) -> frozenset[NodeId]:
+    """The brokers that are not fenced; clients are told of some that have only just gone, too."""
+    if not client.speaks(DescribeClusterRequest):
+        return frozenset(client.node_ids())
+    brokers = quorum_admin.describe_cluster(client).brokers
+    return frozenset(one.broker_id for one in brokers if not one.is_fenced)
 
 
 def _is_returning(one: admin.Partition, up: frozenset[NodeId]) -> bool:

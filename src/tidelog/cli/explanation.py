@@ -60,8 +60,13 @@ class Facts:
         return min(self.min_isr, len(self.replicas))
 
     @property
+    def is_led(self) -> bool:
+        """Whether there is a leader, and it answers."""
+        return self.has_leader and self.ends.get(self.leader) is not None
+
+    @property
     def is_healthy(self) -> bool:
-        return self.has_leader and not self.out and self.controller is not None
+        return self.is_led and not self.out and self.controller is not None
 
     def lag(self, replica: NodeId) -> int | None:
         mine, leaders = self.ends.get(replica), self.ends.get(self.leader)
@@ -89,6 +94,8 @@ def _headline(facts: Facts) -> str:
     name, in_sync, total = facts.partition, len(facts.isr), len(facts.replicas)
     if not facts.has_leader:
         return f"{name} has no leader: nobody can write to it or read from it."
+    if not facts.is_led:
+        return f"{name} is led by broker {facts.leader}, which does not answer."
     if in_sync < facts.needed:
         return (
             f"{name} is below min ISR: {wording.brokers(facts.isr)} of "
@@ -211,6 +218,8 @@ def _meaning(facts: Facts) -> Iterator[str]:
     factor = f"Replication factor {len(facts.replicas)}, min.insync.replicas {facts.min_isr}"
     if not facts.has_leader:
         yield f"{factor}: producers and consumers wait, and get LEADER_NOT_AVAILABLE."
+    elif not facts.is_led:
+        yield f"{factor}: producers and consumers wait until it answers, or another leads."
     elif in_sync < needed:
         yield (
             f"{factor}: writes with acks=all are refused (NOT_ENOUGH_REPLICAS) and nothing new "
@@ -244,6 +253,12 @@ def _remedies(facts: Facts) -> Iterator[str]:
     if not facts.has_leader:
         yield from _leaders_to_be(facts)
         return
+    if not facts.is_led:
+        yield (
+            f"If broker {facts.leader} does not come back by itself, another takes the lead when "
+            "its session ends (broker.session.timeout.ms)"
+            f"{', once there is a controller' if facts.controller is None else ''}."
+        )
     for broker in facts.out:
         yield _remedy(facts, broker)
 

@@ -12,6 +12,7 @@ from tidelog.cli.replica_offsets import Partition, look
 from tidelog.cli.replica_table import HEADS, TIMED_HEADS, Memory, Row, rows, timed_cells
 from tidelog.cli.table import table
 from tidelog.cli.topics import topic_pattern
+from tidelog.model.replication_events import REPLICATION_EVENTS
 
 SILENCE_SECONDS = 1.0
 """A broker that does not answer for so long is shown without an end offset."""
@@ -72,6 +73,7 @@ def timed_report(shown: Sequence[Row]) -> Iterator[str]:
 
 def _names(client: Client, topic: str | None) -> list[str]:
     if topic is None:
-        return [one.name for one in admin.topics(client) if not one.is_internal]
+        own = (one.name for one in admin.topics(client) if not one.is_internal)
+        return [name for name in own if name != REPLICATION_EVENTS]
     pattern = topic_pattern(topic)
     return [one.name for one in admin.topics(client) if pattern.fullmatch(one.name)]

@@ -266,6 +266,15 @@ def test_without_a_controller_nothing_can_change() -> None:
     assert "Start controllers until a majority of the quorum's voters is up." in text
 
 
+def test_a_leader_that_does_not_answer() -> None:
+    known = facts(ends={2: 9, 3: 9}, controller=None)
+    text = said(known)
+    assert text.startswith("orders-0 is led by broker 1, which does not answer.")
+    assert "producers and consumers wait until it answers, or another leads." in text
+    assert "when its session ends (broker.session.timeout.ms), once there is a controller." in text
+    assert not known.is_healthy
+
+
 def test_a_replica_that_is_only_being_added() -> None:
     known = facts(replicas=(1, 2, 3, 4), adding=(4,), up=frozenset({1, 2, 3, 4}))
     assert "Broker 4 is being added, and has not caught up yet." in said(known)
