@@ -60,7 +60,7 @@ def expected(cell: Cell) -> Row:
             )
 
 
-@click.command("acks")
+@click.command("acks", short_help="Measure what acks and replicas save when a leader dies.")
 def acks() -> int:
     """Kill a leader before its followers have its records, for every combination of settings.
 
