@@ -8,6 +8,9 @@ from tests.cluster.foreground import tidelog
 def test_the_demo_loses_and_doubles_nothing() -> None:
     told = tidelog("demo", "--pace", "0.1")
     assert re.search(r"kill -9 of node \d, the leader", told)
+    assert re.search(r"In sync: 1 2 3 -> \d \d; nobody waits for \d any more", told)
+    assert re.search(r"The watermark goes on, too: from [\d,]+ to [\d,]+", told)
+    assert re.search(r"Broker \d has caught up and is in sync again", told)
     assert re.search(r"Broker \d leads, in epoch \d+, \d+ ms after the kill", told)
     assert re.search(r"kill -9 of node \d, the active controller", told)
     assert re.search(r"Node \d is the active controller, \d+ ms after the kill", told)
