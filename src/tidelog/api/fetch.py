@@ -4,7 +4,9 @@ Waits until min_bytes can be read, something is wrong with a partition, or max_w
 first batch is returned whole even when it is larger than the limits, so that a reader always gets
 on (KIP-74). Sessions from version 7 on (KIP-227), topics by id from version 13 on (KIP-516); from
 version 16 on a partition that is led elsewhere comes with its leader's address (KIP-951). On a
-controller's listener the metadata log is fetched, by the quorum's rules (KIP-595).
+controller's listener the metadata log is fetched, by the quorum's rules (KIP-595). From version 11
+on a consumer is sent to an in-sync replica of its rack, where replica.selector.class asks for that,
+and any replica serves it up to its own high watermark (KIP-392).
 """
 
 from collections.abc import Iterable
@@ -14,13 +16,20 @@ from tidelog.api.fetch_sessions import CachedPartition, FetchPlan
 from tidelog.api.handler import Handling, Request
 from tidelog.api.leaders import current_leader, endpoints_of
 from tidelog.api.listeners import ListenerKind, kind_of
-from tidelog.model.effects import FetchBatches, FetchMetadata, FetchResult, PartitionFetch
+from tidelog.model.effects import (
+    FetchBatches,
+    FetchMetadata,
+    FetchResult,
+    PartitionFetch,
+    Reader,
+)
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, NO_OFFSET, NodeId, TopicPartition
 from tidelog.protocol.fetch import FetchRequest, FetchResponse, PartitionFetched
 from tidelog.protocol.pieces import TopicRef
 
 READ_COMMITTED = 1
+_FIRST_WITH_RACKS = 11
 _FIRST_WITH_TOPIC_IDS = 13
 
 _UNKNOWN_ID = FetchResult(ErrorCode.unknown_topic_id)
@@ -59,6 +68,7 @@ def handle(request: Request) -> Handling:
         read_committed=message.isolation_level == READ_COMMITTED,
         replica=message.replica_id,
         replica_epoch=message.replica_epoch,
+        reader=_reader(request),
         session=plan.session,
     )
     results = yield effect
@@ -72,6 +82,13 @@ def handle(request: Request) -> Handling:
     if has_unknown:
         answers.sort(key=_rank)
     return _response(request, plan, answers)
+
+
+def _reader(request: Request) -> Reader | None:
+    """Who may be sent to a follower: a consumer of a version that can be told so."""
+    if request.version < _FIRST_WITH_RACKS or request.message.replica_id >= 0:
+        return None
+    return Reader(request.message.rack_id, request.listener)
 
 
 def _rank(answer: _Answer) -> int:

@@ -3,7 +3,8 @@
 Answers when every partition has answered: at once for acks=1, at the high watermark for acks=all.
 With acks=0 there is no answer; if anything went wrong the connection is closed, which is the only
 way to tell the client (as Kafka does). Version 13 names topics by id (KIP-516). From version 10 on
-a partition that is led elsewhere comes with its leader (KIP-951).
+a partition that is led elsewhere comes with its leader (KIP-951). Records of a transaction are
+refused with INVALID_TXN_STATE, as by Kafka where the coordinator knows of none (KIP-890).
 """
 
 from collections.abc import Sequence
@@ -73,7 +74,7 @@ def _refusals(request: Request, topics: list[_Topic], message: ProduceRequest) -
     if message.transactional_id is None and _has_transactional(message):
         denied = ErrorCode.transactional_id_authorization_failed
         return {(topic.ref, index): denied for topic in topics for index in topic.partitions}
-    refusals: _Refusals = {}
+    refusals = {} if message.transactional_id is None else _without_transaction(message)
     has_valid_acks = message.acks in VALID_ACKS
     for topic in topics:
         error = _refusal(request, topic.name, has_valid_acks)
@@ -94,6 +95,16 @@ def _has_transactional(message: ProduceRequest) -> bool:
             if records is not None and peek_attributes(records) & TRANSACTIONAL_MASK:
                 return True
     return False
+
+
+def _without_transaction(message: ProduceRequest) -> _Refusals:
+    """Records of a transaction that no coordinator knows of: nobody would ever end it."""
+    return {
+        (ref, index): ErrorCode.invalid_txn_state
+        for ref, partitions in message.topics
+        for index, records in partitions
+        if records is not None and peek_attributes(records) & TRANSACTIONAL_MASK
+    }
 
 
 def _refusal(request: Request, name: str | None, has_valid_acks: bool) -> ErrorCode | None:

@@ -16,11 +16,14 @@ from tidelog.controller.config_key import (
     one_of_ignoring_case,
     string,
     strings,
+    throttled_rate,
     unlimited_or_positive,
 )
 from tidelog.controller.topic_keys import COMPRESSION_TYPES, TIMESTAMP_TYPES
 
 _MOST = (1 << 31) - 1
+RACK_AWARE_SELECTOR = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+LEADER_SELECTOR = "org.apache.kafka.common.replica.LeaderSelector"
 _FOREVER = (1 << 63) - 1
 
 DEFAULT_SECURITY_MAP = "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT"
@@ -171,6 +174,8 @@ _REPLICATION = (
         "A broker that cannot say for so long that a log directory has failed stops.",
         at_least(1),
     ),
+    throttled_rate("leader.replication.throttled.rate", "Bytes per second to throttled replicas."),
+    throttled_rate("follower.replication.throttled.rate", "Bytes per second of throttled ones."),
     int64("replica.lag.time.max.ms", 30000, "A follower behind for longer leaves the ISR."),
     int32("replica.fetch.min.bytes", 1, "Bytes that a follower's fetch waits for."),
     int32("replica.fetch.max.bytes", 1048576, "Bytes per partition and fetch.", at_least(0)),
@@ -184,7 +189,12 @@ _REPLICATION = (
         5000,
         "How often high watermarks are written down.",
     ),
-    string("replica.selector.class", None, "Which replica a consumer is sent to."),
+    string(
+        "replica.selector.class",
+        None,
+        "Which replica a consumer is sent to.",
+        one_of(RACK_AWARE_SELECTOR, LEADER_SELECTOR),
+    ),
     int32("broker.heartbeat.interval.ms", 2000, "How often a broker says that it lives."),
     int32("broker.session.timeout.ms", 9000, "A broker silent for longer is fenced."),
     int32("initial.broker.registration.timeout.ms", 60000, "How long a start may take."),
@@ -323,6 +333,8 @@ BROKER_KEYS: Mapping[str, ConfigKey] = {
 DYNAMIC_KEYS = frozenset(
     {
         "background.threads",
+        "follower.replication.throttled.rate",
+        "leader.replication.throttled.rate",
         "compression.gzip.level",
         "compression.lz4.level",
         "compression.type",

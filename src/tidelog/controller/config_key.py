@@ -109,6 +109,12 @@ def strings(
     return ConfigKey(name, ConfigType.LIST, default, documentation, check)
 
 
+def throttled_rate(name: str, documentation: str) -> ConfigKey:
+    """A rate that is only ever set while brokers run, and shown only where it is."""
+    unlimited = str((1 << 63) - 1)
+    return ConfigKey(name, ConfigType.LONG, unlimited, documentation, at_least(0), internal=True)
+
+
 def _number(default: int | None) -> str | None:
     return None if default is None else str(default)
 

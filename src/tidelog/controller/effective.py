@@ -201,7 +201,11 @@ _FAMILIES: Mapping[str, tuple[Synonym, ...]] = {
 def broker_config(image: ClusterImage, settings: BrokerSettings) -> dict[str, EffectiveConfig]:
     """Every key that this broker acts on, with what sets it."""
     levels = _levels(image, settings)
-    return {key.name: _broker_entry(key, levels) for key in BROKER_KEYS.values()}
+    return {
+        key.name: _broker_entry(key, levels)
+        for key in BROKER_KEYS.values()
+        if not key.internal or any(key.name in level.values for level in levels)
+    }
 
 
 def cluster_config(image: ClusterImage) -> dict[str, EffectiveConfig]:

@@ -164,8 +164,16 @@ def _election(change: PartitionDifference, min_isr: int, gone: _Gone) -> Iterato
 
 
 def _is_unclean(old: PartitionImage, new: PartitionImage) -> bool:
-    """A leader that may lack what was committed is marked as recovering, in its new epoch."""
-    return new.leader_recovery_state == RECOVERING and new.leader_epoch != old.leader_epoch
+    """A leader that may lack what was committed is marked as recovering, in its new epoch.
+
+    The mark stays until that leader takes it away: a later leader that was in sync, or eligible,
+    is none that may lack anything more (F35).
+    """
+    return (
+        new.leader_recovery_state == RECOVERING
+        and new.leader_epoch != old.leader_epoch
+        and new.leader not in (NO_NODE, *old.isr, *old.elr)
+    )
 
 
 def _why_elected(old: PartitionImage | None, new: PartitionImage, gone: _Gone) -> ElectionReason:

@@ -91,6 +91,14 @@ class FetchResult(NamedTuple):
     """Nothing to read and nothing wrong: the partition tells its watch when that changes."""
 
 
+class Reader(NamedTuple):
+    """A consumer that may read from followers, too (KIP-392)."""
+
+    rack: str
+    """Where it says that it is; empty if it does not."""
+    listener: str
+
+
 @dataclass(slots=True)
 class FetchBatches:
     """-> list[FetchResult], in order: min_bytes are there, something is wrong or time is up.
@@ -105,6 +113,7 @@ class FetchBatches:
     read_committed: bool = False
     replica: NodeId = NO_NODE
     replica_epoch: BrokerEpoch = -1
+    reader: Reader | None = None
     session: SessionWatch[Any] | None = None
 
 

@@ -198,6 +198,7 @@ class Assignments:
                 self._clock,
                 self._owner,
             )
+            replica.throttling = config.throttling(partition.partition, self._me)
             self._partitions.add(replica)
         if assigned != self._storage.directory_id(partition):
             directory = self._storage.directory_id(partition)
@@ -258,6 +259,7 @@ class Assignments:
                 replica = self._partitions.get(TopicPartition(name, index))
                 if replica is not None:
                     replica.log.update_config(config.log)
+                    replica.throttling = config.throttling(index, self._me)
                     leader = replica.leader
                     # In another epoch somebody else may lead; its turn is still to come.
                     if leader is not None and leader.epoch == placed.leader_epoch:

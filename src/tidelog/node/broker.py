@@ -27,10 +27,12 @@ from tidelog.node.opening import home
 from tidelog.node.partitions import Partitions
 from tidelog.node.peers import Peers
 from tidelog.node.queries import Queries
+from tidelog.node.read_replicas import ReadReplicas
 from tidelog.node.replica import Replica
 from tidelog.node.replica_states import ReplicaStates
 from tidelog.node.replication_events import ReplicationEvents
 from tidelog.node.storage import Storage
+from tidelog.node.throttles import Throttles
 from tidelog.node.timers import Timers
 from tidelog.replication.isr.leader import ProposeIsr
 
@@ -59,7 +61,11 @@ class Broker:
         self._events = events
         self._has_begun = False
         self.image = ClusterImage()
-        self.partitions = Partitions(clock, timers, self._storage_failed, events.counters)
+        self._throttles = Throttles(settings.node_id, clock)
+        read_replicas = ReadReplicas(settings.replica_selector_class, settings.broker_rack)
+        self.partitions = Partitions(
+            clock, timers, self._storage_failed, events.counters, read_replicas, self._throttles
+        )
         self.coordinators = Coordinators(
             settings, dice, clock, timers, self.partitions, self._offsets_partitions
         )
@@ -97,6 +103,7 @@ class Broker:
             lambda: self.image,
             lambda: self.lifecycle.epoch,
             self._storage_failed,
+            self._throttles,
             self.departures,
         )
         reports = DirectoryReports(
@@ -127,6 +134,8 @@ class Broker:
 
     def image_changed(self, old: ClusterImage, new: ClusterImage) -> None:
         self.image = new
+        if old.configs is not new.configs:
+            self._throttles.configure(new)
         if self._has_begun:
             self._assignments.apply(old, new)
         elif self.lifecycle.is_registered_in(new):

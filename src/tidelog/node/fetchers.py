@@ -10,6 +10,7 @@ from tidelog.node.departures import Departures
 from tidelog.node.peers import Peers
 from tidelog.node.replica import Replica
 from tidelog.node.replica_fetcher import ReplicaFetcher
+from tidelog.node.throttles import Throttles
 from tidelog.node.timers import Timers
 
 
@@ -23,6 +24,7 @@ class Fetchers:
         image: Callable[[], ClusterImage],
         broker_epoch: Callable[[], BrokerEpoch],
         storage_failed: Callable[[TopicPartition, OSError], None],
+        throttles: Throttles,
         departures: Departures,
     ) -> None:
         self._settings = settings
@@ -32,6 +34,7 @@ class Fetchers:
         self._image = image
         self._broker_epoch = broker_epoch
         self._storage_failed = storage_failed
+        self._throttles = throttles
         self._departures = departures
         self._by_leader: dict[NodeId, tuple[Endpoint, ReplicaFetcher]] = {}
         self._leader_of: dict[TopicPartition, tuple[NodeId, LeaderEpoch]] = {}
@@ -87,6 +90,7 @@ class Fetchers:
                 channel,
                 self._broker_epoch,
                 self._storage_failed,
+                self._throttles,
                 lost=lambda: self._departures.lost(leader),
                 found=lambda: self._departures.found(leader),
             )

@@ -1,6 +1,7 @@
 """The partitions that this node holds, and the effects that reach their logs: append and fetch.
 
-Invariant: what a client asks of a partition is answered only while this node leads it.
+Invariant: what a client asks of a partition is answered only while this node leads it; only a read
+of what is committed may be answered by a follower (KIP-392).
 """
 
 from collections.abc import Callable, Iterator
@@ -12,7 +13,6 @@ from tidelog.model.effects import (
     AbortedTransaction,
     AppendBatches,
     AppendResult,
-    EpochEnd,
     FetchBatches,
     FetchResult,
     PartitionFetch,
@@ -20,6 +20,7 @@ from tidelog.model.effects import (
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import (
     NO_EPOCH,
+    NO_NODE,
     NO_OFFSET,
     ConnId,
     LeaderEpoch,
@@ -27,14 +28,16 @@ from tidelog.model.ids import (
     TopicId,
     TopicPartition,
 )
+from tidelog.node import reading
 from tidelog.node.appends import PendingAppend
 from tidelog.node.clock import Clock
 from tidelog.node.counters import Counters
 from tidelog.node.fetches import FetchAttempt, PendingFetch
 from tidelog.node.parking import PARKED, Parked, Resume
+from tidelog.node.read_replicas import ReadReplicas
 from tidelog.node.replica import Replica
+from tidelog.node.throttles import Throttles
 from tidelog.node.timers import Timers
-from tidelog.replication.divergence import diverging
 from tidelog.replication.isr.leader import FollowerFetched
 
 _BEFORE_THE_LOG = (
@@ -52,6 +55,8 @@ class Partitions:
         timers: Timers,
         storage_failed: Callable[[TopicPartition, OSError], None],
         counters: Counters,
+        read_replicas: ReadReplicas,
+        throttles: Throttles,
     ) -> None:
         self.image = ClusterImage()
         self._replicas: dict[TopicPartition, Replica] = {}
@@ -60,6 +65,8 @@ class Partitions:
         self._clock = clock
         self._timers = timers
         self._storage_failed = storage_failed
+        self._read_replicas = read_replicas
+        self._throttles = throttles
         self._counters = counters
         self._waiting: dict[ConnId, dict[PendingFetch, None]] = {}
         """Parked fetches by the connection that waits for them."""
@@ -246,9 +253,10 @@ class Partitions:
         )
         for read in effect.reads:
             replica = self.leading(read.partition, read.current_leader_epoch)
-            if isinstance(replica, ErrorCode) or _parting(replica, read) is not None:
+            if isinstance(replica, ErrorCode) or reading.parting(replica, read) is not None:
                 continue
             if replica.log.log_start_offset <= read.offset <= replica.log.log_end_offset:
+                replica.follower_starts[effect.replica] = read.log_start_offset
                 replica.follower_fetched(
                     FollowerFetched(effect.replica, read.offset, effect.replica_epoch, is_eligible)
                 )
@@ -262,33 +270,61 @@ class Partitions:
             results.append(result)
             if result.error is not ErrorCode.none or result.diverging is not None:
                 is_urgent = True
-            elif result.records is not None:
+                continue
+            if result.preferred_read_replica != NO_NODE or (
+                effect.replica >= 0
+                and self._read_replicas.is_news(self._replicas[read.partition], effect.replica)
+            ):
+                is_urgent = True
+            if result.records is not None:
                 size = result.records.length
                 found += size
                 budget -= size
-        return FetchAttempt(results, is_urgent or found >= effect.min_bytes, found)
+        is_enough = is_urgent or found >= effect.min_bytes
+        if is_enough and effect.replica >= 0 and self._throttles.leader.is_on:
+            for read, result in zip(effect.reads, results, strict=True):
+                if result.records is not None:
+                    sent_from = self._replicas[read.partition]
+                    self._throttles.sent(sent_from, effect.replica, result.records.length)
+        return FetchAttempt(results, is_enough, found)
+
+    def _readable(self, read: PartitionFetch, effect: FetchBatches) -> Replica | ErrorCode:
+        """The replica to read from: as leader, or, for a consumer that may, as follower."""
+        replica = self._replicas.get(read.partition)
+        if replica is None or replica.leader is not None or effect.reader is None:
+            return self.leading(read.partition, read.current_leader_epoch)
+        placed, epoch = self.image.partition(read.partition), read.current_leader_epoch
+        if placed is None:
+            return ErrorCode.unknown_topic_or_partition
+        if epoch != NO_EPOCH and epoch != placed.leader_epoch:
+            if epoch < placed.leader_epoch:
+                return ErrorCode.fenced_leader_epoch
+            return ErrorCode.unknown_leader_epoch
+        return replica
 
     def _read_one(
         self, read: PartitionFetch, budget: int, at_least_one: bool, effect: FetchBatches
     ) -> FetchResult:
-        replica = self.leading(read.partition, read.current_leader_epoch)
+        replica = self._readable(read, effect)
         if isinstance(replica, ErrorCode):
             return FetchResult(replica)
         if effect.session is not None and read.watch is not None:
             replica.watch(read.watch, is_follower=effect.replica >= 0)
         log, high_watermark = replica.log, replica.high_watermark
         stable = replica.last_stable_offset
-        if effect.replica >= 0:
-            limit = log.log_end_offset
-        else:
-            limit = stable if effect.read_committed else high_watermark
-        parting = _parting(replica, read)
+        limit = reading.limit_for(effect, replica)
+        found_nothing = FetchResult(ErrorCode.none, high_watermark, stable, log.log_start_offset)
+        parting = reading.parting(replica, read)
         if isinstance(parting, ErrorCode):
-            return FetchResult(parting, log_start_offset=_start_for(effect, replica))
+            return FetchResult(parting, log_start_offset=reading.start_for(effect, replica))
         if parting is not None:
-            return FetchResult(
-                ErrorCode.none, high_watermark, stable, log.log_start_offset, diverging=parting
-            )
+            return found_nothing._replace(diverging=parting)
+        if effect.reader is not None and effect.reader.rack and replica.leader is not None:
+            preferred = self._read_replicas.choose(replica, read.offset, effect.reader, self.image)
+            if preferred is not None:
+                return found_nothing._replace(preferred_read_replica=preferred)
+        if effect.replica >= 0 and self._throttles.holds_back(replica, effect.replica):
+            return found_nothing
         max_bytes = min(read.max_bytes, budget)
         try:
             found = log.read(read.offset, max_bytes, limit, at_least_one=at_least_one)
@@ -296,7 +332,7 @@ class Partitions:
             self._storage_failed(read.partition, failure)
             return FetchResult(ErrorCode.kafka_storage_error)
         if isinstance(found, ErrorCode):
-            return FetchResult(found, log_start_offset=_start_for(effect, replica))
+            return FetchResult(found, log_start_offset=reading.start_for(effect, replica))
         aborted: tuple[AbortedTransaction, ...] | None = None
         if effect.read_committed:
             if found.slice is not None:
@@ -313,14 +349,8 @@ class Partitions:
             log.log_start_offset,
             found.slice,
             aborted=aborted,
-            is_at_rest=read.offset >= limit and _is_at_rest(effect, replica),
+            is_at_rest=read.offset >= limit and reading.is_at_rest(effect, replica),
         )
-
-
-def _is_at_rest(effect: FetchBatches, replica: Replica) -> bool:
-    """Whether a reader that has read all finds nothing until the partition tells its watch."""
-    leader = replica.leader
-    return effect.replica < 0 or (leader is not None and leader.is_at_rest_with(effect.replica))
 
 
 def _refused(outcome: AppendRefused, log_start: Offset) -> AppendResult:
@@ -330,20 +360,3 @@ def _refused(outcome: AppendRefused, log_start: Offset) -> AppendResult:
         message=outcome.message,
         record_errors=outcome.record_errors,
     )
-
-
-def _start_for(effect: FetchBatches, replica: Replica) -> Offset:
-    """A follower out of range begins anew where the leader's log begins."""
-    return replica.log.log_start_offset if effect.replica >= 0 else NO_OFFSET
-
-
-def _parting(replica: Replica, read: PartitionFetch) -> EpochEnd | ErrorCode | None:
-    """Where the reader's log and ours part, if it says in which epoch its last record was."""
-    last, log = read.last_fetched_epoch, replica.log
-    if last == NO_EPOCH:
-        return None
-    end = log.epoch_end(last)
-    if end.epoch == NO_EPOCH or read.offset < log.log_start_offset:
-        # No leader has been in that epoch, or what it would part from is gone.
-        return ErrorCode.offset_out_of_range
-    return diverging(end, last, read.offset, log.log_start_offset)

@@ -38,6 +38,11 @@ Done: TypeAlias = Callable[[Any], None]
 """Called once, with what `Decode` returned or with `Unanswered`."""
 
 
+RECONNECT_MS: Millis = 100
+QUICK_RECONNECTS = 3
+"""So many connections in a row may end within that time before the next one waits for it: a process
+that is dying is still to be found out at once, one that turns everyone away is not to be pestered.
+"""
 PROBE_MS: Millis = 500
 """How long a probe stays connected before it is taken for a sign of life."""
 
@@ -66,6 +71,9 @@ class Channel:
         self._conn: ConnId | None = None
         self._is_connected = False
         self._is_probe = False
+        self._is_closed = False
+        self._connected_at: Millis = 0
+        self._short_lives = 0
         self._correlation_ids = count(1)
         self._pending: dict[int, _Pending] = {}
 
@@ -93,6 +101,7 @@ class Channel:
 
     def close(self) -> None:
         """Give up the connection and everything that waits on it."""
+        self._is_closed = True
         if self._conn is not None:
             self._peers.emit(CloseConnection(self._conn, ""))
         self._lose(Unanswered("closed"))
@@ -101,6 +110,7 @@ class Channel:
 
     def connected(self) -> None:
         self._is_connected = True
+        self._connected_at = self._peers.clock.now
         if self._is_probe:
             # A dying process is still listening while its connections go: wait and see.
             peers = self._peers
@@ -115,8 +125,17 @@ class Channel:
 
     def disconnected(self) -> None:
         """Lost: whoever waits is told, and a reconnect shows whether a process is still there."""
+        peers = self._peers
+        was_short = peers.clock.now - self._connected_at < RECONNECT_MS
+        self._short_lives = self._short_lives + 1 if was_short else 0
         self._lose(Unanswered("the connection was lost", was_lost=True))
-        if self._conn is None:
+        if self._short_lives <= QUICK_RECONNECTS:
+            self._reconnect()
+        else:
+            peers.timers.at(peers.clock.now + RECONNECT_MS, self._reconnect)
+
+    def _reconnect(self) -> None:
+        if self._conn is None and not self._is_closed:
             self._connect()
 
     def received(self, frame: memoryview) -> None:

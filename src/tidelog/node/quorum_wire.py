@@ -29,6 +29,9 @@ from tidelog.replication.quorum.state import LogEnd, ReplicaKey, VoterSet
 
 # -- requests out --------------------------------------------------------------------------
 
+HIGHEST_EPOCH = 1 << 30
+"""No elections lead there: a peer that says so would leave no epoch to stand in after it."""
+
 
 def vote(effect: RequestVote, me: ReplicaKey, voters: VoterSet, cluster_id: str) -> Any:
     voter = voters.voters[effect.to].key
@@ -153,9 +156,9 @@ def _only_partition(message: Any) -> Any | None:
 
 
 def event_of(message: Any, ticket: int) -> VoteRequested | EpochBegun | EpochEnded | None:
-    """What a request tells the machine; None when it is not about the metadata log."""
+    """What a request tells the machine; None when it is not about the metadata log, or absurd."""
     data = _only_partition(message)
-    if data is None:
+    if data is None or _epoch_of(message, data) > HIGHEST_EPOCH:
         return None
     match message:
         case vote_request.VoteRequest():
@@ -174,6 +177,11 @@ def event_of(message: Any, ticket: int) -> VoteRequested | EpochBegun | EpochEnd
             successors = tuple(info.candidate_id for info in data.preferred_candidates)
             return EpochEnded(ticket, data.leader_id, data.leader_epoch, successors)
     raise AssertionError(f"not a quorum request: {type(message)}")
+
+
+def _epoch_of(message: Any, data: Any) -> int:
+    is_vote = isinstance(message, vote_request.VoteRequest)
+    return int(data.replica_epoch if is_vote else data.leader_epoch)
 
 
 def _named_voter(voter: NodeId, directory: Any) -> ReplicaKey | None:

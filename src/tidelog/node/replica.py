@@ -5,7 +5,7 @@ asks, and shown to consumers only below the high watermark.
 """
 
 from operator import attrgetter
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias
 
 from tidelog.log.partition import PartitionLog
 from tidelog.model.errors import ErrorCode
@@ -32,6 +32,13 @@ _EVERYDAY = (Produced, FollowerFetched, LagChecked)
 """What does not by itself change whether a follower's fetch has something to say."""
 
 
+class Throttling(NamedTuple):
+    """Whether its topic has this replica throttled, in either role."""
+
+    as_leader: bool = False
+    as_follower: bool = False
+
+
 class ReplicaOwner(Protocol):
     """What a replica asks of its node."""
 
@@ -56,11 +63,14 @@ class Replica:
         "damaged_from",
         "flushing",
         "flushing_since",
+        "follower_starts",
         "has_chores",
         "highest_watermark",
         "leader",
         "log",
         "partition",
+        "throttling",
+        "told_watermarks",
         "topic_id",
         "visible_end",
     )
@@ -82,6 +92,11 @@ class Replica:
         """How far the log may be acknowledged: its end, less what still waits for a flush."""
         self.damaged_from = min((one.first_offset for one in log.recovery.damages), default=None)
         """Where durable records are not sound any more: a leader has them again."""
+        self.follower_starts: dict[NodeId, Offset] = {}
+        """Where each follower's log begins, as it said with its last fetch."""
+        self.throttling = Throttling()
+        self.told_watermarks: dict[NodeId, Offset] = {}
+        """What each follower has been told, where it serves readers."""
         self.flushing = False
         self.flushing_since: Millis = 0
         self.has_chores = True
@@ -117,11 +132,13 @@ class Replica:
         log = self.log
         if high_watermark > self.highest_watermark:
             self.highest_watermark = high_watermark
+        before = self._high_watermark
         bounded = max(log.log_start_offset, min(high_watermark, log.log_end_offset))
         self._high_watermark = max(self._high_watermark, bounded)
         if self._high_watermark > log.log_end_offset:
             self._high_watermark = log.log_end_offset
-        _mark(self._consumers)
+        if self._high_watermark > before:
+            _wake(self._consumers)
 
     def truncate(self, offset: Offset) -> None:
         """Cut what the leader does not have."""
@@ -158,6 +175,7 @@ class Replica:
         """Begin a leadership: its epoch starts at the log's end, the watermark stays."""
         log = self.log
         assert epoch >= log.latest_epoch, "the log knows of a later leader"
+        self.follower_starts, self.told_watermarks = {}, {}
         self.moved()
         log.assign_epoch(epoch, log.log_end_offset)
         self.leader = PartitionLeader(
@@ -248,6 +266,8 @@ class Replica:
             append.acknowledge(index)
         _mark(self._followers)
         _wake(self._consumers)
+        if self.told_watermarks:
+            _wake(self._followers)
 
     # -- fetches ---------------------------------------------------------------------------------
 

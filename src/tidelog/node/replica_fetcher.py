@@ -18,6 +18,7 @@ from tidelog.model.outbound import Chunk
 from tidelog.node.clock import Clock
 from tidelog.node.peers import Channel, Unanswered, coded
 from tidelog.node.replica import Replica
+from tidelog.node.throttles import Throttles
 from tidelog.node.timers import Timers
 from tidelog.protocol.fetch import (
     FetchPartition,
@@ -31,6 +32,8 @@ from tidelog.replication.divergence import truncation_point
 
 VERSION = 17
 RETRY_MS: Millis = 50
+THROTTLED_MS: Millis = 1_000
+"""How long a throttled partition is left out at most before the rate is looked at again."""
 _NUDGE = ApiVersionsRequest(client_software_name="", client_software_version="")
 
 log = logging.getLogger(__name__)
@@ -39,12 +42,14 @@ log = logging.getLogger(__name__)
 class _Followed:
     """One partition as it is followed in one leader epoch."""
 
-    __slots__ = ("epoch", "is_in_session", "replica", "retry_at", "sent_offset")
+    __slots__ = ("epoch", "is_in_session", "is_in_sync", "replica", "retry_at", "sent_offset")
 
     def __init__(self, replica: Replica, epoch: LeaderEpoch) -> None:
         self.replica = replica
         self.epoch = epoch
         self.is_in_session = False
+        self.is_in_sync = False
+        """Whether it held all that was committed when the leader answered last."""
         self.sent_offset = -1
         """What the leader's session believes that we ask for; -1 when that is not so any more."""
         self.retry_at: Millis = 0
@@ -63,6 +68,7 @@ class ReplicaFetcher:
         channel: Channel,
         broker_epoch: Callable[[], BrokerEpoch],
         storage_failed: Callable[[TopicPartition, OSError], None],
+        throttles: Throttles,
         *,
         lost: Callable[[], None],
         found: Callable[[], None],
@@ -73,6 +79,7 @@ class ReplicaFetcher:
         self._channel = channel
         self._broker_epoch = broker_epoch
         self._storage_failed = storage_failed
+        self._throttles = throttles
         self._lost = lost
         self._found = found
         self._is_lost = False
@@ -181,6 +188,11 @@ class ReplicaFetcher:
                 self._forget(followed)
                 self._due[followed] = None
                 continue
+            throttled_ms = self._throttles.wait_ms(replica, in_sync=followed.is_in_sync)
+            if throttled_ms:
+                self._later(followed, min(throttled_ms, THROTTLED_MS))
+                self._due[followed] = None
+                continue
             end = replica.log.log_end_offset
             if end == followed.sent_offset:
                 continue
@@ -285,6 +297,8 @@ class ReplicaFetcher:
                 self._later(followed)
                 return
             replica.appended()
+            self._throttles.taken(replica, len(fetched.records), in_sync=followed.is_in_sync)
+        followed.is_in_sync = replica.log.log_end_offset >= fetched.high_watermark
         if fetched.log_start_offset > replica.log.log_start_offset:
             if fetched.log_start_offset > replica.log.log_end_offset:
                 replica.start_anew(fetched.log_start_offset)
@@ -315,9 +329,9 @@ class ReplicaFetcher:
         else:
             self._later(followed)
 
-    def _later(self, followed: _Followed) -> None:
+    def _later(self, followed: _Followed, delay: Millis = RETRY_MS) -> None:
         """Leave the partition out for a moment; a new image may come before that."""
-        followed.retry_at = self._clock.now + RETRY_MS
+        followed.retry_at = self._clock.now + delay
         self._forget(followed)
         self._timers.at(followed.retry_at, self._fetch)
 

@@ -109,7 +109,9 @@ class ReplicationEvents:
             if isinstance(event, LeaderElected):
                 self.counters.elections += 1
                 self.counters.election_ms += took_ms
-                self.counters.unclean_elections += not event.clean
+                if not event.clean:
+                    self.counters.unclean_elections += 1
+                    _warn(event)
             self._tell(ts, event)
         if len(some) < PER_SLICE:
             self._decisions.popleft()
@@ -154,3 +156,12 @@ class ReplicationEvents:
             log.warning("replication events are being lost: their topic cannot be written to")
         self._lost += count
         self.counters.events_lost += count
+
+
+def _warn(event: LeaderElected) -> None:
+    log.warning(
+        "%s: leader %d was elected uncleanly in epoch %d: what was committed may be lost",
+        event.partition,
+        event.leader,
+        event.leader_epoch,
+    )

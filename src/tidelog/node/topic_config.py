@@ -7,15 +7,19 @@ from tidelog.controller.effective import topic_defaults, with_overrides
 from tidelog.controller.image import TOPIC_RESOURCE, ClusterImage
 from tidelog.controller.settings import BrokerSettings
 from tidelog.log.config import LogConfig
+from tidelog.model.ids import NodeId
+from tidelog.node.replica import Throttling
 
 
 class TopicConfig:
     """What the log and the leader of a partition obey."""
 
-    __slots__ = ("log", "min_insync_replicas")
+    __slots__ = ("_throttled_followers", "_throttled_leaders", "log", "min_insync_replicas")
 
     def __init__(self, values: Mapping[str, Any], settings: BrokerSettings) -> None:
         self.min_insync_replicas: int = values["min.insync.replicas"]
+        self._throttled_leaders = frozenset(values["leader.replication.throttled.replicas"])
+        self._throttled_followers = frozenset(values["follower.replication.throttled.replicas"])
         self.log = LogConfig(
             segment_bytes=values["segment.bytes"],
             segment_ms=values["segment.ms"],
@@ -33,6 +37,14 @@ class TopicConfig:
             cleanup_policy=frozenset(values["cleanup.policy"]),
             file_delete_delay_ms=values["file.delete.delay.ms"],
             producer_id_expiration_ms=settings.producer_id_expiration_ms,
+        )
+
+    def throttling(self, partition: int, broker: NodeId) -> Throttling:
+        """Whether the broker's replica is named, alone or with all."""
+        named = {"*", f"{partition}:{broker}"}
+        return Throttling(
+            not named.isdisjoint(self._throttled_leaders),
+            not named.isdisjoint(self._throttled_followers),
         )
 
 

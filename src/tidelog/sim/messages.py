@@ -26,6 +26,8 @@ from tidelog.protocol.schema import fields_of
 
 PRODUCE_VERSION, FETCH_VERSION = 11, 12
 """The last versions that name topics."""
+LEADER_ONLY_FETCH_VERSION = 10
+"""The last in which a consumer is served by the leader alone: a follower may lag (KIP-392)."""
 
 
 # -- frames ----------------------------------------------------------------------------------------

@@ -121,10 +121,17 @@ def test_a_transactional_batch_needs_a_transactional_id() -> None:
     assert {error for *_, error in errors(drive(produce.handle(asking(offered))))} == {
         ErrorCode.transactional_id_authorization_failed
     }
+
+
+def test_a_transactional_batch_needs_a_transaction_that_a_coordinator_knows_of() -> None:
+    """There is none yet, and nobody would ever end what such a batch begins."""
+    offered = ("orders", [(0, batch()), (2, batch(TRANSACTIONAL))])
     named = asking(offered, transaction="mine")
-    assert {e for *_, e in errors(drive(produce.handle(named), [appended(0), appended(0)]))} == {
-        ErrorCode.none
-    }
+
+    assert errors(drive(produce.handle(named), [appended(0)])) == [
+        ("orders", 0, ErrorCode.none),
+        ("orders", 2, ErrorCode.invalid_txn_state),
+    ]
 
 
 def test_zstd_came_with_version_7() -> None:

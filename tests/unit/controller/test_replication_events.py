@@ -20,7 +20,7 @@ from tests.unit.controller.support import (
 
 from tidelog.controller import elections
 from tidelog.controller.apply import apply_all
-from tidelog.controller.image import ClusterImage
+from tidelog.controller.image import RECOVERING, ClusterImage
 from tidelog.controller.replication_events import events_of_decision
 from tidelog.model.ids import TopicPartition
 from tidelog.model.replication_events import (
@@ -122,9 +122,20 @@ def test_a_failed_directory_is_neither_death_nor_slowness() -> None:
         ({"leader": -1, "isr": (), "elr": (1,)}, ("returned", True, 1)),
         ({"leader": -1, "isr": (), "last_known_elr": (1,)}, ("unclean", False, 1)),
         ({"leader": 2, "isr": (1, 2, 3)}, ("preferred", True, 1)),
+        # F35: the mark of an earlier unclean election makes no later one unclean.
+        (
+            {"leader": 2, "isr": (1, 2, 3), "leader_recovery_state": RECOVERING},
+            ("preferred", True, 1),
+        ),
+        (
+            {"leader": -1, "isr": (), "elr": (1,), "leader_recovery_state": RECOVERING},
+            ("returned", True, 1),
+        ),
     ],
 )
-def test_why_somebody_leads(before: dict[str, Any], expected: tuple[str, bool, int]) -> None:
+def test_f35_why_somebody_leads_and_whether_that_was_clean(
+    before: dict[str, Any], expected: tuple[str, bool, int]
+) -> None:
     image = three(**before)
     located = (image.topics["orders"], 0, image.topics["orders"].partitions[0])
     record = elections.elect(image, located, elections.Election.PREFERRED, context(image))
@@ -163,3 +174,28 @@ def test_what_the_leader_asked_for_is_the_leaders_to_tell() -> None:
 
     assert decision.records
     assert told(image, decision.records) == []
+
+
+def test_f35_a_reassignment_that_completes_with_a_new_leader_is_a_clean_election() -> None:
+    """The new leader was in no in-sync set before the decision that made it lead."""
+    image = cluster(
+        3,
+        {"orders": partition((1, 2), isr=(1,), leader=1, adding=(2,), removing=(1,))},
+    )
+    members = (
+        BrokerState(broker_id=1, broker_epoch=101),
+        BrokerState(broker_id=2, broker_epoch=102),
+    )
+    wish = Wish(
+        partition_index=0,
+        leader_epoch=5,
+        new_isr_with_epochs=members,
+        leader_recovery_state=0,
+        partition_epoch=image.topics["orders"].partitions[0].partition_epoch,
+    )
+    topics = (WishOfTopic(topic_id=image.topics["orders"].topic_id, partitions=(wish,)),)
+    decision = ask(image, AlterPartitionRequest(broker_id=1, broker_epoch=101, topics=topics))
+
+    elected = [one for one in told(image, decision.records) if isinstance(one, LeaderElected)]
+
+    assert [(one.leader, one.clean) for one in elected] == [(2, True)]

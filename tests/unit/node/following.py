@@ -14,6 +14,7 @@ from tidelog.node.clock import Clock
 from tidelog.node.peers import Peers
 from tidelog.node.replica import Replica
 from tidelog.node.replica_fetcher import VERSION, ReplicaFetcher
+from tidelog.node.throttles import Throttles
 from tidelog.node.timers import Timers
 from tidelog.protocol.fetch import (
     FetchPartition,
@@ -82,7 +83,8 @@ class Following:
             self.timers,
             self.channel,
             lambda: 5,
-            self.failures.append,
+            lambda partition, failure: self.failures.append(failure),
+            Throttles(ME, self.clock),
             lost=lambda: self.losses.append(True),
             found=lambda: self.losses.append(False),
         )

@@ -23,6 +23,7 @@ from tidelog.model.effects import (
     FetchResult,
     PartitionAppend,
     PartitionFetch,
+    Reader,
 )
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
@@ -30,7 +31,9 @@ from tidelog.node.clock import Clock
 from tidelog.node.counters import Counters
 from tidelog.node.parking import PARKED
 from tidelog.node.partitions import Partitions
+from tidelog.node.read_replicas import ReadReplicas
 from tidelog.node.replica import Replica
+from tidelog.node.throttles import Throttles
 from tidelog.node.timers import Timers
 from tidelog.protocol.batch import iterate
 from tidelog.protocol.fetch import (
@@ -55,7 +58,14 @@ class Leader:
 
     def __init__(self) -> None:
         self.clock, self.timers, self.owner = Clock(NOW), Timers(), Owner()
-        self.partitions = Partitions(self.clock, self.timers, lambda *failure: None, Counters())
+        self.partitions = Partitions(
+            self.clock,
+            self.timers,
+            lambda *failure: None,
+            Counters(),
+            ReadReplicas(),
+            Throttles(ME, self.clock),
+        )
         self.answers: list[tuple[int, bytes]] = []
         self.last: dict[int, FetchResponse] = {}
         """The newest answer to each reader who is not waiting."""
@@ -222,6 +232,7 @@ class WalkingLeader(Leader):
             message.isolation_level == 1,
             message.replica_id,
             message.replica_epoch,
+            reader=Reader("", "PLAINTEXT") if message.replica_id < 0 else None,
         )
         order = list(asked)
 

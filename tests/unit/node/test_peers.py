@@ -6,7 +6,14 @@ import pytest
 
 from tidelog.model.outbound import CloseConnection, Connect, Outbound, Send
 from tidelog.node.clock import Clock
-from tidelog.node.peers import PROBE_MS, Channel, Peers, Unanswered
+from tidelog.node.peers import (
+    PROBE_MS,
+    QUICK_RECONNECTS,
+    RECONNECT_MS,
+    Channel,
+    Peers,
+    Unanswered,
+)
 from tidelog.node.timers import Timers
 from tidelog.protocol.malformed import MalformedMessage
 
@@ -280,3 +287,35 @@ def test_correlation_ids_stay_positive() -> None:
     desk.connected()
     ids = [int.from_bytes(send.chunks[0][:4], "big") for send in desk.take()]
     assert ids == [1, 2, 3]
+
+
+def test_one_who_ends_every_connection_at_once_is_not_pestered() -> None:
+    desk = Desk()
+    desk.channel.probe()
+    desk.connected()
+    for _ in range(QUICK_RECONNECTS):
+        desk.channel.disconnected()
+        desk.connected()
+    desk.channel.disconnected()
+    assert desk.take() == []
+    desk.pass_time(RECONNECT_MS - 1)
+    assert desk.take() == []
+    desk.pass_time(RECONNECT_MS)
+    desk.connected()
+    desk.pass_time(2 * RECONNECT_MS)
+    desk.channel.disconnected()
+    [again] = desk.take()
+    assert isinstance(again, Connect), "the last one has lived for long enough"
+
+
+def test_a_channel_that_was_closed_does_not_connect_again() -> None:
+    desk = Desk()
+    desk.channel.probe()
+    desk.connected()
+    for _ in range(QUICK_RECONNECTS):
+        desk.channel.disconnected()
+        desk.connected()
+    desk.channel.disconnected()
+    desk.channel.close()
+    desk.pass_time(RECONNECT_MS)
+    assert desk.take() == []

@@ -3,9 +3,13 @@
 from typing import Any
 from uuid import UUID
 
+import pytest
 from kio.schema.begin_quorum_epoch.v1 import request as begin
 from kio.schema.end_quorum_epoch.v1 import request as end
 from kio.schema.vote.v2 import response as vote
+from kio.schema.vote.v2.request import PartitionData as VotePartition
+from kio.schema.vote.v2.request import TopicData as VoteTopic
+from kio.schema.vote.v2.request import VoteRequest
 from tests.unit.node.bench import Bench
 
 from tidelog.model.errors import ErrorCode
@@ -163,3 +167,26 @@ def test_records_of_an_earlier_epoch_are_committed_only_with_one_of_the_leaders_
     voter.bench.flush()
     voter.fetch_by_peer_3(own.next_offset, last_epoch=2, epoch=2)
     assert "orders" in voter.bench.node.image.topics
+
+
+@pytest.mark.parametrize("epoch", [(1 << 30) + 1, (1 << 31) - 1])
+def test_an_epoch_that_no_elections_lead_to_is_refused(epoch: int) -> None:
+    """To take part in it would leave no epoch to stand in after it."""
+    bench = Bench()
+    data = VotePartition(
+        partition_index=0,
+        replica_epoch=epoch,
+        replica_id=2,
+        replica_directory_id=None,
+        voter_directory_id=None,
+        last_offset_epoch=0,
+        last_offset=10_000,
+        pre_vote=False,
+    )
+    topic = VoteTopic(topic_name=METADATA_TOPIC, partitions=(data,))
+    request = VoteRequest(cluster_id=CLUSTER_ID, voter_id=1, topics=(topic,))
+    conn = bench.connect("CONTROLLER")
+    bench.send(conn, request)
+    assert bench.answer(conn, request).error_code is ErrorCode.invalid_request
+    bench.settle()
+    assert bench.node.is_active_controller

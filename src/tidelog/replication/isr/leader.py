@@ -208,6 +208,12 @@ class PartitionLeader:
     def replicas(self) -> frozenset[NodeId]:
         return frozenset(self._ends)
 
+    def holders(self, offset: Offset) -> Iterable[tuple[NodeId, Offset, Millis]]:
+        """Followers in sync that hold all below `offset`: their ends, and when they had all."""
+        for replica, progress in self._progress.items():
+            if replica in self._agreed and progress.end >= offset:
+                yield replica, progress.end, progress.last_caught_up
+
     @property
     def replica_count(self) -> int:
         return len(self._ends)

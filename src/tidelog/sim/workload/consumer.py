@@ -11,7 +11,7 @@ from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffset
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import LeaderEpoch, Millis, Offset, TopicPartition
-from tidelog.sim.messages import ask, fetch_from
+from tidelog.sim.messages import LEADER_ONLY_FETCH_VERSION, ask, fetch_from
 from tidelog.sim.scene import Violation
 from tidelog.sim.talk import Talk
 from tidelog.sim.workload.client import Client, Surroundings
@@ -44,7 +44,7 @@ class Consumer(Client):
             self._talk = self.talk_to(leader.node)
         topic, index = self.partition
         wish = fetch_from(topic, {index: self.position}, max_wait_ms=MAX_WAIT_MS, epoch=self._epoch)
-        self._talk.begin(wish, then=self._fetched)
+        self._talk.begin(wish, LEADER_ONLY_FETCH_VERSION, then=self._fetched)
 
     def _fetched(self, answer: Any) -> None:
         if answer is None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis, Offset, TopicPartition
-from tidelog.sim.messages import fetch_from
+from tidelog.sim.messages import LEADER_ONLY_FETCH_VERSION, fetch_from
 from tidelog.sim.scene import Violation
 from tidelog.sim.talk import Talk
 from tidelog.sim.workload import group_messages as messages
@@ -207,7 +207,7 @@ class GroupMember(Client):
                     [(_, [found])] = answer.topics
                     self._take(partition, found)
 
-            talk.begin(wish, then=fetched)
+            talk.begin(wish, LEADER_ONLY_FETCH_VERSION, then=fetched)
         self.world.after(POLL_MS, lambda: self._poll(turn, partition))
 
     def _take(self, partition: TopicPartition, fetched: Any) -> None:

@@ -1,0 +1,37 @@
+"""What a fetch may see of one replica, and how it is answered where it finds nothing."""
+
+from tidelog.model.effects import EpochEnd, FetchBatches, PartitionFetch
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_EPOCH, NO_OFFSET, Offset
+from tidelog.node.replica import Replica
+from tidelog.replication.divergence import diverging
+
+
+def is_at_rest(effect: FetchBatches, replica: Replica) -> bool:
+    """Whether a reader that has read all finds nothing until the partition tells its watch."""
+    leader = replica.leader
+    return effect.replica < 0 or (leader is not None and leader.is_at_rest_with(effect.replica))
+
+
+def limit_for(effect: FetchBatches, replica: Replica) -> Offset:
+    """A follower reads all, a consumer what is committed."""
+    if effect.replica >= 0:
+        return replica.log.log_end_offset
+    return replica.last_stable_offset if effect.read_committed else replica.high_watermark
+
+
+def start_for(effect: FetchBatches, replica: Replica) -> Offset:
+    """A follower out of range begins anew where the leader's log begins."""
+    return replica.log.log_start_offset if effect.replica >= 0 else NO_OFFSET
+
+
+def parting(replica: Replica, read: PartitionFetch) -> EpochEnd | ErrorCode | None:
+    """Where the reader's log and ours part, if it says in which epoch its last record was."""
+    last, log = read.last_fetched_epoch, replica.log
+    if last == NO_EPOCH:
+        return None
+    end = log.epoch_end(last)
+    if end.epoch == NO_EPOCH or read.offset < log.log_start_offset:
+        # No leader has been in that epoch, or what it would part from is gone.
+        return ErrorCode.offset_out_of_range
+    return diverging(end, last, read.offset, log.log_start_offset)

@@ -1,0 +1,54 @@
+"""A rate that may be spent ahead: whoever has spent too much waits until it is earned.
+
+An answer is never cut for it: the first batch is given whole, and the time that follows pays for
+it. At most one second's worth is saved up, so that a pause does not become a burst.
+"""
+
+from tidelog.model.ids import Millis
+
+NO_LIMIT = (1 << 63) - 1
+_MILLIS = 1_000
+
+
+class Throttle:
+    """Bytes per second. Counts in thousandths of a byte, so that no time is lost in rounding."""
+
+    __slots__ = ("_balance", "_earned_until", "_rate")
+
+    def __init__(self, rate: int = NO_LIMIT) -> None:
+        self._rate = rate
+        self._balance = 0
+        self._earned_until: Millis = 0
+
+    @property
+    def is_on(self) -> bool:
+        return self._rate < NO_LIMIT
+
+    def set_rate(self, rate: int, now: Millis) -> None:
+        """A new rate counts from now on; what was spent too much stays owed."""
+        self._earn(now)
+        self._rate = rate
+        self._balance = min(self._balance, rate * _MILLIS)
+
+    def record(self, size: int, now: Millis) -> None:
+        """So many bytes have been sent or taken."""
+        if self.is_on:
+            self._earn(now)
+            self._balance -= size * _MILLIS
+
+    def is_exceeded(self, now: Millis) -> bool:
+        return self.wait_ms(now) > 0
+
+    def wait_ms(self, now: Millis) -> Millis:
+        """How long until there is something to spend again; 0 if there is."""
+        if not self.is_on:
+            return 0
+        self._earn(now)
+        return 0 if self._balance >= 0 else -(self._balance // max(1, self._rate))
+
+    def _earn(self, now: Millis) -> None:
+        elapsed = max(0, now - self._earned_until)
+        self._earned_until = max(self._earned_until, now)
+        if self.is_on:
+            earned = self._balance + self._rate * elapsed
+            self._balance = min(earned, self._rate * _MILLIS)

@@ -1,0 +1,104 @@
+"""Consumers of the rack of a follower read from it (KIP-392), with librdkafka's client.rack."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, TopicPartition
+from tests.clients.librdkafka import QUIET, producer_of, send_values
+from tests.clients.samples import numbered
+from tests.cluster.creations import assign_topic
+
+from tidelog.model.ids import NodeId
+from tidelog.testing import Cluster
+
+RACK_AWARE = "org.apache.kafka.common.replica.RackAwareReplicaSelector"
+BATCHES = 20
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    with Cluster(
+        directory=tmp_path,
+        racks=["a", "b", "c"],
+        properties={"replica.selector.class": RACK_AWARE},
+    ) as cluster:
+        yield cluster
+
+
+class RackConsumer:
+    """Reads one partition, and counts by librdkafka's own statistics who was fetched from."""
+
+    def __init__(self, cluster: Cluster, topic: str, rack: str) -> None:
+        self._statistics: dict[NodeId, int] = {}
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": cluster.bootstrap,
+                "group.id": f"of-{rack}",
+                "client.rack": rack,
+                "enable.auto.commit": False,
+                "statistics.interval.ms": 50,
+                "stats_cb": self._told,
+                "fetch.wait.max.ms": 100,
+                **QUIET,
+            }
+        )
+        self._consumer.assign([TopicPartition(topic, 0, 0)])
+
+    def read(self, count: int) -> list[bytes]:
+        values: list[bytes] = []
+        while len(values) < count:
+            message = self._consumer.poll(20)
+            assert message is not None, f"{len(values)} of {count} records came"
+            assert message.error() is None
+            values.append(message.value() or b"")
+        return values
+
+    def fetches(self) -> dict[NodeId, int]:
+        """Fetch requests to each broker, as far as librdkafka has counted."""
+        self._consumer.poll(0.2)
+        return dict(self._statistics)
+
+    def close(self) -> None:
+        self._consumer.close()
+
+    def _told(self, statistics: str) -> None:
+        for broker in json.loads(statistics)["brokers"].values():
+            self._statistics[broker["nodeid"]] = broker.get("req", {}).get("Fetch", 0)
+
+
+def test_a_consumer_reads_from_the_follower_in_its_rack(cluster: Cluster) -> None:
+    assign_topic(cluster, "near", [1, 2, 3])
+    cluster.wait_for_isr("near", 0, {1, 2, 3})
+    producer = producer_of(cluster)
+    consumer = RackConsumer(cluster, "near", "c")
+    try:
+        for turn in range(BATCHES):
+            send_values(producer, "near", numbered(50), 0)
+            assert consumer.read(50) == numbered(50), turn
+        fetches = consumer.fetches()
+    finally:
+        consumer.close()
+    print(f"fetches by broker: {fetches}")
+    assert fetches[3] > 3 * fetches.get(1, 0), "it goes on reading from the leader"
+
+
+def test_a_consumer_at_a_follower_reads_on_when_that_dies(cluster: Cluster) -> None:
+    assign_topic(cluster, "near", [1, 2, 3])
+    cluster.wait_for_isr("near", 0, {1, 2, 3})
+    producer = producer_of(cluster)
+    consumer = RackConsumer(cluster, "near", "b")
+    try:
+        send_values(producer, "near", numbered(100), 0)
+        assert consumer.read(100) == numbered(100)
+        cluster.kill(2)
+        send_values(producer, "near", numbered(100), 0)
+        assert consumer.read(100) == numbered(100)
+        cluster.start(2)
+        cluster.wait_for_isr("near", 0, {1, 2, 3})
+        cluster.kill(1)
+        send_values(producer, "near", numbered(100), 0)
+        assert consumer.read(100) == numbered(100)
+    finally:
+        consumer.close()

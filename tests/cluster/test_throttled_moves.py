@@ -1,0 +1,67 @@
+"""kafka-reassign-partitions --throttle: the move takes its time; --verify takes that away again."""
+
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.clients.librdkafka import producer_of, send_values
+from tests.clients.samples import numbered
+from tests.cluster.creations import assign_topic
+from tests.cluster.tools import Tools
+
+from tidelog.testing import Cluster
+
+REASSIGN, CONFIGS = "kafka-reassign-partitions", "kafka-configs"
+RATE = 1_000_000
+RECORDS, SIZE = 400, 10_000
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Iterator[Cluster]:
+    # A fetch is given whole and paid for afterwards: small ones show the rate sooner.
+    with Cluster(
+        directory=tmp_path / "cluster", properties={"replica.fetch.max.bytes": "100000"}
+    ) as cluster:
+        yield cluster
+
+
+def configured(tools: Tools, kind: str, name: str) -> str:
+    """What was set on a topic or broker while it ran, of all that is about throttling."""
+    said = tools.run(CONFIGS, "--describe", f"--{kind}", name)
+    return "\n".join(line for line in said.splitlines() if "throttled" in line)
+
+
+def test_a_move_keeps_to_its_throttle_and_verify_removes_it(
+    cluster: Cluster, kafka_libs: Path, tmp_path: Path
+) -> None:
+    assign_topic(cluster, "slow", [1, 2])
+    send_values(producer_of(cluster), "slow", numbered(RECORDS, SIZE), 0)
+    plan = tmp_path / "plan.json"
+    wanted = [{"topic": "slow", "partition": 0, "replicas": [1, 3]}]
+    plan.write_text(json.dumps({"version": 1, "partitions": wanted}))
+    with Tools(kafka_libs, cluster) as tools:
+        began = time.monotonic()
+        started = tools.run(
+            REASSIGN,
+            "--execute",
+            "--reassignment-json-file",
+            str(plan),
+            "--throttle",
+            str(RATE),
+        )
+        assert "Successfully started partition reassignment for slow-0" in started
+        assert f"leader.replication.throttled.rate={RATE}" in configured(tools, "broker", "1")
+        assert "0:1" in configured(tools, "topic", "slow")
+        send_values(producer_of(cluster, acks="all"), "slow", numbered(10), 0)
+        cluster.wait_for_replicas("slow", 0, [1, 3])
+        took = time.monotonic() - began
+        verified = tools.run(REASSIGN, "--verify", "--reassignment-json-file", str(plan))
+        print(f"{RECORDS * SIZE} bytes at {RATE} bytes/s took {took:.1f} s")
+        assert took > 0.6 * RECORDS * SIZE / RATE, "nothing was held back"
+        assert "Reassignment of partition slow-0 is completed." in verified
+        assert "Clearing broker-level throttles" in verified
+        assert "Clearing topic-level throttles" in verified
+        assert configured(tools, "broker", "1") == ""
+        assert configured(tools, "topic", "slow") == ""
