@@ -227,3 +227,63 @@ def test_hanging_up_while_it_still_connects_is_heard_by_nobody() -> None:
     wire.world.run(CONNECT_TIMEOUT_MS)
     assert end.told == []
     assert wire.accepted == []
+
+
+def test_a_way_that_was_cut_twice_is_open_when_both_cuts_are_mended() -> None:
+    wire = Wire()
+    near, far = wire.established()
+    wire.network.cut(HERE, THERE)
+    wire.network.cut(HERE, THERE)
+    near.side.send(b"frame")
+
+    wire.network.mend(HERE, THERE)
+    wire.world.run(1_000)
+    assert far.told == []
+    wire.network.mend(HERE, THERE)
+    wire.world.run(20)
+    assert far.told == [b"frame"]
+    wire.network.mend(HERE, THERE)  # there is nothing left to mend
+
+
+def test_an_isolated_machine_rejoins() -> None:
+    wire = Wire()
+    near, far = wire.established()
+    wire.network.isolate(THERE)
+    near.side.send(b"frame")
+    wire.world.run(1_000)
+    assert far.told == []
+
+    wire.network.rejoin(THERE)
+    wire.world.run(20)
+
+    assert far.told == [b"frame"]
+
+
+def test_a_lost_segment_holds_up_all_behind_it_and_none_is_missing(seed: int) -> None:
+    wire = Wire(seed)
+    near, far = wire.established()
+    wire.network.lose_segments(HERE, 300)
+    frames = [b"%d" % number for number in range(30)]
+    for frame in frames:
+        near.side.send(frame)
+
+    wire.world.run(150)
+    assert far.told != frames, "nothing was lost in thirty"
+    wire.world.run(60_000)
+
+    assert far.told == frames
+
+
+def test_a_slow_link_is_as_fast_as_before_when_that_is_over() -> None:
+    wire = Wire()
+    near, far = wire.established()
+    wire.network.slow_down(HERE, 5_000)
+    near.side.send(b"slow")
+    wire.world.run(10)
+    assert far.told == []
+    wire.world.run(6_000)
+    wire.network.slow_down(HERE, -5_000)
+    near.side.send(b"quick")
+    wire.world.run(10)
+
+    assert far.told == [b"slow", b"quick"]
