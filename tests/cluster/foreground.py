@@ -55,16 +55,16 @@ def await_that(condition: Callable[[], bool]) -> None:
         time.sleep(0.02)
 
 
-def attempt(*arguments: str) -> subprocess.CompletedProcess[str]:
+def attempt(*arguments: str, patience: float = PATIENCE) -> subprocess.CompletedProcess[str]:
     """Run a command, however it ends."""
     return subprocess.run(
-        [*TIDELOG, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False
+        [*TIDELOG, *arguments], capture_output=True, text=True, timeout=patience, check=False
     )
 
 
-def tidelog(*arguments: str, status: int = 0) -> str:
+def tidelog(*arguments: str, status: int = 0, patience: float = PATIENCE) -> str:
     """What a command prints; where it fails, the sentence that it says instead."""
-    done = attempt(*arguments)
+    done = attempt(*arguments, patience=patience)
     assert done.returncode == status, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
     return done.stderr if status else done.stdout

@@ -2,11 +2,12 @@
 
 import re
 
+from tests.clients.systems import PATIENCE
 from tests.cluster.foreground import tidelog
 
 
 def test_the_demo_loses_and_doubles_nothing() -> None:
-    told = tidelog("demo", "--pace", "0.1")
+    told = tidelog("demo", "--pace", "0.1", patience=5 * PATIENCE)
     assert re.search(r"kill -9 of node \d, the leader", told)
     assert re.search(r"In sync: 1 2 3 -> \d \d; nobody waits for \d any more", told)
     assert re.search(r"The watermark goes on, too: from [\d,]+ to [\d,]+", told)
@@ -18,7 +19,7 @@ def test_the_demo_loses_and_doubles_nothing() -> None:
 
 
 def test_every_combination_of_acks_loses_what_it_must_and_keeps_what_it_promises() -> None:
-    told = tidelog("demo", "acks")
+    told = tidelog("demo", "acks", patience=5 * PATIENCE)
     rows = re.findall(
         r"^ +(0|1|all) +(1|3) +(1|2) +(\d+) +(\d+) +(\d+) +(\d+)  [A-Z]", told, re.MULTILINE
     )

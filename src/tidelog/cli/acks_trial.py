@@ -37,9 +37,10 @@ LEADER, FOLLOWERS = BROKERS[0], BROKERS[1:]
 RECORDS = 100
 LAG_TIME_MS = 1_000
 ANSWER_SECONDS = 5.0
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 POLL_SECONDS = 0.02
-PRODUCE_SECONDS = 30
+PRODUCE_SECONDS = 300
+"""Longer than anything here takes: a write is to be answered or to lose its leader."""
 UNCLEAN = 1
 """ElectLeaders' type of election."""
 
