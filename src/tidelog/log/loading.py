@@ -164,9 +164,11 @@ class LogLoader:
 
     def _state_before(self, segments: list[Segment], end: Offset) -> ProducerStates:
         """Producers and epochs as the batches of these segments leave them."""
-        if not self._epochs.was_sound:
+        # A file that is not there says nothing of a log that has records (F07).
+        if not self._epochs.was_sound or not self._epochs.entries:
             replay.learn_epochs(segments, self._epochs)
-            self._epochs.write()
+            if self._epochs.entries:
+                self._epochs.write()
         return replay.rebuild_producers(segments, self._snapshots, self._log_start, end)
 
     def _find_segments(self, found: list[str]) -> list[Segment]:
