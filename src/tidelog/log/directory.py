@@ -15,6 +15,9 @@ from tidelog.model.dice import Dice
 from tidelog.model.disk import Disk
 from tidelog.model.ids import BrokerEpoch, Millis, Offset, TopicId, TopicPartition
 
+MANY = 100
+"""So many logs are cheaper to bring to the disk all at once than file by file."""
+
 
 class LogDirectory:
     """All partition logs of one `log.dirs` entry. Its disk is rooted there."""
@@ -28,6 +31,7 @@ class LogDirectory:
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._deleted: list[tuple[Millis, str]] = []
         self._present: dict[TopicPartition, None] = {}
+        self._topic_ids: dict[TopicPartition, TopicId] = {}
         self._written: dict[str, bytes] = {}
         self._left: set[TopicPartition] = set()
         """Partitions that are gone, but not yet from the checkpoints on disk."""
@@ -61,7 +65,12 @@ class LogDirectory:
 
     def topic_id(self, partition: TopicPartition) -> TopicId | None:
         """From partition.metadata; None when it is absent or bad."""
-        return checkpoints.read_topic_id(self._disk, str(partition))
+        known = self._topic_ids.get(partition)
+        if known is None:
+            known = checkpoints.read_topic_id(self._disk, str(partition))
+            if known is not None:
+                self._topic_ids[partition] = known
+        return known
 
     def high_watermark(self, partition: TopicPartition) -> Offset:
         """From replication-offset-checkpoint; 0 when absent."""
@@ -97,6 +106,7 @@ class LogDirectory:
             # Not synced here, where it would hold up the node: it goes with the first flush.
             path = f"{directory}/{names.PARTITION_METADATA}"
             self._disk.write_file(path, checkpoints.encode_topic_id(topic_id), durable=False)
+            self._topic_ids[partition] = topic_id
             log.flush_too(path)
         self._logs[partition] = log
         self._present[partition] = None
@@ -121,6 +131,7 @@ class LogDirectory:
         for state in (self._recovery_points, self._log_starts, self._high_watermarks):
             state.pop(partition, None)
         self._logs.pop(partition, None)
+        self._topic_ids.pop(partition, None)
         self._left.add(partition)
         if partition not in self._present:
             return False
@@ -176,8 +187,12 @@ class LogDirectory:
         self, high_watermarks: Mapping[TopicPartition, Offset], broker_epoch: BrokerEpoch = -1
     ) -> None:
         """Close all logs, write the checkpoints, leave the clean-shutdown mark."""
+        # One fsync after another would take minutes where there are very many.
+        are_many = len(self._logs) > MANY
         for log in self._logs.values():
-            log.close()
+            log.close(is_synced_by_caller=are_many)
+        if are_many:
+            self._disk.sync_all()
         self.write_checkpoints(high_watermarks, durable=True)
         checkpoints.mark_clean_shutdown(self._disk, broker_epoch)
 

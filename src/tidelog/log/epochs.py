@@ -2,7 +2,8 @@
 
 Invariant: epochs and start offsets both grow from entry to entry (an epoch without records
 shares its start with nobody: the next epoch replaces it). The file is written without an fsync:
-after power loss it may be old or torn, and loading compares it with the batches themselves.
+after power loss it may be old or torn, and loading compares it with the batches themselves. An
+epoch without records is forgotten by loading, so it is not written before its first record comes.
 """
 
 from bisect import bisect_right
@@ -10,7 +11,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from tidelog.log import checkpoints, names
-from tidelog.model.disk import Disk
+from tidelog.model.disk import Disk, File
 from tidelog.model.effects import EpochEnd
 from tidelog.model.ids import NO_EPOCH, NO_OFFSET, LeaderEpoch, Offset
 
@@ -25,16 +26,20 @@ _by_start = attrgetter("start_offset")
 
 
 class LeaderEpochs:
-    __slots__ = ("_disk", "_entries", "_path", "latest", "was_sound")
+    __slots__ = ("_disk", "_entries", "_path", "is_written", "latest", "was_sound")
 
-    def __init__(self, disk: Disk, directory: str) -> None:
+    def __init__(self, disk: Disk, directory: str, *, is_on_disk: bool) -> None:
         self._disk = disk
         self._path = f"{directory}/{names.LEADER_EPOCH_CHECKPOINT}"
         self._entries: list[EpochStart] = []
         self.latest: LeaderEpoch = NO_EPOCH
-        pairs, self.was_sound = checkpoints.read_epochs(disk, self._path)
-        for epoch, start in pairs:
-            self._assign(epoch, start)
+        self.was_sound = True
+        self.is_written = True
+        """Whether the file says all that is known here."""
+        if is_on_disk:
+            pairs, self.was_sound = checkpoints.read_epochs(disk, self._path)
+            for epoch, start in pairs:
+                self._assign(epoch, start)
 
     @property
     def entries(self) -> tuple[EpochStart, ...]:
@@ -44,6 +49,11 @@ class LeaderEpochs:
         """The epoch begins here, unless it is known to have begun already."""
         if self._assign(epoch, start_offset):
             self.write()
+
+    def announce(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
+        """As `assign`, for an epoch that has no records yet: the caller of its first one writes."""
+        if self._assign(epoch, start_offset):
+            self.is_written = False
 
     def learn(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
         """As `assign`, for a pass over many batches: the caller writes when done."""
@@ -89,6 +99,13 @@ class LeaderEpochs:
     def write(self, *, durable: bool = False) -> None:
         content = checkpoints.encode_epochs(self._entries)
         self._disk.write_file(self._path, content, durable=durable)
+        self.is_written = True
+
+    def close(self, end_offset: Offset) -> File:
+        """Write what the next open will keep; the file is still to be fsynced."""
+        self._entries = [entry for entry in self._entries if entry.start_offset < end_offset]
+        self.write()
+        return self._disk.open(self._path)
 
     def _replace(self, entries: list[EpochStart]) -> None:
         self._entries = entries

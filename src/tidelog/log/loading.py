@@ -53,10 +53,12 @@ class LogLoader:
         self._log_start = log_start_offset
         self._notes: list[str] = []
         self._without_index: list[Offset] = []
-        disk.make_directory(directory)
         found = leftovers.clear(disk, directory)
+        if not found:
+            disk.make_directory(directory)
         self._segments = self._find_segments(found)
-        self._epochs = LeaderEpochs(disk, directory)
+        has_epochs = names.LEADER_EPOCH_CHECKPOINT in found
+        self._epochs = LeaderEpochs(disk, directory, is_on_disk=has_epochs)
         self._snapshots = SnapshotFiles(disk, directory, found)
         self._recovery = Recovery()
         self._is_modified = False
@@ -186,7 +188,7 @@ class LogLoader:
                 continue
             segment.size = self._disk.size(segment.path(names.LOG))
             segments.append(segment)
-            if not suffixes >= {names.OFFSET_INDEX, names.TIME_INDEX}:
+            if segment.size and not suffixes >= {names.OFFSET_INDEX, names.TIME_INDEX}:
                 self._without_index.append(base)
         return segments
 
@@ -194,10 +196,10 @@ class LogLoader:
         """An empty log at the log start: there was none, or all of it lies before that."""
         if self._segments:
             self._note(f"every record lies before the log start offset {self._log_start}")
+            self._is_modified = True
         for segment in self._segments:
             segment.remove_files()
         self._epochs.clear()
-        self._is_modified = True
         fresh = Segment(self._disk, self._directory, self._log_start, self._now)
         fresh.start()
         self._segments = [fresh]

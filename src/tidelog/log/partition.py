@@ -241,7 +241,7 @@ class PartitionLog:
 
     def assign_epoch(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
         """A leader epoch begins at this offset, whether or not it will have records."""
-        self._tail.epochs.assign(epoch, start_offset)
+        self._tail.epochs.announce(epoch, start_offset)
 
     # -- cutting
 
@@ -377,17 +377,19 @@ class PartitionLog:
         )
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
-    def close(self) -> None:
+    def close(self, *, is_synced_by_caller: bool = False) -> None:
         """Write out indexes and producer state and fsync all: the next open may skip the scan."""
-        if self._tail.is_modified:
-            self._tail.segments.active.seal()
-            self._tail.snapshots.write(self.log_end_offset, self._tail.producers.entries)
-            self._tail.epochs.write(durable=True)
-            for segment in self._tail.segments.starting_from(self.recovery_point):
-                self._unsynced += segment.files()
-            for file in self._unsynced:
-                file.sync()
-        up_to = self.log_end_offset
+        tail, up_to = self._tail, self.log_end_offset
+        if tail.is_modified:
+            tail.segments.active.seal()
+            tail.snapshots.write(up_to, tail.producers.entries)
+            files = [*self._unsynced, tail.epochs.close(up_to)]
+            for segment in tail.segments.starting_from(self.recovery_point):
+                files += segment.files()
+            if not is_synced_by_caller:
+                for file in files:
+                    file.sync()
+                self._disk.sync_directory(self.directory)
         self._flush.begin(up_to, self._now)
         self._flush.ended(up_to)
-        self._tail.is_modified = False
+        tail.is_modified = False

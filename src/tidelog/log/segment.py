@@ -192,6 +192,8 @@ class Segment:
 
     def next_offset(self) -> Offset:
         """One past the last offset, found by the offset index and the few batches behind it."""
+        if not self.size:
+            return self.base_offset
         last = self.offset_index.entries.last
         end = self.base_offset
         for _, header in self.headers(last[1] if last else 0):

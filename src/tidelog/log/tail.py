@@ -64,6 +64,8 @@ class LogTail:
             segment = self.roll(base_offset, now)
         if leader_epoch > self.epochs.latest:
             self.epochs.assign(leader_epoch, base_offset)
+        elif not self.epochs.is_written:
+            self.epochs.write()
         patch(batch, 0, base_offset, leader_epoch)
         position = segment.append(batch)
         self.is_modified = True
@@ -134,6 +136,8 @@ class LogTail:
         for _, header in run:
             if header.leader_epoch > self.epochs.latest:
                 self.epochs.assign(header.leader_epoch, header.base_offset)
+        if not self.epochs.is_written:
+            self.epochs.write()
         shift = segment.append(batches) - start
         self.is_modified = True
         for position, header in run:

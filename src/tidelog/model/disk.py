@@ -68,6 +68,9 @@ class Disk(Protocol):
     def sync_directory(self, path: str) -> None:
         """Make creations, renames and removals in a directory survive power loss ("": the root)."""
 
+    def sync_all(self) -> None:
+        """Make everything that was written or named here so far survive power loss."""
+
     def remove_tree(self, directory: str) -> None:
         """Remove a directory and all in it; no error when absent."""
 

@@ -13,6 +13,7 @@ import shutil
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
+from ctypes import CDLL, get_errno
 from pathlib import Path
 from threading import get_ident
 from weakref import ref
@@ -22,6 +23,10 @@ from tidelog.model.disk import Buffer, File
 _READ_WRITE = os.O_RDWR | os.O_CLOEXEC
 _MAX_CHUNKS = 512
 """Buffers per pwritev, well below IOV_MAX."""
+
+
+_syncfs = CDLL(None, use_errno=True).syncfs
+"""Linux's: Python has no name for it."""
 
 
 class Descriptor:
@@ -262,6 +267,16 @@ class RealDisk:
         if path in self._new_directories:
             self.sync_directory(_split(path)[0])
             self._new_directories.discard(path)
+
+    def sync_all(self) -> None:
+        """The whole volume in one call, which can take long and holds nobody else up."""
+        number = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if _syncfs(number):
+                raise OSError(get_errno(), os.strerror(get_errno()), self._root)
+        finally:
+            os.close(number)
+        self._new_directories.clear()
 
     def remove_tree(self, directory: str) -> None:
         for used in self._files.pop(directory, {}).values():

@@ -304,6 +304,11 @@ class SimDisk:
             self._new_directories.discard(path)
             self.sync_directory(_split(path)[0])
 
+    def sync_all(self) -> None:
+        self.check_sync()
+        _sync(self._root)
+        self._new_directories.clear()
+
     def remove_tree(self, directory: str) -> None:
         self._unlink(directory)
 
@@ -361,6 +366,15 @@ def _follow(node: Node, path: str) -> None:
             _follow(inside, f"{path}/{name}")
     elif node.handle is not None:
         node.handle.path = path
+
+
+def _sync(directory: Directory) -> None:
+    directory.sync()
+    for node in directory.entries.values():
+        if isinstance(node, Directory):
+            _sync(node)
+        else:
+            node.sync()
 
 
 def _inodes(directory: Directory) -> Iterator[Inode]:

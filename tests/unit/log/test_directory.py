@@ -5,7 +5,7 @@ from uuid import UUID
 import pytest
 from tests.unit.log.support import NOW, SMALL, append, base_offsets, batch, flush, raw
 
-from tidelog.log.directory import LogDirectory
+from tidelog.log.directory import MANY, LogDirectory
 from tidelog.model.ids import TopicPartition
 from tidelog.sim.dice import SeededDice
 from tidelog.sim.disk import SimDisk
@@ -260,3 +260,49 @@ def test_ten_thousand_partitions_cost_a_name_each() -> None:
     directory = opened(disk)
     assert len(directory.partitions()) == 10_000
     assert all(directory.log(partition) is None for partition in directory.partitions())
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_very_many_logs_are_closed_at_once_and_survive_power_loss(seed: int) -> None:
+    disk = SimDisk()
+    directory = opened(disk)
+    many = [TopicPartition("many", index) for index in range(MANY + 20)]
+    for partition in many[:-10]:
+        append(directory.open(partition, ID, SMALL, NOW), batch(3))
+    for partition in many[-10:]:
+        directory.open(partition, ID, SMALL, NOW)  # and never written to
+    directory.close(dict.fromkeys(many, 0))
+
+    disk.crash(SeededDice(seed))
+    again = opened(disk)
+
+    assert again.clean_shutdown
+    logs = [again.open(partition, ID, SMALL, NOW) for partition in many]
+    assert [log.log_end_offset for log in logs] == [3] * (MANY + 10) + [0] * 10
+    assert not [note for log in logs for note in log.recovery.notes]
+
+
+def test_a_log_that_was_never_written_to_costs_two_files_and_no_scan() -> None:
+    disk = SimDisk()
+    directory = opened(disk)
+    directory.open(A, ID, SMALL, NOW).assign_epoch(7, 0)
+    directory.close({A: 0})
+
+    assert disk.list(str(A)) == ["00000000000000000000.log", "partition.metadata"]
+    log = opened(disk).open(A, ID, SMALL, NOW)
+    assert (log.log_end_offset, log.recovery.scanned_bytes, log.recovery.notes) == (0, 0, ())
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_log_that_was_never_written_to_is_empty_after_power_loss_too(seed: int) -> None:
+    disk = SimDisk()
+    directory = opened(disk)
+    directory.open(A, ID, SMALL, NOW).assign_epoch(7, 0)
+    directory.close({A: 0})
+
+    disk.crash(SeededDice(seed))
+    log = opened(disk).open(A, ID, SMALL, NOW)
+
+    assert (log.log_start_offset, log.log_end_offset) == (0, 0)
+    append(log, epoch=8)
+    assert log.log_end_offset == 1

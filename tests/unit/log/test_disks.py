@@ -54,6 +54,13 @@ def test_truncation_both_ways(disk: Disk) -> None:
     assert file.read(0, 100) == b"0123ab\0\0"
 
 
+def test_all_can_be_synced_at_once(disk: Disk) -> None:
+    disk.make_directory("new")
+    disk.open("new/file").append((b"x",))
+    disk.sync_all()
+    assert disk.read_file("new/file") == b"x"
+
+
 def test_there_is_space_and_not_more_than_the_volume_has(disk: Disk) -> None:
     total, usable = disk.space()
     assert 0 <= usable <= total
@@ -266,6 +273,20 @@ def test_names_that_were_not_synced_may_be_lost() -> None:
         disk.crash(SeededDice(seed))
         found.add(tuple(disk.list("")))
     assert found == {("a",), ("b",), ("b", "c")}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_syncing_all_keeps_every_byte_and_every_name(seed: int) -> None:
+    disk = SimDisk()
+    disk.make_directory("a")
+    disk.open("a/file").append((b"x" * 3 * PAGE,))
+    disk.write_file("a/whole", b"whole", durable=False)
+
+    disk.sync_all()
+    disk.crash(SeededDice(seed))
+
+    assert disk.read_file("a/file") == b"x" * 3 * PAGE
+    assert disk.read_file("a/whole") == b"whole"
 
 
 def test_a_file_replaced_without_a_sync_may_be_old_empty_or_torn() -> None:

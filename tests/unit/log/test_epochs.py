@@ -17,7 +17,7 @@ UNKNOWN = EpochEnd(-1, -1)
 def epochs(*starts: tuple[int, int]) -> LeaderEpochs:
     disk = SimDisk()
     disk.make_directory(DIRECTORY)
-    cache = LeaderEpochs(disk, DIRECTORY)
+    cache = LeaderEpochs(disk, DIRECTORY, is_on_disk=True)
     for epoch, start in starts:
         cache.assign(epoch, start)
     return cache
@@ -103,7 +103,7 @@ def test_f08_no_bytes_keep_the_epochs_from_loading(garbage: bytes) -> None:
     disk = SimDisk()
     disk.make_directory(DIRECTORY)
     disk.write_file(PATH, garbage)
-    LeaderEpochs(disk, DIRECTORY)
+    LeaderEpochs(disk, DIRECTORY, is_on_disk=True)
 
 
 @given(st.integers(0, 100))
@@ -176,3 +176,16 @@ def test_a_truncated_epoch_is_gone() -> None:
     log.truncate_to(10, NOW)
     assert log.latest_epoch == 1
     assert log.epoch_end(2) == UNKNOWN
+
+
+def test_an_epoch_is_written_with_its_first_record_and_not_before() -> None:
+    """Loading forgets an epoch without records, so a file for each leadership would be in vain."""
+    disk = SimDisk()
+    log = open_log(disk)
+
+    log.assign_epoch(3, 0)
+    assert log.latest_epoch == 3
+    assert not disk.exists(PATH)
+    append(log, epoch=3)
+
+    assert disk.read_file(PATH) == b"0\n1\n3 0\n"
