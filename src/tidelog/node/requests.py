@@ -3,8 +3,9 @@
 Invariant: whatever a client sends, the worst that happens is that its own connection is closed.
 """
 
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from struct import Struct
+from types import GeneratorType
 from typing import Any
 
 from tidelog.api import versions
@@ -79,7 +80,7 @@ class Requests:
         request = self._context.request(header.api_version, header.client_id, session, message)
         call = _Call(self, session, session.expect(), api, header, request)
         begun = api.handler(request)
-        if isinstance(begun, Generator):
+        if isinstance(begun, GeneratorType):
             call.handling = begun
             call.go_on(None)
         else:
