@@ -1,7 +1,7 @@
 """Makes the environment in .venv from a lock, with nothing but the standard library.
 
-Run as `python3.x tools/make_environment.py run|spark|test`. Safe to run twice at once, to interrupt and
-to run again: a file `made-for-*` appears last, and holds the checksum of the lock installed.
+Run as `python3.x tools/make_environment.py run|spark|test`. Safe to run twice at once, to interrupt
+and to run again: a file `made-for-*` appears last, and holds the checksum of the lock installed.
 """
 
 import fcntl
@@ -130,8 +130,8 @@ def make(lock: str) -> None:
     require_venv_module()
     started = time.monotonic()
     where, version = os.path.relpath(VENV), sys.version.split()[0]
-    what = "the environment, with Spark (some 500 MB)," if lock in BUILDS_PYSPARK else "the environment"
-    say(f"tidelog: making {what} in {where}, once (Python {version}) ...", end=" ")
+    spark = ", with Spark (some 500 MB)," if lock in BUILDS_PYSPARK else ""
+    say(f"tidelog: making the environment{spark} in {where}, once (Python {version}) ...", end=" ")
     try:
         make_venv()
         install(lock)
