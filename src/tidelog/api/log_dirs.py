@@ -1,13 +1,19 @@
-"""DescribeLogDirs (key 35), versions 1-5.
+"""DescribeLogDirs (key 35), versions 1-5, and AlterReplicaLogDirs (34), versions 1-2.
 
 This broker's log directories, the size of each replica in them and how far it lags; the volume's
 size from version 4 on (KIP-827). Null topics ask for all; a partition that is not here is left out.
-No directory is ever cordoned (version 5, KIP-1066).
+No directory is ever cordoned (version 5, KIP-1066). AlterReplicaLogDirs begins moves between this
+broker's directories (KIP-113); a replica that moves is described in both.
 """
 
 from datetime import timedelta
 from itertools import groupby
 
+from kio.schema.alter_replica_log_dirs.v2.response import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
 from kio.schema.describe_log_dirs.v5.response import (
     DescribeLogDirsPartition,
     DescribeLogDirsResponse,
@@ -16,7 +22,12 @@ from kio.schema.describe_log_dirs.v5.response import (
 )
 
 from tidelog.api.handler import Handling, Request
-from tidelog.model.effects import DescribeDirectories, LogDirectory, ReplicaOnDisk
+from tidelog.model.effects import (
+    DescribeDirectories,
+    LogDirectory,
+    MoveReplicas,
+    ReplicaOnDisk,
+)
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
 
@@ -56,5 +67,28 @@ def _replica(replica: ReplicaOnDisk) -> DescribeLogDirsPartition:
         partition_index=replica.partition.partition,
         partition_size=replica.size,
         offset_lag=replica.offset_lag,
-        is_future_key=False,
+        is_future_key=replica.is_future,
+    )
+
+
+def alter(request: Request) -> Handling:
+    """Moves replicas to other log directories of this broker; answers when that has begun."""
+    wanted = {
+        TopicPartition(topic.name, index): directory.path
+        for directory in request.message.dirs
+        for topic in directory.topics
+        for index in topic.partitions
+    }
+    errors: list[ErrorCode] = yield MoveReplicas(list(wanted.items()))
+    results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
+    for (topic, index), error in zip(wanted, errors, strict=True):
+        results.setdefault(topic, []).append(
+            AlterReplicaLogDirPartitionResult(partition_index=index, error_code=error)
+        )
+    return AlterReplicaLogDirsResponse(
+        throttle_time=timedelta(0),
+        results=tuple(
+            AlterReplicaLogDirTopicResult(topic_name=topic, partitions=tuple(partitions))
+            for topic, partitions in results.items()
+        ),
     )

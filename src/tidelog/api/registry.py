@@ -160,6 +160,7 @@ _TABLE = (
     _api(31, "DeleteAcls", 1, 3, acls.delete_acls, listeners=_BOTH),
     _api(32, "DescribeConfigs", 1, 4, describe_configs.handle, listeners=_BOTH),
     _api(33, "AlterConfigs", 0, 2, alter_configs.alter_configs, listeners=_BOTH),
+    _api(34, "AlterReplicaLogDirs", 1, 2, log_dirs.alter),
     _api(35, "DescribeLogDirs", 1, 5, log_dirs.handle),
     _api(37, "CreatePartitions", 0, 3, topics.create_partitions, listeners=_BOTH),
     _api(42, "DeleteGroups", 0, 2, groups.delete_groups),

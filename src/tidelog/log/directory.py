@@ -37,7 +37,8 @@ class LogDirectory:
         """Partitions that are gone, but not yet from the checkpoints on disk."""
         for name in disk.list(""):
             partition = names.partition_of(name)
-            if names.is_deleted_directory(name):
+            if names.is_deleted_directory(name) or names.is_future_directory(name):
+                # A move between directories that was cut off begins anew when it is asked for.
                 heappush(self._deleted, (0, name))
             elif partition is not None:
                 self._present[partition] = None
@@ -111,6 +112,46 @@ class LogDirectory:
         self._logs[partition] = log
         self._present[partition] = None
         return log
+
+    # -- moving between directories
+
+    def open_future(
+        self, partition: TopicPartition, config: LogConfig, start: Offset, now: Millis
+    ) -> PartitionLog:
+        """An empty log beside that of another directory, which it is to replace."""
+        unique = self._dice.uuid()
+        directory = names.renamed_directory(partition, unique, names.FUTURE_DIRECTORY)
+        return PartitionLog.open(
+            self._disk, directory, config, now, clean_shutdown=False, log_start_offset=start
+        )
+
+    def adopt(
+        self, partition: TopicPartition, future: PartitionLog, topic_id: TopicId, now: Millis
+    ) -> PartitionLog:
+        """The future log is the partition's own from now on, under its name and for good."""
+        path = f"{future.directory}/{names.PARTITION_METADATA}"
+        self._disk.write_file(path, checkpoints.encode_topic_id(topic_id))
+        future.close()
+        self._disk.rename(future.directory, str(partition))
+        self._disk.sync_directory("")
+        self._recovery_points[partition] = future.log_end_offset
+        self._log_starts[partition] = future.log_start_offset
+        self._present[partition] = None
+        self._left.discard(partition)
+        log = self._logs[partition] = PartitionLog.open(
+            self._disk,
+            str(partition),
+            future.config,
+            now,
+            clean_shutdown=True,
+            recovery_point=future.log_end_offset,
+            log_start_offset=future.log_start_offset,
+            lower_recovery_point=partial(self._lower_recovery_point, partition),
+        )
+        return log
+
+    def drop_future(self, future: PartitionLog) -> None:
+        self._disk.remove_tree(future.directory)
 
     # -- deleting
 

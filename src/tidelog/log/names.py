@@ -68,6 +68,13 @@ def is_deleted_directory(directory: str) -> bool:
     return stem != directory and bool(dot) and len(unique) == 32
 
 
+def is_future_directory(directory: str) -> bool:
+    """`<topic>-<n>.<uuid>-future`: a partition on its way from another log directory."""
+    stem = directory.removesuffix(FUTURE_DIRECTORY)
+    _, dot, unique = stem.rpartition(".")
+    return stem != directory and bool(dot) and len(unique) == 32
+
+
 def renamed_directory(partition: TopicPartition, unique: UUID, suffix: str) -> str:
     """`<topic>-<n>.<uuid><suffix>`, the topic's name cut where the whole would be too long."""
     tail = f"-{partition.partition}.{unique.hex}{suffix}"

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from tidelog.log import deletions, reading, record_checks, replay, timestamps
 from tidelog.log.config import LogConfig
 from tidelog.log.deletions import DeletedFiles
+from tidelog.log.epochs import EpochStart
 from tidelog.log.flushing import FlushProgress
 from tidelog.log.loading import LoadedLog, LogLoader
 from tidelog.log.producers import ProducerStates
@@ -230,6 +231,11 @@ class PartitionLog:
     def latest_epoch(self) -> LeaderEpoch:
         """The newest leader epoch known to this log; -1 when there is none."""
         return self._tail.epochs.latest
+
+    @property
+    def epoch_starts(self) -> tuple[EpochStart, ...]:
+        """Every leader epoch that this log knows of, and where it begins."""
+        return self._tail.epochs.entries
 
     def epoch_end(self, requested: LeaderEpoch) -> EpochEnd:
         """The largest epoch not above `requested` and where it ends; -1, -1 when unknown."""

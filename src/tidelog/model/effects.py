@@ -185,6 +185,8 @@ class ReplicaOnDisk(NamedTuple):
     partition: TopicPartition
     size: int
     offset_lag: int
+    is_future: bool = False
+    """On its way here from another directory."""
 
 
 class LogDirectory(NamedTuple):
@@ -200,6 +202,14 @@ class DescribeDirectories:
     """-> list[LogDirectory]; None asks for every partition."""
 
     partitions: frozenset[TopicPartition] | None
+
+
+@dataclass(slots=True)
+class MoveReplicas:
+    """Put replicas of this broker into other directories of it. -> list[ErrorCode], in order."""
+
+    moves: list[tuple[TopicPartition, str]]
+    """Each with the path that it is to go to."""
 
 
 # -- Metadata and groups ---------------------------------------------------------------------------
@@ -262,6 +272,7 @@ Effect: TypeAlias = (
     | FindEpochEnds
     | DeleteRecordsBefore
     | DescribeDirectories
+    | MoveReplicas
     | ChangeMetadata
     | AwaitElections
     | AskQuorum

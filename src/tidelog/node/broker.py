@@ -29,6 +29,7 @@ from tidelog.node.peers import Peers
 from tidelog.node.queries import Queries
 from tidelog.node.read_replicas import ReadReplicas
 from tidelog.node.replica import Replica
+from tidelog.node.replica_moves import ReplicaMoves
 from tidelog.node.replica_states import ReplicaStates
 from tidelog.node.replication_events import ReplicationEvents
 from tidelog.node.storage import Storage
@@ -85,7 +86,19 @@ class Broker:
             settings, clock, timers, storage, self.partitions, self._storage_failed
         )
         self._replica_states = ReplicaStates(settings, clock, timers, self.partitions, events.tell)
-        self.queries = Queries(self.partitions, storage, settings.log_dirs, self._storage_failed)
+        moves = ReplicaMoves(
+            clock,
+            timers,
+            storage,
+            self.partitions,
+            flushes,
+            settings.log_dirs,
+            self._reports.report,
+            self.failed_directories.directory_failed,
+        )
+        self.queries = Queries(
+            self.partitions, storage, settings.log_dirs, self._storage_failed, moves
+        )
 
     def _assemble_replication(
         self, settings: BrokerSettings, timers: Timers, peers: Peers, submit: Submit
@@ -106,7 +119,7 @@ class Broker:
             self._throttles,
             self.departures,
         )
-        reports = DirectoryReports(
+        self._reports = DirectoryReports(
             settings.node_id, self._clock, timers, submit, lambda: self.lifecycle.epoch
         )
         self._assignments = Assignments(
@@ -122,7 +135,7 @@ class Broker:
             deleted=self.coordinators.partitions_deleted,
             caught_up=lambda: self.lifecycle.become_willing(),
             damaged=lambda: self.lifecycle.lose_trust(),
-            located=reports.report,
+            located=self._reports.report,
             storage_failed=self._storage_failed,
         )
 

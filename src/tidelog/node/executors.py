@@ -14,6 +14,7 @@ from tidelog.model.effects import (
     FetchMetadata,
     FindEpochEnds,
     FindOffsets,
+    MoveReplicas,
 )
 from tidelog.node.coordinators import Coordinators
 from tidelog.node.departures import Departures
@@ -41,6 +42,7 @@ def executors(
         FindEpochEnds: lambda effect, *_: queries.find_epoch_ends(effect),
         DeleteRecordsBefore: lambda effect, *_: queries.delete_records(effect),
         DescribeDirectories: lambda effect, *_: queries.describe_directories(effect),
+        MoveReplicas: lambda effect, *_: queries.move_replicas(effect),
         ChangeMetadata: change_metadata,
         AwaitElections: lambda effect, resume, _: departures.wait(effect.topics, resume),
         AskQuorum: lambda effect, resume, _: quorum.ask(effect.request, resume),

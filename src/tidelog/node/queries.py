@@ -11,6 +11,7 @@ from tidelog.model.effects import (
     FindEpochEnds,
     FindOffsets,
     LogDirectory,
+    MoveReplicas,
     OffsetFound,
     OffsetQuery,
     RecordDeletion,
@@ -21,6 +22,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, NO_OFFSET, NO_TIMESTAMP, NodeId, TopicPartition
 from tidelog.node.partitions import Partitions
 from tidelog.node.replica import Replica
+from tidelog.node.replica_moves import ReplicaMoves
 from tidelog.node.storage import Storage
 
 _NEEDS_SETTLED_LEADER = (-1, -3)
@@ -41,11 +43,13 @@ class Queries:
         storage: Storage,
         paths: tuple[str, ...],
         storage_failed: Callable[[TopicPartition, OSError], None],
+        moves: ReplicaMoves,
     ) -> None:
         self._partitions = partitions
         self._storage = storage
         self._paths = paths
         self._storage_failed = storage_failed
+        self._moves = moves
 
     def find_offsets(self, effect: FindOffsets) -> list[OffsetFound]:
         return [self._find_offset(query, effect) for query in effect.queries]
@@ -65,10 +69,20 @@ class Queries:
                 rows.setdefault(self._storage.place_of(replica.partition), []).append(
                     ReplicaOnDisk(replica.partition, replica.log.size, lag)
                 )
+                moving = self._moves.future_of(replica.partition)
+                if moving is not None:
+                    place, future = moving
+                    behind = max(0, replica.log.log_end_offset - future.log_end_offset)
+                    rows.setdefault(place, []).append(
+                        ReplicaOnDisk(replica.partition, future.size, behind, is_future=True)
+                    )
         return [
             self._describe(place, path, tuple(rows.get(place, ())))
             for place, path in enumerate(self._paths)
         ]
+
+    def move_replicas(self, effect: MoveReplicas) -> list[ErrorCode]:
+        return [self._moves.begin(partition, path) for partition, path in effect.moves]
 
     def _describe(self, place: int, path: str, replicas: tuple[ReplicaOnDisk, ...]) -> LogDirectory:
         if self._storage.is_offline(place):

@@ -153,6 +153,40 @@ class Storage:
             if place not in self._offline:
                 self._directories[place].delete(partition, now, delay_ms)
 
+    # -- moves between directories -----------------------------------------------------------------
+
+    def open_future(
+        self, partition: TopicPartition, place: Place, current: PartitionLog, now: Millis
+    ) -> PartitionLog:
+        """An empty log that is to become what the current one is; it knows the epochs so far."""
+        start = current.log_start_offset
+        future = self._directories[place].open_future(partition, current.config, start, now)
+        for epoch, begins in current.epoch_starts:
+            if begins <= start:
+                future.assign_epoch(epoch, begins)
+        return future
+
+    def drop_future(self, place: Place, future: PartitionLog) -> None:
+        self._directories[place].drop_future(future)
+
+    def swap(
+        self,
+        partition: TopicPartition,
+        topic_id: TopicId,
+        place: Place,
+        future: PartitionLog,
+        now: Millis,
+    ) -> PartitionLog:
+        """The future log is the partition's now; the old one goes. -> the log to use."""
+        old = self._places[partition]
+        adopted = self._directories[place].adopt(partition, future, topic_id, now)
+        self._places[partition] = place
+        self._counts[place] += 1
+        self._counts[old] -= 1
+        if old not in self._offline:
+            self._directories[old].delete(partition, now, future.config.file_delete_delay_ms)
+        return adopted
+
     # -- all of them -------------------------------------------------------------------------------
 
     def purge(self, now: Millis) -> None:

@@ -52,6 +52,7 @@ RESULTS: dict[type, Callable[[Any, int], Any]] = {
         [effects.RecordsDeleted(ErrorCode.none)] * len(e.deletions)
     ),
     effects.DescribeDirectories: lambda e, v: [effects.LogDirectory(ErrorCode.none, "/logs", ())],
+    effects.MoveReplicas: lambda e, v: [ErrorCode.none] * len(e.moves),
     effects.AwaitElections: lambda e, v: (),
     effects.ChangeMetadata: lambda e, v: _decided(e.request),
     effects.AskQuorum: lambda e, v: minimal(canonical_response(e.request.__api_key__)),
