@@ -1,6 +1,10 @@
 """`ingest` on a real cluster: what ends up in tables, once."""
 
+import os
 import shutil
+import signal
+import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -158,3 +162,28 @@ def test_a_missing_cluster_is_named_before_spark_starts(
     where = ["--bootstrap-server", "127.0.0.1:1", "--out", str(tmp_path)]
     assert ingest.main([*where, "--topics", "t"]) == 1
     assert "tidelog: no broker answers at 127.0.0.1:1" in capsys.readouterr().err
+
+
+def test_a_job_that_is_told_to_end_stops_in_order(
+    spark: SparkSession,
+    cluster: Cluster,
+    topic: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    records.create(cluster.bootstrap, topic, partitions=1)
+    records.produce(cluster.bootstrap, topic, ["1", "2"])
+    chosen = settings(cluster, tmp_path, topics=topic, value_format="raw", once=False)
+
+    def tell_it_to_end() -> None:
+        while not (tmp_path / "checkpoint" / "commits" / "0").exists():
+            time.sleep(0.05)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    before = signal.getsignal(signal.SIGTERM)
+    threading.Thread(target=tell_it_to_end, daemon=True).start()
+    ingest.run(spark, chosen)
+    assert "tidelog: interrupted; the next run goes on from here.\n" in capsys.readouterr().err
+    assert signal.getsignal(signal.SIGTERM) is before
+    assert not spark.streams.active
+    assert len(rows(spark, tmp_path, f"tables/{topic}", "offset")) == 2
