@@ -22,7 +22,7 @@ def row_of(fault: str) -> str:
 
 
 @cache
-def tests_in(path: Path) -> set[str]:
+def functions_in(path: Path) -> set[str]:
     nodes = ast.walk(ast.parse(path.read_text()))
     return {node.name for node in nodes if isinstance(node, ast.FunctionDef)}
 
@@ -35,7 +35,7 @@ def check_exists(named: str) -> None:
     if test:
         assert path.name.startswith("test_"), f"{file} is not collected"
         assert test.startswith("test_"), f"{test} is not collected"
-        assert test in tests_in(path), f"{file} has no {test}"
+        assert test in functions_in(path), f"{file} has no {test}"
     else:
         assert path.suffix in (".txt", ".story"), named
 
