@@ -6,6 +6,7 @@ from tidelog.model.ids import Millis, NodeId
 from tidelog.sim.dice import SeededDice
 from tidelog.sim.faults import CONTROLLER, KINDS, LEADER, Fault
 from tidelog.sim.plan import MAX_NODES, MIN_NODES, WORKLOADS, Plan, TopicPlan, Workload
+from tidelog.sim.recipes import RECIPES
 
 SETTLE_MS: Millis = 1_000
 """Before the first fault."""
@@ -98,6 +99,9 @@ def _drawn_schedule(dice: SeededDice, plan: Plan, nodes: int) -> tuple[Fault, ..
         at += 1 + dice.below(pause)
         if at >= end:
             return tuple(sorted(faults, key=lambda fault: fault.at_ms))
+        if plan.faults is None and dice.below(8) == 0:
+            faults += RECIPES[dice.below(len(RECIPES))](dice, at, nodes)
+            continue
         # Troubles come singly, or several upon each other and on whoever leads then.
         is_storm = dice.below(3) == 0
         for _ in range(2 + dice.below(3) if is_storm else 1):
