@@ -14,6 +14,8 @@ from tidelog.network.link import Broken, Link
 
 LOOK_SECONDS = 0.01
 """How often is looked for nodes that listen, while one does not."""
+LOOK_SHARE = 10
+"""On a machine with very many connections a look takes long: it may take this part of the time."""
 
 Handler = Callable[[socket.socket, int], None]
 
@@ -56,7 +58,8 @@ class Exchange:
     # -- Doors -------------------------------------------------------------------------------------
 
     def _look_at_doors(self) -> None:
-        """Done whenever a connection ends, before the other end is told: its next is refused."""
+        """Done when a node hangs up, before the other end is told: its next dial is refused."""
+        began = time.monotonic()
         listening = sockets.listening_ports()
         for door in self._doors:
             # Whoever is cut off must not learn from a refusal that the node is dead.
@@ -67,7 +70,8 @@ class Exchange:
             elif door.is_open and not is_wanted:
                 self._watch(door.sock, 0, self._let_in)
                 door.shut()
-        self._look_at = time.monotonic() + LOOK_SECONDS
+        ended = time.monotonic()
+        self._look_at = ended + max(LOOK_SECONDS, LOOK_SHARE * (ended - began))
 
     def _hides(self, place: Place) -> bool:
         others = {CLIENTS, *(door.place.node for door in self._doors)} - {place.node}
@@ -120,7 +124,8 @@ class Exchange:
         self._advance(link)
 
     def _forget(self, link: Link, *, reset: bool) -> None:
-        self._look_at_doors()
+        if reset:
+            self._look_at_doors()
         for sock in link.sockets:
             self._watch(sock, 0, None)
         self._links.pop(link)

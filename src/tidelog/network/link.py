@@ -63,15 +63,17 @@ class Link:
             raise Broken from error
 
     def take(self, sock: socket.socket, conditions: Conditions, now: float) -> bool:
-        """There is something to be read on this end. -> whether it was the last."""
+        """There is something to be read on this end. -> whether the node has hung up by itself."""
         for flow in self._flows:
             if flow.source is sock and flow.wants_to_take(conditions, now):
                 try:
                     flow.take(conditions, now)
                 except OSError as error:
                     raise Broken from error
-                return flow.has_ended
-        return False
+        if not self._flows:
+            return False
+        forth, back = self._flows
+        return sock is back.source and back.has_ended and not forth.has_ended
 
     def interests(self, conditions: Conditions, now: float) -> list[Interest]:
         if not self._flows:

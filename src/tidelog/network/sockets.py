@@ -1,20 +1,19 @@
-"""What the system knows of TCP sockets: which ports are listened on, and who owns a connection."""
+"""What the system knows of TCP sockets: which ports are listened on, and who owns a connection.
+
+The system's tables may be long, with every connection of this machine and those that ended within
+the last minute, so they are searched as text, and only what is found is taken apart.
+"""
 
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
 
 _TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
-_LISTEN = "0A"
-
-
-class _Row(NamedTuple):
-    local_port: int
-    remote_port: int
-    state: str
-    inode: str
+_LISTENING = re.compile(r":([0-9A-F]{4}) [0-9A-F]+:0000 0A ")
+_ROW = r":{local} [0-9A-F]+:{remote} [0-9A-F]{{2}} \S+ \S+ \S+ +\d+ +\d+ (\d+)"
+_ANY_PORT = "([0-9A-F]{4})"
 
 
 def is_supported() -> bool:
@@ -22,33 +21,28 @@ def is_supported() -> bool:
 
 
 def listening_ports() -> set[int]:
-    return {row.local_port for row in _rows() if row.state == _LISTEN}
+    return {int(port, 16) for table in _tables() for port in _LISTENING.findall(table)}
 
 
 def owner(local_port: int, remote_port: int, pids: Mapping[int, int]) -> int | None:
     """Which of these (id -> pid) holds the end of a connection that has these ports."""
-    for row in _rows():
-        if (row.local_port, row.remote_port) == (local_port, remote_port):
-            return next((id for id, pid in pids.items() if row.inode in _inodes(pid)), None)
+    row = re.compile(_ROW.format(local=f"{local_port:04X}", remote=f"{remote_port:04X}"))
+    for table in _tables():
+        if found := row.search(table):
+            return next((id for id, pid in pids.items() if found[1] in _inodes(pid)), None)
     return None
 
 
 def remote_ports(pid: int) -> set[int]:
     """The ports at the other ends of a process's connections."""
     held = _inodes(pid)
-    return {row.remote_port for row in _rows() if row.inode in held and row.state != _LISTEN}
+    row = re.compile(_ROW.format(local="[0-9A-F]{4}", remote=_ANY_PORT))
+    found = (match for table in _tables() for match in row.finditer(table))
+    return {int(match[1], 16) for match in found if match[2] in held} - {0}
 
 
-def _rows() -> Iterator[_Row]:
-    for path in _TABLES:
-        with suppress(FileNotFoundError):
-            for line in path.read_text().splitlines()[1:]:
-                _, local, remote, state, *_, inode = line.split()[:10]
-                yield _Row(_port(local), _port(remote), state, inode)
-
-
-def _port(address: str) -> int:
-    return int(address.rpartition(":")[2], 16)
+def _tables() -> list[str]:
+    return [path.read_text() for path in _TABLES if path.exists()]
 
 
 def _inodes(pid: int) -> set[str]:

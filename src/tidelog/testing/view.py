@@ -40,6 +40,10 @@ class ClusterView:
         """Where clients reach the node."""
         raise NotImplementedError
 
+    def port_to_ask(self, node: NodeId) -> int:
+        """Where the kit itself asks the node."""
+        return self.port(node)
+
     @property
     def running(self) -> Iterable[NodeId]:
         """The nodes that can be asked."""
@@ -56,7 +60,7 @@ class ClusterView:
         lost: Exception | None = None
         for one in self.running if node is None else [node]:
             try:
-                connection = Connection(HOST, self.port(one), seconds)
+                connection = Connection(HOST, self.port_to_ask(one), seconds)
                 try:
                     return connection.ask(request, response)
                 finally:
