@@ -234,7 +234,6 @@ class PartitionLog:
 
     @property
     def epoch_starts(self) -> tuple[EpochStart, ...]:
-        """Every leader epoch that this log knows of, and where it begins."""
         return self._tail.epochs.entries
 
     def epoch_end(self, requested: LeaderEpoch) -> EpochEnd:
