@@ -99,7 +99,7 @@ def _drawn_schedule(dice: SeededDice, plan: Plan, nodes: int) -> tuple[Fault, ..
         at += 1 + dice.below(pause)
         if at >= end:
             return tuple(sorted(faults, key=lambda fault: fault.at_ms))
-        if plan.faults is None and dice.below(8) == 0:
+        if plan.faults is None and not plan.beyond and dice.below(8) == 0:
             faults += RECIPES[dice.below(len(RECIPES))](dice, at, nodes)
             continue
         # Troubles come singly, or several upon each other and on whoever leads then.
