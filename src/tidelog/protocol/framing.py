@@ -28,11 +28,8 @@ DIRECT = 64 * 1024
 """A frame that has shown, and still lacks, this many bytes is worth receiving in place."""
 
 SPARES = 4
-LARGEST_SPARE = 8 * 1024 * 1024
-"""A follower that is behind gets a mebibyte of each partition in one frame."""
-SPARE_BYTES = 16 * 1024 * 1024
-"""In all spare buffers together."""
-_GRAIN, _COARSE = 128 * 1024, 1024 * 1024
+LARGEST_SPARE = 2 * 1024 * 1024
+_GRAIN = 128 * 1024
 
 _LENGTH = Struct(">i")
 _EMPTY = bytearray()
@@ -61,7 +58,7 @@ class Buffers:
         """A frame in this buffer is on its way to whoever handles it; it may serve again later."""
         if DIRECT <= len(buffer) <= LARGEST_SPARE:
             self._spares.append(buffer)
-            while len(self._spares) > SPARES or sum(map(len, self._spares)) > SPARE_BYTES:
+            if len(self._spares) > SPARES:
                 del self._spares[0]
 
 
@@ -161,7 +158,8 @@ class FrameSplitter:
         if grown is None:
             # A new buffer, not a resize: the host may still hold a view of the old one. In round
             # sizes, so that it fits the next frame of about this length as well.
-            grown = bytearray(min(_round(self._size), GROWTH * received))
+            round_size = -(-self._size // _GRAIN) * _GRAIN if self._size >= DIRECT else self._size
+            grown = bytearray(min(round_size, GROWTH * received))
         grown[: self._filled] = memoryview(self._frame)[: self._filled]
         self._frame = grown
 
@@ -172,10 +170,3 @@ class FrameSplitter:
             self._buffers.keep(self._frame)
         self._size, self._frame, self._filled = -1, _EMPTY, 0
         return frame
-
-
-def _round(size: int) -> int:
-    if size < DIRECT:
-        return size
-    grain = _GRAIN if size < _COARSE else _COARSE
-    return -(-size // grain) * grain
