@@ -1,4 +1,7 @@
-"""Options of the whole suite (pytest reads them only here)."""
+"""Options of the whole suite (pytest reads them only here), and what every test leaves as it was."""
+
+import logging
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -12,6 +15,16 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("tidelog")
+
+
+@pytest.fixture(autouse=True)
+def logging_as_it_was() -> Iterator[None]:
+    """A command that silences its nodes owns its process; one that is called in a test does not."""
+    tidelog = logging.getLogger("tidelog")
+    level, disabled = tidelog.level, logging.root.manager.disable
+    yield
+    tidelog.setLevel(level)
+    logging.disable(disabled)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
