@@ -1,4 +1,4 @@
-"""Options of the whole suite (pytest reads them only here), and what every test leaves as it was."""
+"""Options of the whole suite (pytest reads them only here), and what each test leaves as it was."""
 
 import logging
 from collections.abc import Iterator
