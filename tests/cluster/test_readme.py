@@ -127,7 +127,7 @@ def test_everything_in_the_readme_works_as_shown(newcomer: Newcomer) -> None:
         if block.language == "console":
             for step in steps(block.text):
                 newcomer.does(step)
-        else:
+        elif block.language != "text":  # what somebody once saw, which differs from run to run
             assert block.language == "python"
             script = newcomer.directory / "readme.py"
             script.write_text(newcomer.here(block.text))
