@@ -1,7 +1,4 @@
-"""Options of the whole suite (pytest reads them only here), and what each test leaves as it was."""
-
-import logging
-from collections.abc import Iterator
+"""Options of the whole suite (pytest reads them only here)."""
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,16 +12,6 @@ settings.register_profile(
     print_blob=True,
 )
 settings.load_profile("tidelog")
-
-
-@pytest.fixture(autouse=True)
-def logging_as_it_was() -> Iterator[None]:
-    """A command that silences its nodes owns its process; one that is called in a test does not."""
-    tidelog = logging.getLogger("tidelog")
-    level, disabled = tidelog.level, logging.root.manager.disable
-    yield
-    tidelog.setLevel(level)
-    logging.disable(disabled)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -1,9 +1,9 @@
 """Coverage-guided fuzzing of frames, with atheris; not part of ./test.
 
-    python3.11 -m venv /tmp/fuzz
-    /tmp/fuzz/bin/pip install -e . atheris hypothesis
-    /tmp/fuzz/bin/python -m tests.fuzz.atheris_frames --write-corpus /tmp/corpus
-    /tmp/fuzz/bin/python -m tests.fuzz.atheris_frames /tmp/corpus -max_total_time=300
+    python3.11 -m venv fuzz-venv
+    fuzz-venv/bin/pip install -e . atheris hypothesis
+    fuzz-venv/bin/python -m tests.fuzz.atheris_frames --write-corpus corpus
+    fuzz-venv/bin/python -m tests.fuzz.atheris_frames corpus -max_total_time=300
 
 Run in the root of the repository. Further flags are libFuzzer's. An input is a byte for the
 listener, then frames, each behind two bytes for its length. A node takes a number of inputs before

@@ -8,13 +8,12 @@ import time
 from collections import Counter
 from collections.abc import Iterable
 from itertools import pairwise
-from threading import Event, Thread
 from typing import NamedTuple
 
 from tidelog.cli.client import Client
-from tidelog.cli.errors import CommandFailed
 from tidelog.cli.fetcher import EARLIEST, LATEST, Fetcher
 from tidelog.cli.producer import ACKS_ALL, Producer
+from tidelog.cli.writing import Writing
 from tidelog.protocol.records import Record
 
 BATCH = 10
@@ -39,30 +38,14 @@ def tally(acknowledged: int, read: Iterable[int]) -> Tally:
     return Tally(acknowledged, lost, sum(count - 1 for count in times.values()))
 
 
-class Load:
+class Load(Writing):
     """Writes with acks=all, idempotently, until stopped."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
+        super().__init__()
         self._bootstrap = bootstrap
         self._topic = topic
-        self._stop = Event()
-        self._thread = Thread(target=self._run, name="producer", daemon=True)
-        self._failure: Exception | None = None
         self._times: list[float] = []
-        self.acknowledged = 0
-
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End after the batch that is under way."""
-        self._stop.set()
-        self._thread.join()
-        self.check()
-
-    def check(self) -> None:
-        if self._failure is not None:
-            raise CommandFailed(f"the producer has failed: {self._failure}")
 
     def longest_wait_ms(self, since: float, until: float) -> int:
         """The longest time between two acknowledgements that ended in this span."""
@@ -73,18 +56,14 @@ class Load:
     def has_written_since(self, moment: float) -> bool:
         return bool(self._times) and self._times[-1] > moment
 
-    def _run(self) -> None:
-        try:
-            with Client(self._bootstrap, ANSWER_SECONDS) as client:
-                producer = Producer(client, self._topic, acks=ACKS_ALL, compression="none")
-                while not self._stop.is_set():
-                    producer.send(self._next_batch(), 0)
-                    self.acknowledged += BATCH
-                    self._times.append(time.monotonic())
-                    time.sleep(PAUSE_SECONDS)
-        except Exception as failure:
-            # Told by the main thread, whatever it was: a demo that stopped writing shows nothing.
-            self._failure = failure
+    def write(self) -> None:
+        with Client(self._bootstrap, ANSWER_SECONDS) as client:
+            producer = Producer(client, self._topic, acks=ACKS_ALL, compression="none")
+            while self.goes_on:
+                producer.send(self._next_batch(), 0)
+                self.acknowledged += BATCH
+                self._times.append(time.monotonic())
+                time.sleep(PAUSE_SECONDS)
 
     def _next_batch(self) -> list[Record]:
         now = time.time_ns() // 1_000_000

@@ -5,13 +5,12 @@ import random
 import time
 from collections.abc import Iterator
 from itertools import count
-from threading import Event, Thread
 from typing import Any
 
 from tidelog.cli.client import Client
-from tidelog.cli.errors import CommandFailed
 from tidelog.cli.ledger import Ledger
 from tidelog.cli.producer import ACKS_ALL, Producer
+from tidelog.cli.writing import Writing
 from tidelog.protocol.records import Record
 
 BATCH = 25
@@ -56,50 +55,31 @@ def orders(dice: random.Random) -> Iterator[tuple[bytes, dict[str, Any]]]:
         )
 
 
-class OrderLoad:
+class OrderLoad(Writing):
     """Writes orders with acks=all, idempotently, into a topic and a ledger, until stopped."""
 
     def __init__(self, bootstrap: str, topic: str, ledger: str) -> None:
+        super().__init__()
         self._bootstrap = bootstrap
         self._topic = topic
         self._ledger = ledger
-        self._stop = Event()
-        self._thread = Thread(target=self._run, name="orders", daemon=True)
-        self._failure: Exception | None = None
-        self.acknowledged = 0
         self.longest_wait_ms = 0
         """Between two acknowledgements, since it was last set to 0."""
 
-    def start(self) -> None:
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._stop.set()
-        self._thread.join()
-        self.check()
-
-    def check(self) -> None:
-        if self._failure is not None:
-            raise CommandFailed(f"the producer has failed: {self._failure}")
-
-    def _run(self) -> None:
+    def write(self) -> None:
         made = orders(random.Random(7))
-        try:
-            with Client(self._bootstrap, ANSWER_SECONDS) as client, Ledger(self._ledger) as ledger:
-                producer = Producer(
-                    client, self._topic, acks=ACKS_ALL, compression="none", ledger=ledger
-                )
-                last = time.monotonic()
-                while not self._stop.is_set():
-                    producer.send([_record(*next(made)) for _ in range(BATCH)], None)
-                    self.acknowledged += BATCH
-                    now = time.monotonic()
-                    self.longest_wait_ms = max(self.longest_wait_ms, round((now - last) * 1000))
-                    last = now
-                    time.sleep(PAUSE_SECONDS)
-        except Exception as failure:
-            # Told by the main thread, whatever it was: a demo that stopped writing shows nothing.
-            self._failure = failure
+        with Client(self._bootstrap, ANSWER_SECONDS) as client, Ledger(self._ledger) as ledger:
+            producer = Producer(
+                client, self._topic, acks=ACKS_ALL, compression="none", ledger=ledger
+            )
+            last = time.monotonic()
+            while self.goes_on:
+                producer.send([_record(*next(made)) for _ in range(BATCH)], None)
+                self.acknowledged += BATCH
+                now = time.monotonic()
+                self.longest_wait_ms = max(self.longest_wait_ms, round((now - last) * 1000))
+                last = now
+                time.sleep(PAUSE_SECONDS)
 
 
 def _record(key: bytes, order: dict[str, Any]) -> Record:

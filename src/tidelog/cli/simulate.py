@@ -1,6 +1,5 @@
 """`tidelog simulate`: whole clusters under simulated time, network and disk, by the seed."""
 
-import logging
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -22,6 +21,7 @@ from tidelog.sim.plan import MAX_NODES, MIN_NODES, WORKLOADS, Plan
 from tidelog.sim.report import failure_report, headline
 from tidelog.sim.shrinking import only as only_faults
 from tidelog.sim.shrinking import shrink as shrink_plan
+from tidelog.sim.silence import silenced
 
 SEEDS = 20
 SEEDS_A_DAY = 1_000_000
@@ -156,8 +156,8 @@ def _run_one(plan: Plan, places: tuple[int, ...] | None, shrink: bool) -> int:
     return 1 if summary.failures else 0
 
 
+@silenced()
 def _report(plan: Plan, places: tuple[int, ...] | None, shrink: bool) -> None:
-    logging.disable(logging.CRITICAL)
     if shrink:
         plan, places = _shrunk(plan, places)
     for line in failure_report(plan, places):

@@ -10,12 +10,12 @@ from pathlib import Path
 import click
 
 from tidelog.cli.errors import CommandFailed
-from tidelog.cli.simulate_story import quietly
 from tidelog.cli.table import table
 from tidelog.sim.campaign import Result, one
 from tidelog.sim.mutants import MUTANTS, Mutant
 from tidelog.sim.plan import Plan
 from tidelog.sim.replay.page import page
+from tidelog.sim.silence import silenced
 from tidelog.sim.story import library
 from tidelog.sim.story.playing import play
 from tidelog.sim.story.showing import as_run
@@ -23,6 +23,7 @@ from tidelog.sim.story.showing import as_run
 SEEDS = 100
 
 
+@silenced()
 def try_mutant(
     name: str, plan: Plan, seeds: int | None, jobs: int | None, html: Path | None
 ) -> int:
@@ -35,7 +36,6 @@ def try_mutant(
     mutant = MUTANTS.get(name)
     if mutant is None:
         raise CommandFailed(f"there is no mutant {name}; --mutant list says which there are")
-    quietly()
     click.echo(f"{mutant.name}: {mutant.wrong}")
     is_caught = _by_story(mutant, html)
     _by_seeds(mutant, plan, seeds or SEEDS, jobs or os.cpu_count() or 1)

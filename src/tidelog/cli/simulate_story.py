@@ -1,6 +1,5 @@
 """`tidelog simulate --story`: play a scenario, tell how it went, and write its page."""
 
-import logging
 from pathlib import Path
 
 import click
@@ -8,6 +7,7 @@ import click
 from tidelog.cli.errors import CommandFailed
 from tidelog.sim.mutants import MUTANTS
 from tidelog.sim.replay.page import page
+from tidelog.sim.silence import silenced
 from tidelog.sim.story import library
 from tidelog.sim.story.language import BadStory, Story, parse
 from tidelog.sim.story.phrases import CONDITIONS, STEPS, Phrase
@@ -15,6 +15,7 @@ from tidelog.sim.story.playing import Played, play
 from tidelog.sim.story.showing import as_run
 
 
+@silenced()
 def tell_story(name: str, mutant: str | None, html: Path | None) -> int:
     """Status 0 when everything that the story expects came true."""
     if name == "list":
@@ -42,14 +43,8 @@ def transcript(played: Played) -> list[str]:
     return [f"{played.story.title}{rules}", "", *played.transcript, "", *end]
 
 
-def quietly() -> None:
-    """What simulated nodes log belongs to the story only where it shows."""
-    logging.getLogger("tidelog").setLevel(logging.CRITICAL)
-
-
 def _story(name: str) -> Story:
     """From a file, or one of those that come with Tidelog."""
-    quietly()
     path = Path(name)
     if path.exists():
         return parse(path.read_text(encoding="utf-8"))

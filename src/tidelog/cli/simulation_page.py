@@ -1,6 +1,5 @@
 """`tidelog simulate --seed N --html FILE`: the run of a seed as a page."""
 
-import logging
 from pathlib import Path
 
 import click
@@ -10,11 +9,12 @@ from tidelog.sim.recorder import Recorder
 from tidelog.sim.replay.page import page
 from tidelog.sim.replay.recorded import recorded_run
 from tidelog.sim.run import simulate
+from tidelog.sim.silence import silenced
 
 
+@silenced()
 def write_page(plan: Plan, html: Path) -> None:
     """Run it again, with somebody who looks on."""
-    logging.getLogger("tidelog").setLevel(logging.CRITICAL)
     recorder = Recorder()
     outcome = simulate(plan, recorder)
     nodes = outcome.plan.nodes

@@ -4,7 +4,7 @@ A client that loses a broker asks at once who leads now, which is before anybody
 does not ask again for about a second. So an answer that would name a leader whose connection was
 lost a moment ago waits for the election, which takes some 20 ms.
 
-And a client that no longer finds a broker in the answer drops it; librdkafka (2.10 and later) loses
+And a client that no longer finds a broker in the answer drops it; librdkafka (seen in 2.16) loses
 the new leader of that broker's partitions with it, and again looks for a second. So a broker that
 was fenced is still listed for a while, no longer than Kafka, whose sessions last so long, would.
 

@@ -1,7 +1,6 @@
 """Many runs, on several processes: what is counted over all of them."""
 
 import gc
-import logging
 from collections import Counter
 from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -12,6 +11,7 @@ from typing import NamedTuple
 from tidelog.sim.outcome import Counts, Failure
 from tidelog.sim.plan import Plan
 from tidelog.sim.run import simulate
+from tidelog.sim.silence import silenced
 
 
 class Result(NamedTuple):
@@ -65,9 +65,9 @@ class Summary:
             self.failures.append((result.seed, result.failure))
 
 
+@silenced()
 def one(plan: Plan) -> Result:
     """One run, with nothing on the terminal."""
-    logging.disable(logging.CRITICAL)
     # A run makes few cycles: the collector would only look at the same objects again and again.
     gc.collect()
     gc.disable()
@@ -76,7 +76,6 @@ def one(plan: Plan) -> Result:
         outcome = simulate(plan)
     finally:
         gc.enable()
-        logging.disable(logging.NOTSET)
     history = outcome.history
     return Result(
         plan.seed,

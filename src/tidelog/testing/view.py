@@ -1,6 +1,7 @@
 """What a cluster says of itself, asked over Kafka's protocol, and waiting until it says so."""
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import TypeVar
 
@@ -29,25 +30,26 @@ R = TypeVar("R", bound=ResponsePayload)
 T = TypeVar("T")
 
 
-class ClusterView:
+class ClusterView(ABC):
     """Questions to a cluster whose nodes are known."""
 
     @property
+    @abstractmethod
     def bootstrap(self) -> str:
-        raise NotImplementedError
+        """Where clients begin."""
 
+    @abstractmethod
     def port(self, node: NodeId) -> int:
         """Where clients reach the node."""
-        raise NotImplementedError
 
     def port_to_ask(self, node: NodeId) -> int:
         """Where the kit itself asks the node."""
         return self.port(node)
 
     @property
+    @abstractmethod
     def running(self) -> Iterable[NodeId]:
         """The nodes that can be asked."""
-        raise NotImplementedError
 
     def ask(
         self,

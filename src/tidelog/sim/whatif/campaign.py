@@ -1,9 +1,9 @@
 """Asks many questions many times, on as many processes as there are to be."""
 
-import logging
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
+from tidelog.sim.silence import silenced
 from tidelog.sim.whatif.faults import FAULTS
 from tidelog.sim.whatif.question import ACKS, Question
 from tidelog.sim.whatif.summary import Summary, summarise
@@ -58,11 +58,10 @@ def ask_all(
     ]
     trials: dict[Question, list[Trial]] = {question: [] for question in asked}
     if jobs == 1:
-        _keep_quiet()
         results: Iterable[list[Trial]] = map(_try, pieces)
         _gather(pieces, results, trials, progress)
     else:
-        with ProcessPoolExecutor(jobs, initializer=_keep_quiet) as pool:
+        with ProcessPoolExecutor(jobs) as pool:
             _gather(pieces, pool.map(_try, pieces), trials, progress)
     return [summarise(question, trials[question]) for question in asked]
 
@@ -78,11 +77,7 @@ def _gather(
         progress(len(done))
 
 
+@silenced()
 def _try(piece: tuple[Question, range]) -> list[Trial]:
     question, seeds = piece
     return [run_trial(question, seed) for seed in seeds]
-
-
-def _keep_quiet() -> None:
-    """What simulated nodes log is of no interest here."""
-    logging.getLogger("tidelog").setLevel(logging.CRITICAL)
