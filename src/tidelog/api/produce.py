@@ -57,7 +57,9 @@ def handle(request: Request) -> Handling:
     del message
     appended: Sequence[AppendResult] = ()
     if appends:
-        appended = yield AppendBatches(appends, acks, timeout_ms)
+        wishes = [AppendBatches(appends, acks, timeout_ms)]
+        del appends
+        appended = yield wishes.pop()
     if acks == 0:
         return _silent(refusals, appended)
     return _response(request, topics, refusals, appended)

@@ -27,14 +27,21 @@ GROWTH = 4
 DIRECT = 64 * 1024
 """A frame that has shown, and still lacks, this many bytes is worth receiving in place."""
 
-SPARES = 4
-LARGEST_SPARE = 2 * 1024 * 1024
+SPARE_BYTES = 16 * 1024 * 1024
+"""What is kept for frames to come, all connections together."""
+
 _GRAIN = 128 * 1024
 
 _LENGTH = Struct(">i")
 _EMPTY = bytearray()
-_UNSEEN = 3
-"""References to a spare buffer that nobody looks at: the list's, the loop's and the call's own."""
+
+
+def _references(buffers: list[bytearray], index: int) -> int:
+    return getrefcount(buffers[index])
+
+
+_UNSEEN = _references([bytearray()], 0)
+"""References to a buffer that nobody but the list holds, as this interpreter counts them."""
 
 
 class Buffers:
@@ -43,23 +50,29 @@ class Buffers:
     A buffer is used again only when no view of its last frame is left anywhere.
     """
 
-    __slots__ = ("_spares",)
+    __slots__ = ("_size", "_spares")
 
     def __init__(self) -> None:
-        self._spares: list[bytearray] = []
+        self._spares: list[bytearray] = []  # those used longest ago first
+        self._size = 0
 
     def take(self, size: int) -> bytearray | None:
-        for index, buffer in enumerate(self._spares):
-            if len(buffer) >= size and getrefcount(buffer) == _UNSEEN:
-                return self._spares.pop(index)
+        """A buffer for at least `size` bytes, if there is one whose last frame is forgotten."""
+        spares = self._spares
+        for index in range(len(spares)):
+            if len(spares[index]) >= size and _references(spares, index) == _UNSEEN:
+                self._size -= len(spares[index])
+                return spares.pop(index)
         return None
 
     def keep(self, buffer: bytearray) -> None:
         """A frame in this buffer is on its way to whoever handles it; it may serve again later."""
-        if DIRECT <= len(buffer) <= LARGEST_SPARE:
-            self._spares.append(buffer)
-            if len(self._spares) > SPARES:
-                del self._spares[0]
+        if not DIRECT <= len(buffer) <= SPARE_BYTES:
+            return
+        self._spares.append(buffer)
+        self._size += len(buffer)
+        while self._size > SPARE_BYTES:
+            self._size -= len(self._spares.pop(0))
 
 
 class BadFrame(Exception):

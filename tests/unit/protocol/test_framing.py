@@ -7,7 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog.protocol.framing import DIRECT, GROWTH, BadFrame, FrameSplitter
+from tidelog.protocol.framing import (
+    DIRECT,
+    GROWTH,
+    SPARE_BYTES,
+    BadFrame,
+    Buffers,
+    FrameSplitter,
+)
 
 MAX = 100 * 1024 * 1024
 
@@ -147,3 +154,47 @@ def test_a_bad_length_is_refused_after_the_frames_before_it(
 
 def test_an_empty_frame_is_a_frame() -> None:
     assert [bytes(f) for f in FrameSplitter(MAX).feed(memoryview(bytes(8)))] == [b"", b""]
+
+
+def received_in(buffers: Buffers, size: int) -> memoryview:
+    """A frame of this size, as a connection that shares these buffers receives it."""
+    splitter = FrameSplitter(MAX, buffers)
+    frames = splitter.feed(memoryview(size.to_bytes(4, "big") + bytes(2 * DIRECT)))
+    while not frames:
+        space = splitter.space()
+        assert space is not None
+        frames = splitter.received(len(space))
+    return frames[0]
+
+
+def test_the_buffer_of_a_large_frame_serves_the_next_one() -> None:
+    buffers = Buffers()
+    first = received_in(buffers, 9 * DIRECT).obj
+    second = received_in(buffers, 8 * DIRECT).obj
+
+    assert second is not first  # somebody, this test, still looks at the first
+    known = {id(first), id(second)}
+    del first, second
+    for _ in range(5):
+        assert id(received_in(buffers, 8 * DIRECT).obj) in known
+
+
+def test_a_buffer_is_not_used_again_while_a_part_of_its_frame_is_looked_at() -> None:
+    buffers = Buffers()
+    part = received_in(buffers, 9 * DIRECT)[100:120]
+    part[:] = b"x" * 20
+
+    for _ in range(5):
+        received_in(buffers, 9 * DIRECT)[:] = bytes(9 * DIRECT)
+
+    assert bytes(part) == b"x" * 20
+
+
+def test_no_more_is_kept_for_later_frames_than_promised() -> None:
+    buffers = Buffers()
+    frames = [received_in(buffers, SPARE_BYTES // 3) for _ in range(9)]
+    assert len({id(frame.obj) for frame in frames}) == 9
+
+    assert sum(len(spare) for spare in buffers._spares) <= SPARE_BYTES
+    received_in(buffers, 2 * SPARE_BYTES)
+    assert sum(len(spare) for spare in buffers._spares) <= SPARE_BYTES
