@@ -5,8 +5,9 @@
 
 The duel (a directory of its own, found beside the checkout or through $DUEL) starts the systems,
 makes the load with librdkafka and prints the table; what is measured of a single broker is here:
-acks=1, 6 partitions, one replica. Systems take turns inside each repeat, with fresh data and a
-warm-up each time.
+acks=1, 6 partitions, one replica; `--measures replicated` is three brokers with three copies, and
+`--measures many` ten thousand partitions. Systems take turns inside each repeat, with fresh data
+and a warm-up each time.
 """
 
 import argparse
@@ -30,7 +31,7 @@ sys.path.insert(0, str(DUEL))
 
 import procs  # noqa: E402  the duel's modules can be found only now
 from confluent_kafka import Message, Producer  # noqa: E402
-from load import QUIET, create, delete, drain, end_offsets, pump  # noqa: E402
+from load import QUIET, Pumped, create, delete, drain, end_offsets, pump  # noqa: E402
 from many import many as measure_many  # noqa: E402
 from report import number, table  # noqa: E402
 from systems import Settings, System, load  # noqa: E402
@@ -83,6 +84,18 @@ def start(system: System, add: Add, _opt: argparse.Namespace) -> None:
     add("memory after start", procs.rss_mib(system.pids()), "MiB")
 
 
+def add_produced(
+    system: System, add: Add, done: Pumped, busy: float, topic: str, what: str, size: int
+) -> None:
+    arrived = end_offsets(system, topic, PARTITIONS)
+    if done.failed or arrived != done.sent:
+        raise AssertionError(f"{done.failed} failed, {arrived} of {done.sent} arrived")
+    add(f"produce {what}", arrived * size / 1e6 / done.seconds, "MB/s")
+    add(f"produce {what}, records", arrived / done.seconds / 1000, "k rec/s")
+    add(f"broker CPU, produce {what}", busy / (arrived * size / 1e9), "CPU s/GB")
+    add(f"client CPU, produce {what}", 100 * done.client_cpu / done.seconds, "% of a core")
+
+
 def produce(system: System, add: Add, opt: argparse.Namespace) -> None:
     system.start(1)
     warm(system, opt.warm)
@@ -93,16 +106,28 @@ def produce(system: System, add: Add, opt: argparse.Namespace) -> None:
         busy = procs.cpu_seconds(system.pids())
         done = pump(system, topic, size, "1", opt.seconds)
         busy = procs.cpu_seconds(system.pids()) - busy
-        arrived = end_offsets(system, topic, PARTITIONS)
-        if done.failed or arrived != done.sent:
-            raise AssertionError(f"{done.failed} failed, {arrived} of {done.sent} arrived")
-        what = f"{size} B, acks=1"
-        add(f"produce {what}", arrived * size / 1e6 / done.seconds, "MB/s")
-        add(f"produce {what}, records", arrived / done.seconds / 1000, "k rec/s")
-        add(f"broker CPU, produce {what}", busy / (arrived * size / 1e9), "CPU s/GB")
-        add(f"client CPU, produce {what}", 100 * done.client_cpu / done.seconds, "% of a core")
+        add_produced(system, add, done, busy, topic, f"{size} B, acks=1", size)
         delete(system, topic)
     add("memory after load", procs.rss_mib(system.pids()), "MiB")
+
+
+def replicated(system: System, add: Add, opt: argparse.Namespace) -> None:
+    """Three brokers, three copies, acks=all."""
+    system.start(3)
+    create(system, "warm", PARTITIONS, 3)
+    pump(system, "warm", KIB, "all", opt.warm / 2)
+    pump(system, "warm", 100, "all", opt.warm / 2)
+    delete(system, "warm")
+    for size in (KIB, 100):
+        topic = f"replicated-{size}"
+        create(system, topic, PARTITIONS, 3)
+        touch_memory()
+        busy = procs.cpu_seconds(system.pids())
+        done = pump(system, topic, size, "all", opt.seconds)
+        busy = procs.cpu_seconds(system.pids()) - busy
+        add_produced(system, add, done, busy, topic, f"{size} B, acks=all, three copies", size)
+        delete(system, topic)
+    add("memory of three brokers after load", procs.rss_mib(system.pids()), "MiB")
 
 
 def latency(system: System, add: Add, opt: argparse.Namespace) -> None:
@@ -173,7 +198,7 @@ def many(system: System, add: Add, opt: argparse.Namespace) -> None:
 
 
 DEFAULT = (start, produce, latency, consume)
-MEASURES = {measure.__name__: measure for measure in (*DEFAULT, many)}
+MEASURES = {measure.__name__: measure for measure in (*DEFAULT, replicated, many)}
 
 
 @contextlib.contextmanager
