@@ -85,6 +85,13 @@ class QuorumWorld:
             if other.machine is not None:
                 self._later(1, lambda other=other: self._refused(other, id))
 
+    def refuse(self, id: NodeId, peer: NodeId) -> None:
+        """The peer's port refuses this member once, though the peer lives."""
+        member = self.members[id]
+        if member.fetching is not None and member.fetching[0] == peer:
+            member.fetching = None
+        self._step(member, q.PeerRefused(peer))
+
     def wipe(self, id: NodeId) -> None:
         member = self.members[id]
         assert member.machine is None

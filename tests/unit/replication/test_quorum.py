@@ -49,6 +49,19 @@ def test_a_killed_leader_is_replaced_at_once_since_its_port_refuses() -> None:
         assert world.now - died <= 300, (seed, world.now - died)
 
 
+def test_a_voter_that_was_refused_by_a_living_leader_follows_it_again() -> None:
+    """As when a port is not open yet, or something between them refuses for a moment."""
+    for seed in range(20):
+        world = running(3, seed)
+        leader = world.run_until_leader()
+        world.run(1000)
+        for deceived in [member for member in world.members.values() if member is not leader]:
+            world.refuse(deceived.id, leader.id)
+            world.run(2000)
+            assert isinstance(deceived.machine.role, Follower), deceived.machine.role
+        assert world.leader is leader
+
+
 def test_a_leader_cut_off_from_the_majority_resigns() -> None:
     world = running(3)
     old = world.run_until_leader()

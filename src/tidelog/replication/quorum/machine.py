@@ -189,11 +189,13 @@ class QuorumMachine(Campaign):
             role.granted.add(event.voter)
         else:
             role.rejected.add(event.voter)
-            if event.leader not in (NO_NODE, self.me.id) and not (
+            # Of a leader that is gone others may not know yet; one that answers itself is not gone.
+            is_old_news = (
                 isinstance(role, Prospective)
                 and role.leader_is_gone
-                and event.leader == role.last_leader
-            ):
+                and event.leader == role.last_leader != event.voter
+            )
+            if event.leader not in (NO_NODE, self.me.id) and not is_old_news:
                 self._learn(event.epoch, event.leader, now)
                 return
         self._count_votes(now)
