@@ -8,7 +8,6 @@ import base64
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -19,21 +18,21 @@ from pathlib import Path
 from tests.clients.schema import Schemas
 from tests.clients.wire import Wire
 
+from tidelog.cli.free_ports import PortBlock, is_free
+
 HOST = "127.0.0.1"
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120
 """Seconds after which something is taken to be stuck. Never a measure of speed."""
 
 
-def free_ports(count: int) -> list[int]:
-    sockets = [socket.socket() for _ in range(count)]
-    try:
-        for each in sockets:
-            each.bind((HOST, 0))
-        return [each.getsockname()[1] for each in sockets]
-    finally:
-        for each in sockets:
-            each.close()
+def free_block() -> PortBlock:
+    """Ports of which the first two are free."""
+    while True:
+        block = PortBlock()
+        if is_free(block.first) and is_free(block.first + 1):
+            return block
+        block.release()
 
 
 def new_cluster_id() -> str:
@@ -55,7 +54,8 @@ class Broker:
         data: Path | None = None,
     ) -> None:
         self.directory, self.schemas = directory, schemas
-        self.port, self.controller_port = free_ports(2)
+        self._ports = free_block()
+        self.port, self.controller_port = self._ports.first, self._ports.first + 1
         self.data = data or directory / "data"
         self.log = directory / "broker.log"
         self.config = directory / "server.properties"

@@ -9,6 +9,7 @@ from pathlib import Path
 from uuid import UUID
 
 import pytest
+from tests.clients.systems import HOST, free_block
 
 from tidelog.log.checkpoints import MetaProperties, write_meta_properties
 from tidelog.runtime.disk import RealDisk
@@ -20,8 +21,9 @@ class Config:
     def __init__(self, directory: Path) -> None:
         self.path = directory / "server.properties"
         self.logs = directory / "logs"
-        self._held = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
-        self.port, controller = (sock.getsockname()[1] for sock in self._held)
+        self._ports = free_block()
+        self.port, controller = self._ports.first, self._ports.first + 1
+        self._held = [socket.create_server((HOST, port)) for port in (self.port, controller)]
         self.path.write_text(
             "process.roles=broker,controller\n"
             "node.id=1\n"

@@ -8,8 +8,6 @@ DIR/1/data                   its log directory, formatted on first use
 
 import fcntl
 import json
-import random
-import socket
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -18,17 +16,16 @@ from typing import IO
 
 from tidelog.cli.errors import CommandFailed
 from tidelog.cli.format import format_directories, read_identity
+from tidelog.cli.free_ports import HOST, PortBlock, is_free
 from tidelog.cli.node_settings import load_settings
 from tidelog.cli.random_uuid import new_cluster_id
 from tidelog.model.ids import NodeId
 from tidelog.network import Place
 
-HOST = "127.0.0.1"
 BROKER_LISTENER, CONTROLLER_LISTENER = "PLAINTEXT", "CONTROLLER"
 CONTROLLER_PORTS = 10_000
 """How far the controllers' ports are from the brokers'; those of the metrics are half as far."""
 
-LOWEST_FREE_PORT = 10_240
 HIGHEST_PORT = 65_535
 FIRST_EPHEMERAL_PORT = 32_768
 """From here on the system takes ports for outgoing connections; a listener had better not."""
@@ -50,6 +47,8 @@ class LocalCluster:
     """Each node answers Prometheus on a port of its own."""
     pids: dict[NodeId, int | None] = field(default_factory=dict)
     """Of the nodes that take writes; None for one that has ended."""
+    block: PortBlock | None = None
+    """What keeps its ports from others, where they were looked for."""
     _was_whole: bool = False
     _lock: IO[str] | None = None
 
@@ -125,7 +124,7 @@ class LocalCluster:
             firsts.append(self.metrics_port(1))
         for first in firsts:
             for port in range(first, first + self._width):
-                if not _is_free(port):
+                if not is_free(port):
                     raise CommandFailed(
                         f"port {port} on {HOST} is in use; choose others with --port."
                     )
@@ -225,17 +224,17 @@ def on_free_ports(
     *,
     has_doors: bool = False,
 ) -> LocalCluster:
-    """A layout on ports that no outgoing connection takes while one of its nodes is down."""
+    """A layout on ports that nobody else takes, not even while one of its nodes is down."""
     while True:
-        first = random.randrange(
-            LOWEST_FREE_PORT, FIRST_EPHEMERAL_PORT - CONTROLLER_PORTS - 2 * brokers
-        )
+        block = PortBlock(2 * brokers)
         layout = LocalCluster(
-            directory, brokers, first, overrides or {}, node_overrides or {}, has_doors
+            directory, brokers, block.first, overrides or {}, node_overrides or {}, has_doors
         )
+        layout.block = block
         try:
             layout.check_ports()
         except CommandFailed:
+            block.release()
             continue
         return layout
 
@@ -245,14 +244,3 @@ def _running_at(state: Path) -> str:
         return f" (bootstrap {json.loads(state.read_text())['bootstrap']})"
     except (OSError, ValueError, KeyError):
         return ""
-
-
-def _is_free(port: int) -> bool:
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-            probe.listen(1)
-        except OSError:
-            return False
-    return True

@@ -16,7 +16,8 @@ from typing import Self
 from tidelog.cli import control
 from tidelog.cli.child import NodeProcess
 from tidelog.cli.errors import CommandFailed
-from tidelog.cli.local_cluster import HOST, LocalCluster, on_free_ports
+from tidelog.cli.free_ports import HOST
+from tidelog.cli.local_cluster import LocalCluster, on_free_ports
 from tidelog.cli.supervisor import Supervisor
 from tidelog.model.ids import NodeId
 from tidelog.network import Network

@@ -9,7 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from tidelog.cli.local_cluster import BROKER_LISTENER, CONTROLLER_LISTENER, HOST, on_free_ports
+from tidelog.cli.free_ports import HOST
+from tidelog.cli.local_cluster import BROKER_LISTENER, CONTROLLER_LISTENER, on_free_ports
 from tidelog.model.ids import NodeId
 from tidelog.network import CLIENTS, Network
 from tidelog.testing.disk import SmallDisk, give_room, take_room
@@ -109,6 +110,8 @@ class Cluster(ClusterView):
             self._network.close()
         for disk in self._disks.values():
             disk.remove()
+        if self.layout.block is not None:
+            self.layout.block.release()
         if failed:
             print(f"-- the cluster is kept in {self.directory}", file=sys.stderr)
         elif self._is_temporary:

@@ -18,7 +18,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 from tidelog.cli import admin
 from tidelog.cli.client import Client
 from tidelog.cli.connection import Connection, ConnectionLost
-from tidelog.cli.local_cluster import HOST
+from tidelog.cli.free_ports import HOST
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import METADATA_TOPIC, NO_NODE, NodeId
 from tidelog.testing.process import PATIENCE_SECONDS, NodeStuck
@@ -164,12 +164,16 @@ class ClusterView(ABC):
     ) -> frozenset[NodeId]:
         """Wait until the in-sync set is this, or has so many members."""
 
+        found: frozenset[NodeId] = frozenset()
+
         def isr() -> frozenset[NodeId] | None:
+            nonlocal found
             found = self.isr_of(topic, partition)
             as_wanted = members is None or found == frozenset(members)
             return found if as_wanted and (size is None or len(found) == size) else None
 
-        return self.wait_for(isr, f"the in-sync replicas of {topic}-{partition}: {members or size}")
+        wanted = f"the in-sync replicas of {topic}-{partition}: {members or size}"
+        return self.wait_for(isr, lambda: f"{wanted}; last seen: {sorted(found)}")
 
     def wait_for_replicas(self, topic: str, partition: int, replicas: Sequence[NodeId]) -> None:
         """Wait until a reassignment to these replicas is complete."""
@@ -180,18 +184,20 @@ class ClusterView(ABC):
 
         self.wait_for(are_placed, f"the replicas {replicas} of {topic}-{partition}")
 
-    def wait_for(self, attempt: Callable[[], T | None], what: str) -> T:
-        """The first result that is not None."""
+    def wait_for(self, attempt: Callable[[], T | None], what: str | Callable[[], str]) -> T:
+        """The first result that is not None; `what` names it, or tells at last what was seen."""
         deadline = time.monotonic() + PATIENCE_SECONDS
         while True:
+            stuck = ""
             try:
                 result = attempt()
-            except NodeStuck:
-                result = None
+            except NodeStuck as error:
+                result, stuck = None, f" ({error})"
             if result is not None:
                 return result
             if time.monotonic() > deadline:
-                raise NodeStuck(f"waited in vain for {what}")
+                told = what if isinstance(what, str) else what()
+                raise NodeStuck(f"waited in vain for {told}{stuck}")
             time.sleep(POLL_SECONDS)
 
     def _partition(self, topic: str, partition: int) -> MetadataResponsePartition | None:

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 
 import pytest
+from tests.clients.systems import free_block
 
 from tidelog.network import CLIENTS, Network, Place
 from tidelog.network.link import HOST
@@ -19,13 +20,6 @@ from tidelog.network.link import HOST
 PATIENCE = 60.0
 SILENCE = 0.2
 """How long nothing is taken to mean that nothing comes: never what a test waits for to pass."""
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind((HOST, 0))
-        port: int = probe.getsockname()[1]
-        return port
 
 
 class Echo:
@@ -59,7 +53,9 @@ class Echo:
 
 class World:
     def __init__(self) -> None:
-        self.place = Place(2, "PLAINTEXT", free_port(), free_port())
+        self._ports = free_block()
+        first = self._ports.first
+        self.place = Place(2, "PLAINTEXT", first, first + 1)
         self.network = Network([self.place])
         self.node = Echo(self.place.port)
         self.network.know({1: os.getpid()})
