@@ -25,7 +25,7 @@ BROKERS = 3
 POLL_SECONDS = 0.02
 STATUS_SECONDS = 0.25
 ANSWER_SECONDS = 2.0
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 120.0
 ACT_SECONDS = 9.0
 """How long each act is shown before the next, at pace 1."""
 
