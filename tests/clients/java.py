@@ -1,6 +1,9 @@
 """Apache Kafka's own command-line tools, run from its jars."""
 
+import select
 import subprocess
+from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from tests.clients.systems import PATIENCE, Broker
@@ -25,17 +28,74 @@ JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m"
 QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=error",)
 
 
+ALONE = ("kafka-console-consumer",)
+"""What counts in static fields, and so runs once in a process."""
+DRIVER = Path(__file__).with_name("Tools.java")
+
+
+class Java:
+    """One process that runs tool after tool, to the end of the tests: a start takes a second."""
+
+    def __init__(self, libs: Path) -> None:
+        self._process = subprocess.Popen(
+            ["java", *JVM, *QUIET, "-cp", f"{libs}/*", str(DRIVER)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            bufsize=0,
+        )
+
+    def run(self, main: str, args: Sequence[str], stdin: str = "") -> tuple[int, str]:
+        """-> the exit status, and what was printed."""
+        assert self._process.stdin is not None
+        given = stdin.encode()
+        line = "\t".join((str(len(given)), main, *args)).encode() + b"\n"
+        self._process.stdin.write(line + given)
+        status, size = map(int, self._receive_line().split())
+        return status, self._receive(size).decode()
+
+    def _receive_line(self) -> bytes:
+        line = b""
+        while not line.endswith(b"\n"):
+            line += self._receive(1)
+        return line
+
+    def _receive(self, size: int) -> bytes:
+        assert self._process.stdout is not None
+        received = b""
+        while len(received) < size:
+            ready, _, _ = select.select([self._process.stdout], [], [], PATIENCE)
+            if not ready:
+                self._process.kill()
+            more = self._process.stdout.read(size - len(received)) if ready else b""
+            assert more, f"a tool did not end; so far it said: {received.decode()}"
+            received += more
+        return received
+
+
+java = cache(Java)
+"""That of these jars, started on first use; it ends with its input, which is this process."""
+
+
 def run_tool(libs: Path, tool: str, *args: str, stdin: str = "") -> str:
     """Run a tool to its end and return what it printed; a failure shows all it said."""
+    run = _run_alone if tool in ALONE else _run_shared
+    status, said = run(libs, CLASSES[tool], args, stdin)
+    assert status == 0, f"{tool} {' '.join(args)} ended with {status}:\n{said}"
+    return said
+
+
+def _run_shared(libs: Path, main: str, args: Sequence[str], stdin: str) -> tuple[int, str]:
+    return java(libs).run(main, args, stdin)
+
+
+def _run_alone(libs: Path, main: str, args: Sequence[str], stdin: str) -> tuple[int, str]:
     done = subprocess.run(
-        ["java", *JVM, *QUIET, "-cp", f"{libs}/*", CLASSES[tool], *args],
+        ["java", *JVM, *QUIET, "-cp", f"{libs}/*", main, *args],
         input=stdin.encode(),
         capture_output=True,
         timeout=PATIENCE,
     )
-    said = done.stdout.decode() + done.stderr.decode()
-    assert done.returncode == 0, f"{tool} {' '.join(args)} ended with {done.returncode}:\n{said}"
-    return said
+    return done.returncode, done.stdout.decode() + done.stderr.decode()
 
 
 class Tools:

@@ -2,13 +2,13 @@
 
 import re
 import shutil
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 from tests.clients import kafka_directory
+from tests.clients.java import run_tool
 from tests.clients.librdkafka import create, producer_of, read, send_values
 from tests.clients.samples import BASE_TIME, CODECS
 from tests.clients.schema import Schemas
@@ -81,13 +81,7 @@ def ours(tmp_path: Path) -> Path:
 
 
 def dump(libs: Path, files: list[Path], *options: str) -> str:
-    command = ["java", "-cp", f"{libs}/*", "org.apache.kafka.tools.DumpLogSegments"]
-    named = ",".join(map(str, files))
-    done = subprocess.run(
-        [*command, "--files", named, *options], capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    return run_tool(libs, "kafka-dump-log", "--files", ",".join(map(str, files)), *options)
 
 
 def files(directory: Path, suffix: str) -> list[Path]:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.apache import KafkaCluster
+from tests.cluster.foreground import await_seen
 from tests.cluster.tools import Tools
 
 from tidelog.testing import Cluster
@@ -33,19 +34,20 @@ def cluster(
 
 
 @pytest.fixture(scope="module")
-def java(cluster: Cluster, kafka_libs: Path) -> Iterator[Tools]:
-    with Tools(kafka_libs, cluster) as tools:
-        yield tools
+def java(cluster: Cluster, kafka_libs: Path) -> Tools:
+    return Tools(kafka_libs, cluster)
 
 
 @pytest.fixture
 def tools(java: Tools, request: pytest.FixtureRequest) -> Iterator[Tools]:
     """After the test, what was said is compared with what Apache Kafka had to say."""
+    golden = GOLDEN / f"{request.node.name.removeprefix('test_')}.txt"
+    is_new = request.config.getoption("--record-golden")
     java.transcript.clear()
+    java.expected = [] if is_new else re.split(r"(?m)\n^(?=\$ )", golden.read_text())
     yield java
     said = "\n".join(java.transcript)
-    golden = GOLDEN / f"{request.node.name.removeprefix('test_')}.txt"
-    if request.config.getoption("--record-golden"):
+    if is_new:
         GOLDEN.mkdir(exist_ok=True)
         golden.write_text(said)
     assert said == golden.read_text()
@@ -106,7 +108,7 @@ def test_leader_election(tools: Tools, cluster: Cluster, tmp_path: Path) -> None
     tools.note(election, "--election-type", "unclean", *one)
     cluster.start(2)
     cluster.wait_for_isr("led", 0, {1, 2})
-    assert cluster.leader_of("led") == 1
+    cluster.wait_for(lambda: cluster.leader_of("led") == 1 or None, "1 to lead on")
     tools.note(election, "--election-type", "preferred", *one)
     tools.note(election, "--election-type", "preferred", *one)
     tools.note(election, "--election-type", "preferred", "--topic", "missing", "--partition", "0")
@@ -131,7 +133,7 @@ def test_unclean_leader_election(tools: Tools, cluster: Cluster) -> None:
     tools.note("kafka-topics", "--describe", "--topic", "lost", "--unavailable-partitions")
     one = ("--topic", "lost", "--partition", "0")
     tools.note("kafka-leader-election", "--election-type", "unclean", *one)
-    assert cluster.leader_of("lost") == 2
+    cluster.wait_for(lambda: cluster.leader_of("lost") == 2 or None, "2 to lead")
     tools.note("kafka-topics", "--describe", "--topic", "lost")
     cluster.start(1)
     cluster.wait_for_isr("lost", 0, {1, 2})
@@ -150,8 +152,11 @@ def test_reassignment(tools: Tools, cluster: Cluster, tmp_path: Path) -> None:
         tools.note("kafka-reassign-partitions", "--verify", *plan)
         tools.note("kafka-reassign-partitions", "--list")
         tools.note("kafka-reassign-partitions", "--cancel", *plan)
-        said = tools.run("kafka-topics", "--describe", "--topic", "moved")
-        assert f"Replicas: {','.join(map(str, replicas))}\t" in said
+        placed = f"Replicas: {','.join(map(str, replicas))}\t"
+        await_seen(
+            lambda: tools.run("kafka-topics", "--describe", "--topic", "moved"),
+            lambda said, placed=placed: placed in said,
+        )
     tools.note("kafka-reassign-partitions", "--execute", *_plan(tmp_path / "away.json", [1, 9]))
     tools.note("kafka-reassign-partitions", "--verify", *_plan(tmp_path / "other.json", [1, 2]))
     tools.run("kafka-topics", "--delete", "--topic", "moved")

@@ -1,12 +1,11 @@
 """Apache Kafka's tools on a cluster, and what they say of it: as text that two runs agree on."""
 
 import re
-import subprocess
+import time
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-from tests.clients.java import CLASSES, JVM, QUIET
+from tests.clients.java import CLASSES, java
+from tests.clients.systems import PATIENCE
 
 from tidelog.testing import Cluster
 
@@ -17,57 +16,47 @@ ADMIN = {
     "kafka-features": "org.apache.kafka.tools.FeatureCommand",
     "kafka-cluster": "org.apache.kafka.tools.ClusterTool",
 }
-DRIVER = Path(__file__).with_name("Tools.java")
+QUESTIONS = frozenset(("--describe", "--list", "--verify"))
 _STACK = re.compile(r"^(\s+at |Caused by: |\s*\.\.\. \d+ more|\[.*\] (ERROR|WARN) ).*\n", re.M)
 
 
 class Tools:
-    """One Java process that runs tool after tool against a cluster."""
+    """The tools, all speaking to one cluster."""
 
     def __init__(self, libs: Path, cluster: Cluster) -> None:
+        self._libs = libs
         self._cluster = cluster
-        self._java = subprocess.Popen(
-            ["java", *JVM, *QUIET, "-cp", f"{libs}/*", str(DRIVER)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
         self.transcript: list[str] = []
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._java.kill()
-        self._java.wait()
+        self.expected: list[str] = []
+        """What the transcript is to be, where that is known."""
 
     def run(self, tool: str, *args: str, controllers: bool = False) -> str:
         """What the tool prints, and how it ends if not well."""
-        assert self._java.stdin is not None
-        assert self._java.stdout is not None
         where = ("--bootstrap-server", self._cluster.bootstrap)
         if controllers:
             where = ("--bootstrap-controller", self._cluster.bootstrap_controllers)
         # One of them wants its subcommand first.
         words = (args[0], *where, *args[1:]) if tool == "kafka-cluster" else (*where, *args)
-        command = ({**CLASSES, **ADMIN}[tool], *words)
-        self._java.stdin.write("\t".join(command).encode() + b"\n")
-        self._java.stdin.flush()
-        status, size = map(int, self._java.stdout.readline().split())
-        said = _STACK.sub("", self._java.stdout.read(size).decode())
-        return said + (f"exit {status}\n" if status else "")
+        status, said = java(self._libs).run({**CLASSES, **ADMIN}[tool], words)
+        return _STACK.sub("", said) + (f"exit {status}\n" if status else "")
 
-    def note(self, tool: str, *args: str, controllers: bool = False) -> str:
-        """Run, and keep in the transcript what was asked and answered."""
-        said = self.run(tool, *args, controllers=controllers)
+    def note(self, tool: str, *args: str, controllers: bool = False) -> None:
+        """Run, and keep in the transcript what was asked and answered.
+
+        A question is asked until the answer is as expected: a tool asks any broker, and that may
+        learn a little later of what another tool has just changed.
+        """
         shown = [Path(arg).name if arg.startswith("/") else arg for arg in args]
         who = ["--bootstrap-controller"] if controllers else []
-        self.transcript.append(f"$ {' '.join((tool, *who, *shown))}\n{self._settled(said)}")
-        return said
+        asked = f"$ {' '.join((tool, *who, *shown))}\n"
+        expected = self.expected[len(self.transcript) :][:1]
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            entry = asked + self._settled(self.run(tool, *args, controllers=controllers))
+            is_question = not QUESTIONS.isdisjoint(args)
+            if not is_question or expected in ([], [entry]) or time.monotonic() > deadline:
+                break
+        self.transcript.append(entry)
 
     def _settled(self, said: str) -> str:
         """Without what differs from run to run: ids, ports, times."""

@@ -1,15 +1,19 @@
+import java.io.BufferedInputStream;
+import java.io.ByteArrayInputStream;
 import java.io.ByteArrayOutputStream;
+import java.io.DataInputStream;
+import java.io.IOException;
 import java.io.PrintStream;
 import java.lang.reflect.InvocationTargetException;
+import java.nio.charset.StandardCharsets;
 import java.util.Arrays;
-import java.util.Scanner;
 import java.util.concurrent.CompletableFuture;
 import org.apache.kafka.common.utils.Exit;
 
 /**
- * Runs Apache Kafka's command-line tools one after the other in one process: a line in is a class
- * and its arguments, parted by tabs; out come the exit status, the number of bytes, and the bytes
- * that the tool printed.
+ * Runs Apache Kafka's command-line tools one after the other in one process: a line in is the
+ * number of bytes that the tool is to read, a class, and its arguments, parted by tabs, and those
+ * bytes follow; out come the exit status, the number of bytes, and the bytes that it printed.
  */
 class Tools {
     public static void main(String[] none) throws Exception {
@@ -19,17 +23,30 @@ class Tools {
         PrintStream both = new PrintStream(said, true, "UTF-8");
         System.setOut(both);
         System.setErr(both);
-        Scanner in = new Scanner(System.in, "UTF-8");
-        while (in.hasNextLine()) {
-            String[] words = in.nextLine().split("\t");
+        DataInputStream in = new DataInputStream(new BufferedInputStream(System.in));
+        for (String line = line(in); line != null; line = line(in)) {
+            String[] words = line.split("\t", -1);
+            System.setIn(new ByteArrayInputStream(in.readNBytes(Integer.parseInt(words[0]))));
             said.reset();
-            int status = run(words[0], Arrays.copyOfRange(words, 1, words.length));
+            int status = run(words[1], Arrays.copyOfRange(words, 2, words.length));
             both.flush();
             out.printf("%d %d%n", status, said.size());
             said.writeTo(out);
             out.flush();
         }
         Runtime.getRuntime().halt(0);
+    }
+
+    /** The next line, or null at the end. */
+    static String line(DataInputStream in) throws IOException {
+        ByteArrayOutputStream line = new ByteArrayOutputStream();
+        for (int next = in.read(); next != '\n'; next = in.read()) {
+            if (next < 0) {
+                return null;
+            }
+            line.write(next);
+        }
+        return line.toString(StandardCharsets.UTF_8);
     }
 
     /** In a thread of its own, since nothing may go on after an exit, not even a finally. */
