@@ -4,6 +4,7 @@
 """
 
 import inspect
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -23,9 +24,15 @@ LADDER = {
 }
 
 
-def check(played: Played, name: str, mutant: str | None, rewrite: bool) -> None:
+@cache
+def played(name: str, mutant: str | None = None) -> Played:
+    """A story goes the same way every time, and some take long: each is played once."""
+    return play(library.story(name), mutant)
+
+
+def check(seen: Played, name: str, mutant: str | None, rewrite: bool) -> None:
     path = Path(str(library.transcript_of(name, mutant)))
-    told = "\n".join(played.transcript) + "\n"
+    told = "\n".join(seen.transcript) + "\n"
     if rewrite:
         path.write_text(told)
     assert told.splitlines() == path.read_text().splitlines()
@@ -33,20 +40,16 @@ def check(played: Played, name: str, mutant: str | None, rewrite: bool) -> None:
 
 @pytest.mark.parametrize("name", library.names())
 def test_story_goes_as_its_transcript_says(name: str, request: pytest.FixtureRequest) -> None:
-    played = play(library.story(name))
-
-    assert not played.failures
-    check(played, name, None, request.config.getoption("--rewrite"))
+    assert not played(name).failures
+    check(played(name), name, None, request.config.getoption("--rewrite"))
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_mutant_is_caught_by_its_story(mutant: str, request: pytest.FixtureRequest) -> None:
     """F01, F02, F03, F04, F12, F13, F14, F15, F16, F17, F18, F29, F36: each wrong rule is seen."""
     name = MUTANTS[mutant].story
-    played = play(library.story(name), mutant)
-
-    assert played.failures
-    check(played, name, mutant, request.config.getoption("--rewrite"))
+    assert played(name, mutant).failures
+    check(played(name, mutant), name, mutant, request.config.getoption("--rewrite"))
 
 
 @pytest.mark.parametrize("story", LADDER)
@@ -54,19 +57,19 @@ def test_each_rung_of_the_ladder_of_truncation_rules_is_caught_where_the_next_on
     story: str,
 ) -> None:
     """F01, F02, F03, F04: and today's rule passes all of them, as the transcripts say."""
-    caught = {rung for rung in RUNGS if play(library.story(story), rung).failures}
+    caught = {rung for rung in RUNGS if played(story, rung).failures}
 
     assert caught == LADDER[story]
 
 
 def test_replica_lag_max_messages_makes_the_in_sync_set_flap_and_lag_time_does_not() -> None:
-    story = library.story(MUTANTS["lag-max-messages"].story)
+    story = MUTANTS["lag-max-messages"].story
 
-    def changes(played: Played) -> int:
-        return sum("in-sync set" in what for frame in played.frames for what in frame.happened)
+    def changes(seen: Played) -> int:
+        return sum("in-sync set" in what for frame in seen.frames for what in frame.happened)
 
-    assert changes(play(story)) == 0
-    assert changes(play(story, "lag-max-messages")) >= 4
+    assert changes(played(story)) == 0
+    assert changes(played(story, "lag-max-messages")) >= 4
 
 
 @pytest.mark.parametrize("mutant", MUTANTS)
