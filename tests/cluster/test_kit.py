@@ -13,7 +13,7 @@ from tests.clients.librdkafka import producer_of, send_values
 from tests.clients.samples import numbered
 
 from tidelog.network import sockets
-from tidelog.testing import CLIENTS, Cluster, FaultRefused, NodeStuck
+from tidelog.testing import CLIENTS, Cluster, FaultRefused, NodeProcess, NodeStuck
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = re.findall(
@@ -162,6 +162,11 @@ DISKS = {"files that may not grow": None} | (
 )
 
 
+def says_that_it_is_full(node: NodeProcess) -> bool | None:
+    said = node.log_text()
+    return True if "No space left" in said or "File too large" in said else None
+
+
 @pytest.mark.parametrize("disk_bytes", DISKS.values(), ids=DISKS)
 def test_a_full_disk_is_noticed_and_others_take_over(
     tmp_path: Path, disk_bytes: int | None
@@ -172,8 +177,7 @@ def test_a_full_disk_is_noticed_and_others_take_over(
         cluster.fill_disk(1)
         send_values(producer_of(cluster, message_timeout_ms=0), "t", numbered(200))
         cluster.wait_for_isr("t", 0, {2, 3})
-        said = cluster.nodes[1].log_text()
-        assert "No space left" in said or "File too large" in said
+        cluster.wait_for(lambda: says_that_it_is_full(cluster.nodes[1]), "word of the full disk")
         cluster.free_disk(1)
         cluster.restart(1)
         cluster.wait_for_isr("t", 0, {1, 2, 3})

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cluster.foreground import Up, attempt, await_that, tidelog
+from tests.cluster.foreground import Up, attempt, await_seen, await_that, tidelog
 from tests.cluster.ports import first_free_port
 
 
@@ -39,39 +39,47 @@ class Nodes:
 @pytest.fixture
 def nodes(tmp_path: Path) -> Iterator[Nodes]:
     up = Up(tmp_path / "data", first_free_port(3), brokers=3)
-    yield Nodes(up)
-    assert up.end() == 0
+    try:
+        yield Nodes(up)
+    finally:
+        assert up.end() == 0
 
 
 def test_a_killed_node_stays_down_and_is_missed_until_it_is_started(nodes: Nodes) -> None:
     nodes.asks("topics", "--create", "--topic", "t", "--partitions", "1")
-    await_that(lambda: nodes.in_sync() == {1: "in", 2: "in", 3: "in"})
+    await_that(nodes.in_sync, {1: "in", 2: "in", 3: "in"})
     assert nodes.node("kill", "2") == "Node 2 is down.\n"
     assert nodes.states() == ["up", "down", "up"]
     assert nodes.up.nodes()[1]["pid"] is None
-    await_that(lambda: nodes.in_sync() == {1: "in", 2: "OUT", 3: "in"})
-    assert re.search(r"^ +2 .* fenced$", nodes.asks("cluster", "describe"), re.MULTILINE)
+    await_that(nodes.in_sync, {1: "in", 2: "OUT", 3: "in"})
+    await_seen(
+        lambda: nodes.asks("cluster", "describe"),
+        lambda told: bool(re.search(r"^ +2 .* fenced$", told, re.MULTILINE)),
+    )
 
     assert nodes.node("start", "2").startswith("Node 2 is starting (pid ")
-    await_that(lambda: nodes.in_sync() == {1: "in", 2: "in", 3: "in"})
-    await_that(lambda: nodes.up.nodes()[1]["pid"] is not None)
+    await_that(nodes.in_sync, {1: "in", 2: "in", 3: "in"})
+    await_seen(lambda: nodes.up.nodes()[1]["pid"], lambda pid: pid is not None)
 
 
 def test_a_majority_that_is_missing_is_named(nodes: Nodes) -> None:
-    assert "LeaderId:" in nodes.asks("quorum", "describe", "--status")
-    assert nodes.asks("quorum", "describe", "--replication").count("Follower") == 2
+    await_that(nodes.has_leader, True)
+    await_seen(
+        lambda: nodes.asks("quorum", "describe", "--replication"),
+        lambda told: told.count("Follower") == 2,
+    )
     nodes.node("stop", "1")
     nodes.node("kill", "3")
     ports = [nodes.up.port, nodes.up.port + 2]
     # The node that is left may lead, and takes a moment to notice that nobody follows.
-    await_that(lambda: not nodes.has_leader())
+    await_that(nodes.has_leader, False)
     assert nodes.asks("quorum", "describe", "--status", status=1) == (
         "tidelog: the metadata quorum has no leader: of 3 nodes, "
         + ", ".join(f"127.0.0.1:{port}" for port in ports)
         + " cannot be reached.\n"
     )
     nodes.node("start", "1")
-    await_that(nodes.has_leader)
+    await_that(nodes.has_leader, True)
 
 
 def test_a_paused_node_does_not_hold_up_the_end(nodes: Nodes) -> None:

@@ -4,12 +4,15 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from tidelog.cli import admin
 from tidelog.cli.client import Client
+from tidelog.cli.errors import CommandFailed
 from tidelog.cli.observation import Observer
 from tidelog.cli.observe import look_at
 from tidelog.cli.producer import ACKS_ALL, Producer
@@ -20,12 +23,14 @@ from tidelog.model.replication_events import (
     IsrShrunk,
     LeaderElected,
     ReplicaState,
+    ReplicationEvent,
 )
 from tidelog.protocol.records import Record
 from tidelog.testing import Cluster
 
 TOPIC = "orders"
 WHERE = TopicPartition(TOPIC, 0)
+E = TypeVar("E")
 
 
 @pytest.fixture(scope="module")
@@ -45,29 +50,50 @@ def cluster() -> Iterator[Cluster]:
         yield running
 
 
+class Watch:
+    """An observer that goes on looking, and all that it has concluded."""
+
+    def __init__(self, cluster: Cluster, client: Client) -> None:
+        self._cluster, self._client = cluster, client
+        self._observer = Observer()
+        self.seen: list[ReplicationEvent] = []
+
+    def until(self, *kinds: type[object]) -> None:
+        """Look until each of these was seen: who is asked may learn of a change a little later."""
+
+        def are_seen() -> bool | None:
+            with suppress(CommandFailed):  # as `tidelog observe` goes on, too
+                self.seen += self._observer.note(look_at(self._client, TOPIC))
+            return True if all(self.of(kind) for kind in kinds) else None
+
+        names = [kind.__name__ for kind in kinds]
+        self._cluster.wait_for(are_seen, lambda: f"{names}; seen: {self.seen}")
+
+    def of(self, kind: type[E]) -> list[E]:
+        return [one for one in self.seen if isinstance(one, kind)]
+
+
 def test_the_death_and_return_of_a_leader_are_seen(cluster: Cluster) -> None:
-    observer = Observer()
     with Client(cluster.bootstrap) as client:
         cluster.wait_for_isr(TOPIC, size=3)
-        (state,) = observer.note(look_at(client, TOPIC))
-        assert isinstance(state, ReplicaState)
+        watch = Watch(cluster, client)
+        watch.until(ReplicaState)
+        (state,) = watch.of(ReplicaState)
         assert (state.partition, state.end_offset, state.min_isr) == (WHERE, 10, 2)
         assert [one.lag for one in state.followers] == [0, 0]
 
         leader = cluster.leader_of(TOPIC)
         cluster.kill(leader)
-        cluster.wait_for_isr(TOPIC, size=2)
-        seen = observer.note(look_at(client, TOPIC))
-        assert [one.broker for one in seen if isinstance(one, BrokerFenced)] == [leader]
-        (elected,) = [one for one in seen if isinstance(one, LeaderElected)]
+        watch.until(BrokerFenced, LeaderElected, IsrShrunk)
+        assert [one.broker for one in watch.of(BrokerFenced)] == [leader]
+        (elected,) = watch.of(LeaderElected)
         assert (elected.leader_before, elected.reason, elected.clean) == (leader, "dead", True)
-        (shrunk,) = [one for one in seen if isinstance(one, IsrShrunk)]
+        (shrunk,) = watch.of(IsrShrunk)
         assert [(one.broker, one.reason) for one in shrunk.left] == [(leader, "dead")]
 
         cluster.start(leader)
-        cluster.wait_for_isr(TOPIC, size=3)
-        seen = observer.note(look_at(client, TOPIC))
-        assert [one.joined for one in seen if isinstance(one, IsrExpanded)] == [(leader,)]
+        watch.until(IsrExpanded)
+        assert [one.joined for one in watch.of(IsrExpanded)] == [(leader,)]
 
 
 def observe(cluster: Cluster, *arguments: str) -> str:

@@ -5,21 +5,18 @@ Apache Kafka's own kafka-metadata-quorum makes the changes.
 
 import re
 import subprocess
-import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.clients.java import run_tool
-from tests.clients.systems import PATIENCE
+from tests.cluster.foreground import TIDELOG, await_seen, await_that
 from tests.cluster.ports import first_free_port
 
 from tidelog.cli.format import read_identity
 from tidelog.cli.random_uuid import new_cluster_id
 from tidelog.testing import NodeProcess
 
-TIDELOG = [sys.executable, "-m", "tidelog.cli.main"]
 CONTROLLERS = 10_000
 """How far the controllers' ports are from the brokers'."""
 
@@ -112,16 +109,11 @@ def quorum(kafka_libs: Path) -> Quorum:
     return Quorum(kafka_libs)
 
 
-def await_that(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE
-    while True:
-        try:
-            if condition():
-                return
-        except AssertionError:
-            pass  # the tool could not reach anyone yet
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
+def await_observers(quorum: Quorum, nodes: dict[int, Node]) -> None:
+    """Wait until the first node, which leads, knows of the others."""
+    await_seen(
+        lambda: quorum.status(nodes[3]), lambda said: '"id": 2' in said and '"id": 3' in said
+    )
 
 
 def by_broker(node: Node) -> tuple[str, str]:
@@ -135,36 +127,37 @@ def by_controller(node: Node) -> tuple[str, str]:
 def test_a_quorum_grows_from_one_to_three_and_shrinks(
     nodes: dict[int, Node], quorum: Quorum
 ) -> None:
-    await_that(lambda: '"id": 3' in quorum.status(nodes[3]))
-    assert quorum.voters(nodes[1]) == [1]
+    await_observers(quorum, nodes)
+    await_that(lambda: quorum.voters(nodes[1]), [1])
     assert "Added controller 2" in quorum.add(by_broker(nodes[3]), nodes[2])
     assert "Added controller 3" in quorum.add(by_controller(nodes[2]), nodes[3])
-    assert quorum.voters(nodes[1]) == [1, 2, 3]
+    await_that(lambda: quorum.voters(nodes[1]), [1, 2, 3])
 
     # Two of three go on without the first, which comes back as the voter that it was.
     nodes[1].process.kill()
-    await_that(lambda: quorum.leader(nodes[2]) in (2, 3))
+    await_seen(lambda: quorum.leader(nodes[2]), lambda leader: leader in (2, 3))
     nodes[1].process.start()
-    await_that(lambda: quorum.voters(nodes[1]) == [1, 2, 3])
+    await_that(lambda: quorum.voters(nodes[1]), [1, 2, 3])
 
     # The leader removes itself, and is not back after its next start.
-    leader = quorum.leader(nodes[1])
+    leader = await_seen(lambda: quorum.leader(nodes[1]), lambda leader: leader in nodes)
     others = [node for node in nodes.values() if node.id != leader]
     assert "Removed" in quorum.remove(by_broker(others[0]), nodes[leader])
-    await_that(lambda: quorum.leader(others[0]) != leader)
+    left = [node.id for node in others]
+    await_seen(lambda: quorum.leader(others[0]), lambda leader: leader in left)
     nodes[leader].process.stop()
     nodes[leader].process.start()
-    await_that(lambda: f'"id": {leader}' in quorum.status(nodes[leader]))
-    assert quorum.voters(nodes[leader]) == sorted(node.id for node in others)
+    await_seen(lambda: quorum.status(nodes[leader]), lambda said: f'"id": {leader}' in said)
+    await_that(lambda: quorum.voters(nodes[leader]), left)
 
     assert "Removed" in quorum.remove(by_controller(others[1]), others[0])
-    await_that(lambda: quorum.voters(nodes[leader]) == [others[1].id])
+    await_that(lambda: quorum.voters(nodes[leader]), [others[1].id])
 
 
 def test_a_voter_that_has_moved_tells_the_leader_by_itself(
     nodes: dict[int, Node], quorum: Quorum
 ) -> None:
-    await_that(lambda: '"id": 3' in quorum.status(nodes[3]))
+    await_observers(quorum, nodes)
     for id_ in (2, 3):
         quorum.add(by_broker(nodes[1]), nodes[id_])
     moved = nodes[2]
@@ -172,4 +165,4 @@ def test_a_voter_that_has_moved_tells_the_leader_by_itself(
     moved.controller_port += 3
     moved.write()
     moved.process.start()
-    await_that(lambda: moved.controller in quorum.status(nodes[1]))
+    await_seen(lambda: quorum.status(nodes[1]), lambda said: moved.controller in said)
