@@ -1,10 +1,13 @@
 """Topics for the pipeline's tests, and records in them whose acknowledgements are kept."""
 
+import time
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from tidelog.cli.client import Client
 
 QUIET = {"log_level": 0}
 PATIENCE_SECONDS = 120.0
@@ -21,10 +24,22 @@ def admin(bootstrap: str) -> AdminClient:
 
 
 def create(bootstrap: str, topic: str, partitions: int = 2, copies: int = 3) -> None:
+    """Create a topic, and wait until every broker knows it: a job may ask any of them."""
     new = NewTopic(topic, partitions, copies, config={"min.insync.replicas": str(min(2, copies))})
     client = admin(bootstrap)
     for done in client.create_topics([new]).values():
         done.result(PATIENCE_SECONDS)
+    for server in bootstrap.split(","):
+        with Client(server) as one:
+            deadline = time.monotonic() + PATIENCE_SECONDS
+            while not is_known(one, topic):
+                assert time.monotonic() < deadline, f"{server} never hears of {topic}"
+                time.sleep(0.02)
+
+
+def is_known(client: Client, topic: str) -> bool:
+    (found,) = client.metadata((topic,)).topics
+    return bool(found.partitions) and all(one.leader_id >= 0 for one in found.partitions)
 
 
 def delete(bootstrap: str, topic: str) -> None:

@@ -4,6 +4,7 @@ import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -76,6 +77,17 @@ def loss(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Loss:
 
 def has_recorded(client: Client, topic: str, node: NodeId) -> bool | None:
     """Whether the events tell that the old leader has cut its log."""
+    return (
+        any(
+            (one["event"], one.get("topic"), one["node"]) == ("truncated", topic, node)
+            for one in recorded_events(client)
+        )
+        or None
+    )
+
+
+def recorded_events(client: Client) -> list[dict[str, Any]]:
+    """What the cluster has told so far; nodes write of what has happened a moment later."""
     client.partitions(EVENTS)
     fetcher = Fetcher(client, EVENTS)
     fetcher.start([0], EARLIEST)
@@ -83,13 +95,7 @@ def has_recorded(client: Client, topic: str, node: NodeId) -> bool | None:
     found = []
     while fetcher.positions[0] < end:
         found += [json.loads(one.record.value or b"{}") for one in fetcher.poll()]
-    return (
-        any(
-            (one["event"], one.get("topic"), one["node"]) == ("truncated", topic, node)
-            for one in found
-        )
-        or None
-    )
+    return found
 
 
 def test_a_loss_is_found_through_the_cluster_and_explained(

@@ -6,10 +6,23 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 from tests.pipelines import records
+from tests.pipelines.test_audit_cluster import recorded_events
 
+from tidelog.cli.client import Client
 from tidelog.cli.orders import OrderLoad
+from tidelog.model.ids import NodeId
 from tidelog.testing import Cluster
 from tidelog_pipelines.jobs.demo import Demo, DemoSettings
+
+
+def has_told(cluster: Cluster, topic: str, leader: NodeId) -> bool | None:
+    """Whether the events tell that somebody took over from this leader."""
+    with Client(cluster.bootstrap) as client:
+        events = recorded_events(client)
+    return (
+        any(one.get("topic") == topic and one.get("leader_before") == leader for one in events)
+        or None
+    )
 
 
 def test_orders_are_ingested_watched_and_audited_while_a_broker_dies(
@@ -33,6 +46,7 @@ def test_orders_are_ingested_watched_and_audited_while_a_broker_dies(
     cluster.wait_for(lambda: load.acknowledged > before + 200 or None, "orders after the kill")
     cluster.start(leader)
     cluster.wait_for_isr(topic, size=3)
+    cluster.wait_for(lambda: has_told(cluster, topic, leader), "the election being recorded")
     load.stop()
     ended.set()
     watching.join()
