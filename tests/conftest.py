@@ -1,4 +1,7 @@
-"""Options of the whole suite (pytest reads them only here)."""
+"""Options of the whole suite (pytest reads them only here), and who runs which of its tests."""
+
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -62,3 +65,28 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--seeds", type=int, default=2, help="with how many seeds each simulated test is run"
     )
+
+
+LONGEST_FIRST = ("pipelines", "cluster", "clients", "sim", "unit")
+"""What takes longest begins first, and what comes in small pieces fills up the rest."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """With --dist loadscope several processes share the tests as `tests.sharing` says."""
+    if config.getoption("dist") != "loadscope":
+        return None
+    from tests.sharing import Sharing
+
+    return Sharing(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """One of several processes: all of them order the tests alike."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=_place)
+
+
+def _place(item: pytest.Item) -> int:
+    kind = item.path.relative_to(Path(__file__).parent).parts[0]
+    return LONGEST_FIRST.index(kind) if kind in LONGEST_FIRST else len(LONGEST_FIRST)

@@ -1,0 +1,32 @@
+import socket
+
+import pytest
+
+from tidelog.cli.free_ports import BLOCK, HOST, PortBlock, is_free
+
+
+def test_no_two_blocks_have_a_port_in_common() -> None:
+    widths = [BLOCK] * 20 + [2 * BLOCK, 3 * BLOCK]
+    blocks = [PortBlock(width) for width in widths]
+    ports = [
+        port
+        for block, width in zip(blocks, widths, strict=True)
+        for port in range(block.first, block.first + width)
+    ]
+    assert len(set(ports)) == len(ports)
+    for block in blocks:
+        block.release()
+
+
+def test_a_block_can_be_claimed_by_others_once_it_is_released() -> None:
+    block = PortBlock()
+    with socket.socket(type=socket.SOCK_DGRAM) as other:
+        with pytest.raises(OSError, match="in use"):
+            other.bind((HOST, block.first))
+        block.release()
+        other.bind((HOST, block.first))
+
+
+def test_a_port_that_is_listened_on_is_not_free() -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        assert not is_free(taken.getsockname()[1])
