@@ -96,6 +96,7 @@ def test_a_follower_that_is_killed_is_dead_and_one_that_is_back_has_joined() -> 
 
     assert [(one["broker"], one["reason"]) for one in shrunk["left"]] == [(follower.id, "dead")]
     assert fenced["reason"] == "connection-refused"
+    assert 0 <= fenced["silent_ms"] < 1_000
     assert shrunk["min_isr"] == 2
     cluster.start()
     expanded = await_event(cluster, "isr_expand")
@@ -116,6 +117,7 @@ def test_a_leader_that_is_silent_is_dead_and_has_returned_when_it_is_heard_again
 
     assert (elected["reason"], elected["clean"]) == ("dead", True)
     assert fenced["reason"] == "session-expired"
+    assert fenced["silent_ms"] >= leader.settings.broker_session_timeout_ms
     check_told(cluster)
 
 

@@ -109,7 +109,10 @@ class Observer:
 def _brokers_moved(before: Look, now: Look) -> Iterator[ReplicationEvent]:
     for broker in sorted(before.brokers - now.brokers):
         yield BrokerFenced(
-            broker=broker, broker_epoch=NOT_KNOWN, reason=FenceReason.SESSION_EXPIRED
+            broker=broker,
+            broker_epoch=NOT_KNOWN,
+            reason=FenceReason.SESSION_EXPIRED,
+            silent_ms=now.at - before.at,
         )
     for broker in sorted(now.brokers - before.brokers):
         yield BrokerUnfenced(broker=broker, broker_epoch=NOT_KNOWN, reason=FenceReason.REGISTERED)

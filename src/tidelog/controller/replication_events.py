@@ -19,7 +19,7 @@ from tidelog.controller.image import (
     PartitionImage,
 )
 from tidelog.controller.settings import BrokerSettings
-from tidelog.model.ids import NO_NODE, NodeId
+from tidelog.model.ids import NO_NODE, Millis, NodeId
 from tidelog.model.replication_events import (
     BrokerFenced,
     BrokerUnfenced,
@@ -47,14 +47,17 @@ def events_of_decision(
     after: ClusterImage,
     settings: BrokerSettings,
     why: FenceReason = FenceReason.REQUESTED,
+    silent_ms: Millis | None = None,
 ) -> Iterator[ReplicationEvent]:
-    """Brokers first, then what became of partitions; `why` is what the decider knew of the broker.
+    """Brokers first, then what became of partitions.
+
+    `why`, and how long it was silent, is what the decider knew of the broker.
 
     A generator, since a broker that held ten thousand partitions is not to hold up its own
     failover while they are told of.
     """
     for id_ in changed_brokers(before, after):
-        yield from _broker(before.brokers.get(id_), after.brokers.get(id_), why)
+        yield from _broker(before.brokers.get(id_), after.brokers.get(id_), why, silent_ms)
 
     def gone(broker: NodeId, partition: PartitionImage) -> LeaveReason | None:
         return _gone(before.brokers.get(broker), after.brokers.get(broker), partition)
@@ -75,7 +78,10 @@ def events_of_decision(
 
 
 def _broker(
-    before: BrokerImage | None, after: BrokerImage | None, why: FenceReason
+    before: BrokerImage | None,
+    after: BrokerImage | None,
+    why: FenceReason,
+    silent_ms: Millis | None,
 ) -> Iterator[ReplicationEvent]:
     was_unfenced = before is not None and not before.fenced
     if after is not None and not after.fenced and not was_unfenced:
@@ -90,6 +96,7 @@ def _broker(
             broker=before.id,
             broker_epoch=before.epoch,
             reason=_why_fenced(before, after, why),
+            silent_ms=silent_ms,
         )
 
 

@@ -133,6 +133,8 @@ class BrokerFenced:
     broker: NodeId
     broker_epoch: BrokerEpoch
     reason: FenceReason
+    silent_ms: Millis | None = None
+    """Since its last sign of life, as far as the one who tells it knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -58,6 +58,8 @@ class Controlling:
         self._liveness = Liveness(settings.broker_session_timeout_ms)
         self._brokers: dict[ConnId, NodeId] = {}
         """Which broker's heartbeats come in by which connection."""
+        self._signs: dict[NodeId, Millis] = {}
+        """Each broker's last sign of life: a heartbeat, or the end of its connection."""
         self._probes: dict[NodeId, Channel] = {}
         self._refusing: set[NodeId] = set()
         """Whose ports refuse: that is why they are fenced, more than that they are silent."""
@@ -77,6 +79,8 @@ class Controlling:
         self._liveness = Liveness(self._settings.broker_session_timeout_ms)
         unfenced = [broker.id for broker in image.brokers.values() if not broker.fenced]
         self._liveness.expect(unfenced, self._clock.now)
+        if (sign := self._quorum.machine.last_sign) is not None:
+            self._signs[sign[0]] = sign[1]
         self._keep_watch()
         for broker in unfenced:
             # The controller before us may have died with its machine: who else has?
@@ -95,6 +99,7 @@ class Controlling:
             self._watch.cancel()
             self._watch = None
         self._brokers.clear()
+        self._signs.clear()
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -128,13 +133,14 @@ class Controlling:
         records: Sequence[MetadataRecord],
         done: Callable[[bool], None] = lambda _: None,
         why: FenceReason = FenceReason.REQUESTED,
+        last_sign: Millis | None = None,
     ) -> None:
         """Append what was decided; once that is committed, tell what it did to replicas."""
         before, began = self._quorum.pending_image, self._clock.now
 
         def settled(is_committed: bool) -> None:
             if is_committed:
-                self._events.decided(before, after, self._clock.now - began, why)
+                self._events.decided(before, after, self._clock.now - began, why, last_sign)
             done(is_committed)
 
         self._quorum.propose(records, settled)
@@ -154,6 +160,7 @@ class Controlling:
             self._liveness.heard(
                 message.broker_id, self._clock.now, message.current_metadata_offset
             )
+            self._signs[message.broker_id] = self._clock.now
             if conn is not None:
                 self._brokers[conn] = message.broker_id
             self._keep_watch()
@@ -176,6 +183,7 @@ class Controlling:
         """A broker's heartbeats came in by it: if its port refuses as well, its process is gone."""
         broker = self._brokers.pop(conn, None)
         if broker is not None and self._quorum.is_active and broker not in self._brokers.values():
+            self._signs[broker] = self._clock.now
             self._probe(broker)
 
     def _probe(self, broker: NodeId) -> None:
@@ -223,7 +231,7 @@ class Controlling:
         log.info("broker %d is fenced: %s", broker, "gone" if is_gone else "no heartbeat in time")
         self._silenced[broker] = self._quorum.pending_image.brokers[broker].epoch
         why = FenceReason.CONNECTION_REFUSED if is_gone else FenceReason.SESSION_EXPIRED
-        self._propose(records, why=why)
+        self._propose(records, why=why, last_sign=self._signs.pop(broker, None))
 
     # -- chores ------------------------------------------------------------------------------------
 

@@ -68,10 +68,19 @@ class ReplicationEvents:
         self._after: Callable[[], None] | None = None
 
     def decided(
-        self, before: ClusterImage, after: ClusterImage, took_ms: Millis, why: FenceReason
+        self,
+        before: ClusterImage,
+        after: ClusterImage,
+        took_ms: Millis,
+        why: FenceReason,
+        last_sign: Millis | None = None,
     ) -> None:
-        """A decision of this node's controller is committed; it took the first to the second."""
-        events = events_of_decision(before, after, self._settings, why)
+        """A decision of this node's controller is committed; it took the first to the second.
+
+        `last_sign` is when a broker that it fences was last heard of.
+        """
+        silent_ms = None if last_sign is None else self._clock.now - last_sign
+        events = events_of_decision(before, after, self._settings, why, silent_ms)
         self._decisions.append((self._clock.now, took_ms, events))
         self._slice_soon()
 

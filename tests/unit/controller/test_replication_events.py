@@ -42,9 +42,10 @@ def told(
     image: ClusterImage,
     records: Iterable[MetadataRecord],
     why: FenceReason = FenceReason.REQUESTED,
+    silent_ms: int | None = None,
 ) -> list[ReplicationEvent]:
     after = apply_all(image, list(records), image.offset + 1, image.epoch)
-    return list(events_of_decision(image, after, SETTINGS, why))
+    return list(events_of_decision(image, after, SETTINGS, why, silent_ms))
 
 
 def three(**changes: Any) -> ClusterImage:
@@ -56,10 +57,10 @@ def test_a_leader_that_is_fenced_is_dead(why: FenceReason) -> None:
     image = three()
 
     fenced, shrunk, elected = told(
-        image, elections.fence(image, image.brokers[1], context(image)), why
+        image, elections.fence(image, image.brokers[1], context(image)), why, 2_001
     )
 
-    assert fenced == BrokerFenced(broker=1, broker_epoch=101, reason=why)
+    assert fenced == BrokerFenced(broker=1, broker_epoch=101, reason=why, silent_ms=2_001)
     assert shrunk == IsrShrunk(
         partition=ORDERS,
         leader=2,

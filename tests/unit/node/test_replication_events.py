@@ -128,6 +128,7 @@ def test_an_event_is_one_json_object_with_its_key() -> None:
         "broker": 2,
         "broker_epoch": 9,
         "reason": "session-expired",
+        "silent_ms": None,
     }
     assert told(loss(4)) == {
         "v": 1,

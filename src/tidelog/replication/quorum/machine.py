@@ -215,11 +215,14 @@ class QuorumMachine(Campaign):
         if event.is_success and isinstance(role, Follower) and role.leader == event.source:
             role.has_fetched = True
             role.leader_is_gone = False
+            self.last_sign = event.source, now
             role.fetch_deadline = now + self._timeouts.fetch_ms
 
     def _peer_refused(self, peer: NodeId, now: Millis) -> None:
         role = self.role
         if isinstance(role, Follower) and role.leader == peer:
+            if not role.leader_is_gone:
+                self.last_sign = peer, now
             role.leader_is_gone = True
             if self.may_stand:
                 rank = sum(id != peer and id < self.me.id for id in self.voters)

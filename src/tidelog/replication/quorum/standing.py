@@ -64,6 +64,8 @@ class Standing:
         self._effects: list[QuorumEffect] = []
         self._discovery = 0
         self.role: Role = Unattached(self._saved.epoch, election_deadline=0)
+        self.last_sign: tuple[NodeId, Millis] | None = None
+        """The leader that it followed last, and when that was heard from or began to refuse."""
 
     # -- what others may know ----------------------------------------------------------------------
 
