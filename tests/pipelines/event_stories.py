@@ -50,8 +50,11 @@ class Events:
         more = {"leader_before": before, "reason": reason, "clean": clean, "elr": []}
         self._add(at, "leader_elected", 3, **self._state(), **more)
 
-    def fence(self, at: float, broker: int, reason: str = "session-expired") -> None:
-        self._add(at, "broker_fenced", 3, broker=broker, broker_epoch=7, reason=reason)
+    def fence(
+        self, at: float, broker: int, reason: str = "session-expired", silent_ms: int | None = None
+    ) -> None:
+        more = {"broker_epoch": 7, "reason": reason, "silent_ms": silent_ms}
+        self._add(at, "broker_fenced", 3, broker=broker, **more)
 
     def unfence(self, at: float, broker: int) -> None:
         self._add(at, "broker_unfenced", 3, broker=broker, broker_epoch=8, reason="registered")

@@ -41,7 +41,7 @@ def hour(spark: SparkSession) -> DataFrame:
     log.expand(900, 3)
     log.shrink(1200, 2, "dead")
     log.isr = [3]
-    log.fence(1800, 1)
+    log.fence(1800.1, 1, silent_ms=2_000)
     log.elect(1800.1, -1)
     log.elect(1860.1, 3)
     log.expand(2400, 1)
@@ -103,24 +103,46 @@ def test_lag_percentiles_of_each_follower(hour: DataFrame) -> None:
     ]
 
 
-def test_a_failover_begins_with_the_fencing_of_the_leader(hour: DataFrame) -> None:
+def test_a_failover_begins_with_the_last_sign_of_life_of_the_leader(hour: DataFrame) -> None:
     columns = ("began", "elected", "duration_ms", "leader_before", "leader", "reason", "clean")
 
     assert rows(health.failovers(hour), *columns) == [
-        (at(1800.1), at(1860.1), 60_000, 1, 3, "dead", True)
+        (at(1798.1), at(1860.1), 62_000, 1, 3, "dead", True)
     ]
 
 
-def test_a_failover_at_once_lasts_from_the_fencing_to_the_election(spark: SparkSession) -> None:
+def test_without_a_sign_of_life_it_begins_with_the_fencing_or_is_not_known(
+    spark: SparkSession,
+) -> None:
     log = Events()
     log.fence(9.8, 1)
     log.elect(10, 2)
     log.elect(500, 1, "preferred")
     log.elect(900, 2)
+    log.elect(1000, 1, "preferred")
+    log.fence(1100, 1)
+    log.elect(1100, 2)  # with the same stroke, which says nothing of how long it took
+    log.elect(1200, -1)
+    log.elect(1300, 3, "returned")
 
     found = rows(health.failovers(events(spark, log)), "elected", "duration_ms", "leader_before")
 
-    assert found == [(at(10), 200, 1), (at(900), None, 1)]
+    assert found == [
+        (at(10), 200, 1),
+        (at(900), None, 1),
+        (at(1100), None, 1),
+        (at(1300), 100_000, 2),
+    ]
+
+
+def test_a_leader_that_shuts_down_in_order_leaves_no_gap(spark: SparkSession) -> None:
+    log = Events()
+    log.fence(5, 1, silent_ms=300)
+    log.elect(10, 2, "shutting-down")
+
+    found = rows(health.failovers(events(spark, log)), "elected", "duration_ms", "reason")
+
+    assert found == [(at(10), None, "shutting-down")]
 
 
 def test_availability_is_told_for_each_day(spark: SparkSession) -> None:

@@ -47,7 +47,13 @@ def page(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
     log = Events("<b>odd</b>", 0)
     log.elect(5, 1, "created")
     log.elect(6000, -1)
-    events.write_text("\n".join([*a_bad_day(every=60), *log.lines]) + "\n")
+    own = [Events("__consumer_offsets", number) for number in range(40)]
+    for one in own:
+        one.elect(5, 1, "created")
+        one.shrink(600, 3)
+        one.elect(6000, 2)
+    told = [line for one in (log, *own) for line in one.lines]
+    events.write_text("\n".join([*a_bad_day(every=60), *told]) + "\n")
     out = home / "report.html"
     settings = report.ReportSettings(events=str(events), out=str(out), title="A bad day")
     assert report.write(spark, settings) == 0
@@ -64,6 +70,18 @@ def test_the_page_says_what_happened(page: str) -> None:
     assert re.search(r"orders-1: broker 1 took over from 2 \(dead\) at 01:06:00 after \d+ ms", text)
     assert "broker 3 at 00:30: up to" in text
     assert page.count("<svg ") == 3
+
+
+def test_the_cluster_s_own_topics_come_last_in_one_line_each(page: str) -> None:
+    text = Page(page).text
+    names = re.findall(r'class="name"[^>]*>([^<]+)<', page)
+
+    assert names.index("__consumer_offsets (40)") > names.index("payments-2")
+    assert "Every partition, the worst first." in text
+    assert "__consumer_offsets-7: 2 of 3 in sync for 90.0 min from 00:10:00" in text
+    listed = re.findall(r"<td>([^<]+)</td><td>\d\d:\d\d:\d\d</td>", page)
+    assert set(listed[:3]) == {"orders-1", "orders-4", "payments-2"}
+    assert listed[3].startswith("__consumer_offsets-")
 
 
 def test_the_page_needs_nothing_else_and_trusts_no_name(page: str) -> None:
@@ -102,6 +120,8 @@ def test_the_time_axis_has_few_round_ticks() -> None:
         *("00:00", "00:30", "01:00", "01:30", "02:00", "02:30", "03:00", "03:30", "04:00")
     ]
     assert len(list(TimeAxis(START_MS, START_MS + 90 * 86_400_000).ticks())) < 15
+    short = TimeAxis(START_MS, START_MS + 60_000)
+    assert [label for _, label in short.ticks()][:2] == ["00:00:00", "00:00:10"]
 
 
 def test_numbers_are_for_people() -> None:

@@ -8,7 +8,7 @@ from math import log10
 from tidelog_pipelines.sinks.report_model import Failover, LagCell, Line
 
 WIDTH = 1120
-LABELS = 150
+LABELS = 190
 """What is left of the plots, for names."""
 RIGHT = 16
 ROW, GAP = 18, 6
@@ -18,7 +18,14 @@ LEVELS = 6
 LEAST_SPAN = 1.6
 """In pixels: a moment without a leader must be seen."""
 
-_STEPS_MINUTES = (1, 2, 5, 10, 15, 30, 60, 120, 180, 360, 720, 1440, 2880, 10080)
+LONGEST_NAME = 30
+"""In characters: so many have room to the left of the plots."""
+
+DAY = 86_400
+_STEPS_SECONDS = (
+    *(5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200),
+    *(DAY, 2 * DAY, 7 * DAY),
+)
 _TICKS = 9
 
 
@@ -33,11 +40,11 @@ class TimeAxis:
         return round(LABELS + min(max(part, 0.0), 1.0) * (WIDTH - LABELS - RIGHT), 1)
 
     def ticks(self) -> Iterator[tuple[float, str]]:
-        minutes = (self.end_ms - self.start_ms) / 60_000
-        step = next((one for one in _STEPS_MINUTES if minutes / one <= _TICKS), _STEPS_MINUTES[-1])
-        first = -(-self.start_ms // (step * 60_000)) * step * 60_000
-        for ms in range(first, self.end_ms + 1, step * 60_000):
-            yield self.x(ms), clock(ms, with_day=step >= 1440)
+        seconds = (self.end_ms - self.start_ms) / 1000
+        step = next((one for one in _STEPS_SECONDS if seconds / one <= _TICKS), _STEPS_SECONDS[-1])
+        first = -(-self.start_ms // (step * 1000)) * step * 1000
+        for ms in range(first, self.end_ms + 1, step * 1000):
+            yield self.x(ms), clock(ms, with_day=step >= DAY, seconds=step < 60)
 
     def draw(self, height: float) -> str:
         marks = []
@@ -80,8 +87,11 @@ def _svg(height: float, label: str, body: str) -> str:
 
 
 def _name(text: str, y: float) -> str:
-    """What stands to the left of a row."""
-    return f'<text class="name" x="{LABELS - 12}" y="{y:.0f}">{escape(text)}</text>'
+    """What stands to the left of a row; the end of a long name tells more than its middle."""
+    shown = text
+    if len(text) > LONGEST_NAME:
+        shown = f"{text[: LONGEST_NAME // 2]}…{text[-LONGEST_NAME // 2 :]}"
+    return f'<text class="name" x="{LABELS - 12}" y="{y:.0f}">{escape(shown)}</text>'
 
 
 def _title(text: str) -> str:
@@ -93,10 +103,11 @@ def isr_time_line(lines: Sequence[Line], failovers: Sequence[Failover], axis: Ti
     height = len(lines) * (ROW + GAP)
     body = [axis.draw(height)]
     left, right = axis.x(axis.start_ms), axis.x(axis.end_ms)
-    rows = {line.partition: number * (ROW + GAP) for number, line in enumerate(lines)}
+    rows = {line.name: number * (ROW + GAP) for number, line in enumerate(lines)}
     for line in lines:
-        y = rows[line.partition]
-        body.append(_name(line.partition, y + 13))
+        y = rows[line.name]
+        several = f" ({line.partitions})" if line.partitions > 1 else ""
+        body.append(_name(line.name + several, y + 13))
         body.append(
             f'<rect class="full" x="{left}" y="{y}" width="{right - left:.1f}" '
             f'height="{ROW}" rx="3"/>'
@@ -105,15 +116,15 @@ def isr_time_line(lines: Sequence[Line], failovers: Sequence[Failover], axis: Ti
             x = axis.x(span.start_ms)
             width = max(axis.x(span.end_ms) - x, LEAST_SPAN)
             length = duration(span.end_ms - span.start_ms)
-            said = f"{line.partition}: {span.meaning} for {length} from "
+            said = f"{span.partition}: {span.meaning} for {length} from "
             said += clock(span.start_ms, seconds=True)
             body.append(
                 f'<rect class="{span.kind}" x="{x}" y="{y}" width="{width:.1f}" height="{ROW}">'
                 f"{_title(said)}</rect>"
             )
     for one in failovers:
-        if one.partition in rows:
-            body.append(_diamond(axis.x(one.elected_ms), rows[one.partition] + ROW / 2, one))
+        if one.line in rows:
+            body.append(_diamond(axis.x(one.elected_ms), rows[one.line] + ROW / 2, one))
     return _svg(height + AXIS, "in-sync replicas of each partition over time", "".join(body))
 
 
@@ -126,9 +137,10 @@ def _diamond(x: float, y: float, one: Failover) -> str:
 def told(one: Failover) -> str:
     """A failover in words."""
     how = "" if one.is_clean else ", uncleanly"
+    took = "" if one.duration_ms is None else f" after {duration(one.duration_ms)}"
     return (
         f"{one.partition}: broker {one.leader} took over from {one.leader_before} ({one.reason}"
-        f"{how}) at {clock(one.elected_ms, seconds=True)} after {duration(one.duration_ms)}"
+        f"{how}) at {clock(one.elected_ms, seconds=True)}{took}"
     )
 
 

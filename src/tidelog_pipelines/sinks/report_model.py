@@ -3,10 +3,16 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from tidelog_pipelines.transformations.health import HANDED_OVER
+
+KINDS = ("under", "unwritable", "leaderless")
+"""What can be wrong with a partition, the worst last."""
+
 
 class Span(NamedTuple):
     """A time in which a partition was not as it should be."""
 
+    partition: str
     start_ms: int
     end_ms: int
     leader: int
@@ -29,14 +35,19 @@ class Span(NamedTuple):
 
 
 class Line(NamedTuple):
-    """A partition's time line."""
+    """The time line of a partition, or of all partitions of one of the cluster's own topics."""
 
-    partition: str
+    name: str
+    partitions: int
     under_minutes: float
     spans: tuple[Span, ...]
+    """Those that are drawn over the others last."""
 
 
 class Failover(NamedTuple):
+    line: str
+    """Of which time line it is a part."""
+    is_internal: bool
     partition: str
     elected_ms: int
     duration_ms: int | None
@@ -44,6 +55,11 @@ class Failover(NamedTuple):
     leader: int
     reason: str
     is_clean: bool
+
+    @property
+    def is_handover(self) -> bool:
+        """Whether the leader before led until this one did, as one that shuts down in order."""
+        return self.reason == HANDED_OVER
 
 
 class LagCell(NamedTuple):
@@ -98,7 +114,7 @@ class Report:
     under_minutes: float
     shrinks: int
     lines: tuple[Line, ...]
-    """The partitions that were worst off, worst first."""
+    """Those that were worst off, worst first; the cluster's own topics come last."""
     failovers: tuple[Failover, ...]
     failovers_in_all: int
     lag_buckets: int

@@ -89,9 +89,12 @@ def _with_unit(length: str) -> str:
 
 
 def _time_line(report: Report, axis: TimeAxis) -> str:
-    note = f"The {len(report.lines)} that were worst off, of {report.partitions}."
-    if len(report.lines) == report.partitions:
+    shown = sum(line.partitions for line in report.lines)
+    note = f"The {shown} that were worst off, of {report.partitions}."
+    if shown == report.partitions:
         note = "Every partition, the worst first."
+    if any(line.partitions > 1 for line in report.lines):
+        note += " Topics of the cluster&rsquo;s own have one line each."
     legend = _legend(
         ("calm", "all replicas in sync"),
         ("under", "under-replicated"),
@@ -106,7 +109,7 @@ def _failovers(report: Report, axis: TimeAxis) -> str:
     if not report.failovers:
         return _section("Failovers", "", '<p class="none">No leader was lost.</p>')
     note = (
-        "How long a partition had no leader, from the first sign that the old one was gone to the "
+        "How long a partition had no leader, from the last sign of life of the old one to the "
         "election of the next; each line is ten times the one below."
     )
     rows = [
@@ -115,9 +118,9 @@ def _failovers(report: Report, axis: TimeAxis) -> str:
             clock(one.elected_ms, seconds=True),
             f"{one.leader_before} &rarr; {one.leader}",
             escape(one.reason) + ("" if one.is_clean else ", unclean"),
-            duration(one.duration_ms),
+            "handed over" if one.is_handover else duration(one.duration_ms),
         )
-        for one in sorted(report.failovers, key=lambda one: -(one.duration_ms or 0))[:LISTED]
+        for one in report.failovers[:LISTED]
     ]
     listed = _table(("partition", "elected", "leader", "reason", "took"), rows, numbers=(4,))
     return _section("Failovers", note, failover_durations(report.failovers, axis) + listed)

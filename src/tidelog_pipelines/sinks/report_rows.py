@@ -7,6 +7,7 @@ from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as f
 
 from tidelog_pipelines.sinks.report_model import (
+    KINDS,
     Cause,
     Day,
     Failover,
@@ -23,8 +24,12 @@ SPANS = 4000
 FAILOVERS = 500
 ROWS = 20
 BUCKETS = 120
+INTERNAL = "__"
 
 _NAME = "concat(topic, '-', partition)"
+_IS_INTERNAL = f"startswith(topic, '{INTERNAL}')"
+"""Topics of the cluster's own, which concern people less than theirs."""
+_LINE = f"if({_IS_INTERNAL}, topic, {_NAME})"
 
 
 def gathered(
@@ -36,8 +41,12 @@ def gathered(
     spans = tables["intervals"]
     totals = _totals(spans)
     lines = _lines(spans, tables["under_replicated_partitions"])
-    failovers = tables["failovers"].orderBy(f.col("duration_ms").desc_nulls_last(), "elected")
-    lags = tables["lag"].orderBy(f.col("lag_p99").desc(), "topic", "partition", "broker")
+    failovers = tables["failovers"].orderBy(
+        f.expr(_IS_INTERNAL), f.col("duration_ms").desc_nulls_last(), "elected"
+    )
+    lags = tables["lag"].orderBy(
+        f.expr(_IS_INTERNAL), f.col("lag_p99").desc(), "topic", "partition", "broker"
+    )
     return Report(
         title=title,
         start_ms=ends["start"],
@@ -84,27 +93,40 @@ def _totals(spans: DataFrame) -> Row:
 
 
 def _lines(spans: DataFrame, partitions: DataFrame) -> tuple[Line, ...]:
-    worst_first = f.col("under_replicated_minutes").desc()
-    chosen = partitions.orderBy(worst_first, "topic", "partition").limit(LINES)
-    worst = [(row["name"], row["minutes"]) for row in _named_minutes(chosen).collect()]
+    by_line = partitions.groupBy(f.expr(_LINE).alias("line")).agg(
+        f.count("*").alias("partitions"),
+        f.sum("under_replicated_minutes").alias("minutes"),
+        f.min("topic").alias("topic"),
+        f.min("partition").alias("partition"),
+    )
+    worst_first = (f.expr(_IS_INTERNAL), f.col("minutes").desc(), "topic", "partition")
+    chosen = by_line.orderBy(*worst_first).limit(LINES)
+    worst = chosen.select("line", "partitions", "minutes").collect()
     told = spans.where("is_under_replicated OR NOT is_available OR NOT is_writable")
-    found: dict[str, list[Span]] = {name: [] for name, _ in worst}
-    rows = told.join(f.broadcast(chosen.select("topic", "partition")), ["topic", "partition"])
+    found: dict[str, list[Span]] = {row["line"]: [] for row in worst}
+    rows = told.withColumn("line", f.expr(_LINE)).join(f.broadcast(chosen.select("line")), "line")
     columns = ("start_ms", "end_ms", "leader", "in_sync", "size(replicas) AS replicas", "min_isr")
     # The longest ones, if there are too many to draw.
-    shown = rows.orderBy(f.col("seconds").desc()).limit(SPANS)
-    for row in shown.selectExpr(f"{_NAME} AS name", *columns).collect():
-        found[row["name"]].append(Span(*row[1:]))
-    return tuple(Line(name, minutes, tuple(sorted(found[name]))) for name, minutes in worst)
+    shown = rows.orderBy(f.expr(_IS_INTERNAL), f.col("seconds").desc()).limit(SPANS)
+    for row in shown.selectExpr("line", f"{_NAME} AS name", *columns).collect():
+        found[row["line"]].append(Span(*row[1:]))
+    return tuple(
+        Line(line, count, minutes, tuple(sorted(found[line], key=_depth)))
+        for line, count, minutes in worst
+    )
 
 
-def _named_minutes(partitions: DataFrame) -> DataFrame:
-    return partitions.selectExpr(f"{_NAME} AS name", "under_replicated_minutes AS minutes")
+def _depth(span: Span) -> tuple[int, int, str]:
+    return KINDS.index(span.kind), span.start_ms, span.partition
 
 
 def _failover(row: Row) -> Failover:
+    topic, name = row["topic"], f"{row['topic']}-{row['partition']}"
+    is_internal = topic.startswith(INTERNAL)
     return Failover(
-        f"{row['topic']}-{row['partition']}",
+        topic if is_internal else name,
+        is_internal,
+        name,
         _ms(row["elected"]),
         row["duration_ms"],
         row["leader_before"],
@@ -143,7 +165,7 @@ def _causes(causes: DataFrame) -> tuple[Cause, ...]:
 
 
 def _flaps(flapping: DataFrame) -> tuple[Flap, ...]:
-    rows = flapping.orderBy(f.col("leaves").desc(), "began").limit(ROWS)
+    rows = flapping.orderBy(f.expr(_IS_INTERNAL), f.col("leaves").desc(), "began").limit(ROWS)
     chosen = rows.selectExpr(
         f"{_NAME} AS name",
         "broker",

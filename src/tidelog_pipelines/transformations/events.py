@@ -12,6 +12,7 @@ EVENT = """
     isr ARRAY<INT>, isr_before ARRAY<INT>, elr ARRAY<INT>, replicas ARRAY<INT>, min_isr INT,
     left ARRAY<STRUCT<broker: INT, reason: STRING, end_offset: BIGINT, lag_ms: BIGINT>>,
     joined ARRAY<INT>, clean BOOLEAN, reason STRING, broker INT, broker_epoch BIGINT,
+    silent_ms BIGINT,
     from_offset BIGINT, to_offset BIGINT, high_watermark BIGINT, log_start_offset BIGINT,
     end_offset BIGINT, leader_end_offset BIGINT,
     followers ARRAY<STRUCT<broker: INT, end_offset: BIGINT, lag: BIGINT, lag_ms: BIGINT,

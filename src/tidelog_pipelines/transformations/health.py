@@ -12,6 +12,8 @@ FLAPPING_LEAVES = 3
 """A replica flaps that leaves so often, with less than the gap between two departures."""
 
 PLANNED = ("preferred", "reassigned", "created")
+HANDED_OVER = "shutting-down"
+"""Why a leader that goes in order hands its partitions over first: somebody leads all the time."""
 MINUTE = 60.0
 
 
@@ -111,8 +113,9 @@ def lag(followers: DataFrame) -> DataFrame:
 def failovers(events: DataFrame) -> DataFrame:
     """Every change of a leader that was not planned: who, why, and how long nobody led.
 
-    It begins with the first sign that the leader is gone: its fencing, or an election that found no
-    one. `duration_ms` is null where no such sign was recorded.
+    It begins with the last sign of life of the leader, or where none is known, with its fencing or
+    an election that found no one. `duration_ms` is null where no such moment was recorded: whoever
+    fences a broker elects the next leaders with the same stroke, and that tells no time.
     """
     in_order = Window.partitionBy(*PARTITION).orderBy("ts", "leader_epoch")
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
@@ -121,21 +124,26 @@ def failovers(events: DataFrame) -> DataFrame:
         events.where("event = 'leader_elected'")
         .withColumn("last_leader", f.last(led, ignorenulls=True).over(before))
         .withColumn("was_leaderless", f.lag("leader").over(in_order) < 0)
-        .withColumn("leaderless_ts", f.lag("ts").over(in_order))
+        .withColumn("leaderless_ts", f.when(f.col("was_leaderless"), f.lag("ts").over(in_order)))
+        .withColumn("noticed_ts", f.coalesce("leaderless_ts", "ts"))
         .where((f.col("leader") >= 0) & ~f.col("reason").isin(*PLANNED))
         .withColumn("gone", f.coalesce("last_leader", "leader_before"))
         .where("gone <> leader OR was_leaderless")
     )
     fenced = events.where("event = 'broker_fenced'").select(
-        f.col("broker").alias("fenced"), f.col("ts").alias("fenced_ts")
+        f.col("broker").alias("fenced"),
+        f.col("ts").alias("fenced_ts"),
+        (f.col("ts") - f.col("silent_ms")).alias("last_sign_ts"),
     )
-    recent = f.col("fenced_ts").between(f.col("ts") - CHAIN_SECONDS * 1000, f.col("ts"))
-    with_sign = elections.join(
-        f.broadcast(fenced), (f.col("gone") == f.col("fenced")) & recent, "left"
-    )
+    noticed = f.col("noticed_ts")
+    recent = f.col("fenced_ts").between(noticed - CHAIN_SECONDS * 1000, noticed)
+    is_its_own = (f.col("gone") == f.col("fenced")) & (f.col("reason") != HANDED_OVER)
+    with_sign = elections.join(f.broadcast(fenced), is_its_own & recent, "left")
     key = [*PARTITION, "ts", "at", "gone", "leader", "leader_epoch", "reason", "clean"]
     began = f.coalesce(
-        f.when(f.first("was_leaderless"), f.first("leaderless_ts")), f.max("fenced_ts")
+        f.max("last_sign_ts"),
+        f.first("leaderless_ts"),
+        f.max(f.when(f.col("fenced_ts") < f.col("ts"), f.col("fenced_ts"))),
     )
     return (
         with_sign.groupBy(*key)
