@@ -1,4 +1,7 @@
-"""`tidelog observe` on a real cluster: what it concludes from outside, and where it writes it."""
+"""`tidelog observe` on a real cluster: what it concludes from outside, and where it writes it.
+
+With --system kafka the cluster is one of Apache Kafka, which it is for.
+"""
 
 import json
 import subprocess
@@ -9,6 +12,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from tests.cluster.apache import KafkaCluster
 
 from tidelog.cli import admin
 from tidelog.cli.client import Client
@@ -34,8 +38,16 @@ E = TypeVar("E")
 
 
 @pytest.fixture(scope="module")
-def cluster() -> Iterator[Cluster]:
-    with Cluster(brokers=3) as running:
+def cluster(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Cluster]:
+    directory = tmp_path_factory.mktemp("observed")
+    is_kafka = request.config.getoption("--system") == "kafka"
+    with (
+        KafkaCluster(request.getfixturevalue("kafka_libs"), directory=directory)
+        if is_kafka
+        else Cluster(directory=directory) as running
+    ):
         with Client(running.bootstrap) as client:
             admin.create_topic(
                 client,

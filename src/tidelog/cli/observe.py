@@ -90,6 +90,8 @@ def command(
 def look_at(client: Client, topic: str | None) -> Look:
     """The cluster as its brokers answer now."""
     metadata = client.metadata(topics=None)
+    # What follows may take seconds where a broker is silent, and changes none of this.
+    at = time.time_ns() // 1_000_000
     pattern = topic_pattern(topic or ".*")
     names = [
         one.name for one in metadata.topics if one.name is not None and pattern.fullmatch(one.name)
@@ -113,7 +115,7 @@ def look_at(client: Client, topic: str | None) -> Look:
             )
     # A broker may be listed for a while after its death, for clients that still ask for it.
     brokers = frozenset(one.node_id for one in metadata.brokers if _is_up(one.host, one.port))
-    return Look(time.time_ns() // 1_000_000, brokers, partitions)
+    return Look(at, brokers, partitions)
 
 
 def _is_up(host: str, port: int) -> bool:
