@@ -6,6 +6,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from bench.audit_data import (
+    BATCH,
     CORRUPTED,
     DUPLICATED,
     LOST,
@@ -18,12 +19,14 @@ from bench.audit_data import (
     write_segments,
 )
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from tidelog_pipelines.jobs.audit import Inputs, conduct
 from tidelog_pipelines.settings import KafkaSettings
 from tidelog_pipelines.sources.contents import on_disks
 from tidelog_pipelines.sources.event_logs import recorded_events
 from tidelog_pipelines.sources.ledgers import acknowledged
+from tidelog_pipelines.transformations.range_digests import Stretch
 from tidelog_pipelines.transformations.verdict import Verdict
 
 ROWS = 60_000
@@ -40,6 +43,7 @@ class Planted:
             acknowledged(spark, [self.ledger]),
             spark.read.parquet(self.readable),
             recorded_events(spark, KafkaSettings(), "none"),
+            reread=lambda few: on_disks(spark, [TOPIC], {1: str(home / "data")}, few),
         )
         self.verdict, self.tables = conduct(inputs, lambda table, name: table.localCheckpoint())
 
@@ -96,6 +100,25 @@ def test_duckdb_counts_the_same(planted: Planted) -> None:
         "reordered": planted.verdict.reordered,
         "duplicated": planted.verdict.duplicated,
     }
+
+
+def test_a_few_stretches_are_read_again_without_the_rest(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    write_segments(tmp_path, 6 * 5 * BATCH)
+    few = [Stretch(TOPIC, 2, BATCH + 1, 2 * BATCH + 1), Stretch(TOPIC, 4, 0, 1)]
+
+    found = (
+        on_disks(spark, [TOPIC], {1: str(tmp_path)}, few)
+        .groupBy("partition")
+        .agg(f.min("offset").alias("first"), f.max("offset").alias("last"))
+    )
+
+    assert {tuple(row) for row in found.collect()} == {
+        (2, BATCH, 3 * BATCH - 1),
+        (4, 0, BATCH - 1),
+    }
+    assert on_disks(spark, [TOPIC], {1: str(tmp_path)}, []).isEmpty()
 
 
 def test_every_partition_is_read_by_a_task_of_its_own(spark: SparkSession, tmp_path: Path) -> None:

@@ -18,11 +18,16 @@ from tidelog_pipelines.sources.segments import PART_BYTES, record_batches
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 
 
-def rows(data: Path, topic: str = "orders", part_bytes: int = PART_BYTES) -> list[dict[str, Any]]:
+def rows(
+    data: Path,
+    topic: str = "orders",
+    part_bytes: int = PART_BYTES,
+    stretches: list[tuple[int, int]] | None = None,
+) -> list[dict[str, Any]]:
     return [
         row
         for part in find_parts({1: str(data)}, topic, part_bytes)
-        for batch in record_batches(part, wants_values=True)
+        for batch in record_batches(part, True, stretches)
         for row in batch.to_pylist()
     ]
 
@@ -39,6 +44,17 @@ def test_every_record_comes_back_from_every_codec(tmp_path: Path, codec: str) ->
     assert {row["error"] for row in found} == {None}
     assert [row["leader_epoch"] for row in found[::40]] == [0, 0, 0, 1, 1]
     assert all(row["checksum"] == checksum(row["key"], row["value"]) for row in found)
+
+
+@pytest.mark.parametrize("part_bytes", [500, PART_BYTES])
+def test_batches_without_an_offset_in_a_stretch_are_left_out(
+    tmp_path: Path, part_bytes: int
+) -> None:
+    write_segment(tmp_path, "orders", some_batches(5, 40, "none"))
+
+    found = rows(tmp_path, part_bytes=part_bytes, stretches=[(39, 40), (90, 120)])
+
+    assert [row["offset"] for row in found] == [*range(40), *range(80, 120)]
 
 
 contents = st.none() | st.binary(max_size=300)

@@ -8,10 +8,10 @@ that could not be found out.
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
 from tidelog_pipelines.failures import JobFailed, run
@@ -26,15 +26,22 @@ from tidelog_pipelines.streams import say
 from tidelog_pipelines.transformations import audit, explanations, replicas
 from tidelog_pipelines.transformations.range_digests import (
     PARTITION,
+    Stretch,
     digests,
+    lies_in,
     ranges_that_replicas_hold_differently,
     ranges_unlike,
+    stretches,
     within,
 )
 from tidelog_pipelines.transformations.verdict import MEANINGS, Verdict, counted
 
 CLEAN, FAULTY, UNKNOWN, INTERRUPTED = 0, 1, 2, 130
 SHOWN = 10
+FEW = 1000
+"""Ranges that differ: so many, and no more, are known to the driver, and to every task."""
+PUSHED = 50
+"""Stretches that are told to the reader of the ledger as a condition."""
 KEPT = (
     *("lost", "duplicated", "reordered", "corrupted", "damaged", "replicas"),
     *("expired", "unacknowledged"),
@@ -75,6 +82,7 @@ class AuditSettings(KafkaSettings):
 
 
 Stage = Callable[[DataFrame, str], DataFrame]
+Reread = Callable[[Sequence[Stretch]], DataFrame]
 
 
 @dataclass(frozen=True)
@@ -83,6 +91,10 @@ class Inputs:
     readable: DataFrame
     events: DataFrame
     has_replicas: bool = False
+    digests: DataFrame | None = None
+    """Of what was acknowledged, where they are known already."""
+    reread: Reread | None = None
+    """Gives the readable records of a few stretches, and perhaps more, in less time than all."""
 
 
 def conduct(inputs: Inputs, stage: Stage) -> tuple[Verdict, dict[str, DataFrame]]:
@@ -90,29 +102,45 @@ def conduct(inputs: Inputs, stage: Stage) -> tuple[Verdict, dict[str, DataFrame]
 
     `stage` writes an intermediate table, so that Spark knows how small it is before it is joined.
     """
-    acked = stage(digests(inputs.acknowledged), "digests_acknowledged")
+    acked = inputs.digests
+    if acked is None:
+        acked = stage(digests(inputs.acknowledged), "digests_acknowledged")
     all_read = stage(digests(inputs.readable, "replica", "damage"), "digests_readable")
     read = all_read.where("damage IS NULL").drop("damage")
     damaged = all_read.where("damage IS NOT NULL").select("replica", *PARTITION, "damage.*")
-    records = inputs.readable.where("damage IS NULL")
     unlike = stage(ranges_unlike(acked, read), "ranges_unlike")
     tables = {"damaged": damaged}
-    if not unlike.isEmpty():
-        placeless = inputs.acknowledged.where("offset IS NULL")
-        suspects = within(inputs.acknowledged, unlike).unionByName(placeless)
+    if found := unlike.limit(FEW + 1).collect():
         tables |= _faults(
             inputs,
-            stage(suspects, "suspects_acknowledged"),
-            stage(within(records, unlike), "suspects_readable"),
+            stage(_suspects(inputs, unlike, found), "suspects_acknowledged"),
+            stage(within(_held(inputs, found), unlike), "suspects_readable"),
             read.groupBy(*PARTITION).agg(f.min("first_offset").alias("log_start_offset")),
             damaged,
             stage,
         )
     if inputs.has_replicas:
         unequal = stage(ranges_that_replicas_hold_differently(read), "ranges_different")
-        differences = replicas.differences(within(records, unequal), replicas.extents(all_read))
+        held = within(_held(inputs, unequal.limit(FEW + 1).collect()), unequal)
+        differences = replicas.differences(held, replicas.extents(all_read))
         tables["replicas"] = stage(differences, "replicas")
     return _verdict(acked, read, tables), tables
+
+
+def _suspects(inputs: Inputs, unlike: DataFrame, found: list[Row]) -> DataFrame:
+    """What the ledger has in these ranges, and what it cannot place at all."""
+    entries = inputs.acknowledged
+    placeless = entries.where("offset IS NULL")
+    if len(found) <= FEW and len(few := stretches(found)) <= PUSHED:
+        entries = entries.where(lies_in(few))
+    return within(entries, unlike).unionByName(placeless)
+
+
+def _held(inputs: Inputs, found: list[Row]) -> DataFrame:
+    """The records of the log, of these ranges alone if they are few."""
+    if inputs.reread is None or len(found) > FEW:
+        return inputs.readable.where("damage IS NULL")
+    return inputs.reread(stretches(found)).where("damage IS NULL")
 
 
 def _faults(
@@ -169,22 +197,32 @@ def replica_directories(settings: AuditSettings) -> dict[int, str]:
     }
 
 
-def inputs_of(spark: SparkSession, settings: AuditSettings) -> Inputs:
+def inputs_of(spark: SparkSession, settings: AuditSettings, stage: Stage) -> Inputs:
+    """What is to be compared; the ledger is read once for it."""
     entries = acknowledged(spark, settings.ledger)
-    topics = list(settings.topic)
-    if topics:
-        entries = entries.where(f.col("topic").isin(topics))
-    else:
-        topics = sorted(row["topic"] for row in entries.select("topic").distinct().collect())
-    if not topics or entries.isEmpty():
+    if settings.topic:
+        entries = entries.where(f.col("topic").isin(*settings.topic))
+    acked = stage(digests(entries), "digests_acknowledged")
+    topics = sorted(row["topic"] for row in acked.select("topic").distinct().collect())
+    if not topics:
         raise JobFailed(f"{', '.join(settings.ledger)} says of no record that it was acknowledged.")
     dirs = replica_directories(settings)
     try:
         found = on_disks(spark, topics, dirs) if dirs else readable(spark, settings, topics)
     except NoSegments as error:
         raise JobFailed(f"{error}.") from None
-    events = recorded_events(spark, settings, settings.events, dirs)
-    return Inputs(entries, found, events, has_replicas=len(dirs) > 1)
+
+    def reread(few: Sequence[Stretch]) -> DataFrame:
+        return on_disks(spark, topics, dirs, few)
+
+    return Inputs(
+        entries,
+        found,
+        recorded_events(spark, settings, settings.events, dirs),
+        has_replicas=len(dirs) > 1,
+        digests=acked,
+        reread=reread if dirs else None,
+    )
 
 
 def report(verdict: Verdict, tables: dict[str, DataFrame]) -> None:
@@ -232,9 +270,9 @@ def conclude(settings: AuditSettings) -> int:
             table.write.mode("overwrite").parquet(path)
             if name in TOLD:
                 say(f"{time.monotonic() - began:6.1f} s  {TOLD[name]}")
-            return spark.read.parquet(path)
+            return spark.read.schema(table.schema).parquet(path)
 
-        verdict, tables = conduct(inputs_of(spark, settings), stage)
+        verdict, tables = conduct(inputs_of(spark, settings, stage), stage)
         report(verdict, tables)
         if settings.out:
             nothing = spark.createDataFrame([], "topic STRING, partition INT, offset BIGINT")

@@ -118,9 +118,9 @@ class Demo:
 
             def stage(table: DataFrame, name: str) -> DataFrame:
                 table.write.parquet(f"{scratch}/{name}")
-                return self._spark.read.parquet(f"{scratch}/{name}")
+                return self._spark.read.schema(table.schema).parquet(f"{scratch}/{name}")
 
-            return audit.conduct(audit.inputs_of(self._spark, settings), stage)[0]
+            return audit.conduct(audit.inputs_of(self._spark, settings, stage), stage)[0]
 
 
 def _wait_for_end(ended: threading.Event) -> None:

@@ -15,8 +15,9 @@ from pyspark.sql import functions as f
 from tidelog_pipelines.settings import KafkaSettings
 from tidelog_pipelines.sources.kafka import Subscription, Topics, table
 from tidelog_pipelines.sources.segment_files import find_parts
-from tidelog_pipelines.sources.segments import FORMAT, SegmentsSource
+from tidelog_pipelines.sources.segments import FORMAT, SegmentsSource, Stretches
 from tidelog_pipelines.transformations.checksum import checksum
+from tidelog_pipelines.transformations.range_digests import Stretch
 
 THE_LEADER = -1
 DAMAGE = (
@@ -40,21 +41,41 @@ def readable(spark: SparkSession, settings: KafkaSettings, topics: Sequence[str]
 
 
 def segments(
-    spark: SparkSession, topic: str, replicas: Mapping[int, str], *, values: bool
+    spark: SparkSession,
+    topic: str,
+    replicas: Mapping[int, str],
+    *,
+    values: bool,
+    only: Sequence[Stretch] | None = None,
 ) -> DataFrame:
     """The records and the unreadable batches of a topic in its replicas' files."""
     spark.dataSource.register(SegmentsSource)
     reader = spark.read.format(FORMAT).option("topic", topic).option("values", str(values))
+    if only is not None:
+        chosen: Stretches = {}
+        for one in only:
+            if one.topic == topic:
+                chosen.setdefault(one.partition, []).append((one.first, one.end))
+        reader = reader.option("stretches", json.dumps(chosen))
     return reader.option("replicas", json.dumps(dict(replicas))).load()
 
 
-def on_disks(spark: SparkSession, topics: Sequence[str], replicas: Mapping[int, str]) -> DataFrame:
-    """What the replicas hold of these topics; `NoSegments` where one has nothing of them."""
+def on_disks(
+    spark: SparkSession,
+    topics: Sequence[str],
+    replicas: Mapping[int, str],
+    only: Sequence[Stretch] | None = None,
+) -> DataFrame:
+    """What the replicas hold of these topics; `NoSegments` where one has nothing of them.
+
+    `only` leaves batches out that have nothing in these stretches.
+    """
     for topic in topics:
         find_parts(replicas, topic, sys.maxsize)
-    found = segments(spark, topics[0], replicas, values=False)
+    found = segments(spark, topics[0], replicas, values=False, only=only)
     for topic in topics[1:]:
-        found = found.unionByName(segments(spark, topic, replicas, values=False))
+        more = segments(spark, topic, replicas, values=False, only=only)
+        found = found.unionByName(more)
     damage = f.struct("offset", "last_offset", "segment", "position", "error")
     return found.select(
         *("replica", "topic", "partition", "offset", "checksum"),

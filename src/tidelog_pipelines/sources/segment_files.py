@@ -9,7 +9,7 @@ the next batch that the index knows.
 import os
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from struct import Struct
 from typing import NamedTuple
@@ -91,8 +91,15 @@ def _in_directory(replica: int, directory: Path, topic: str, part_bytes: int) ->
                     )
 
 
-def read_batches(part: Part) -> Iterator[Batch | Damage]:
-    """The part's batches in order, control batches left out."""
+def read_batches(
+    part: Part, stretches: Sequence[tuple[int, int]] | None = None
+) -> Iterator[Batch | Damage]:
+    """The part's batches in order, control batches left out.
+
+    With `stretches` only those that have offsets in one of them, [first, end): of all others the
+    header is read, and nothing else.
+    """
+    read_bytes = READ_BYTES if stretches is None else HEADER.size
     index = _index_positions(part.path)
     with open(part.path, "rb") as segment:
         file = segment.fileno()
@@ -102,7 +109,7 @@ def read_batches(part: Part) -> Iterator[Batch | Damage]:
         expected = part.base_offset
         while position < min(part.end, size):
             if len(buffer) - (position - buffer_at) < HEADER.size:
-                buffer, buffer_at = os.pread(file, READ_BYTES, position), position
+                buffer, buffer_at = os.pread(file, read_bytes, position), position
             header, reason = _header(buffer, position - buffer_at, position, size)
             if header is None:
                 resumed = _next_indexed(index, position, size)
@@ -112,13 +119,14 @@ def read_batches(part: Part) -> Iterator[Batch | Damage]:
                 yield Damage(expected, expected, position, f"{reason}; {resumed - position} bytes")
                 position = resumed
                 continue
-            if len(buffer) - (position - buffer_at) < header.size:
-                wanted = max(READ_BYTES, header.size)
-                buffer, buffer_at = os.pread(file, wanted, position), position
-            within = position - buffer_at
-            found = _batch(header, position, buffer[within : within + header.size], expected)
-            if found is not None:
-                yield found
+            if stretches is None or _touches(header, stretches):
+                if len(buffer) - (position - buffer_at) < header.size:
+                    wanted = max(read_bytes, header.size)
+                    buffer, buffer_at = os.pread(file, wanted, position), position
+                within = position - buffer_at
+                found = _batch(header, position, buffer[within : within + header.size], expected)
+                if found is not None:
+                    yield found
             expected = max(expected, header.last_offset + 1)
             position += header.size
 
@@ -135,6 +143,10 @@ def _header(buffer: bytes, at: int, position: int, size: int) -> tuple[Header | 
     if position + header.size > size:
         return None, "cut short"
     return header, ""
+
+
+def _touches(header: Header, stretches: Sequence[tuple[int, int]]) -> bool:
+    return any(first <= header.last_offset and header.base_offset < end for first, end in stretches)
 
 
 def _is_unwritten(reason: str, buffer: bytes, at: int) -> bool:

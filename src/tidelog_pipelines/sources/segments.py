@@ -7,6 +7,7 @@ cannot be read: then `error` says why and offset..last_offset is what it claims 
     replicas   JSON: {"1": "/data/1", "2": "/data/2a,/data/2b"}, a broker's id and its log.dirs
     values     "false" leaves key and value out, and keeps their checksum
     partBytes  how much of a segment one task reads at least (64 MiB)
+    stretches  JSON: {"0": [[0, 65536]]}, offsets by partition: only batches that have some of them
 """
 
 import json
@@ -27,6 +28,9 @@ PART_BYTES = 64 * 1024 * 1024
 ROWS_AT_ONCE = 32 * 1024
 BYTES_AT_ONCE = 16 * 1024 * 1024
 CHECKSUM_DIGITS = 16
+
+Stretches = dict[int, list[tuple[int, int]]]
+"""By partition, the offsets to be read: each from the first up to the end."""
 
 _PLACE = "replica INT, topic STRING, partition INT"
 _RECORD = "offset BIGINT, last_offset BIGINT, timestamp_ms BIGINT, leader_epoch INT"
@@ -59,14 +63,23 @@ class SegmentsReader(DataSourceReader):
         self._topic = options["topic"]
         self._replicas = {int(id): paths for id, paths in json.loads(options["replicas"]).items()}
         self._part_bytes = int(options.get("partbytes", options.get("partBytes", PART_BYTES)))
+        chosen = json.loads(options.get("stretches", "null"))
+        self._stretches: Stretches | None = None
+        if chosen is not None:
+            self._stretches = {int(partition): pairs for partition, pairs in chosen.items()}
 
     def partitions(self) -> Sequence[InputPartition]:
-        return [
-            _Replicated(part) for part in find_parts(self._replicas, self._topic, self._part_bytes)
-        ]
+        parts = find_parts(self._replicas, self._topic, self._part_bytes)
+        if self._stretches is not None:
+            parts = [part for part in parts if part.partition in self._stretches]
+        return [_Replicated(part) for part in parts]
 
-    def read(self, partition: InputPartition) -> Iterator[Any]:
-        yield from record_batches(Part(*partition.value), self._wants_values)
+    def read(self, partition: InputPartition | None) -> Iterator[Any]:
+        if partition is None:  # which Spark makes of no partition at all
+            return
+        part = Part(*partition.value)
+        chosen = None if self._stretches is None else self._stretches[part.partition]
+        yield from record_batches(part, self._wants_values, chosen)
 
 
 def _wants_values(options: Any) -> bool:
@@ -142,13 +155,15 @@ class _Rows(NamedTuple):
         return pa.RecordBatch.from_arrays([arrays[name] for name in names], names)
 
 
-def record_batches(part: Part, wants_values: bool) -> Iterator[pa.RecordBatch]:
+def record_batches(
+    part: Part, wants_values: bool, stretches: Sequence[tuple[int, int]] | None = None
+) -> Iterator[pa.RecordBatch]:
     """The part's records and damages in Arrow's form, some tens of thousands at once."""
     rows = _Rows(part, wants_values)
     batches: list[Batch] = []
     damages: list[Damage] = []
     records = size = 0
-    for found in read_batches(part):
+    for found in read_batches(part, stretches):
         if isinstance(found, Damage):
             damages.append(found)
             continue

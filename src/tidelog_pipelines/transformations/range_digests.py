@@ -5,6 +5,11 @@ ranges whose numbers differ are looked into. A sound log of a hundred million re
 1,526 rows, and a damaged one costs as much more as it is damaged.
 """
 
+from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import or_
+from typing import Any, NamedTuple
+
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
@@ -14,6 +19,39 @@ RANGES = (*PARTITION, "range")
 DIGEST = ("records", "mixed", "summed")
 
 _LOW_BITS = 0xFFFF_FFFF
+
+
+class Stretch(NamedTuple):
+    """Ranges that follow each other: the offsets of a partition in [first, end)."""
+
+    topic: str
+    partition: int
+    first: int
+    end: int
+
+
+def stretches(ranges: Iterable[Any]) -> list[Stretch]:
+    """Rows of ranges, put together; a range of unknown offsets is in none."""
+    found: list[Stretch] = []
+    for topic, partition, first in sorted(tuple(row) for row in ranges if row["range"] is not None):
+        last = found[-1] if found else None
+        if last is not None and (topic, partition, first) == (last.topic, last.partition, last.end):
+            found[-1] = last._replace(end=first + RANGE)
+        else:
+            found.append(Stretch(topic, partition, first, first + RANGE))
+    return found
+
+
+def lies_in(chosen: Sequence[Stretch]) -> Column:
+    """Whether a record lies in one of these; a source that knows its files can prune them by it."""
+    inside = [
+        (f.col("topic") == one.topic)
+        & (f.col("partition") == one.partition)
+        & (f.col("offset") >= one.first)
+        & (f.col("offset") < one.end)
+        for one in chosen
+    ]
+    return reduce(or_, inside, f.lit(False))
 
 
 def range_of(offset: Column) -> Column:
