@@ -2,19 +2,21 @@
 
 Run by `bench/run ingest`. One topic of 6 partitions and one copy, records of 1 KiB written before
 the clock starts; then, in a process of its own, one run of the job that reads them all. The rate is
-that of its micro-batches, so it leaves out how long Java takes to start.
+that of its micro-batches, so it leaves out how long Java takes to start. The CPU that the broker
+and the whole job took is told, too: on a machine that others use it says more than the rate.
 """
 
 import argparse
 import re
 import statistics
 import subprocess
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import NamedTuple
 
+from bench.usage import Usage, cpu_seconds
 from tests.cluster.apache import KafkaCluster
 from tests.pipelines import records
 from tests.pipelines.chaos import Driver, Load
@@ -25,7 +27,19 @@ ROOT = Path(__file__).parents[1]
 SYSTEMS = ("tidelog", "kafka")
 PARTITIONS = 6
 SIZE = 1024
+JVM = (
+    *("-Xms1g", "-Xmx1g", "-server", "-XX:+UseG1GC", "-XX:MaxGCPauseMillis=20"),
+    *("-XX:InitiatingHeapOccupancyPercent=35", "-XX:+ExplicitGCInvokesConcurrent"),
+    "-XX:MaxInlineLevel=15",
+)
 BATCH = re.compile(r"^batch \d+: ([\d,]+) records in ([\d.]+) s", re.MULTILINE)
+
+
+class Kafka(KafkaCluster):
+    """With the options of Kafka's own start script, and not with those that make tests quick."""
+
+    def java(self, main: str) -> list[str]:
+        return ["java", *JVM, "-cp", f"{self.libs}/*", main]
 
 
 @contextmanager
@@ -34,15 +48,24 @@ def source(system: str, directory: Path) -> Iterator[Cluster]:
         done = subprocess.run(
             [ROOT / "tools" / "kafka-jars"], stdout=subprocess.PIPE, text=True, check=True
         )
-        with KafkaCluster(Path(done.stdout.strip()), 1, directory=directory) as cluster:
+        with Kafka(Path(done.stdout.strip()), 1, directory=directory) as cluster:
             yield cluster
     else:
         with Cluster(1, directory=directory) as cluster:
             yield cluster
 
 
-def measure(system: str, count: int, value_format: str) -> tuple[float, float]:
-    """Records per second of all micro-batches, and of the best one."""
+class Measured(NamedTuple):
+    rate: float
+    """Records per second, of all micro-batches."""
+    best: float
+    """Of the best one."""
+    broker_cpu: float
+    """In seconds, while the job ran."""
+    job_cpu: float
+
+
+def measure(system: str, count: int, value_format: str) -> Measured:
     with (
         tempfile.TemporaryDirectory(prefix="tidelog-bench-") as directory,
         source(system, Path(directory) / "cluster") as cluster,
@@ -59,16 +82,21 @@ def measure(system: str, count: int, value_format: str) -> tuple[float, float]:
             ],
             Path(directory) / "driver.log",
         )
+        broker = cluster.nodes[1].pid
+        before = cpu_seconds(broker)
         driver.start()
+        usage = Usage(driver.pid)
         if driver.wait() != 0:
             raise SystemExit(driver.said())
+        broker_cpu, (job_cpu, _) = cpu_seconds(broker) - before, usage.totals()
         batches = [
             (int(found[1].replace(",", "")), float(found[2]))
             for found in BATCH.finditer(driver.said())
         ]
     assert sum(number for number, _ in batches) == count
     seconds = sum(seconds for _, seconds in batches)
-    return count / seconds, max(number / seconds for number, seconds in batches)
+    best = max(number / seconds for number, seconds in batches)
+    return Measured(count / seconds, best, broker_cpu, job_cpu)
 
 
 def main() -> None:
@@ -79,16 +107,23 @@ def main() -> None:
     parser.add_argument("--system", choices=SYSTEMS, action="append")
     chosen = parser.parse_args()
     systems = chosen.system or SYSTEMS
-    found: dict[str, list[tuple[float, float]]] = {system: [] for system in systems}
+    found: dict[str, list[Measured]] = {system: [] for system in systems}
     for number in range(chosen.rounds):
         for system in systems if number % 2 == 0 else reversed(systems):
-            rate, best = measure(system, chosen.records, chosen.value_format)
-            found[system].append((rate, best))
-            print(f"round {number + 1}: {system}: {rate:,.0f} records/s, best batch {best:,.0f}/s")
-            sys.stdout.flush()
-    for system, rates in found.items():
-        middle = statistics.median(rate for rate, _ in rates)
-        print(f"{system}: {middle:,.0f} records/s (median of {len(rates)})")
+            one = measure(system, chosen.records, chosen.value_format)
+            found[system].append(one)
+            print(
+                f"round {number + 1}: {system}: {one.rate:,.0f} records/s, "
+                f"best batch {one.best:,.0f}/s, "
+                f"CPU of the broker {one.broker_cpu:.1f} s, of the job {one.job_cpu:.1f} s",
+                flush=True,
+            )
+    for system, runs in found.items():
+        rate, best, broker, job = (statistics.median(values) for values in zip(*runs, strict=True))
+        print(
+            f"{system}: {rate:,.0f} records/s, best batch {best:,.0f}/s, CPU {broker:.1f} s and "
+            f"{job:.1f} s (medians of {len(runs)})"
+        )
 
 
 if __name__ == "__main__":

@@ -40,11 +40,11 @@ class KafkaNode(NodeProcess):
 
 class KafkaCluster(Cluster):
     def __init__(self, libs: Path, brokers: int = 3, *, directory: Path) -> None:
-        self._libs = libs
+        self.libs = libs
         super().__init__(brokers, directory=directory)
 
     def java(self, main: str) -> list[str]:
-        return [*ApacheKafka.JAVA, "-cp", f"{self._libs}/*", main]
+        return [*ApacheKafka.JAVA, "-cp", f"{self.libs}/*", main]
 
     def new_node(self, node: NodeId) -> KafkaNode:
         directory = self.directory / f"{node}.log"

@@ -111,6 +111,11 @@ class Driver:
                 process_group=0,
             )
 
+    @property
+    def pid(self) -> int:
+        assert self._process is not None
+        return self._process.pid
+
     def kill(self) -> None:
         assert self._process is not None
         if self._process.poll() is None:
