@@ -135,11 +135,15 @@ def _eligible(
     unclean_shutdown: frozenset[NodeId],
     rules: Rules,
 ) -> tuple[NodeId, ...]:
-    """Who left the in-sync set while it was too small to commit without them."""
+    """Who left the in-sync set while it was too small to commit without them.
+
+    Unlike in Kafka, only who is still a replica: one that was reassigned away deletes its log, and
+    must not be taken for complete should the partition ever be given to it again.
+    """
     if not rules.elr_enabled or len(wanted.isr) >= rules.min_isr:
         return ()
-    candidates = {*partition.elr, *partition.isr} - set(wanted.isr) - unclean_shutdown
-    return tuple(sorted(candidates))
+    held = {*partition.elr, *partition.isr} & set(wanted.replicas)
+    return tuple(sorted(held - set(wanted.isr) - unclean_shutdown))
 
 
 def _last_known(

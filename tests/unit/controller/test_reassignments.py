@@ -7,8 +7,19 @@ from kio.schema.alter_partition_reassignments.v1.request import (
     ReassignablePartition,
     ReassignableTopic,
 )
-from tests.unit.controller.support import TIMEOUT, after, ask, cluster, directory, partition
+from tests.unit.controller.support import (
+    TIMEOUT,
+    after,
+    ask,
+    cluster,
+    context,
+    directory,
+    min_isr,
+    partition,
+)
 
+from tidelog.controller.apply import apply_all
+from tidelog.controller.elections import fence
 from tidelog.controller.image import ClusterImage, PartitionImage
 
 
@@ -118,3 +129,17 @@ def test_refusals_are_kafkas() -> None:
         ("invalid_replication_factor", "The replication factor is changed from 2 to 3")
     ]
     assert faults(image, moves((0, (1, 3)), may_resize=False)) == [("none", None)]
+
+
+def test_who_was_reassigned_away_is_never_elected_as_eligible() -> None:
+    """Its log is deleted: it would take what is committed with it."""
+    image = cluster(4, {"t": partition((2, 3, 1))}, min_isr("t", 2))
+    image = after(image, ask(image, moves((0, (1,)))))
+    left = image.topics["t"].partitions[0]
+    assert (left.replicas, left.isr, left.elr) == ((1,), (1,), ())
+
+    gone = fence(image, image.brokers[1], context(image))
+    image = apply_all(image, gone, image.offset + len(gone), image.epoch)
+    found = moved(image, moves((0, (2, 1))))
+
+    assert (found.leader, found.isr, found.elr) == (-1, (), (1,))
