@@ -7,19 +7,22 @@ import pytest
 
 from tidelog.controller.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from tidelog.model.ids import NodeId, TopicPartition
+from tidelog.replication.quorum.roles import Candidate, Follower, Leader, Prospective, Role
 from tidelog.sim.history import History, Write
 from tidelog.sim.invariants.acknowledged_kept import AcknowledgedKept
 from tidelog.sim.invariants.counted_is_held import CountedIsHeld
+from tidelog.sim.invariants.epochs_asked_for import EpochsAskedFor
 from tidelog.sim.invariants.fit_to_join import FitToJoin
 from tidelog.sim.invariants.idempotent_once import IdempotentOnce
 from tidelog.sim.invariants.leader_completeness import LeaderCompleteness
+from tidelog.sim.invariants.left_for_lag import LeftForLag
 from tidelog.sim.invariants.log_matching import LogMatching
 from tidelog.sim.invariants.metadata_matches import MetadataMatches
 from tidelog.sim.invariants.one_leader_per_epoch import OneLeaderPerEpoch
 from tidelog.sim.invariants.quorum_superset import QuorumSuperset
 from tidelog.sim.invariants.reads_stay import ReadsStay
 from tidelog.sim.invariants.watermark_monotonic import WatermarkMonotonic
-from tidelog.sim.scene import Copy, Scene, Violation
+from tidelog.sim.scene import Copy, Scene, Stance, Violation
 from tidelog.sim.shadow import Batch, ShadowLog
 
 ORDERS = TopicPartition("orders", 0)
@@ -175,6 +178,50 @@ def test_a_fenced_broker_does_not_join_the_in_sync_set() -> None:
     image.brokers[3] = fenced
     with pytest.raises(Violation, match=r"\[3\] joined"):
         rule.image_changed(1, image)
+
+
+def test_who_had_everything_within_the_lag_time_stays_in_sync() -> None:
+    scene, [leader, _, _] = scene_of([], [], [])
+    leader.level_at = {2: 7_000, 3: 4_999}
+    LeftForLag(scene).shrinking(leader, {3}, since=5_000)
+    with pytest.raises(Violation, match="drops node 2"):
+        LeftForLag(scene).shrinking(leader, {2, 3}, since=5_000)
+
+
+def stance(node: NodeId, role: type[Role], epoch: int, *, is_content: bool = False) -> Stance:
+    return Stance(node, 1, epoch, role, is_content, (1, 2, 3))
+
+
+def quorum_led_by_1() -> EpochsAskedFor:
+    rule = EpochsAskedFor(scene_of([])[0])
+    rule.stance_changed(stance(1, Leader, 1, is_content=True), 0)
+    for follower in (2, 3):
+        rule.stance_changed(stance(follower, Follower, 1, is_content=True), 0)
+    return rule
+
+
+def test_a_voter_alone_does_not_open_an_epoch() -> None:
+    rule = quorum_led_by_1()
+    rule.stance_changed(stance(3, Prospective, 1), 2_000)
+    with pytest.raises(Violation, match=r"node 3 opens epoch 2 although \[1, 2\] are in touch"):
+        rule.stance_changed(stance(3, Candidate, 2), 2_500)
+
+
+def test_a_voter_who_was_without_a_leader_may_have_agreed_to_a_new_epoch() -> None:
+    rule = quorum_led_by_1()
+    rule.stance_changed(stance(3, Prospective, 1), 2_000)
+    rule.stance_changed(stance(2, Prospective, 1), 2_100)
+    rule.stance_changed(stance(2, Follower, 1, is_content=True), 2_200)
+    rule.stance_changed(stance(3, Candidate, 2), 2_500)
+
+
+def test_what_a_voter_said_before_it_was_asked_does_not_count() -> None:
+    rule = quorum_led_by_1()
+    rule.stance_changed(stance(2, Prospective, 1), 1_000)
+    rule.stance_changed(stance(2, Follower, 1, is_content=True), 1_200)
+    rule.stance_changed(stance(3, Prospective, 1), 2_000)
+    with pytest.raises(Violation):
+        rule.stance_changed(stance(3, Candidate, 2), 2_500)
 
 
 def test_two_images_at_one_offset_are_equal() -> None:

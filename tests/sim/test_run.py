@@ -6,9 +6,10 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+from tidelog.model.ids import TopicPartition
 from tidelog.sim.campaign import Summary, one, run_all
 from tidelog.sim.drawing import filled_in
-from tidelog.sim.faults import KINDS, Fault
+from tidelog.sim.faults import KINDS, LAST_FOLLOWER, NEXT_LEADER, Fault
 from tidelog.sim.mutants import MUTANTS
 from tidelog.sim.plan import MAX_NODES, MIN_NODES, WORKLOADS, Plan, TopicPlan
 from tidelog.sim.recorder import Recorder
@@ -71,6 +72,34 @@ def test_everything_is_drawn_from_the_seed() -> None:
     struck = {fault.kind for plan in plans for fault in plan.schedule or ()}
     assert struck == set(KINDS)
     assert filled_in(plans[3]) == plans[3]
+
+
+def test_no_drawn_fault_names_a_machine_twice() -> None:
+    schedules = [filled_in(Plan(seed)).schedule or () for seed in range(100)]
+
+    assert all(len(set(one.nodes)) == len(one.nodes) for some in schedules for one in some)
+
+
+def test_a_follower_that_a_recipe_means_is_found_when_it_strikes() -> None:
+    schedule = (
+        Fault(2_000, "kill", (NEXT_LEADER,), 500),
+        Fault(6_000, "kill", (LAST_FOLLOWER,), 500),
+    )
+    topics = (TopicPlan("orders", replicas=4),)
+    plan = Plan(
+        1, nodes=5, seconds=8, schedule=schedule, topics=topics, workload=WORKLOADS["light"]
+    )
+    recorder = Recorder()
+
+    outcome = simulate(plan, recorder)
+
+    assert outcome.failure is None
+    struck = [mark for mark in recorder.marks if mark.what.startswith("kill")]
+    placed = recorder.partitions[TopicPartition("orders", 0)]
+    for mark in struck:
+        leader = [one.leader for one in placed if one.at_ms <= mark.at_ms][-1]
+        assert mark.nodes != (leader,)
+    assert len({mark.nodes for mark in struck}) == 2
 
 
 def test_a_fault_struck_as_it_was_scheduled_and_is_counted() -> None:

@@ -21,11 +21,12 @@ from tidelog.model.ids import (
 )
 from tidelog.node.node import Node
 from tidelog.node.replica import Replica
-from tidelog.replication.quorum.roles import Leader
+from tidelog.replication.isr.leader import PartitionLeader
+from tidelog.replication.quorum.roles import Follower, Leader, Role
 from tidelog.sim.history import Write
 from tidelog.sim.host import SimHost
 from tidelog.sim.invariants import ALL, Invariant
-from tidelog.sim.scene import Copy, Scene, Violation
+from tidelog.sim.scene import Copy, Scene, Stance, Violation
 from tidelog.sim.shadow import Batch, ShadowLog, read_batches
 
 METADATA = TopicPartition(METADATA_TOPIC, 0)
@@ -48,6 +49,8 @@ class _Seen:
         self.image: ClusterImage | None = None
         self.replicas: dict[Replica, Copy] = {}
         self.metadata: Copy | None = None
+        self.role: Role | None = None
+        self.is_content = False
 
 
 class Checker:
@@ -68,6 +71,8 @@ class Checker:
         self._led = _listeners(made, "led")
         self._moved = _listeners(made, "watermark_moved")
         self._counted = _listeners(made, "followers_counted")
+        self._shrinking = _listeners(made, "shrinking")
+        self._stance_changed = _listeners(made, "stance_changed")
         self._image_changed = _listeners(made, "image_changed")
         self._acknowledged = _listeners(made, "acknowledged")
         self._read = _listeners(made, "read")
@@ -92,38 +97,59 @@ class Checker:
         if seen is None or seen.node is not node:
             seen = self._seen[host.id] = _Seen(node)
             self.scene.copies[host.id] = {}
-        self.scene.broker_epochs[host.id] = node._broker.lifecycle.epoch
+        broker = node._broker
+        self.scene.broker_epochs[host.id] = broker.lifecycle.epoch
         image = node.image
         if image is not seen.image:
             seen.image = image
             self._see_image(host.id, image)
         self._see_metadata(host, seen)
-        replicas = node._broker.partitions._replicas
+        replicas = broker.partitions._replicas
         known = seen.replicas
         for replica in replicas.values():
             copy = known.get(replica)
             if copy is None:
                 copy = self._opened(host, seen, replica)
-            leader = replica.leader
-            epoch = NO_EPOCH if leader is None else leader.epoch
             log = replica.log
+            leader = replica.leader
+            if leader is None:
+                epoch, watermark = NO_EPOCH, replica._high_watermark
+            else:
+                epoch, watermark = leader.epoch, leader.high_watermark
+                copy.maximal_isr = leader._in_sync.maximal
             if (
-                log.log_end_offset != copy.end
-                or replica.high_watermark != copy.high_watermark
+                log._tail.end_offset != copy.end
+                or watermark != copy.high_watermark
                 or epoch != copy.epoch
                 or log.log_start_offset != copy.start
             ):
-                if leader is not None:
-                    copy.maximal_isr = leader._in_sync.maximal
-                self._see(copy, log, replica.high_watermark, epoch)
+                self._see(copy, log, watermark, epoch)
             if leader is not None:
-                copy.maximal_isr = leader._in_sync.maximal
-                if leader._ends != copy.ends:
-                    copy.ends = dict(leader._ends)
-                    copy.runs = {one: p.broker_epoch for one, p in leader._progress.items()}
-                    self._tell(self._counted, copy)
+                self._see_followers(host, copy, leader)
         if len(known) > len(replicas):
             self._drop_closed(host.id, seen, set(replicas.values()))
+
+    def _see_followers(self, host: SimHost, copy: Copy, leader: PartitionLeader) -> None:
+        """How far a leader believes them to be, and whom it would do without."""
+        if leader is not copy.leader:
+            copy.leader, copy.ends, copy.proposed = leader, {}, None
+            copy.level_at = dict.fromkeys(leader.isr, host.clock.now)
+        before, ends = copy.ends, leader._ends
+        if ends != before:
+            copy.ends = dict(ends)
+            copy.runs = {one: p.broker_epoch for one, p in leader._progress.items()}
+            for follower, progress in leader._progress.items():
+                # With its last fetch it had all that there was then, and before this event.
+                was_level = before.get(follower) == progress.end >= before.get(copy.node, 0)
+                if was_level or progress.end >= leader.end:
+                    copy.level_at[follower] = progress.last_fetch
+            self._tell(self._counted, copy)
+        if leader._proposed is not copy.proposed:
+            copy.proposed = leader._proposed
+            if copy.proposed is not None and copy.proposed < leader.isr:
+                left = leader.isr - copy.proposed
+                since = host.clock.now - host.settings.replica_lag_time_max_ms
+                self._tell(self._shrinking, copy, left, since)
 
     def _see_image(self, node: NodeId, image: ClusterImage) -> None:
         if image.offset > self.scene.image.offset:
@@ -147,7 +173,16 @@ class Checker:
             copy = seen.metadata = Copy(host.id, host.runs, ledger, ShadowLog())
             self.scene.copies[host.id][METADATA] = copy
         role = quorum.machine.role
-        epoch = role.epoch if isinstance(role, Leader) else NO_EPOCH
+        kind = type(role)
+        is_content = kind is Leader or (
+            isinstance(role, Follower) and role.has_fetched and not role.leader_is_gone
+        )
+        if role is not seen.role or is_content is not seen.is_content:
+            seen.role, seen.is_content = role, is_content
+            voters = tuple(quorum.machine.voters)
+            stance = Stance(host.id, host.runs, role.epoch, kind, is_content, voters)
+            self._tell(self._stance_changed, stance, host.world.now)
+        epoch = role.epoch if kind is Leader else NO_EPOCH
         watermark = quorum.high_watermark
         if (
             log.log_end_offset != copy.end

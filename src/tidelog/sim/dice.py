@@ -8,13 +8,20 @@ class SeededDice:
     def __init__(self, seed: int | str) -> None:
         self._seed = seed
         self._random = random.Random(str(seed))
+        self._bits = self._random.getrandbits
 
     def fork(self, name: str) -> "SeededDice":
         """Dice of their own for one purpose, so that its throws move nobody else's."""
         return SeededDice(f"{self._seed}/{name}")
 
     def below(self, bound: int) -> int:
-        return self._random.randrange(bound)
+        assert bound > 0
+        # What randrange does of Python 3.11, without its checks: this is thrown very often.
+        bits = bound.bit_length()
+        drawn = self._bits(bits)
+        while drawn >= bound:
+            drawn = self._bits(bits)
+        return drawn
 
     def uuid(self) -> UUID:
         while True:

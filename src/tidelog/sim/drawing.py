@@ -122,6 +122,8 @@ def _drawn_target(dice: SeededDice, nodes: int, leaders: int) -> NodeId:
 
 def _drawn_fault(dice: SeededDice, kind: str, at: Millis, one: NodeId, nodes: int) -> Fault:
     other = _drawn_target(dice, nodes, leaders=0)
+    if other == one:
+        other = one % nodes + 1 if one > 0 else LEADER
     lasts = 50 + dice.below((500, 3_000, LONGEST_MS)[dice.below(3)])
     meant: tuple[NodeId, ...] = (one,)
     amount = 0

@@ -13,6 +13,10 @@ LEADER: NodeId = 0
 """In a fault: whoever leads the first partition when it strikes, as the newest image has it."""
 CONTROLLER: NodeId = -1
 """In a fault: whoever is the active controller when it strikes."""
+NEXT_LEADER: NodeId = -2
+"""In a fault: the first in-sync follower of the first partition; not the controller, if it can."""
+LAST_FOLLOWER: NodeId = -3
+"""In a fault: the last follower of the first partition; not the controller, if it can be."""
 
 KINDS: dict[str, str] = {
     "kill": "the process ends (kill -9), what it wrote stays, and it starts again later",
@@ -60,5 +64,13 @@ class Fault:
         return f"{self.at_ms / 1000:8.3f} s  {self.kind} {where}{amount}{lasting}"
 
 
+_ROLES = {
+    LEADER: "leader",
+    CONTROLLER: "controller",
+    NEXT_LEADER: "next leader",
+    LAST_FOLLOWER: "last follower",
+}
+
+
 def _called(node: NodeId) -> str:
-    return {LEADER: "leader", CONTROLLER: "controller"}.get(node, f"node{node}")
+    return _ROLES.get(node, f"node{node}")

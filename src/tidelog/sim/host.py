@@ -281,9 +281,17 @@ class SimHost:
             if self.runs == runs and self._alarm == deadline:
                 self._alarm = None
                 if not self.is_paused:
-                    self.tell(Ticked())
+                    self._ring()
 
         self.world.after(self.clock.until(deadline), ring)
+
+    def _ring(self) -> None:
+        """Tell the node, unless what it wanted to be woken for was called off meanwhile."""
+        deadline = self.node.next_deadline() if self.node is not None else None
+        if deadline is not None and deadline <= self.clock.now:
+            self.tell(Ticked())
+        else:
+            self._set_alarm()
 
     def _soon(self, action: Callable[[], None]) -> None:
         """In an event of its own, if the process still runs then."""

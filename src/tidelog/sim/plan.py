@@ -39,6 +39,8 @@ class Workload:
     """Between the batches of one producer."""
     burst: int = 1
     """Batches at a time."""
+    records: int = 3
+    """In a batch, at most."""
     consumers: int = 1
     group_members: int = 0
     admin_every_ms: Millis = 0
@@ -52,6 +54,7 @@ WORKLOADS: dict[str, Workload] = {
         Workload("light", idempotent=1, plain_acks=(1,), every_ms=400, consumers=1),
         Workload("steady", idempotent=2, plain_acks=(-1,), every_ms=250, consumers=1),
         Workload("burst", idempotent=2, every_ms=2_000, burst=10, consumers=1),
+        Workload("flood", every_ms=4_000, burst=3, records=2_000),
         Workload("group", idempotent=1, every_ms=400, consumers=0, group_members=2),
         Workload("admin", idempotent=1, every_ms=400, admin_every_ms=1_500),
         Workload(

@@ -5,6 +5,7 @@ what was committed. A `Copy` is one replica in one run of its node.
 """
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from tidelog.controller.image import ClusterImage, PartitionImage
 from tidelog.model.ids import (
@@ -17,6 +18,8 @@ from tidelog.model.ids import (
     TopicId,
     TopicPartition,
 )
+from tidelog.replication.isr.leader import PartitionLeader
+from tidelog.replication.quorum.roles import Role
 from tidelog.sim.history import History
 from tidelog.sim.shadow import Batch, ShadowLog
 
@@ -66,17 +69,34 @@ class Copy:
     """While it leads: how far it believes every replica to be."""
     runs: dict[NodeId, BrokerEpoch] = field(default_factory=dict)
     """While it leads: in which run of its broker each follower was when it said so."""
+    leader: PartitionLeader | None = None
+    """The last leadership of which the fields around are."""
+    level_at: dict[NodeId, Millis] = field(default_factory=dict)
+    """While it leads: when each follower last fetched and had all, by this leader's clock."""
+    proposed: frozenset[NodeId] | None = None
+    """While it leads: the in-sync set that it has asked for."""
 
     @property
     def partition(self) -> TopicPartition:
         return self.ledger.partition
 
 
+class Stance(NamedTuple):
+    """How a voter of the metadata quorum stands to an election."""
+
+    node: NodeId
+    run: int
+    epoch: LeaderEpoch
+    role: type[Role]
+    is_content: bool
+    """It leads, or is in touch with who does: then it refuses pre-votes."""
+    voters: tuple[NodeId, ...]
+
+
 @dataclass
 class Scene:
     history: History
     is_beyond: bool = False
-    now_ms: Millis = 0
     ledgers: dict[tuple[TopicId, int], Ledger] = field(default_factory=dict)
     by_name: dict[TopicPartition, Ledger] = field(default_factory=dict)
     """The latest of each name."""

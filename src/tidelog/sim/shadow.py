@@ -76,6 +76,14 @@ class ShadowLog:
         place = bisect_right(self._bases, base - 1) - 1
         return self.batches[place] if place >= 0 else None
 
+    def last_of(self, producer_id: int, base: Offset) -> Batch | None:
+        """A producer's last batch with a sequence that begins before this offset."""
+        for place in range(bisect_right(self._bases, base - 1) - 1, -1, -1):
+            found = self.batches[place]
+            if found.producer_id == producer_id and found.sequence >= 0:
+                return found
+        return None
+
     def agreed_end(self, other: "ShadowLog") -> Offset:
         """Up to where both hold the same, given that equal batches stand on equal ones."""
         for batch in reversed(self.batches):

@@ -6,11 +6,12 @@
 from collections.abc import Callable
 from functools import partial
 
+from tidelog.controller.image import PartitionImage
 from tidelog.model.ids import Millis, NodeId, TopicPartition
 from tidelog.protocol.batch import HEADER_SIZE, iterate
 from tidelog.sim.budget import Budget
 from tidelog.sim.cluster import SimCluster
-from tidelog.sim.faults import CONTROLLER, LEADER, Fault
+from tidelog.sim.faults import CONTROLLER, LEADER, NEXT_LEADER, Fault
 from tidelog.sim.host import SimHost
 from tidelog.sim.outcome import Counts
 from tidelog.sim.recorder import Recorder
@@ -104,14 +105,26 @@ class Strikes:
     def _host(self, meant: NodeId) -> SimHost:
         """The machine that a fault means; node 1 where there is no such one now."""
         hosts = self._cluster.hosts
+        if meant > 0:
+            return hosts[meant]
         if meant == CONTROLLER:
             return next(iter(self._cluster.controllers), hosts[1])
+        nodes = [host.node for host in self._cluster.up if host.node is not None]
+        newest = max(nodes, key=lambda node: node.image.offset, default=None)
+        placed = None if newest is None else newest.image.partition(self._partition)
+        if placed is None:
+            return hosts[1]
         if meant == LEADER:
-            nodes = [host.node for host in self._cluster.up if host.node is not None]
-            newest = max(nodes, key=lambda node: node.image.offset, default=None)
-            placed = None if newest is None else newest.image.partition(self._partition)
-            return hosts[1 if placed is None or not placed.has_leader else placed.leader]
-        return hosts[meant]
+            return hosts[placed.leader] if placed.has_leader else hosts[1]
+        return self._follower(placed, meant)
+
+    def _follower(self, placed: PartitionImage, meant: NodeId) -> SimHost:
+        controllers = {host.id for host in self._cluster.controllers}
+        followers = [one for one in placed.replicas if one != placed.leader]
+        if meant == NEXT_LEADER:
+            followers = [one for one in followers if one in placed.isr] or followers
+        others = [one for one in followers if one not in controllers] or followers or [1]
+        return self._cluster.hosts[others[0 if meant == NEXT_LEADER else -1]]
 
     def _other(self, fault: Fault, host: SimHost) -> SimHost:
         """The second machine of a fault, or the one after it where both would be the same."""

@@ -39,7 +39,13 @@ class World:
 
     def run(self, duration: Millis) -> None:
         """Let this much simulated time pass."""
-        self.run_until(lambda: False, duration)
+        end = self.now + duration
+        heap = self._heap
+        while heap and heap[0][0] <= end:
+            self.now, _, action = heappop(heap)
+            self.events += 1
+            action()
+        self.now = end
 
     def run_until(self, condition: Callable[[], bool], limit: Millis) -> bool:
         """Run until the condition holds; False when the limit of simulated time came first."""

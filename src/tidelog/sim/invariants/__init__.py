@@ -6,10 +6,12 @@ safety, which hold at every moment; `liveness` is what must come true once every
 
 from tidelog.sim.invariants.acknowledged_kept import AcknowledgedKept
 from tidelog.sim.invariants.counted_is_held import CountedIsHeld
+from tidelog.sim.invariants.epochs_asked_for import EpochsAskedFor
 from tidelog.sim.invariants.fit_to_join import FitToJoin
 from tidelog.sim.invariants.idempotent_once import IdempotentOnce
 from tidelog.sim.invariants.invariant import Invariant
 from tidelog.sim.invariants.leader_completeness import LeaderCompleteness
+from tidelog.sim.invariants.left_for_lag import LeftForLag
 from tidelog.sim.invariants.log_matching import LogMatching
 from tidelog.sim.invariants.metadata_matches import MetadataMatches
 from tidelog.sim.invariants.one_leader_per_epoch import OneLeaderPerEpoch
@@ -27,6 +29,8 @@ ALL: tuple[type[Invariant], ...] = (
     QuorumSuperset,
     CountedIsHeld,
     FitToJoin,
+    LeftForLag,
+    EpochsAskedFor,
     MetadataMatches,
     IdempotentOnce,
     AcknowledgedKept,

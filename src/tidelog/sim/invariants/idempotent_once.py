@@ -11,13 +11,18 @@ class IdempotentOnce(Invariant):
     name = "idempotent once and in order"
 
     def appended(self, copy: Copy, batches: Sequence[Batch]) -> None:
+        newest: dict[int, Batch | None] = {}
         for batch in batches:
-            if batch.producer_id >= 0 and batch.sequence >= 0:
-                self._check(copy, batch)
+            producer = batch.producer_id
+            if producer < 0 or batch.sequence < 0:
+                continue
+            if producer not in newest:
+                newest[producer] = copy.log.last_of(producer, batches[0].base)
+            self._check(copy, batch, newest[producer])
+            newest[producer] = batch
 
-    def _check(self, copy: Copy, batch: Batch) -> None:
-        before = _last_of(copy, batch)
-        if before is None:
+    def _check(self, copy: Copy, batch: Batch, before: Batch | None) -> None:
+        if before is None or before.producer_epoch != batch.producer_epoch:
             expected = 0 if copy.start == 0 else batch.sequence
         else:
             expected = before.next_sequence
@@ -28,17 +33,3 @@ class IdempotentOnce(Invariant):
                 f"{batch.base} on node {copy.node} {what}: {expected} was next",
                 copy.ledger,
             )
-
-
-def _last_of(copy: Copy, batch: Batch) -> Batch | None:
-    """The producer's batch before this one, of the same epoch of its."""
-    batches = copy.log.batches
-    place = len(batches) - 1
-    while place >= 0 and batches[place].base >= batch.base:
-        place -= 1
-    while place >= 0:
-        found = batches[place]
-        if found.producer_id == batch.producer_id and found.sequence >= 0:
-            return found if found.producer_epoch == batch.producer_epoch else None
-        place -= 1
-    return None

@@ -1,12 +1,12 @@
 """What an invariant may be told; each listens to what it needs."""
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import ClassVar
 
 from tidelog.controller.image import ClusterImage
-from tidelog.model.ids import NodeId, Offset, TopicPartition
+from tidelog.model.ids import Millis, NodeId, Offset, TopicPartition
 from tidelog.sim.history import Write
-from tidelog.sim.scene import Copy, Ledger, Scene, Violation
+from tidelog.sim.scene import Copy, Ledger, Scene, Stance, Violation
 from tidelog.sim.shadow import Batch
 
 
@@ -30,6 +30,12 @@ class Invariant:
 
     def followers_counted(self, copy: Copy) -> None:
         """A leader believes something else of how far the replicas are."""
+
+    def shrinking(self, copy: Copy, left: Set[NodeId], since: Millis) -> None:
+        """A leader asks to do without these, which it may who were level last before `since`."""
+
+    def stance_changed(self, stance: Stance, now: Millis) -> None:
+        """A voter of the metadata quorum stands otherwise to an election than before."""
 
     def image_changed(self, node: NodeId, image: ClusterImage) -> None: ...
 

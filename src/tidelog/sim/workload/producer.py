@@ -45,7 +45,7 @@ class IdempotentProducer(Client):
         super().__init__(around, name)
         self.partition = partition
         self._workload = workload
-        self._batches = Batches(name, self.dice)
+        self._batches = Batches(name, self.dice, workload.records)
         self._id, self._epoch, self._sequence = -1, -1, 0
         self._queue: deque[_Batch] = deque()
         self._talk: Talk | None = None
@@ -213,7 +213,7 @@ class PlainProducer(Client):
         self.partition = partition
         self._workload = workload
         self._acks = acks
-        self._batches = Batches(name, self.dice)
+        self._batches = Batches(name, self.dice, workload.records)
         self._talk: Talk | None = None
         self._produce()
 

@@ -10,7 +10,8 @@ from tidelog.sim.workload.consumer import Consumer
 from tidelog.sim.workload.group import Commits, GroupMember
 from tidelog.sim.workload.producer import IdempotentProducer, PlainProducer
 
-BEFORE_MS: Millis = 12
+BEFORE: int = 6
+"""How many delays of the network: so many ways a write takes until all have heard of it."""
 AFTER_MS: Millis = 600
 
 
@@ -52,10 +53,12 @@ class Clients:
 
     def gather_at(self, moments: Sequence[Millis]) -> None:
         """Write more just before and after these: there should be something to lose."""
-        world = self._around.cluster.world
+        cluster = self._around.cluster
+        world = cluster.world
         dice = world.dice.fork("gathering")
+        before = BEFORE * cluster.network.delay_ms
         for moment in moments:
-            world.after(max(0, moment - dice.below(BEFORE_MS)), self._gather)
+            world.after(max(0, moment - dice.below(before)), self._gather)
             world.after(moment + dice.below(AFTER_MS), self._gather)
 
     def _gather(self) -> None:
