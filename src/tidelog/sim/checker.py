@@ -237,7 +237,7 @@ class Checker:
             self.scene.copies.pop(host.id, None)
             self.scene.broker_epochs.pop(host.id, None)
         ended = host.exit
-        if ended is not None and ended.status != 0 and not host.disk.faults.is_any:
+        if ended is not None and ended.status != 0 and not host.has_bad_disk:
             raise Violation("no node ends by itself", f"node {host.id}: {ended.reason}", None)
 
     def _tell(self, listeners: "list[tuple[str, Callable[..., None]]]", *news: Any) -> None:

@@ -62,6 +62,8 @@ class SimHost:
         """How often it has been started."""
         self._conn_ids = count(1)
         self._conns: dict[ConnId, _Conn] = {}
+        self._slow_sync_in = 0
+        """In which run an fsync was begun on a disk with something wrong, and may end late."""
         self._alarm: Millis | None = None
         self._missed: list[Callable[[], None]] = []
         self.wipe()
@@ -73,6 +75,11 @@ class SimHost:
     @property
     def is_up(self) -> bool:
         return self.node is not None
+
+    @property
+    def has_bad_disk(self) -> bool:
+        """Whether something is wrong with its disk, or was when this process used it."""
+        return self.disk.faults.is_any or self._slow_sync_in == self.runs
 
     def address(self, listener: str = "PLAINTEXT") -> Address:
         return next((one.host, one.port) for one in self.settings.listeners if one.name == listener)
@@ -252,6 +259,8 @@ class SimHost:
         """Written through at some moment before the node hears of it."""
         takes = 1 + self._dice.below(FSYNC_MS + self.disk.faults.sync_ms)
         runs = self.runs
+        if self.disk.faults.is_any:
+            self._slow_sync_in = runs
         errors: list[str] = []
 
         def sync() -> None:
