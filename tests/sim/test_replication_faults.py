@@ -69,6 +69,36 @@ def test_f01_two_leaders_die_in_turn_and_the_last_replica_keeps_what_was_committ
     assert [record.value for record in records_in(files_of(last))] == [b"0", b"1", b"2"]
 
 
+def test_f15_a_follower_says_in_which_run_it_is_from_its_first_fetch_on(seed: int) -> None:
+    """Also while the answer to its registration is under way: else an earlier run might be meant.
+
+    Found by the simulator: a broker that was started again fetched without an epoch, and what its
+    leader then believed of it outlived the loss of its log.
+    """
+    cluster = running(seed)
+    make_topic(cluster)
+    leader, [follower, _] = leader_of(cluster), followers_of(cluster)
+    runs: set[int] = set()
+
+    def look(host: SimHost) -> None:
+        [replica] = host.node._broker.partitions
+        progress = replica.leader._progress[follower.id]
+        if progress.last_fetch >= 0:
+            runs.add(progress.broker_epoch)
+
+    leader.told = look
+    for _ in range(4):
+        assert write(cluster, leader) is ErrorCode.none
+        follower.kill()
+        await_true(cluster, lambda: follower.id not in newest(cluster).isr)
+        follower.start()
+        await_true(cluster, lambda: isr_is_full(cluster))
+
+    assert len(runs) == 5
+    assert min(runs) >= 0
+    check_healed(cluster)
+
+
 def test_f04_a_fetch_in_an_older_epoch_commits_nothing(seed: int) -> None:
     """That follower may still have to cut what it seems to hold."""
     cluster = running(seed)

@@ -134,6 +134,9 @@ class LogTail:
             return
         segment = self.segments.active
         for _, header in run:
+            if header.leader_epoch < self.epochs.latest:
+                # We led here, and wrote nothing: the epoch before ours goes on, ours never was.
+                self.epochs.truncate_from_end(header.base_offset)
             if header.leader_epoch > self.epochs.latest:
                 self.epochs.assign(header.leader_epoch, header.base_offset)
         if not self.epochs.is_written:

@@ -114,7 +114,7 @@ class Broker:
             timers,
             peers,
             lambda: self.image,
-            lambda: self.lifecycle.epoch,
+            lambda: self.lifecycle.epoch_in(self.image),
             self._storage_failed,
             self._throttles,
             self.departures,

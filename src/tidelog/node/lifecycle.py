@@ -126,6 +126,15 @@ class Lifecycle:
         me = image.brokers.get(self._settings.node_id)
         return me is not None and me.incarnation == self._incarnation
 
+    def epoch_in(self, image: ClusterImage) -> BrokerEpoch:
+        """In which epoch this run is registered, even while the controller's answer is under way.
+
+        Without it a leader could not tell what this run holds from what an earlier one held (F15).
+        """
+        if self.epoch < 0 and self.is_registered_in(image):
+            return image.brokers[self._settings.node_id].epoch
+        return self.epoch
+
     # -- heartbeats --------------------------------------------------------------------------------
 
     def image_changed(self, image: ClusterImage) -> None:

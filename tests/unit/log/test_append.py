@@ -17,6 +17,7 @@ from tests.unit.log.support import (
 
 from tidelog.log.config import LOG_APPEND_TIME, LogConfig
 from tidelog.log.results import Appended, AppendOrigin, AppendRefused
+from tidelog.model.effects import EpochEnd
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.batch import BatchHeader, check, read_header, stamp_append_time
 from tidelog.protocol.records import Record, build_batch, read_records
@@ -255,6 +256,23 @@ def test_a_follower_takes_many_batches_as_they_are() -> None:
         assert isinstance(follower.append_as_follower(memoryview(chunk)), Appended)
     assert raw(follower) == raw(leader)
     assert [follower.epoch_end(e) for e in range(5)] == [leader.epoch_end(e) for e in range(5)]
+
+
+def test_f06_who_led_without_a_record_and_follows_again_forgets_its_epoch() -> None:
+    """Found by the simulator: it kept epoch 3, took records of epoch 2 for it, and cut them."""
+    log = new_log()
+    log.append_as_follower(replicated(0, 1, 5))
+    log.append_as_follower(replicated(5, 2, 5))
+    log.assign_epoch(3, 10)
+
+    log.append_as_follower(replicated(10, 2, 4))
+
+    assert log.epoch_at(13) == 2
+    assert log.latest_epoch == 2
+    assert log.epoch_end(1) == EpochEnd(1, 5)
+    assert log.epoch_end(2) == EpochEnd(2, 14)
+    log.append_as_follower(replicated(14, 4, 1))
+    assert log.epoch_end(3) == EpochEnd(2, 14)
 
 
 def test_a_follower_refuses_a_corrupt_batch_and_all_with_it() -> None:

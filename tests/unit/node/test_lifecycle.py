@@ -131,6 +131,20 @@ def test_each_process_is_another_incarnation_and_says_so_each_time() -> None:
     assert first.incarnation_id == again.incarnation_id
 
 
+def test_f15_its_epoch_is_known_from_the_image_before_the_answer_to_its_registration() -> None:
+    desk = Desk()
+    desk.life.register()
+    [(request, _, _)] = desk.asked
+    me = BrokerImage(1, 12, request.incarnation_id, {}, fenced=True)
+    earlier_run = replace(me, epoch=8, incarnation=UUID(int=9))
+
+    assert desk.life.epoch_in(desk.image) == -1
+    assert desk.life.epoch_in(replace(desk.image, brokers={1: earlier_run})) == -1
+    assert desk.life.epoch_in(replace(desk.image, brokers={1: me})) == 12
+    desk.answer(broker_epoch=12)
+    assert desk.life.epoch_in(desk.image) == 12
+
+
 @pytest.mark.parametrize(
     "error",
     [
