@@ -240,8 +240,9 @@ class Replica:
         self.moved()
         if log.log_end_offset - log.recovery_point >= log.config.flush_messages:
             self._owner.start_flush(self)
-            # A flush by the clock may have begun before what was acknowledged without one.
-            self._reach(max(up_to, self.visible_end))
+            # A flush by the clock may have begun before what was acknowledged without one, and
+            # any flush before the log was cut: of that only the recovery point knows.
+            self._reach(max(log.recovery_point, self.visible_end))
         else:
             self._flush_is_due = False
             self._reach(log.log_end_offset)

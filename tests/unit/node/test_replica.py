@@ -100,6 +100,25 @@ def test_a_flush_begun_before_what_was_acknowledged_takes_nothing_back() -> None
     assert replica.visible_end == replica.high_watermark == 15
 
 
+def test_a_flush_begun_before_a_cut_shows_nothing_past_the_end_of_the_log() -> None:
+    owner = Owner()
+    replica = new_replica(owner, replace(SMALL, flush_messages=1))
+    replica.lead(ME, 1, agreed(ME, OTHER))
+    for _ in range(6):
+        write(replica)
+    owner.finish_flush()  # of the first one; that of all six is under way now
+    replica.resign(ErrorCode.not_leader_or_follower)
+    replica.truncate(3)
+    replica.lead(ME, 2, agreed(ME, epoch=1))
+    write(replica)
+
+    owner.finish_flush()
+
+    assert (replica.log.log_end_offset, replica.visible_end, replica.high_watermark) == (4, 3, 3)
+    owner.finish_flush()
+    assert replica.visible_end == replica.high_watermark == 4
+
+
 def test_f32_a_write_that_cannot_be_committed_is_told_so_and_does_not_wait_in_silence() -> None:
     replica = new_replica(Owner())
     replica.lead(ME, 1, agreed(ME, OTHER, minimum=2))
