@@ -178,7 +178,9 @@ class Broker:
             self._fetchers.flushed(replica)
 
         def failed(reason: str) -> None:
-            self._storage_failed(replica.partition, OSError(reason))
+            # The files of a replica that was deleted meanwhile may be gone, and nobody minds.
+            if self.partitions.get(replica.partition) is replica:
+                self._storage_failed(replica.partition, OSError(reason))
 
         self._flushes.start(files, done, failed)
 

@@ -147,11 +147,13 @@ class Storage:
         return 0 if place is None else self._directories[place].high_watermark(partition)
 
     def delete(self, partition: TopicPartition, now: Millis, delay_ms: Millis) -> None:
-        place = self._places.pop(partition, None)
+        place = self._places.get(partition)
         if place is not None:
-            self._counts[place] -= 1
             if place not in self._offline:
+                # Where it cannot be deleted it still lies: who fails is found by its place.
                 self._directories[place].delete(partition, now, delay_ms)
+            del self._places[partition]
+            self._counts[place] -= 1
 
     # -- moves between directories -----------------------------------------------------------------
 

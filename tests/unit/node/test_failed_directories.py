@@ -14,6 +14,7 @@ from tests.unit.node.bench import Bench, formatted
 from tidelog.controller.image import LOST_DIRECTORY
 from tidelog.log.checkpoints import read_meta_properties
 from tidelog.model.errors import ErrorCode
+from tidelog.model.events import Flushed
 from tidelog.sim.disk import SimDisk
 
 DESCRIBE_LOG_DIRS = 35
@@ -123,6 +124,40 @@ def test_f33_a_directory_that_fails_takes_only_its_own_replicas_with_it(fault: s
     assert errors(fetched) == [ErrorCode.kafka_storage_error] * len(broken)
     results = node.ask(ask(DESCRIBE_LOG_DIRS, topics=None)).results
     assert [one.error_code for one in results] == [ErrorCode.none, ErrorCode.kafka_storage_error]
+
+
+def test_f33_a_topic_in_a_directory_that_can_only_be_read_is_deleted_all_the_same() -> None:
+    node = two_directories(4)
+    node.ask(create_topic("others", 2))
+    node.settle()
+    node.disks[1].faults.is_read_only = True
+
+    node.ask(delete_topic("orders"))
+    node.settle()
+
+    assert node.stopped is None
+    results = node.ask(ask(DESCRIBE_LOG_DIRS, topics=None)).results
+    assert [one.error_code for one in results] == [ErrorCode.none, ErrorCode.kafka_storage_error]
+    [well] = placed_in(node, 0, "others")
+    answer = node.ask(produce_to("others", {well: batch(b"x")}))
+    assert errors(answer) == [ErrorCode.none]
+
+
+def test_a_flush_that_fails_since_its_topic_is_gone_harms_nobody() -> None:
+    node = two_directories(4, flush_messages="1")
+    node.ask(create_topic("others", 2))
+    node.settle()
+    [index, *_] = placed_in(node, 1)
+    node.send(node.connect(), produce_to("orders", {index: batch(b"x")}))
+    flush = node.flushes.popleft()
+    node.ask(delete_topic("orders"))
+
+    node.tell(Flushed(flush.token, "No such file or directory"))
+    node.settle()
+
+    assert node.stopped is None
+    answer = node.ask(produce_to("others", {0: batch(b"x"), 1: batch(b"x")}))
+    assert errors(answer) == [ErrorCode.none] * 2
 
 
 def test_f33_the_controller_takes_the_lost_replicas_out_of_lead_and_in_sync_set() -> None:
