@@ -2,6 +2,7 @@
 
 import pytest
 from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
+from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsTopic
 from tests.sim.messages import ask, batch, create_topic, fetch_from, produce_to, records_in
 from tests.sim.replication import (
     TOPIC,
@@ -26,6 +27,9 @@ from tidelog.node import assignments
 from tidelog.protocol.batch import iterate
 from tidelog.sim.cluster import SimCluster
 from tidelog.sim.host import SimHost
+
+LATE = 1 << 50
+"""A time that no record has."""
 
 
 def write(cluster: SimCluster, host: SimHost, value: bytes = b"0") -> ErrorCode:
@@ -285,6 +289,15 @@ def test_f29_a_leader_cut_off_from_everyone_commits_nothing(seed: int) -> None:
     assert b"zombie" not in files_of(zombie)
 
 
+def offset_at(cluster: SimCluster, host: SimHost, timestamp: int) -> tuple[ErrorCode, int]:
+    """What a consumer is told that looks for the first record not older than that."""
+    partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    topic = ListOffsetsTopic(name=TOPIC, partitions=(partition,))
+    wish = ask(2, replica_id=-1, isolation_level=0, topics=(topic,))
+    [found] = Talk(cluster, host.id).ask(wish).topics[0].partitions
+    return found.error_code, found.offset
+
+
 def test_f50_a_new_leader_does_not_say_where_the_end_is_before_it_knows(seed: int) -> None:
     cluster = running(seed)
     make_topic(cluster)
@@ -301,11 +314,13 @@ def test_f50_a_new_leader_does_not_say_where_the_end_is_before_it_knows(seed: in
     other.pause()  # whose fetch would show how much is committed
     error, _ = latest_at(cluster, new.id)
     assert error is ErrorCode.offset_not_available
+    assert offset_at(cluster, new, LATE) == (ErrorCode.offset_not_available, -1)
 
     other.resume()
     await_true(cluster, lambda: placed(other).leader == new.id)
     cluster.world.run(1_000)
     assert latest_at(cluster, new.id) == (ErrorCode.none, 3)
+    assert offset_at(cluster, new, LATE) == (ErrorCode.none, -1)
     cluster.start()
     check_healed(cluster)
 

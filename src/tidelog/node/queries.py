@@ -26,6 +26,7 @@ from tidelog.node.replica_moves import ReplicaMoves
 from tidelog.node.storage import Storage
 
 _NEEDS_SETTLED_LEADER = (-1, -3)
+_NOTHING = OffsetFound(ErrorCode.none)
 _CONSUMER: NodeId = NO_NODE
 _DEBUGGER: NodeId = -2
 """Who asks is a replica's id, or one of these; a debugger may ask a follower, too."""
@@ -108,10 +109,15 @@ class Queries:
             committed = effect.read_committed
             limit = replica.last_stable_offset if committed else replica.high_watermark
         try:
-            return _answer(replica, query.timestamp, limit)
+            found = _answer(replica, query.timestamp, limit)
         except OSError as failure:
             self._storage_failed(query.partition, failure)
             return OffsetFound(ErrorCode.kafka_storage_error)
+        is_search = query.timestamp >= 0 and effect.replica == _CONSUMER
+        if is_search and found == _NOTHING and not _is_settled(replica):
+            # It may lie among what is committed and not yet known to be.
+            return OffsetFound(ErrorCode.offset_not_available)
+        return found
 
     def _find_epoch_end(self, query: EpochQuery) -> EpochFound:
         replica = self._partitions.leading(query.partition, query.current_leader_epoch)
@@ -162,5 +168,5 @@ def _found(found: TimestampOffset | ErrorCode | None) -> OffsetFound:
     if isinstance(found, ErrorCode):
         return OffsetFound(found)
     if found is None:
-        return OffsetFound(ErrorCode.none)
+        return _NOTHING
     return OffsetFound(ErrorCode.none, found.offset, found.timestamp, found.leader_epoch)
