@@ -79,6 +79,8 @@ class Assignments:
             self._behind.update(dict.fromkeys(gone))
             for partition in gone:
                 if (replica := self._partitions.get(partition)) is not None:
+                    # Its turn to be dropped may come late, and its namesake be asked for before.
+                    self._resign(replica)
                     replica.moved()
             self._deleted(gone)
         for change in changes.partitions:

@@ -294,8 +294,8 @@ class Partitions:
         if replica is None or replica.leader is not None or effect.reader is None:
             return self.leading(read.partition, read.current_leader_epoch)
         placed, epoch = self.image.partition(read.partition), read.current_leader_epoch
-        if placed is None:
-            return ErrorCode.unknown_topic_or_partition
+        if placed is None or replica.topic_id not in self.image.topic_names:
+            return self._not_led(read.partition)
         if epoch != NO_EPOCH and epoch != placed.leader_epoch:
             if epoch < placed.leader_epoch:
                 return ErrorCode.fenced_leader_epoch
