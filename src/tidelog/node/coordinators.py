@@ -28,13 +28,13 @@ from tidelog.model.effects import (
     PartitionAppend,
 )
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import Millis, TopicPartition
+from tidelog.model.ids import Millis, Offset, TopicPartition
 from tidelog.node.clock import Clock
 from tidelog.node.parking import PARKED, Parked, Resume
 from tidelog.node.partitions import Partitions
 from tidelog.node.replica import Replica
 from tidelog.node.timers import Timer, Timers
-from tidelog.protocol.batch import iterate
+from tidelog.protocol.batch import is_valid_crc, iterate
 from tidelog.protocol.records import Record, build_batch, read_records
 
 READ_BYTES = 1 << 20
@@ -71,7 +71,10 @@ class Coordinators:
         if index in self._shards:
             self.resign(index)
         shard = GroupShard(self._settings, self._dice)
-        for key, value in _records_of(replica):
+        records = _records_of(replica)
+        if records is None:
+            return  # half of what was committed would pass for all of it: better NOT_COORDINATOR
+        for key, value in records:
             try:
                 shard.replay(key, value, now)
             except RecordFormatError as bad:
@@ -187,23 +190,41 @@ class Coordinators:
             self._carry_out(index, shard.tick(self._clock.now))
 
 
-def _records_of(replica: Replica) -> list[tuple[bytes, bytes | None]]:
-    """Key and value of every record in the log, in order."""
+def _records_of(replica: Replica) -> list[tuple[bytes, bytes | None]] | None:
+    """Key and value of every record in the log, in order; None if not all can be read."""
     records: list[tuple[bytes, bytes | None]] = []
     offset, end = replica.log.log_start_offset, replica.log.log_end_offset
     while offset < end:
-        found = replica.log.read(offset, READ_BYTES, end, at_least_one=True)
-        if isinstance(found, ErrorCode) or found.slice is None:
-            log.error("%s: cannot be read at offset %d", replica.partition, offset)
-            break
-        file, position, length = found.slice
-        data = memoryview(file.read(position, length))
+        data = _read(replica, offset, end)
+        before = offset
         for at, header in iterate(data):
+            if not is_valid_crc(data, at, header):
+                break
             if not header.is_control and header.next_offset > offset:
                 batch = read_records(data[at : at + header.size])
                 records += [(record.key, record.value) for record in batch if record.key]
             offset = header.next_offset
+        if offset == before:
+            log.error(
+                "%s: its groups are not served: no sound batch at offset %d",
+                replica.partition,
+                offset,
+            )
+            return None
     return records
+
+
+def _read(replica: Replica, offset: Offset, end: Offset) -> memoryview:
+    """Some batches from `offset` on; nothing where they cannot be read."""
+    try:
+        found = replica.log.read(offset, READ_BYTES, end, at_least_one=True)
+        if isinstance(found, ErrorCode) or found.slice is None:
+            return memoryview(b"")
+        file, position, length = found.slice
+        return memoryview(file.read(position, length))
+    except OSError as failure:
+        log.error("%s: %s", replica.partition, failure)
+        return memoryview(b"")
 
 
 def _group_settings(settings: BrokerSettings) -> GroupSettings:
