@@ -215,7 +215,9 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--system", action="append", help="kafka, or a TOML file; default: both")
+    parser.add_argument(
+        "--system", action="append", help="kafka, tidelog or a TOML file; default: the first two"
+    )
     parser.add_argument("--measures", default=",".join(measure.__name__ for measure in DEFAULT))
     parser.add_argument("--partitions", type=int, default=10_000, help="for the measure many")
     parser.add_argument("--copies", type=int, default=3, help="for the measure many")
@@ -274,8 +276,8 @@ def main() -> int:
         [ROOT / "tools/kafka-jars"], check=True, stdout=subprocess.PIPE, text=True
     )
     settings = Settings(opt.work.resolve(), Path(libs.stdout.strip()), opt.base_port)
-    names = opt.system or ["kafka", str(ROOT / "bench/tidelog.toml")]
-    systems = [load(name, settings) for name in names]
+    own = {"tidelog": str(ROOT / "bench/tidelog.toml")}
+    systems = [load(own.get(name, name), settings) for name in opt.system or ["kafka", "tidelog"]]
     about = {
         "when": time.strftime("%F %T %z"),
         "cores": os.cpu_count(),

@@ -6,6 +6,7 @@ Apache Kafka's own kafka-metadata-quorum makes the changes.
 import re
 import subprocess
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from tests.cluster.ports import first_free_port
 
 from tidelog.cli.format import read_identity
 from tidelog.cli.random_uuid import new_cluster_id
-from tidelog.testing import NodeProcess
+from tidelog.testing import Cluster, NodeProcess
 
 CONTROLLERS = 10_000
 """How far the controllers' ports are from the brokers'."""
@@ -74,6 +75,12 @@ def nodes(tmp_path: Path) -> Iterator[dict[int, Node]]:
         node.process.kill()
 
 
+def voters_in(status: str) -> str:
+    line = re.search(r"CurrentVoters: +(.*)", status)
+    assert line is not None, status
+    return line[1]
+
+
 class Quorum:
     """kafka-metadata-quorum, by way of any node."""
 
@@ -87,9 +94,7 @@ class Quorum:
         return self.run("--bootstrap-server", asked.broker, "describe", "--status")
 
     def voters(self, asked: Node) -> list[int]:
-        line = re.search(r"CurrentVoters: +(.*)", self.status(asked))
-        assert line is not None
-        return [int(one) for one in re.findall(r'"id": (\d+)', line[1])]
+        return [int(one) for one in re.findall(r'"id": (\d+)', voters_in(self.status(asked)))]
 
     def leader(self, asked: Node) -> int:
         found = re.search(r"LeaderId: +(-?\d+)", self.status(asked))
@@ -152,6 +157,31 @@ def test_a_quorum_grows_from_one_to_three_and_shrinks(
 
     assert "Removed" in quorum.remove(by_controller(others[1]), others[0])
     await_that(lambda: quorum.voters(nodes[leader]), [others[1].id])
+
+
+def test_static_voters_become_dynamic_in_a_running_cluster(
+    tmp_path: Path, kafka_libs: Path
+) -> None:
+    """kafka-features raises kraft.version; then a voter goes and comes back."""
+    with Cluster(directory=tmp_path) as cluster:
+        at = ("--bootstrap-server", cluster.bootstrap)
+        features = partial(run_tool, kafka_libs, "kafka-features", *at)
+        quorum = partial(run_tool, kafka_libs, "kafka-metadata-quorum", *at)
+        assert "was upgraded to 1" in features("upgrade", "--feature", "kraft.version=1")
+        raised = re.compile(r"kraft.version.*FinalizedVersionLevel: 1")
+        await_seen(lambda: features("describe"), lambda said: raised.search(said) is not None)
+
+        node = next(node for node in cluster.nodes if node != cluster.controller())
+        directory = read_identity(str(cluster.data(node)))["directory.id"]
+        who = ("--controller-id", str(node), "--controller-directory-id", directory)
+        assert "Removed" in quorum("remove-controller", *who)
+        voters, named = lambda: voters_in(quorum("describe", "--status")), f'"id": {node}'
+        await_seen(voters, lambda said: named not in said)
+        path = str(cluster.nodes[node].config)
+        await_that(lambda: "Added" in quorum("--command-config", path, "add-controller"), True)
+        for one in cluster.nodes:
+            cluster.restart(one)
+        await_seen(voters, lambda said: named in said)
 
 
 def test_a_voter_that_has_moved_tells_the_leader_by_itself(

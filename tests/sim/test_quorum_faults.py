@@ -303,6 +303,21 @@ def test_a_sleeping_broker_is_fenced_within_its_session_and_comes_back(seed: int
     await_true(cluster, lambda: images_agree(cluster))
 
 
+def test_a_sleeping_broker_that_was_the_controller_is_fenced_as_soon_as_any_other(
+    seed: int,
+) -> None:
+    """Its silence has made another the controller: it is not given a whole session once more."""
+    cluster = running(seed)
+    old = only_controller(cluster)
+    old.pause()
+
+    await_true(cluster, lambda: is_fenced(cluster, old), SESSION_MS + 500)
+    old.resume()
+
+    await_true(cluster, lambda: not is_fenced(cluster, old), SESSION_MS)
+    await_true(cluster, lambda: images_agree(cluster))
+
+
 def test_a_killed_broker_is_fenced_at_once_since_its_port_refuses(seed: int) -> None:
     cluster = running(seed)
     broker = another(cluster, only_controller(cluster))

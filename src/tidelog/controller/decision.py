@@ -8,7 +8,7 @@ from tidelog.controller.liveness import Sessions
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.dice import Dice
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import Millis, Offset
+from tidelog.model.ids import Millis, NodeId, Offset
 from tidelog.protocol.metadata_records import MetadataRecord
 
 NOT_THROTTLED = timedelta(0)
@@ -19,6 +19,8 @@ class Decision(NamedTuple):
 
     records: tuple[MetadataRecord, ...]
     response: Any
+    makes_voters_dynamic: bool = False
+    """The quorum's own records come with it: kraft.version is raised."""
 
 
 class Fault(NamedTuple):
@@ -41,3 +43,5 @@ class DecideContext:
     sessions: Sessions
     kraft_version: int = 0
     """Whether the quorum's voters can change; the metadata log itself says so, not the image."""
+    unheard_voters: tuple[NodeId, ...] = ()
+    """Of which the leader does not know on which disks they are."""

@@ -46,7 +46,13 @@ def update_features(
     records: list[MetadataRecord] = []
     for update in request.feature_updates:
         records += _records(image, update, context)
-    return Decision(() if request.validate_only else tuple(records), _response(NO_FAULT))
+    if request.validate_only:
+        return Decision((), _response(NO_FAULT))
+    is_raised = any(
+        update.feature == KRAFT_VERSION and update.max_version_level > context.kraft_version
+        for update in request.feature_updates
+    )
+    return Decision(tuple(records), _response(NO_FAULT), makes_voters_dynamic=is_raised)
 
 
 def _check(image: ClusterImage, update: FeatureUpdateKey, context: DecideContext) -> Fault | None:
@@ -73,9 +79,7 @@ def _problem(image: ClusterImage, update: FeatureUpdateKey, context: DecideConte
     if unsupported is not None:
         return unsupported
     if update.feature == KRAFT_VERSION:
-        if level == context.kraft_version:
-            return None
-        return "The voters are made dynamic when the directories are formatted, and only then."
+        return _kraft_problem(level, kind, context)
     current = image.features.get(update.feature, 0)
     if level < current and kind == _UPGRADE:
         return (
@@ -84,6 +88,18 @@ def _problem(image: ClusterImage, update: FeatureUpdateKey, context: DecideConte
         )
     if level > current and kind != _UPGRADE:
         return "Can't downgrade to a newer version."
+    return None
+
+
+def _kraft_problem(level: int, kind: int, context: DecideContext) -> str | None:
+    if level < context.kraft_version:
+        return "Can't downgrade the version of this feature."
+    if level > context.kraft_version:
+        if kind != _UPGRADE:
+            return "Can't downgrade to a newer version."
+        if context.unheard_voters:
+            missing = ", ".join(str(voter) for voter in context.unheard_voters)
+            return f"Every voter has to be there: {missing} have not fetched from the leader yet."
     return None
 
 

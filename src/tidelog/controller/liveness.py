@@ -1,8 +1,9 @@
 """Which brokers the active controller has heard from, and when it stops waiting for each.
 
 This is the controller's memory and nothing more: it is in no log, and a new controller starts with
-none, so every broker gets a whole session before it can be fenced. Whether a broker *is* fenced is
-said by the image alone.
+none, so every broker gets a whole session before it can be fenced; but not the node that led the
+quorum before, whose silence made this one the controller. Whether a broker *is* fenced is said by
+the image alone.
 """
 
 from collections.abc import Iterable
@@ -42,6 +43,12 @@ class Liveness:
         for broker in brokers:
             if broker not in self._sessions:
                 self.heard(broker, now)
+
+    def expect_soon(self, broker: NodeId, now: Millis, within_ms: Millis) -> None:
+        """It has been silent for a while already: what is left of its session is shorter."""
+        session = self._sessions.get(broker)
+        if session is not None:
+            session.deadline = min(session.deadline, now + within_ms)
 
     def lost(self, broker: NodeId, now: Millis) -> None:
         """The broker's process is known to be gone: its session ends at once."""

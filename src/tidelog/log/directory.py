@@ -103,12 +103,11 @@ class LogDirectory:
             log_start_offset=self._log_starts.get(partition, 0),
             lower_recovery_point=partial(self._lower_recovery_point, partition),
         )
-        if self.topic_id(partition) is None:
-            # Not synced here, where it would hold up the node: it goes with the first flush.
+        if not is_known or self.topic_id(partition) is None:
+            # Not written here, where it would hold up a node that makes very many.
             path = f"{directory}/{names.PARTITION_METADATA}"
-            self._disk.write_file(path, checkpoints.encode_topic_id(topic_id), durable=False)
+            log.owe(path, checkpoints.encode_topic_id(topic_id))
             self._topic_ids[partition] = topic_id
-            log.flush_too(path)
         self._logs[partition] = log
         self._present[partition] = None
         return log

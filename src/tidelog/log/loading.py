@@ -201,7 +201,11 @@ class LogLoader:
             segment.remove_files()
         self._epochs.clear()
         fresh = Segment(self._disk, self._directory, self._log_start, self._now)
-        fresh.start()
+        if self._log_start or self._segments:
+            fresh.start()
+        else:
+            # A new log needs no file before its first record: a directory alone says the same.
+            fresh.start_without_file()
         self._segments = [fresh]
         return self._log_start
 

@@ -44,7 +44,6 @@ class PartitionLog:
         "_lower_recovery_point",
         "_now",
         "_tail",
-        "_unsynced",
         "directory",
         "log_start_offset",
         "recovery",
@@ -66,7 +65,6 @@ class PartitionLog:
         self._now = now
         self._deleted = DeletedFiles(disk)
         self._flush = FlushProgress(loaded.log_end_offset, now)
-        self._unsynced: list[File] = []
         self.directory = directory
         self.log_start_offset: Offset = loaded.log_start_offset
         self.recovery = loaded.recovery
@@ -353,14 +351,14 @@ class PartitionLog:
         active = self._tail.segments.active.base_offset
         return self._flush.is_due(self.log_end_offset, active, self._tail.config, now)
 
-    def flush_too(self, path: str) -> None:
-        """Sync this file with the next flush."""
-        self._unsynced.append(self._disk.open(path))
+    def owe(self, path: str, content: bytes) -> None:
+        """A file to write before the first record, and to sync with its flush."""
+        self._tail.owe(path, content)
 
     def begin_flush(self, now: Millis) -> tuple[tuple[File, ...], Offset]:
         """The files to fsync; once that is done, report `flushed` with the offset returned here."""
         up_to = self.log_end_offset
-        files, self._unsynced = self._unsynced, []
+        files, self._tail.unsynced = self._tail.unsynced, []
         if up_to > self.recovery_point:
             *sealed, active = self._tail.segments.starting_from(self.recovery_point)
             for segment in sealed:
@@ -385,10 +383,11 @@ class PartitionLog:
     def close(self, *, is_synced_by_caller: bool = False) -> None:
         """Write out indexes and producer state and fsync all: the next open may skip the scan."""
         tail, up_to = self._tail, self.log_end_offset
+        tail.write_owed()
         if tail.is_modified:
             tail.segments.active.seal()
             tail.snapshots.write(up_to, tail.producers.entries)
-            files = [*self._unsynced, tail.epochs.close(up_to)]
+            files = [*tail.unsynced, tail.epochs.close(up_to)]
             for segment in tail.segments.starting_from(self.recovery_point):
                 files += segment.files()
             if not is_synced_by_caller:

@@ -95,6 +95,10 @@ class Segment:
     def start(self) -> None:
         """Make the file of a new segment."""
         assert self.file.size == 0, self.path(names.LOG)
+        self.start_without_file()
+
+    def start_without_file(self) -> None:
+        """A new segment, whose file comes with its first batch."""
         self._max_timestamp = NO_TIMESTAMP
 
     # -- writing

@@ -12,7 +12,7 @@ from tidelog.log.results import Appended, AppendOrigin, AppendRefused
 from tidelog.log.rolling import RollPolicy
 from tidelog.log.segment import Segment
 from tidelog.log.validation import check_whole
-from tidelog.model.disk import Disk
+from tidelog.model.disk import Disk, File
 from tidelog.model.ids import NO_TIMESTAMP, LeaderEpoch, Millis, Offset
 from tidelog.protocol.batch import BatchHeader, patch, read_header, stamp_append_time
 
@@ -23,6 +23,7 @@ class LogTail:
     __slots__ = (
         "_directory",
         "_disk",
+        "_metadata",
         "_rolling",
         "config",
         "end_offset",
@@ -31,6 +32,7 @@ class LogTail:
         "producers",
         "segments",
         "snapshots",
+        "unsynced",
     )
 
     def __init__(self, disk: Disk, directory: str, config: LogConfig, loaded: LoadedLog) -> None:
@@ -44,6 +46,21 @@ class LogTail:
         self.end_offset: Offset = loaded.log_end_offset
         self.is_modified = loaded.is_modified
         """The files are not as a clean shutdown would leave them."""
+        self.unsynced: list[File] = []
+        """To be synced with the next flush, beside the segments."""
+        self._metadata: tuple[str, bytes] | None = None
+
+    def owe(self, path: str, content: bytes) -> None:
+        """A file that has to be there before the first record; an empty log does without."""
+        self._metadata = path, content
+
+    def write_owed(self) -> None:
+        """Write what has been owed so far. Not synced here: it goes with the first flush."""
+        if self._metadata is not None:
+            path, content = self._metadata
+            self._disk.write_file(path, content, durable=False)
+            self.unsynced.append(self._disk.open(path))
+            self._metadata = None
 
     def configure(self, config: LogConfig) -> None:
         self.config = config
@@ -62,6 +79,8 @@ class LogTail:
         segment = self.segments.active
         if self._rolling.is_due(segment, 0, size, last_offset, timestamp, now):
             segment = self.roll(base_offset, now)
+        if self._metadata is not None:
+            self.write_owed()
         if leader_epoch > self.epochs.latest:
             self.epochs.assign(leader_epoch, base_offset)
         elif not self.epochs.is_written:
@@ -133,6 +152,7 @@ class LogTail:
         if not run:
             return
         segment = self.segments.active
+        self.write_owed()
         for _, header in run:
             if header.leader_epoch < self.epochs.latest:
                 # We led here, and wrote nothing: the epoch before ours goes on, ours never was.

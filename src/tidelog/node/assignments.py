@@ -28,7 +28,7 @@ from tidelog.node.timers import Timer, Timers
 from tidelog.node.topic_config import TopicConfigs
 from tidelog.replication.isr.leader import IsrAgreed
 
-PARTITIONS_PER_TURN = 200
+PARTITIONS_PER_TURN = 50
 """How many are opened, led or followed before other events have their turn."""
 
 log = logging.getLogger(__name__)

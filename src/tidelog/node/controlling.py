@@ -21,7 +21,7 @@ from tidelog.controller.refusals import refusal
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.dice import Dice
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import BrokerEpoch, ConnId, Millis, NodeId
+from tidelog.model.ids import NO_NODE, BrokerEpoch, ConnId, Millis, NodeId
 from tidelog.model.replication_events import FenceReason
 from tidelog.node.clock import Clock
 from tidelog.node.parking import Resume
@@ -67,6 +67,8 @@ class Controlling:
         """The runs that were fenced for their silence; one that is heard again has returned."""
         self._chores: list[Timer] = []
         self._watch: Timer | None = None
+        self.predecessor: NodeId = NO_NODE
+        """Who was last known to lead the quorum."""
 
     # -- leadership --------------------------------------------------------------------------------
 
@@ -81,6 +83,12 @@ class Controlling:
         self._liveness.expect(unfenced, self._clock.now)
         if (sign := self._quorum.machine.last_sign) is not None:
             self._signs[sign[0]] = sign[1]
+        if self.predecessor != self._settings.node_id:
+            # Had it been heard from, it would still lead. If it lives it hears of us, and its next
+            # heartbeat comes at once; one that is fenced for coming late is unfenced by it.
+            interval = self._settings.broker_heartbeat_interval_ms
+            self._liveness.expect_soon(self.predecessor, self._clock.now, interval)
+        self.predecessor = self._settings.node_id
         self._keep_watch()
         for broker in unfenced:
             # The controller before us may have died with its machine: who else has?
@@ -123,7 +131,11 @@ class Controlling:
             else:
                 resume(refusal(message, ErrorCode.not_controller))
 
-        if decision.records:
+        if decision.makes_voters_dynamic:
+            if decision.records:
+                self._propose(decision.records)
+            self._voter_changes.make_dynamic(done)
+        elif decision.records:
             self._propose(decision.records, done, self._why(message))
         else:
             self._quorum.when_committed(done)
@@ -175,6 +187,7 @@ class Controlling:
             next_offset=self._quorum.next_offset,
             sessions=self._liveness,
             kraft_version=self._quorum.kraft_version,
+            unheard_voters=self._voter_changes.unheard,
         )
 
     # -- failure detection -------------------------------------------------------------------------

@@ -27,6 +27,7 @@ class Housekeeping:
         storage: Storage,
         partitions: Partitions,
         storage_failed: Callable[[TopicPartition, OSError], None],
+        is_cut_off: Callable[[], bool],
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -34,6 +35,7 @@ class Housekeeping:
         self._storage = storage
         self._partitions = partitions
         self._storage_failed = storage_failed
+        self._is_cut_off = is_cut_off
 
     def start(self) -> None:
         settings = self._settings
@@ -46,6 +48,7 @@ class Housekeeping:
         self._every(checkpoint_ms, self._write_checkpoints)
         self._every(PURGE_INTERVAL_MS, self._purge)
         self._every(CHORES_MS, self._do_chores)
+        self._every(CHORES_MS, self._look_after_writers)
         # The timer isr-expiration: every half lag time, so that a laggard leaves within 1.5 of it.
         self._every(max(1, settings.replica_lag_time_max_ms // 2), self._check_lag)
 
@@ -86,6 +89,10 @@ class Housekeeping:
             if replica.is_flush_due and self._clock.now - replica.flushing_since > max_lag:
                 late = OSError("an fsync has not ended within replica.lag.time.max.ms")
                 self._storage_failed(replica.partition, late)
+
+    def _look_after_writers(self) -> None:
+        session_ms = self._settings.broker_session_timeout_ms
+        self._partitions.give_up_deserted(session_ms if self._is_cut_off() else None)
 
     def _do_chores(self) -> None:
         for replica in self._partitions:

@@ -66,6 +66,7 @@ class Lifecycle:
         self._known_directories: frozenset[UUID] = frozenset()
         self._may_stop: Callable[[], None] | None = None
         self._timer: Timer | None = None
+        self._heard_at: Millis = clock.now
         self.epoch: BrokerEpoch = -1
         self.is_unfenced = False
         self.is_willing = True
@@ -118,6 +119,7 @@ class Lifecycle:
             self._failed(f"the controller refused this broker: {error.name}")
         else:
             self.epoch = response.broker_epoch
+            self._heard_at = self._clock.now
             log.info("registered as broker %d, epoch %d", self._settings.node_id, self.epoch)
             self._heartbeat()
 
@@ -156,6 +158,17 @@ class Lifecycle:
             self.is_willing = True
             if self.epoch >= 0 and not self.is_unfenced:
                 self._beat()
+
+    def controller_changed(self) -> None:
+        """The new one has yet to hear from this broker, and may not wait for long."""
+        if self.epoch >= 0:
+            self._heartbeat()
+
+    @property
+    def is_cut_off(self) -> bool:
+        """No controller has answered for a whole session: if there is one, it has fenced us."""
+        silence = self._clock.now - self._heard_at
+        return self.epoch >= 0 and silence >= self._settings.broker_session_timeout_ms
 
     def directory_failed(self) -> None:
         """Tell the controller at once; a broker that cannot for too long is of no use."""
@@ -217,6 +230,8 @@ class Lifecycle:
         if epoch != self.epoch:
             return
         error = response.error_code
+        if error is not ErrorCode.request_timed_out:
+            self._heard_at = self._clock.now
         if error in (ErrorCode.broker_id_not_registered, ErrorCode.stale_broker_epoch):
             log.warning("broker %d is not known any more: %s", self._settings.node_id, error.name)
             self._register_again()

@@ -20,7 +20,7 @@ from tidelog.protocol.metadata_codec import decode_record, encode_record
 from tidelog.protocol.metadata_records import MetadataRecord
 from tidelog.protocol.records import ControlType, Record, build_batch, read_records
 from tidelog.replication.quorum.state import LogEnd, VoterSet
-from tidelog.replication.quorum.voters import VoterHistory
+from tidelog.replication.quorum.voters import DYNAMIC, Membership, VoterHistory
 
 READ_BYTES = 1 << 20
 
@@ -84,8 +84,12 @@ class MetadataLog:
         return self._write_control(records, epoch, now)
 
     def append_voters(self, voters: VoterSet, epoch: LeaderEpoch, now: Millis) -> Offset:
-        """Let these voters be in force from here on."""
-        return self._write_control([voters_record(voters, now)], epoch, now)
+        """Let these voters be in force from here on; the first of a log bring their level along."""
+        if self.voters.kraft_version < DYNAMIC:
+            records = membership_records(Membership(DYNAMIC, voters), now)
+        else:
+            records = [voters_record(voters, now)]
+        return self._write_control(records, epoch, now)
 
     def append_fetched(self, records: memoryview) -> None:
         """As follower: what the leader sent, as it sent it."""

@@ -287,7 +287,10 @@ class Node:
 
     def leader_known(self, leader: NodeId, epoch: LeaderEpoch) -> None:
         log.info("follows node %d, which leads the quorum in epoch %d", leader, epoch)
+        self._controlling.predecessor = leader
         self._voter_changes.check_own_record()
+        if self._settings.is_broker:
+            self._broker.lifecycle.controller_changed()
 
     def leadership_taken(self, epoch: LeaderEpoch) -> None:
         log.info("leads the quorum in epoch %d", epoch)

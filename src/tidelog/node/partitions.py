@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 from tidelog.controller.image import ClusterImage
-from tidelog.log.results import AppendOrigin, AppendRefused
+from tidelog.log.results import AppendOrigin, AppendRefused, ReadResult
 from tidelog.model.effects import (
     AbortedTransaction,
     AppendBatches,
@@ -24,6 +24,7 @@ from tidelog.model.ids import (
     NO_OFFSET,
     ConnId,
     LeaderEpoch,
+    Millis,
     Offset,
     TopicId,
     TopicPartition,
@@ -62,6 +63,8 @@ class Partitions:
         self._replicas: dict[TopicPartition, Replica] = {}
         self.offline: dict[TopicPartition, TopicId] = {}
         """Placed here, in a log directory that has failed."""
+        self.cut_off_for_ms: Millis | None = None
+        """How long a session is, while no controller has answered for one."""
         self._clock = clock
         self._timers = timers
         self._storage_failed = storage_failed
@@ -153,6 +156,8 @@ class Partitions:
             return AppendResult(self._not_led(partition)), -1
         if acks == -1 and leader.is_below_min_isr:
             return AppendResult(ErrorCode.not_enough_replicas), -1
+        if self.cut_off_for_ms is not None and replica.is_deserted(self.cut_off_for_ms):
+            return AppendResult(ErrorCode.not_leader_or_follower), -1
         if records is None:
             return AppendResult(ErrorCode.invalid_record, message="No records were given."), -1
         try:
@@ -288,6 +293,22 @@ class Partitions:
                     self._throttles.sent(sent_from, effect.replica, result.records.length)
         return FetchAttempt(results, is_enough, found)
 
+    def give_up_deserted(self, cut_off_for_ms: Millis | None) -> None:
+        """Refuse the writes that cannot be committed, while no controller is heard (else None)."""
+        self.cut_off_for_ms = cut_off_for_ms
+        if cut_off_for_ms is not None:
+            for replica in list(self._replicas.values()):
+                if replica.is_deserted(cut_off_for_ms):
+                    replica.give_up_acks()
+
+    def _has_read_all(
+        self, found: ReadResult | ErrorCode, effect: FetchBatches, replica: Replica
+    ) -> bool:
+        """A consumer is served as long as there is something; then it may find more elsewhere."""
+        assert self.cut_off_for_ms is not None
+        is_at_end = effect.replica < 0 and isinstance(found, ReadResult) and found.slice is None
+        return is_at_end and replica.is_deserted(self.cut_off_for_ms)
+
     def _readable(self, read: PartitionFetch, effect: FetchBatches) -> Replica | ErrorCode:
         """The replica to read from: as leader, or, for a consumer that may, as follower."""
         replica = self._replicas.get(read.partition)
@@ -331,6 +352,8 @@ class Partitions:
         except OSError as failure:
             self._storage_failed(read.partition, failure)
             return FetchResult(ErrorCode.kafka_storage_error)
+        if self.cut_off_for_ms is not None and self._has_read_all(found, effect, replica):
+            return FetchResult(ErrorCode.not_leader_or_follower)
         if isinstance(found, ErrorCode):
             return FetchResult(found, log_start_offset=reading.start_for(effect, replica))
         aborted: tuple[AbortedTransaction, ...] | None = None

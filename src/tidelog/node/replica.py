@@ -206,6 +206,18 @@ class Replica:
             # Nothing will be committed until someone returns: better to be told than to wait (F32).
             _refuse(self._acks_all, ErrorCode.not_enough_replicas_after_append)
 
+    def is_deserted(self, patience_ms: Millis) -> bool:
+        """Whether it leads while others that are in sync have not been heard from for so long."""
+        if self.leader is None:
+            return False
+        self.refresh_progress()
+        return self.leader.is_deserted(self._clock.now, patience_ms)
+
+    def give_up_acks(self) -> None:
+        """What waits to be committed will not be here: whoever sent it is to look elsewhere."""
+        _refuse(self._acks_all, ErrorCode.not_leader_or_follower)
+        _wake(self._consumers)
+
     def resign(self, error: ErrorCode) -> None:
         """End the leadership, or the replica: nobody who waits here will be served."""
         if self.leader is not None:

@@ -21,7 +21,7 @@ from kio.schema.update_raft_voter.v0.response import CurrentLeader, UpdateRaftVo
 
 from tidelog.controller.features import KRAFT_VERSION, KRAFT_VERSIONS
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_NODE, Millis
+from tidelog.model.ids import NO_NODE, Millis, NodeId
 from tidelog.node.clock import Clock
 from tidelog.node.parking import Resume
 from tidelog.node.peers import Peers, Unanswered, coded
@@ -94,6 +94,21 @@ class VoterChanges:
                 self._change(message, rules.remove(self._voters, key), resume)
             case UpdateRaftVoterRequest():
                 self._update(message, resume)
+
+    @property
+    def unheard(self) -> tuple[NodeId, ...]:
+        """Voters of which this leader does not know on which disks they are."""
+        role = self._quorum.machine.role
+        known = role.directories if isinstance(role, Leader) else {}
+        return tuple(rules.unheard(self._voters, self._me.voter.key, known))
+
+    def make_dynamic(self, done: Callable[[bool], None]) -> None:
+        """Put the configured voters into the log, which names them from here on (KIP-853)."""
+        role = self._quorum.machine.role
+        assert isinstance(role, Leader)
+        voters = rules.made_dynamic(self._voters, self._me.voter, role.directories)
+        log.info("the log names the voters of the metadata quorum from now on: %s", list(voters))
+        self._quorum.change_voters(voters, done)
 
     @property
     def _voters(self) -> VoterSet:

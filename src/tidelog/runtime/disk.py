@@ -228,9 +228,11 @@ class RealDisk:
             return []
 
     def make_directory(self, path: str) -> None:
-        if not os.path.isdir(self.full(path)):
-            os.makedirs(self.full(path), exist_ok=True)
-            self._new_directories.add(path)
+        try:
+            os.mkdir(self.full(path))
+        except FileExistsError:
+            return
+        self._new_directories.add(path)
 
     def read_file(self, path: str) -> bytes:
         with open(self.full(path), "rb") as file:

@@ -94,11 +94,17 @@ def test_levels_move_together_or_not_at_all() -> None:
     assert ask(image, updates((ELR, 1, UPGRADE), validate_only=True)).records == ()
 
 
-def test_kraft_version_is_chosen_when_directories_are_formatted() -> None:
-    refused = ask(cluster(3), updates(("kraft.version", 1, UPGRADE))).response
-    assert refused.error_code.name == "invalid_update_version"
-    same = ask(cluster(3), updates(("kraft.version", 0, UPGRADE)))
+def test_kraft_version_is_raised_by_the_quorum_s_own_records() -> None:
+    raised = ask(cluster(0), updates(("kraft.version", 1, UPGRADE)))
+    assert (raised.response.error_code.name, raised.records) == ("none", ())
+    assert raised.makes_voters_dynamic
+    same = ask(cluster(0), updates(("kraft.version", 0, UPGRADE)))
     assert (same.response.error_code.name, same.records) == ("none", ())
+    assert not same.makes_voters_dynamic
+    tried = ask(cluster(0), updates(("kraft.version", 1, UPGRADE), validate_only=True))
+    assert not tried.makes_voters_dynamic
+    wrong = ask(cluster(0), updates(("kraft.version", 1, SAFE))).response
+    assert wrong.error_code.name == "invalid_update_version"
 
 
 def test_turning_eligible_replicas_on_leaves_one_minimum_for_all() -> None:

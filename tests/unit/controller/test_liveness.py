@@ -55,3 +55,16 @@ def test_how_far_a_broker_has_read() -> None:
     sessions.heard(1, 0, 77)
 
     assert (sessions.metadata_offset(1), sessions.metadata_offset(2)) == (77, -1)
+
+
+def test_who_has_been_silent_before_is_waited_for_less_long() -> None:
+    sessions = Liveness(9000)
+    sessions.expect([1, 2], 0)
+    sessions.expect_soon(1, 0, 2000)
+    sessions.expect_soon(3, 0, 2000)
+
+    assert sessions.expired(2000) == [1]
+    sessions.heard(1, 1999)
+    assert sessions.expired(9000) == [2]
+    sessions.expect_soon(2, 8000, 2000)
+    assert sessions.next_deadline() == 9000, "nobody is given more than a session"

@@ -282,13 +282,16 @@ def test_very_many_logs_are_closed_at_once_and_survive_power_loss(seed: int) -> 
     assert not [note for log in logs for note in log.recovery.notes]
 
 
-def test_a_log_that_was_never_written_to_costs_two_files_and_no_scan() -> None:
+def test_a_log_that_was_never_written_to_costs_a_directory_and_no_scan() -> None:
     disk = SimDisk()
     directory = opened(disk)
     directory.open(A, ID, SMALL, NOW).assign_epoch(7, 0)
+
+    assert disk.list("") == [str(A)]
+    assert disk.list(str(A)) == []
     directory.close({A: 0})
 
-    assert disk.list(str(A)) == ["00000000000000000000.log", "partition.metadata"]
+    assert disk.list(str(A)) == ["partition.metadata"]
     log = opened(disk).open(A, ID, SMALL, NOW)
     assert (log.log_end_offset, log.recovery.scanned_bytes, log.recovery.notes) == (0, 0, ())
 
@@ -306,3 +309,29 @@ def test_a_log_that_was_never_written_to_is_empty_after_power_loss_too(seed: int
     assert (log.log_start_offset, log.log_end_offset) == (0, 0)
     append(log, epoch=8)
     assert log.log_end_offset == 1
+
+
+def test_the_first_record_of_a_log_brings_its_topic_id_to_disk() -> None:
+    disk = SimDisk()
+    log = opened(disk).open(A, ID, SMALL, NOW)
+    append(log)
+
+    assert opened(disk).topic_id(A) == ID
+    assert disk.open(f"{A}/partition.metadata") in log.begin_flush(NOW)[0]
+
+
+def test_a_follower_s_first_record_brings_its_topic_id_to_disk() -> None:
+    disk = SimDisk()
+    log = opened(disk).open(A, ID, SMALL, NOW)
+    log.append_as_follower(memoryview(batch(3)))
+
+    assert opened(disk).topic_id(A) == ID
+
+
+def test_an_empty_log_that_does_not_start_at_zero_says_so_by_its_file() -> None:
+    disk = SimDisk()
+    directory = opened(disk)
+    future = directory.open_future(A, SMALL, 40, NOW)
+    directory.adopt(A, future, ID, NOW)
+
+    assert opened(disk).open(A, ID, SMALL, NOW).log_start_offset == 40

@@ -105,11 +105,10 @@ def test_nothing_to_flush() -> None:
     assert log.recovery_point == 0
 
 
-def test_another_file_goes_with_the_next_flush() -> None:
+def test_a_file_that_is_owed_goes_with_the_first_flush() -> None:
     disk = SimDisk()
     log = open_log(disk)
-    disk.write_file("orders-0/partition.metadata", b"x", durable=False)
-    log.flush_too("orders-0/partition.metadata")
+    log.owe("orders-0/partition.metadata", b"x")
     append(log)
     files, _ = log.begin_flush(NOW)
     assert disk.open("orders-0/partition.metadata") in files

@@ -217,6 +217,36 @@ def test_a_heartbeat_says_how_far_the_metadata_is_read() -> None:
     assert desk.answer().current_metadata_offset == 6, "it does not wait for its next turn"
 
 
+def test_a_new_controller_is_told_at_once() -> None:
+    desk = Desk()
+    desk.life.controller_changed()
+    assert desk.asked == [], "it has not registered with any"
+    desk.unfenced()
+    desk.pass_time(HEARTBEAT_MS - 1)
+
+    desk.life.controller_changed()
+
+    assert isinstance(desk.answer(), BrokerHeartbeatRequest)
+    desk.pass_time(HEARTBEAT_MS - 1)
+    assert desk.asked == [], "and its turns go on from there"
+
+
+def test_it_is_cut_off_when_no_controller_has_answered_for_a_session() -> None:
+    desk = Desk()
+    desk.pass_time(SESSION_MS)
+    assert not desk.life.is_cut_off, "it is not known to any yet"
+    desk.unfenced()
+    desk.pass_time(SESSION_MS - 1)
+    assert not desk.life.is_cut_off
+    desk.pass_time(1)
+    assert desk.life.is_cut_off
+
+    desk.answer(ErrorCode.request_timed_out)
+    assert desk.life.is_cut_off, "that is its own clock, not a controller"
+    desk.answer()
+    assert not desk.life.is_cut_off
+
+
 def test_a_heartbeat_that_is_not_answered_does_not_keep_the_next_from_going() -> None:
     desk = Desk()
     desk.registered()

@@ -227,6 +227,13 @@ class PartitionLeader:
         """A write with acks=all is refused while too few replicas are in sync."""
         return len(self._agreed) < self._minimum
 
+    def is_deserted(self, now: Millis, patience: Millis) -> bool:
+        """Whether someone in sync was not heard from for so long: nothing is committed then."""
+        return any(
+            replica != self._me and self._progress[replica].is_stuck(now, patience)
+            for replica in self._agreed
+        )
+
     def is_at_rest_with(self, follower: NodeId) -> bool:
         """Whether a fetch from where this follower is, at the log's end, would change nothing."""
         return self._proposed is None and follower in self._agreed

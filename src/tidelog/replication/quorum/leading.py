@@ -20,6 +20,8 @@ def record_fetch(
     if key in voters:
         key = voters.voters[key.id].key
         role.unacknowledged.discard(key.id)
+        if event.replica.directory is not None:
+            role.directories[key.id] = event.replica.directory
     progress = role.progress.setdefault(key, Progress())
     if event.offset >= log_end:
         progress.last_caught_up = now

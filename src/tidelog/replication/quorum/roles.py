@@ -6,6 +6,7 @@ Every role belongs to one epoch. An epoch never goes back, and within one epoch 
 
 from dataclasses import dataclass, field
 from typing import TypeAlias
+from uuid import UUID
 
 from tidelog.model.ids import NO_NODE, LeaderEpoch, Millis, NodeId, Offset
 from tidelog.replication.quorum.state import ReplicaKey
@@ -85,6 +86,8 @@ class Leader:
     announce_deadline: Millis
     check_quorum_deadline: Millis
     high_watermark: Offset = -1
+    directories: dict[NodeId, UUID] = field(default_factory=dict)
+    """The disks of voters as their fetches in this epoch name them, whatever their records say."""
 
 
 @dataclass(slots=True)

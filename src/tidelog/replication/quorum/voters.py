@@ -11,7 +11,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import Millis, Offset
+from tidelog.model.ids import Millis, NodeId, Offset
 from tidelog.replication.quorum.roles import Leader, Progress
 from tidelog.replication.quorum.state import ReplicaKey, Voter, VoterSet
 
@@ -107,6 +107,21 @@ def refuse_any(role: Leader, kraft_version: int, changed_at: Offset) -> Refused 
             "The voters are being changed already: the last change is not committed yet.",
         )
     return None
+
+
+def unheard(voters: VoterSet, me: ReplicaKey, directories: Mapping[NodeId, UUID]) -> list[NodeId]:
+    """Voters of which it is not known on which disks they are."""
+    return [voter for voter in voters.others(me.id) if voter not in directories]
+
+
+def made_dynamic(voters: VoterSet, me: Voter, directories: Mapping[NodeId, UUID]) -> VoterSet:
+    """The voters of the configuration, each with its disk, as the log is to name them."""
+    assert not unheard(voters, me.key, directories)
+    keyed = {
+        id: voters.voters[id]._replace(key=ReplicaKey(id, directories[id]))
+        for id in voters.others(me.key.id)
+    }
+    return VoterSet({**keyed, me.key.id: me})
 
 
 def add(
