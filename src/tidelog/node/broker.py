@@ -83,13 +83,7 @@ class Broker:
             stop=stop,
         )
         self._housekeeping = Housekeeping(
-            settings,
-            clock,
-            timers,
-            storage,
-            self.partitions,
-            self._storage_failed,
-            lambda: self.lifecycle.is_cut_off,
+            settings, clock, timers, storage, self.partitions, self._storage_failed, self.lifecycle
         )
         self._replica_states = ReplicaStates(settings, clock, timers, self.partitions, events.tell)
         moves = ReplicaMoves(

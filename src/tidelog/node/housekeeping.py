@@ -6,6 +6,7 @@ from collections.abc import Callable
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.ids import Millis, TopicPartition
 from tidelog.node.clock import Clock
+from tidelog.node.lifecycle import Lifecycle
 from tidelog.node.partitions import Partitions
 from tidelog.node.replica import Replica
 from tidelog.node.storage import Storage
@@ -27,7 +28,7 @@ class Housekeeping:
         storage: Storage,
         partitions: Partitions,
         storage_failed: Callable[[TopicPartition, OSError], None],
-        is_cut_off: Callable[[], bool],
+        lifecycle: Lifecycle,
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -35,7 +36,7 @@ class Housekeeping:
         self._storage = storage
         self._partitions = partitions
         self._storage_failed = storage_failed
-        self._is_cut_off = is_cut_off
+        self._lifecycle = lifecycle
 
     def start(self) -> None:
         settings = self._settings
@@ -92,7 +93,7 @@ class Housekeeping:
 
     def _look_after_writers(self) -> None:
         session_ms = self._settings.broker_session_timeout_ms
-        self._partitions.give_up_deserted(session_ms if self._is_cut_off() else None)
+        self._partitions.give_up_deserted(session_ms if self._lifecycle.is_cut_off else None)
 
     def _do_chores(self) -> None:
         for replica in self._partitions:

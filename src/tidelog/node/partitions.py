@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 from tidelog.controller.image import ClusterImage
-from tidelog.log.results import AppendOrigin, AppendRefused, ReadResult
+from tidelog.log.results import AppendOrigin, AppendRefused
 from tidelog.model.effects import (
     AbortedTransaction,
     AppendBatches,
@@ -156,7 +156,7 @@ class Partitions:
             return AppendResult(self._not_led(partition)), -1
         if acks == -1 and leader.is_below_min_isr:
             return AppendResult(ErrorCode.not_enough_replicas), -1
-        if self.cut_off_for_ms is not None and replica.is_deserted(self.cut_off_for_ms):
+        if self._is_out_of_touch(replica):
             return AppendResult(ErrorCode.not_leader_or_follower), -1
         if records is None:
             return AppendResult(ErrorCode.invalid_record, message="No records were given."), -1
@@ -293,21 +293,17 @@ class Partitions:
                     self._throttles.sent(sent_from, effect.replica, result.records.length)
         return FetchAttempt(results, is_enough, found)
 
+    def _is_out_of_touch(self, replica: Replica) -> bool:
+        """Neither a controller is heard nor all that are in sync: nothing is committed here."""
+        return self.cut_off_for_ms is not None and replica.is_deserted(self.cut_off_for_ms)
+
     def give_up_deserted(self, cut_off_for_ms: Millis | None) -> None:
         """Refuse the writes that cannot be committed, while no controller is heard (else None)."""
         self.cut_off_for_ms = cut_off_for_ms
         if cut_off_for_ms is not None:
             for replica in list(self._replicas.values()):
-                if replica.is_deserted(cut_off_for_ms):
+                if self._is_out_of_touch(replica):
                     replica.give_up_acks()
-
-    def _has_read_all(
-        self, found: ReadResult | ErrorCode, effect: FetchBatches, replica: Replica
-    ) -> bool:
-        """A consumer is served as long as there is something; then it may find more elsewhere."""
-        assert self.cut_off_for_ms is not None
-        is_at_end = effect.replica < 0 and isinstance(found, ReadResult) and found.slice is None
-        return is_at_end and replica.is_deserted(self.cut_off_for_ms)
 
     def _readable(self, read: PartitionFetch, effect: FetchBatches) -> Replica | ErrorCode:
         """The replica to read from: as leader, or, for a consumer that may, as follower."""
@@ -352,10 +348,11 @@ class Partitions:
         except OSError as failure:
             self._storage_failed(read.partition, failure)
             return FetchResult(ErrorCode.kafka_storage_error)
-        if self.cut_off_for_ms is not None and self._has_read_all(found, effect, replica):
-            return FetchResult(ErrorCode.not_leader_or_follower)
         if isinstance(found, ErrorCode):
             return FetchResult(found, log_start_offset=reading.start_for(effect, replica))
+        if read.offset >= limit and effect.replica < 0 and self._is_out_of_touch(replica):
+            # A consumer is served while there is something; then it may find more elsewhere.
+            return FetchResult(ErrorCode.not_leader_or_follower)
         aborted: tuple[AbortedTransaction, ...] | None = None
         if effect.read_committed:
             if found.slice is not None:

@@ -11,10 +11,10 @@ cut 1 from 101
 cut 2 from 101
 cut 1 from 3
 cut 2 from 3
-wait until leader of orders-0 is 3
 
-# A client that has not heard of it writes to the old leader.
-write 1 at 1
+# A client that has not heard of it writes to the old leader, which still takes itself for one.
+begin write at 1
+wait until leader of orders-0 is 3
 heal
 wait until isr of orders-0 is 1 2 3
 wait 1 s
