@@ -23,6 +23,7 @@ def begin_write(cluster: SimCluster, host: SimHost, value: bytes, acks: int = -1
 def error_in(asked: Asked) -> ErrorCode:
     answer: Any = asked.answer
     [(_, [produced])] = answer.topics
+    assert produced.current_leader is None, "it knows of no other, and is not to be asked again"
     error: ErrorCode = produced.error
     return error
 

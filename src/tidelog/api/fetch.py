@@ -150,7 +150,7 @@ def _fetched(
         if error in _UNKNOWN:
             aborted = ()  # Kafka has null for what could not be read, but not for this
         if name is not None:
-            leader = current_leader(request.image, error, TopicPartition(name, index))
+            leader = current_leader(request, error, TopicPartition(name, index))
     return PartitionFetched(
         index,
         error,

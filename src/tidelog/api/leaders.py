@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from tidelog.api.handler import Request
-from tidelog.controller.image import ClusterImage
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId, TopicPartition
 from tidelog.protocol.pieces import CurrentLeader, NodeEndpoint
@@ -12,13 +11,19 @@ _ABOUT_LEADERSHIP = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_e
 
 
 def current_leader(
-    image: ClusterImage, error: ErrorCode, partition: TopicPartition
+    request: Request, error: ErrorCode, partition: TopicPartition
 ) -> CurrentLeader | None:
     """The leader as this broker knows it, if the error says that the client knows another."""
     if error not in _ABOUT_LEADERSHIP:
         return None
-    found = image.partition(partition)
-    return None if found is None else CurrentLeader(found.leader, found.leader_epoch)
+    found = request.image.partition(partition)
+    if found is None:
+        return None
+    if found.leader == request.node_id and error is ErrorCode.not_leader_or_follower:
+        # It takes itself for deposed and knows of no other (ADR 11). Named here, it would be asked
+        # again at once, and librdkafka would ask nobody else.
+        return None
+    return CurrentLeader(found.leader, found.leader_epoch)
 
 
 def endpoints_of(request: Request, nodes: Iterable[NodeId]) -> list[NodeEndpoint]:

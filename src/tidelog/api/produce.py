@@ -167,7 +167,7 @@ def _response(
                 row.append(PartitionProduced(index, ErrorCode.none, base, time, start))
                 continue
             assert name is not None
-            leader = current_leader(request.image, result.error, TopicPartition(name, index))
+            leader = current_leader(request, result.error, TopicPartition(name, index))
             if leader is not None:
                 leaders[leader.leader_id] = None
             row.append(_failed(index, result, leader))

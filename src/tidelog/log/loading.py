@@ -53,9 +53,8 @@ class LogLoader:
         self._log_start = log_start_offset
         self._notes: list[str] = []
         self._without_index: list[Offset] = []
-        found = leftovers.clear(disk, directory)
-        if not found:
-            disk.make_directory(directory)
+        is_new = disk.make_directory(directory)
+        found = [] if is_new else leftovers.clear(disk, directory)
         self._segments = self._find_segments(found)
         has_epochs = names.LEADER_EPOCH_CHECKPOINT in found
         self._epochs = LeaderEpochs(disk, directory, is_on_disk=has_epochs)

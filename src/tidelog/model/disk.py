@@ -48,8 +48,8 @@ class Disk(Protocol):
     def list(self, directory: str) -> list[str]:
         """Names in a directory, sorted; empty when it does not exist."""
 
-    def make_directory(self, path: str) -> None:
-        """Create with parents; no error if it exists."""
+    def make_directory(self, path: str) -> bool:
+        """Create it in one that exists. -> False if it was there already."""
 
     def read_file(self, path: str) -> bytes:
         """The whole content; FileNotFoundError when absent."""

@@ -227,12 +227,13 @@ class RealDisk:
         except (FileNotFoundError, NotADirectoryError):
             return []
 
-    def make_directory(self, path: str) -> None:
+    def make_directory(self, path: str) -> bool:
         try:
             os.mkdir(self.full(path))
         except FileExistsError:
-            return
+            return False
         self._new_directories.add(path)
+        return True
 
     def read_file(self, path: str) -> bytes:
         with open(self.full(path), "rb") as file:

@@ -254,12 +254,14 @@ class SimDisk:
         node = self._find(directory)
         return sorted(node.entries) if isinstance(node, Directory) else []
 
-    def make_directory(self, path: str) -> None:
-        if self._find(path) is None:
-            self.check_write(0)
-            parent, name = self._parent(path)
-            self._link(parent, name, Directory())
-            self._new_directories.add(path)
+    def make_directory(self, path: str) -> bool:
+        if self._find(path) is not None:
+            return False
+        self.check_write(0)
+        parent, name = self._parent(path)
+        self._link(parent, name, Directory())
+        self._new_directories.add(path)
+        return True
 
     def read_file(self, path: str) -> bytes:
         self.check_read(path)

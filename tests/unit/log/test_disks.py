@@ -118,8 +118,8 @@ def test_files_follow_their_directory(disk: Disk) -> None:
 
 def test_directories(disk: Disk) -> None:
     assert disk.list("t-0") == []
-    disk.make_directory("t-0")
-    disk.make_directory("t-0")
+    assert disk.make_directory("t-0")
+    assert not disk.make_directory("t-0")
     disk.open("t-0/b")
     disk.open("t-0/a")
     assert disk.list("t-0") == ["a", "b"]
@@ -371,7 +371,7 @@ def test_faults_are_what_the_operating_system_says() -> None:
     assert file.size == 5
 
     disk.faults.is_read_only = True
-    writes: list[Callable[[], None]] = [
+    writes: list[Callable[[], object]] = [
         lambda: file.append((b"6",)),
         lambda: file.truncate(1),
         lambda: disk.write_file("b", b""),
