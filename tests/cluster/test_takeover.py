@@ -112,30 +112,6 @@ def test_another_controls_while_the_controller_stands_still(
     )
 
 
-def test_writers_of_a_leader_cut_off_from_its_peers_are_sent_to_the_next(
-    tmp_path: Path, report: Report
-) -> None:
-    """It hears its clients still; without a word they would wait for their own timeouts."""
-    with Cluster(directory=tmp_path, network_faults=True) as cluster:
-        leader = next(node for node in cluster.nodes if node != cluster.controller())
-        others = [node for node in cluster.nodes if node != leader]
-        cluster.create_topic("t", assignment=[[leader, *others]], min_insync_replicas=2)
-        with Stream(cluster.bootstrap, "t", in_flight=FEW) as stream:
-            stream.await_acks(FEW)
-            stream.forget_gaps()
-            cluster.partition([leader], others)
-            stream.await_acks(FEW)
-            gap = stream.longest_gap
-            cluster.heal()
-            cluster.wait_for_isr("t", 0, set(cluster.nodes))
-            stream.await_acks(FEW)
-        counted = check(cluster, stream)
-    report(
-        f"leader cut off from its peers, not from clients: acknowledgements {gap:.1f} s apart at "
-        f"most (session {SESSION_MS} ms); {counted}"
-    )
-
-
 def test_a_controlled_shutdown_hardly_interrupts_writers(cluster: Cluster, report: Report) -> None:
     with Stream(cluster.bootstrap, "t", in_flight=FEW) as stream:
         stream.await_acks(FEW)
