@@ -20,7 +20,7 @@ def current_leader(
     if found is None:
         return None
     if found.leader == request.node_id and error is ErrorCode.not_leader_or_follower:
-        # It takes itself for deposed and knows of no other (ADR 11). Named here, it would be asked
+        # It takes itself for deposed and knows of no other (ADR 12). Named here, it would be asked
         # again at once, and librdkafka would ask nobody else.
         return None
     return CurrentLeader(found.leader, found.leader_epoch)
