@@ -109,6 +109,20 @@ def test_a_leader_holds_what_was_committed() -> None:
     LeaderCompleteness(scene).led(second)
 
 
+def test_who_learns_late_that_it_was_elected_may_lack_what_later_leaders_committed() -> None:
+    scene, (first, second) = scene_of([batch(0), batch(1)], [batch(0)])
+    first.epoch = 2
+    commit(scene, first, 1)
+    first.epoch = 4
+    commit(scene, first, 2)
+    second.epoch = 3
+    LeaderCompleteness(scene).led(second)
+
+    second.epoch = 5
+    with pytest.raises(Violation, match="without offsets 1 to 1"):
+        LeaderCompleteness(scene).led(second)
+
+
 def test_beyond_the_budget_an_unclean_leader_may_lack_some_but_no_other() -> None:
     scene, [first, second] = scene_of([batch(0), batch(1)], [batch(0)], beyond=True)
     commit(scene, first, 2)

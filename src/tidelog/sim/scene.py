@@ -45,6 +45,8 @@ class Ledger:
     """Every batch that any log ever held, with the batch before it."""
     committed: ShadowLog = field(default_factory=ShadowLog)
     committed_end: Offset = 0
+    committed_by: dict[LeaderEpoch, Offset] = field(default_factory=dict)
+    """In which epoch up to where was committed; NO_EPOCH: told by a follower."""
     leaders: dict[LeaderEpoch, tuple[NodeId, int]] = field(default_factory=dict)
     """Who led in which epoch, and in which of its runs."""
     unclean_epochs: set[LeaderEpoch] = field(default_factory=set)
@@ -131,3 +133,5 @@ class Scene:
         ledger.lost += ledger.committed_end - end
         ledger.committed.cut(end)
         ledger.committed_end = end
+        for epoch, reached in ledger.committed_by.items():
+            ledger.committed_by[epoch] = min(reached, end)

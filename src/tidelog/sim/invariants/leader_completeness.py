@@ -1,4 +1,7 @@
-"""Leader completeness: whoever leads holds everything that was committed before.
+"""Leader completeness: whoever leads holds everything that was committed in epochs before its own.
+
+One that was elected and then paused may learn of it when others have led since, and committed what
+it lacks: it commits nothing of its own, since those whom it counts on follow somebody else.
 
 The ledger learns what is committed from the high watermarks of leaders (and, for the metadata
 log, of any node). By log matching one batch is enough to compare: the last that is committed.
@@ -15,7 +18,10 @@ class LeaderCompleteness(Invariant):
 
     def led(self, copy: Copy) -> None:
         ledger = copy.ledger
-        if self._holds(copy, ledger.committed_end):
+        due = max(
+            (end for epoch, end in ledger.committed_by.items() if epoch <= copy.epoch), default=0
+        )
+        if self._holds(copy, due):
             return
         kept = ledger.committed.agreed_end(copy.log)
         if self.scene.is_beyond and copy.epoch in ledger.unclean_epochs:
@@ -23,7 +29,7 @@ class LeaderCompleteness(Invariant):
             return
         raise self.violated(
             f"node {copy.node} leads in epoch {copy.epoch} without offsets {kept} to "
-            f"{ledger.committed_end - 1}, which were committed",
+            f"{due - 1}, which were committed",
             ledger,
         )
 
@@ -44,6 +50,7 @@ class LeaderCompleteness(Invariant):
         if copy.high_watermark > ledger.committed_end:
             ledger.committed.extend(copy.log.between(ledger.committed_end, copy.high_watermark))
             ledger.committed_end = copy.high_watermark
+            ledger.committed_by[copy.epoch] = copy.high_watermark
 
     def _holds(self, copy: Copy, end: Offset) -> bool:
         if end <= copy.start:
