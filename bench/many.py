@@ -6,11 +6,10 @@ Run by `bench/run --measures many`; the duel's modules are on the path by then.
 import signal
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 
 import procs
-from confluent_kafka import KafkaException, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, ListOffsetsResultInfo, NewTopic, OffsetSpec
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient, NewTopic
 from load import QUIET
 from systems import System
 
@@ -34,8 +33,6 @@ def many(system: System, add: Add, partitions: int, copies: int) -> None:
     add(f"{what}: creation acknowledged", time.perf_counter() - begin, "s")
     wait_until_led(admin, partitions, copies)
     add(f"{what}: created, led and in sync", time.perf_counter() - begin, "s")
-    wait_until_served(admin, names)
-    add(f"{what}: created, and every leader answers", time.perf_counter() - begin, "s")
     add(f"{what}: memory of three nodes", procs.rss_mib(system.pids()), "MiB")
     busy, at = procs.cpu_seconds(system.pids()), time.perf_counter()
     time.sleep(10)
@@ -61,25 +58,6 @@ def restart(system: System, add: Add, what: str, partitions: int, copies: int) -
     admin = AdminClient({"bootstrap.servers": system.bootstrap, **QUIET})
     wait_until_led(admin, partitions, copies)
     add(f"{what}: restart until all is led and in sync", time.perf_counter() - begin, "s")
-
-
-def wait_until_served(admin: AdminClient, names: list[str]) -> None:
-    """Metadata names a leader before that has opened its log: ask each for its end."""
-    left = [TopicPartition(name, index) for name in names for index in range(PER_TOPIC)]
-    deadline = time.monotonic() + TIMEOUT
-    while left and time.monotonic() < deadline:
-        asked = admin.list_offsets({one: OffsetSpec.latest() for one in left}, request_timeout=60)
-        left = [one for one, answer in asked.items() if not is_answered(answer)]
-    if left:
-        raise TimeoutError(f"{len(left)} leaders do not answer")
-
-
-def is_answered(answer: Future[ListOffsetsResultInfo]) -> bool:
-    try:
-        answer.result(TIMEOUT)
-    except KafkaException:
-        return False
-    return True
 
 
 def wait_until_led(admin: AdminClient, partitions: int, copies: int) -> None:
