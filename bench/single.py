@@ -31,7 +31,7 @@ sys.path.insert(0, str(DUEL))
 
 import procs  # noqa: E402  the duel's modules can be found only now
 from confluent_kafka import Message, Producer  # noqa: E402
-from load import QUIET, Pumped, create, delete, drain, end_offsets, pump  # noqa: E402
+from load import QUIET, create, delete, drain, end_offsets, pump  # noqa: E402
 from many import many as measure_many  # noqa: E402
 from report import number, table  # noqa: E402
 from systems import Settings, System, load  # noqa: E402
@@ -84,30 +84,30 @@ def start(system: System, add: Add, _opt: argparse.Namespace) -> None:
     add("memory after start", procs.rss_mib(system.pids()), "MiB")
 
 
-def add_produced(
-    system: System, add: Add, done: Pumped, busy: float, topic: str, what: str, size: int
-) -> None:
+def timed(system: System, add: Add, opt: argparse.Namespace, size: int, copies: int) -> None:
+    """Records of one size as fast as acks allow: acks=1 with one copy, acks=all with more."""
+    topic, acks = f"timed-{size}", "1" if copies == 1 else "all"
+    create(system, topic, PARTITIONS, copies)
+    touch_memory()
+    busy = procs.cpu_seconds(system.pids())
+    done = pump(system, topic, size, acks, opt.seconds)
+    busy = procs.cpu_seconds(system.pids()) - busy
     arrived = end_offsets(system, topic, PARTITIONS)
     if done.failed or arrived != done.sent:
         raise AssertionError(f"{done.failed} failed, {arrived} of {done.sent} arrived")
+    what = f"{size} B, acks=1" if copies == 1 else f"{size} B, acks=all, {copies} copies"
     add(f"produce {what}", arrived * size / 1e6 / done.seconds, "MB/s")
     add(f"produce {what}, records", arrived / done.seconds / 1000, "k rec/s")
     add(f"broker CPU, produce {what}", busy / (arrived * size / 1e9), "CPU s/GB")
     add(f"client CPU, produce {what}", 100 * done.client_cpu / done.seconds, "% of a core")
+    delete(system, topic)
 
 
 def produce(system: System, add: Add, opt: argparse.Namespace) -> None:
     system.start(1)
     warm(system, opt.warm)
     for size in (KIB, 100):
-        topic = f"produce-{size}"
-        create(system, topic, PARTITIONS, 1)
-        touch_memory()
-        busy = procs.cpu_seconds(system.pids())
-        done = pump(system, topic, size, "1", opt.seconds)
-        busy = procs.cpu_seconds(system.pids()) - busy
-        add_produced(system, add, done, busy, topic, f"{size} B, acks=1", size)
-        delete(system, topic)
+        timed(system, add, opt, size, copies=1)
     add("memory after load", procs.rss_mib(system.pids()), "MiB")
 
 
@@ -119,14 +119,7 @@ def replicated(system: System, add: Add, opt: argparse.Namespace) -> None:
     pump(system, "warm", 100, "all", opt.warm / 2)
     delete(system, "warm")
     for size in (KIB, 100):
-        topic = f"replicated-{size}"
-        create(system, topic, PARTITIONS, 3)
-        touch_memory()
-        busy = procs.cpu_seconds(system.pids())
-        done = pump(system, topic, size, "all", opt.seconds)
-        busy = procs.cpu_seconds(system.pids()) - busy
-        add_produced(system, add, done, busy, topic, f"{size} B, acks=all, three copies", size)
-        delete(system, topic)
+        timed(system, add, opt, size, copies=3)
     add("memory of three brokers after load", procs.rss_mib(system.pids()), "MiB")
 
 
