@@ -16,7 +16,7 @@ from tidelog.testing import Cluster
 
 SESSION_MS = 2_000
 """As `tidelog up` sets it."""
-ASLEEP_SECONDS = 5.0
+ASLEEP_SECONDS = 10.0
 """Well past the session, so that whoever wakes up wakes up to others."""
 FEW = 200
 
