@@ -25,8 +25,13 @@ PROPERTIES = {
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
     with Cluster(brokers=3, properties=PROPERTIES) as running:
+        # The controller leads, so that a follower that does not decide is left whoever leads
+        # the events: a controller that falls silent is soon dead and not stuck.
+        controller = running.controller()
+        others = [node for node in running.nodes if node != controller]
+        replicas = ":".join(str(node) for node in (controller, *others))
         tidelog(
-            *("topics", "--create", "--topic", "orders", "--partitions", "1"),
+            *("topics", "--create", "--topic", "orders", "--replica-assignment", replicas),
             *("--bootstrap-server", running.bootstrap),
         )
         running.wait_for_isr("orders", size=3)
@@ -53,9 +58,12 @@ def write(cluster: Cluster, count: int = 100) -> None:
 
 def follower(cluster: Cluster) -> int:
     """One that leads neither the topic nor its events, and does not decide."""
-    busy = (cluster.leader_of("orders"), cluster.leader_of(REPLICATION_EVENTS))
-    others = [node for node in cluster.nodes if node not in busy]
-    return next((node for node in others if node != cluster.controller()), others[0])
+    busy = {
+        cluster.controller(),
+        cluster.leader_of("orders"),
+        cluster.leader_of(REPLICATION_EVENTS),
+    }
+    return next(node for node in cluster.nodes if node not in busy)
 
 
 def test_killed_and_back(cluster: Cluster) -> None:
