@@ -33,13 +33,12 @@ import procs  # noqa: E402  the duel's modules can be found only now
 from confluent_kafka import Message, Producer  # noqa: E402
 from load import QUIET, create, delete, drain, end_offsets, pump  # noqa: E402
 from many import many as measure_many  # noqa: E402
+from memory import fill_page_cache  # noqa: E402
 from report import number, table  # noqa: E402
 from systems import Settings, System, load  # noqa: E402
 
 PARTITIONS = 6
 KIB = 1024
-TOUCHED_GIB = 8
-"""More than a timed run writes."""
 Add = Callable[[str, float, str], None]
 
 
@@ -54,18 +53,6 @@ def warm(system: System, seconds: float) -> None:
         create(system, f"warm-{name}", PARTITIONS, 1)
         pump(system, f"warm-{name}", size, "1", seconds * share, rate=rate)
         delete(system, f"warm-{name}")
-
-
-def touch_memory() -> None:
-    """Use the memory once before a broker writes: the first to do so pays for it.
-
-    On the virtual machine where this was seen a file written to memory that had been free for a
-    while cost ten times the system time of the same file written again.
-    """
-    script = "b = bytearray(1 << 30)\nfor i in range(0, len(b), 4096): b[i] = 1"
-    many = [subprocess.Popen([sys.executable, "-c", script]) for _ in range(TOUCHED_GIB)]
-    for one in many:
-        one.wait()
 
 
 def start(system: System, add: Add, _opt: argparse.Namespace) -> None:
@@ -88,7 +75,7 @@ def timed(system: System, add: Add, opt: argparse.Namespace, size: int, copies: 
     """Records of one size as fast as acks allow: acks=1 with one copy, acks=all with more."""
     topic, acks = f"timed-{size}", "1" if copies == 1 else "all"
     create(system, topic, PARTITIONS, copies)
-    touch_memory()
+    fill_page_cache(opt.work)
     busy = procs.cpu_seconds(system.pids())
     done = pump(system, topic, size, acks, opt.seconds)
     busy = procs.cpu_seconds(system.pids()) - busy
