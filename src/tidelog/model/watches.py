@@ -6,6 +6,7 @@ new, so a fetch that finds nothing moved looks at no partition at all.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from tidelog.model.ids import NO_NODE, Millis, NodeId
@@ -119,3 +120,24 @@ class PartitionWatch:
         if self.subject is not None:
             self.subject.unwatch(self)
             self.subject = None
+
+
+def mark_all(listeners: dict[Listener, None]) -> None:
+    if listeners:
+        for listener in listeners:
+            listener.mark()
+
+
+def wake_all(listeners: dict[Listener, None]) -> None:
+    """Who has waited for longest comes first."""
+    waiting: list[Waiting] = []
+    for listener in listeners:
+        listener.mark()
+        waiting += listener.waiting
+    if len(waiting) > 1:
+        waiting.sort(key=_ORDER)
+    for fetch in waiting:
+        fetch.wake()
+
+
+_ORDER = attrgetter("order")

@@ -10,11 +10,12 @@ from tidelog.api.internal_topics import CONSUMER_OFFSETS
 from tidelog.controller.image import RECOVERING, ClusterImage
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.dice import Dice
-from tidelog.model.ids import Offset, TopicPartition
+from tidelog.model.ids import NodeId, Offset, TopicPartition
 from tidelog.model.replication_events import Truncated, UncleanLoss
 from tidelog.node.assignments import Assignments
 from tidelog.node.clock import Clock
 from tidelog.node.coordinators import Coordinators
+from tidelog.node.deletions import Deletions
 from tidelog.node.departures import Departures
 from tidelog.node.directory_reports import DirectoryReports
 from tidelog.node.failed_directories import FailedDirectories
@@ -99,6 +100,7 @@ class Broker:
         self.queries = Queries(
             self.partitions, storage, settings.log_dirs, self._storage_failed, moves
         )
+        self.deletions = Deletions(clock, timers, self.partitions, self._storage_failed)
 
     def _assemble_replication(
         self, settings: BrokerSettings, timers: Timers, peers: Peers, submit: Submit
@@ -187,6 +189,9 @@ class Broker:
     def propose_isr(self, replica: Replica, proposal: ProposeIsr) -> None:
         self._isr_proposals.broker_epoch = self.lifecycle.epoch
         self._isr_proposals.propose(replica, proposal)
+
+    def is_alive(self, broker: NodeId) -> bool:
+        return self.image.is_active(broker)
 
     def truncated(self, replica: Replica, end: Offset, high_watermark: Offset) -> None:
         placed = self.image.partition(replica.partition)

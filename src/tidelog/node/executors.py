@@ -17,6 +17,7 @@ from tidelog.model.effects import (
     MoveReplicas,
 )
 from tidelog.node.coordinators import Coordinators
+from tidelog.node.deletions import Deletions
 from tidelog.node.departures import Departures
 from tidelog.node.partitions import Partitions
 from tidelog.node.queries import Queries
@@ -27,6 +28,7 @@ from tidelog.node.requests import Execute
 def executors(
     partitions: Partitions,
     queries: Queries,
+    deletions: Deletions,
     quorum: Quorum,
     coordinators: Coordinators,
     departures: Departures,
@@ -40,7 +42,7 @@ def executors(
         ),
         FindOffsets: lambda effect, *_: queries.find_offsets(effect),
         FindEpochEnds: lambda effect, *_: queries.find_epoch_ends(effect),
-        DeleteRecordsBefore: lambda effect, *_: queries.delete_records(effect),
+        DeleteRecordsBefore: lambda effect, resume, _: deletions.delete(effect, resume),
         DescribeDirectories: lambda effect, *_: queries.describe_directories(effect),
         MoveReplicas: lambda effect, *_: queries.move_replicas(effect),
         ChangeMetadata: change_metadata,

@@ -128,6 +128,7 @@ class Node:
             executors(
                 self._broker.partitions,
                 self._broker.queries,
+                self._broker.deletions,
                 self._quorum,
                 self._broker.coordinators,
                 self._broker.departures,

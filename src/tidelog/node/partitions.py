@@ -25,16 +25,17 @@ from tidelog.model.ids import (
     ConnId,
     LeaderEpoch,
     Millis,
+    NodeId,
     Offset,
     TopicId,
     TopicPartition,
 )
 from tidelog.node import reading
-from tidelog.node.appends import PendingAppend
 from tidelog.node.clock import Clock
 from tidelog.node.counters import Counters
 from tidelog.node.fetches import FetchAttempt, PendingFetch
 from tidelog.node.parking import PARKED, Parked, Resume
+from tidelog.node.pending import Pending
 from tidelog.node.read_replicas import ReadReplicas
 from tidelog.node.replica import Replica
 from tidelog.node.throttles import Throttles
@@ -183,7 +184,7 @@ class Partitions:
         ends: list[Offset],
         resume: Resume,
     ) -> list[AppendResult] | Parked:
-        pending: PendingAppend | None = None
+        pending: Pending[AppendResult] | None = None
         for index, end in enumerate(ends):
             if end < 0:
                 continue
@@ -191,7 +192,7 @@ class Partitions:
             if replica.has_acknowledged(effect.acks, end):
                 continue
             if pending is None:
-                pending = PendingAppend(results, resume)
+                pending = Pending(results, resume, AppendResult)
             pending.expect(index)
             replica.await_ack(effect.acks, end, pending, index)
         if pending is None:
@@ -277,8 +278,7 @@ class Partitions:
                 is_urgent = True
                 continue
             if result.preferred_read_replica != NO_NODE or (
-                effect.replica >= 0
-                and self._read_replicas.is_news(self._replicas[read.partition], effect.replica)
+                effect.replica >= 0 and self._is_news(read, result, effect.replica)
             ):
                 is_urgent = True
             if result.records is not None:
@@ -292,6 +292,12 @@ class Partitions:
                     sent_from = self._replicas[read.partition]
                     self._throttles.sent(sent_from, effect.replica, result.records.length)
         return FetchAttempt(results, is_enough, found)
+
+    def _is_news(self, read: PartitionFetch, result: FetchResult, follower: NodeId) -> bool:
+        """Whether others wait for what the follower does when it hears of this."""
+        if NO_OFFSET != read.log_start_offset < result.log_start_offset:
+            return True  # somebody may have deleted records
+        return self._read_replicas.is_news(self._replicas[read.partition], follower)
 
     def _is_out_of_touch(self, replica: Replica) -> bool:
         """Neither a controller is heard nor all that are in sync: nothing is committed here."""

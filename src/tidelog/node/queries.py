@@ -1,10 +1,9 @@
-"""Effects that ask a partition's log a question or move its start."""
+"""Effects that ask a partition's log or its directory a question, or move it between them."""
 
 from collections.abc import Callable
 
 from tidelog.log.results import TimestampOffset
 from tidelog.model.effects import (
-    DeleteRecordsBefore,
     DescribeDirectories,
     EpochFound,
     EpochQuery,
@@ -14,8 +13,6 @@ from tidelog.model.effects import (
     MoveReplicas,
     OffsetFound,
     OffsetQuery,
-    RecordDeletion,
-    RecordsDeleted,
     ReplicaOnDisk,
 )
 from tidelog.model.errors import ErrorCode
@@ -57,9 +54,6 @@ class Queries:
 
     def find_epoch_ends(self, effect: FindEpochEnds) -> list[EpochFound]:
         return [self._find_epoch_end(query) for query in effect.queries]
-
-    def delete_records(self, effect: DeleteRecordsBefore) -> list[RecordsDeleted]:
-        return [self._delete(deletion) for deletion in effect.deletions]
 
     def describe_directories(self, effect: DescribeDirectories) -> list[LogDirectory]:
         asked = effect.partitions
@@ -125,24 +119,6 @@ class Queries:
             return EpochFound(replica)
         end = replica.log.epoch_end(query.leader_epoch)
         return EpochFound(ErrorCode.none, end.epoch, end.end_offset)
-
-    def _delete(self, deletion: RecordDeletion) -> RecordsDeleted:
-        replica = self._partitions.leading(deletion.partition)
-        if isinstance(replica, ErrorCode):
-            return RecordsDeleted(replica)
-        log, high_watermark = replica.log, replica.high_watermark
-        if "delete" not in log.config.cleanup_policy:
-            return RecordsDeleted(ErrorCode.policy_violation)
-        before = high_watermark if deletion.before == -1 else deletion.before
-        if before < 0 or before > high_watermark:
-            return RecordsDeleted(ErrorCode.offset_out_of_range)
-        replica.moved()
-        try:
-            log.advance_log_start(before)
-        except OSError as failure:
-            self._storage_failed(deletion.partition, failure)
-            return RecordsDeleted(ErrorCode.kafka_storage_error)
-        return RecordsDeleted(ErrorCode.none, log.log_start_offset)
 
 
 def _answer(replica: Replica, timestamp: int, limit: int) -> OffsetFound:

@@ -4,15 +4,23 @@ Invariant: an offset is acknowledged only when the log holds it as durably as th
 asks, and shown to consumers only below the high watermark.
 """
 
-from operator import attrgetter
 from typing import NamedTuple, Protocol, TypeAlias
 
 from tidelog.log.partition import PartitionLog
+from tidelog.model.effects import AppendResult, RecordsDeleted
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import LeaderEpoch, Millis, NodeId, Offset, TopicId, TopicPartition
-from tidelog.model.watches import Listener, PartitionWatch, Waiting
-from tidelog.node.appends import PendingAppend
+from tidelog.model.ids import (
+    NO_OFFSET,
+    LeaderEpoch,
+    Millis,
+    NodeId,
+    Offset,
+    TopicId,
+    TopicPartition,
+)
+from tidelog.model.watches import Listener, PartitionWatch, mark_all, wake_all
 from tidelog.node.clock import Clock
+from tidelog.node.pending import Pending
 from tidelog.replication.isr.leader import (
     AdvanceHighWatermark,
     FollowerFetched,
@@ -26,7 +34,7 @@ from tidelog.replication.isr.leader import (
 )
 from tidelog.replication.waiters import OffsetWaiters
 
-AckWaiter: TypeAlias = tuple[PendingAppend, int]
+Waiter: TypeAlias = tuple[Pending[AppendResult], int] | tuple[Pending[RecordsDeleted], int]
 
 _EVERYDAY = (Produced, FollowerFetched, LagChecked)
 """What does not by itself change whether a follower's fetch has something to say."""
@@ -49,6 +57,8 @@ class ReplicaOwner(Protocol):
     def truncated(self, replica: "Replica", end: Offset, high_watermark: Offset) -> None:
         """It was cut as follower; these are its end and its watermark of before."""
 
+    def is_alive(self, broker: NodeId) -> bool: ...
+
 
 class Replica:
     __slots__ = (
@@ -56,6 +66,7 @@ class Replica:
         "_acks_leader",
         "_clock",
         "_consumers",
+        "_deletions",
         "_flush_is_due",
         "_followers",
         "_high_watermark",
@@ -107,8 +118,9 @@ class Replica:
         self._high_watermark = high_watermark
         self.highest_watermark: Offset = high_watermark
         """The highest that a leader has told, though this log may not go so far yet."""
-        self._acks_leader: OffsetWaiters[AckWaiter] = OffsetWaiters()
-        self._acks_all: OffsetWaiters[AckWaiter] = OffsetWaiters()
+        self._acks_leader: OffsetWaiters[Waiter] = OffsetWaiters()
+        self._acks_all: OffsetWaiters[Waiter] = OffsetWaiters()
+        self._deletions: OffsetWaiters[Waiter] = OffsetWaiters()
         self._consumers: dict[Listener, None] = {}
         self._followers: dict[Listener, None] = {}
         self.learn_high_watermark(high_watermark)
@@ -138,7 +150,7 @@ class Replica:
         if self._high_watermark > log.log_end_offset:
             self._high_watermark = log.log_end_offset
         if self._high_watermark > before:
-            _wake(self._consumers)
+            wake_all(self._consumers)
 
     def truncate(self, offset: Offset) -> None:
         """Cut what the leader does not have."""
@@ -189,13 +201,13 @@ class Replica:
         )
         self._reach(self.visible_end)
         # A follower that waits in an earlier epoch is to ask in this one at once.
-        _wake(self._followers)
+        wake_all(self._followers)
 
     def step(self, event: LeaderEvent) -> None:
         """Tell the leader's machine, and carry out what it asks."""
         assert self.leader is not None
         if not isinstance(event, _EVERYDAY):
-            _mark(self._followers)
+            mark_all(self._followers)
         for effect in self.leader.step(event, self._clock.now):
             match effect:
                 case AdvanceHighWatermark():
@@ -205,6 +217,8 @@ class Replica:
         if self._acks_all and self.leader.is_below_min_isr:
             # Nothing will be committed until someone returns: better to be told than to wait (F32).
             _refuse(self._acks_all, ErrorCode.not_enough_replicas_after_append)
+        if self._deletions:
+            self._settle_deletions()
 
     def is_deserted(self, patience_ms: Millis) -> bool:
         """Whether it leads while others that are in sync have not been heard from for so long."""
@@ -216,17 +230,17 @@ class Replica:
     def give_up_acks(self) -> None:
         """What waits to be committed will not be here: whoever sent it is to look elsewhere."""
         _refuse(self._acks_all, ErrorCode.not_leader_or_follower)
-        _wake(self._consumers)
+        wake_all(self._consumers)
 
     def resign(self, error: ErrorCode) -> None:
         """End the leadership, or the replica: nobody who waits here will be served."""
         if self.leader is not None:
             self._high_watermark = self.leader.high_watermark
         self.leader = None
-        _refuse(self._acks_leader, error)
-        _refuse(self._acks_all, error)
-        _wake(self._consumers)
-        _wake(self._followers)
+        for waiters in (self._acks_leader, self._acks_all, self._deletions):
+            _refuse(waiters, error)
+        wake_all(self._consumers)
+        wake_all(self._followers)
 
     # -- appends ---------------------------------------------------------------------------------
 
@@ -241,7 +255,7 @@ class Replica:
                 self._owner.start_flush(self)
         if not self._flush_is_due:
             self._reach(log.log_end_offset)
-        _wake(self._followers)
+        wake_all(self._followers)
 
     def flushed(self, up_to: Offset) -> None:
         self.flushing = False
@@ -263,24 +277,53 @@ class Replica:
         """Whether everyone whom `acks` names holds everything below `end`."""
         return (self.high_watermark if acks == -1 else self.visible_end) >= end
 
-    def await_ack(self, acks: int, end: Offset, append: PendingAppend, index: int) -> None:
+    def await_ack(
+        self, acks: int, end: Offset, append: Pending[AppendResult], index: int
+    ) -> None:
         """Park the append at `index` until `end` is acknowledged."""
         (self._acks_all if acks == -1 else self._acks_leader).add(end, (append, index))
 
     def _reach(self, end: Offset) -> None:
         self.visible_end = end
         for append, index in self._acks_leader.release(end):
-            append.acknowledge(index)
+            append.confirm(index)
         if self.leader is not None:
             self.step(Produced(end))
 
     def _committed(self, high_watermark: Offset) -> None:
         for append, index in self._acks_all.release(high_watermark):
-            append.acknowledge(index)
-        _mark(self._followers)
-        _wake(self._consumers)
+            append.confirm(index)
+        mark_all(self._followers)
+        wake_all(self._consumers)
         if self.told_watermarks:
-            _wake(self._followers)
+            wake_all(self._followers)
+
+    # -- deletions -------------------------------------------------------------------------------
+
+    def delete_before(self, offset: Offset) -> None:
+        """Begin the log here; followers hear of it at once and begin theirs here, too."""
+        self.log.advance_log_start(offset)
+        self.moved()
+        wake_all(self._followers)
+
+    @property
+    def low_watermark(self) -> Offset:
+        """Where the log begins on whichever replica that lives begins first."""
+        assert self.leader is not None
+        others = (
+            self.follower_starts.get(replica, NO_OFFSET)
+            for replica in self.leader.replicas
+            if replica != self.leader.me and self._owner.is_alive(replica)
+        )
+        return min((self.log.log_start_offset, *others))
+
+    def await_deletion(self, offset: Offset, deletion: Pending[RecordsDeleted], index: int) -> None:
+        """Park the deletion at `index` until nobody who could lead next holds anything below."""
+        self._deletions.add(offset, (deletion, index))
+
+    def _settle_deletions(self) -> None:
+        for deletion, index in self._deletions.release(self.low_watermark):
+            deletion.confirm(index)
 
     # -- fetches ---------------------------------------------------------------------------------
 
@@ -310,8 +353,8 @@ class Replica:
 
     def moved(self) -> None:
         """The next fetch of every session is to look at this partition."""
-        _mark(self._consumers)
-        _mark(self._followers)
+        mark_all(self._consumers)
+        mark_all(self._followers)
 
     def rested(self, watch: PartitionWatch) -> None:
         """A follower that said nothing on this partition has fetched from the log's end."""
@@ -340,27 +383,6 @@ class Replica:
             self.log.purge(now)
 
 
-def _refuse(waiters: OffsetWaiters[AckWaiter], error: ErrorCode) -> None:
+def _refuse(waiters: OffsetWaiters[Waiter], error: ErrorCode) -> None:
     for append, index in waiters.drain():
         append.refuse(index, error)
-
-
-def _mark(listeners: dict[Listener, None]) -> None:
-    if listeners:
-        for listener in listeners:
-            listener.mark()
-
-
-def _wake(listeners: dict[Listener, None]) -> None:
-    """Who has waited for longest comes first."""
-    waiting: list[Waiting] = []
-    for listener in listeners:
-        listener.mark()
-        waiting += listener.waiting
-    if len(waiting) > 1:
-        waiting.sort(key=_ORDER)
-    for fetch in waiting:
-        fetch.wake()
-
-
-_ORDER = attrgetter("order")

@@ -42,7 +42,7 @@ log = logging.getLogger(__name__)
 class _Followed:
     """One partition as it is followed in one leader epoch."""
 
-    __slots__ = ("epoch", "is_in_session", "is_in_sync", "replica", "retry_at", "sent_offset")
+    __slots__ = ("epoch", "is_in_session", "is_in_sync", "replica", "retry_at", "sent_offset", "sent_start")
 
     def __init__(self, replica: Replica, epoch: LeaderEpoch) -> None:
         self.replica = replica
@@ -52,6 +52,8 @@ class _Followed:
         """Whether it held all that was committed when the leader answered last."""
         self.sent_offset = -1
         """What the leader's session believes that we ask for; -1 when that is not so any more."""
+        self.sent_start = -1
+        """Where the leader's session believes that our log begins."""
         self.retry_at: Millis = 0
 
     @property
@@ -193,13 +195,13 @@ class ReplicaFetcher:
                 self._later(followed, min(throttled_ms, THROTTLED_MS))
                 self._due[followed] = None
                 continue
-            end = replica.log.log_end_offset
-            if end == followed.sent_offset:
+            start, end = replica.log.log_start_offset, replica.log.log_end_offset
+            if end == followed.sent_offset and start == followed.sent_start:
                 continue
             if now < followed.retry_at:
                 self._due[followed] = None
                 continue
-            followed.sent_offset = end
+            followed.sent_offset, followed.sent_start = end, start
             if not followed.is_in_session:
                 followed.is_in_session = True
                 self._in_session += 1
@@ -211,7 +213,7 @@ class ReplicaFetcher:
                     followed.epoch,
                     end,
                     replica.log.epoch_at(end - 1),
-                    replica.log.log_start_offset,
+                    start,
                     self._settings.replica_fetch_max_bytes,
                 )
             )

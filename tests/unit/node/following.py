@@ -40,6 +40,7 @@ class Owner:
         self.flushes: list[tuple[Replica, int]] = []
         self.proposals: list[ProposeIsr] = []
         self.cuts: list[tuple[int, int]] = []
+        self.dead: set[int] = set()
 
     def start_flush(self, replica: Replica) -> None:
         _, up_to = replica.log.begin_flush(NOW)
@@ -48,6 +49,9 @@ class Owner:
 
     def propose_isr(self, replica: Replica, proposal: ProposeIsr) -> None:
         self.proposals.append(proposal)
+
+    def is_alive(self, broker: int) -> bool:
+        return broker not in self.dead
 
     def truncated(self, replica: Replica, end: int, high_watermark: int) -> None:
         self.cuts.append((end, high_watermark))

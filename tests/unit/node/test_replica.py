@@ -12,8 +12,8 @@ from tidelog.log.config import LogConfig
 from tidelog.model.effects import AppendResult
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
-from tidelog.node.appends import PendingAppend
 from tidelog.node.clock import Clock
+from tidelog.node.pending import Pending
 from tidelog.node.replica import Replica
 from tidelog.replication.isr.leader import FollowerFetched, IsrAgreed
 
@@ -42,7 +42,7 @@ def heard(replica: Replica, offset: int) -> None:
 def parked(replica: Replica, end: int) -> list[list[AppendResult]]:
     """Answers of a write with acks=all that ends there; none yet."""
     answers: list[list[AppendResult]] = []
-    pending = PendingAppend([AppendResult(ErrorCode.none, 0)], answers.append)
+    pending = Pending([AppendResult(ErrorCode.none, 0)], answers.append, AppendResult)
     pending.expect(0)
     replica.await_ack(-1, end, pending, 0)
     return answers

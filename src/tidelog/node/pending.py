@@ -1,40 +1,46 @@
-"""A produce request in the making: one result per partition, complete when each has its acks."""
+"""A request whose work is done here and waits for others: one result for each partition."""
 
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
-from tidelog.model.effects import AppendResult
 from tidelog.model.errors import ErrorCode
 from tidelog.node.timers import Timer
 
+R = TypeVar("R")
 
-class PendingAppend:
-    """Appended, and not yet acknowledged by everyone that `acks` names."""
 
-    __slots__ = ("_missing", "_resume", "results", "timer")
+class Pending(Generic[R]):
+    """Its results are good once each is confirmed; who does not confirm in time refuses it."""
+
+    __slots__ = ("_missing", "_refusal", "_resume", "results", "timer")
 
     def __init__(
-        self, results: list[AppendResult], resume: Callable[[list[AppendResult]], None]
+        self,
+        results: list[R],
+        resume: Callable[[list[R]], None],
+        refusal: Callable[[ErrorCode], R],
     ) -> None:
         self.results = results
         self.timer: Timer | None = None
         self._missing: set[int] = set()
         self._resume = resume
+        self._refusal = refusal
 
     def expect(self, index: int) -> None:
-        """The result at `index` is good only once its offset is acknowledged."""
+        """The result at `index` is good only once it is confirmed."""
         self._missing.add(index)
 
-    def acknowledge(self, index: int) -> None:
+    def confirm(self, index: int) -> None:
         self._settle(index)
 
     def refuse(self, index: int, error: ErrorCode) -> None:
         if index in self._missing:
-            self.results[index] = AppendResult(error)
+            self.results[index] = self._refusal(error)
             self._settle(index)
 
     def time_out(self) -> None:
         for index in self._missing:
-            self.results[index] = AppendResult(ErrorCode.request_timed_out)
+            self.results[index] = self._refusal(ErrorCode.request_timed_out)
         self._missing.clear()
         self._resume(self.results)
 
