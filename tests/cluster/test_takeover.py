@@ -112,8 +112,12 @@ def test_another_controls_while_the_controller_stands_still(
     )
 
 
-def test_a_controlled_shutdown_hardly_interrupts_writers(cluster: Cluster, report: Report) -> None:
-    with Stream(cluster.bootstrap, "t", in_flight=FEW) as stream:
+@pytest.mark.parametrize("backoff_ms", [100, 1], ids=["default back-off", "no back-off"])
+def test_a_controlled_shutdown_hardly_interrupts_writers(
+    cluster: Cluster, report: Report, backoff_ms: int
+) -> None:
+    """A client waits before it asks the new leader, 100 ms by default: the rest is the cluster."""
+    with Stream(cluster.bootstrap, "t", in_flight=FEW, retry_backoff_ms=backoff_ms) as stream:
         stream.await_acks(FEW)
         leader = cluster.leader_of("t")
         stream.forget_gaps()
@@ -122,7 +126,10 @@ def test_a_controlled_shutdown_hardly_interrupts_writers(cluster: Cluster, repor
         gap = stream.longest_gap
         cluster.start(leader)
         stream.await_acks(FEW)
-    report(f"controlled shutdown of the leader: acknowledgements {1000 * gap:.0f} ms apart at most")
+    report(
+        f"controlled shutdown of the leader, client with a back-off of {backoff_ms} ms: "
+        f"acknowledgements {1000 * gap:.0f} ms apart at most"
+    )
     report(check(cluster, stream))
 
 

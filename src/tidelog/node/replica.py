@@ -277,9 +277,7 @@ class Replica:
         """Whether everyone whom `acks` names holds everything below `end`."""
         return (self.high_watermark if acks == -1 else self.visible_end) >= end
 
-    def await_ack(
-        self, acks: int, end: Offset, append: Pending[AppendResult], index: int
-    ) -> None:
+    def await_ack(self, acks: int, end: Offset, append: Pending[AppendResult], index: int) -> None:
         """Park the append at `index` until `end` is acknowledged."""
         (self._acks_all if acks == -1 else self._acks_leader).add(end, (append, index))
 

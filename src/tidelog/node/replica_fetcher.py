@@ -42,7 +42,15 @@ log = logging.getLogger(__name__)
 class _Followed:
     """One partition as it is followed in one leader epoch."""
 
-    __slots__ = ("epoch", "is_in_session", "is_in_sync", "replica", "retry_at", "sent_offset", "sent_start")
+    __slots__ = (
+        "epoch",
+        "is_in_session",
+        "is_in_sync",
+        "replica",
+        "retry_at",
+        "sent_offset",
+        "sent_start",
+    )
 
     def __init__(self, replica: Replica, epoch: LeaderEpoch) -> None:
         self.replica = replica
