@@ -1,5 +1,6 @@
 """What `whatif` asks and says, apart from the simulation itself."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -73,6 +74,18 @@ def test_many_settings_are_told_in_a_grid() -> None:
 
     assert told[1].split() == ["FAULT", "1/2", "all/2"]
     assert told[2].split() == ["leader-crash", "50%", "0"]
+
+
+def test_the_page_on_it_shows_every_fault_in_every_grid() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "whatif.md").read_text()
+    grids = [grid.splitlines() for grid in page.split("\nreplication.factor=")[1:]]
+
+    asked = [summary(0, acks="1"), summary(0)]
+    titles = [line for line in matrix(asked) if line.startswith("replication.factor=")]
+    assert [f"replication.factor={grid[0]}" for grid in grids] == titles
+    for grid in grids:
+        rows = [line.split()[0] for line in grid[2 : 2 + len(FAULTS)]]
+        assert rows == list(FAULTS)
 
 
 def test_the_picture_needs_nothing_from_outside() -> None:
