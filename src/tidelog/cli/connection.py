@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from kio.schema.api_versions.v3.request import ApiVersionsRequest
 from kio.schema.api_versions.v3.response import ApiVersionsResponse
+from kio.serial.errors import OutOfBoundValue
 from kio.static.protocol import RequestPayload, ResponsePayload
 
 from tidelog import __version__
@@ -43,6 +44,8 @@ class Connection:
         self._correlation_ids = count()
         try:
             self._socket = socket.create_connection((host, port), CONNECT_SECONDS)
+        except UnicodeError:
+            raise ConnectionLost(f"{self.address}: this is not the name of a host") from None
         except OSError as error:
             raise ConnectionLost(f"{self.address}: {error.strerror or error}") from None
         self._socket.settimeout(answer_seconds)
@@ -64,7 +67,7 @@ class Connection:
 
     def tell(self, request: RequestPayload) -> None:
         """Send a request that has no response, such as a Produce with acks=0."""
-        frame = encode_request(request, request.__version__, next(self._correlation_ids), CLIENT_ID)
+        frame = _frame(request, next(self._correlation_ids))
         try:
             self._socket.sendall(frame)
         except OSError as error:
@@ -77,7 +80,7 @@ class Connection:
         assert request.__api_key__ == response.__api_key__
         assert request.__version__ == response.__version__
         correlation_id = next(self._correlation_ids)
-        frame = encode_request(request, request.__version__, correlation_id, CLIENT_ID)
+        frame = _frame(request, correlation_id)
         try:
             self._socket.sendall(frame)
             answer = self._receive_frame()
@@ -124,3 +127,10 @@ class Connection:
         if answer.error_code is not ErrorCode.none:
             raise CommandFailed(f"the broker at {self.address} is older than this client can use.")
         return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
+
+
+def _frame(request: RequestPayload, correlation_id: int) -> bytes:
+    try:
+        return encode_request(request, request.__version__, correlation_id, CLIENT_ID)
+    except (OutOfBoundValue, UnicodeError) as error:
+        raise CommandFailed(f"Kafka's protocol has no room for such a value: {error}.") from None

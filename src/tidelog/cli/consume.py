@@ -11,6 +11,9 @@ from tidelog.cli.errors import CommandFailed
 from tidelog.cli.fetcher import EARLIEST, LATEST, Fetcher
 from tidelog.cli.record_format import Columns, Format
 
+LAST_OFFSET = 2**63 - 1
+"""Nothing comes after it: who starts later starts there."""
+
 
 @click.command("consume")
 @click.option("--topic", required=True, metavar="NAME", help="The topic.")
@@ -87,7 +90,7 @@ def _start(from_beginning: bool, partition: int | None, offset: str | None) -> i
         return named[offset]
     if not offset.isdecimal():
         raise click.UsageError(f"--offset: {offset!r} is not a number, earliest or latest")
-    return int(offset)
+    return min(int(offset), LAST_OFFSET)
 
 
 def _chosen(client: Client, topic: str, partition: int | None) -> list[int]:

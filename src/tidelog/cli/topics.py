@@ -36,6 +36,7 @@ ONLY_WITH = {
 """Which actions an option makes sense with; with any other it is refused, as Kafka's tool does."""
 
 MAX_REPLICATION_FACTOR = 32767
+MAX_PARTITIONS = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +69,7 @@ class Options:
 @options.bootstrap_server
 @click.option("--topic", metavar="NAME", help="The topic; a regular expression but for --create.")
 @click.option("--topic-id", metavar="ID", help="Describe the topic with this id.")
-@click.option("--partitions", type=click.IntRange(min=1), help="Number of partitions.")
+@click.option("--partitions", type=click.IntRange(1, MAX_PARTITIONS), help="Number of partitions.")
 @click.option(
     "--replication-factor",
     type=click.IntRange(1, MAX_REPLICATION_FACTOR),

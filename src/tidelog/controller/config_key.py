@@ -6,6 +6,7 @@ Texts that a key refuses are told in the words of Kafka's own tools, since users
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
+from math import isfinite, nan
 from typing import TypeAlias
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
@@ -163,9 +164,12 @@ def _whole_number(name: str, type_: ConfigType, text: str) -> int:
 
 def _double(name: str, text: str) -> float:
     try:
-        return float(text)
+        value = float(text)
     except ValueError:
-        raise BadValue(name, text, "Not a number of type DOUBLE") from None
+        value = nan
+    if not isfinite(value):
+        raise BadValue(name, text, "Not a number of type DOUBLE")
+    return value
 
 
 def split_list(text: str) -> tuple[str, ...]:

@@ -115,11 +115,12 @@ class ShardCore:
         After a timeout `undo` may still come, when `settled` has long been told.
         """
         changes = tuple(changes)
+        records = tuple(map(_encode, changes))
         waiting = [] if settled is None else [settled]
         self._last_write += 1
         self._in_flight[self._last_write] = _InFlight(changes, waiting, undo)
         self.schedule(WriteTimeout(self._last_write), self.settings.offsets_commit_timeout_ms)
-        self._writes.append(Write(self._last_write, tuple(map(_encode, changes))))
+        self._writes.append(Write(self._last_write, records))
 
     def settle_write(self, write_id: int, error: ErrorCode) -> None:
         """The outcome of a write is known."""

@@ -6,6 +6,7 @@ earlier self (KIP-345), without a rebalance if the group is stable and its proto
 
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from uuid import UUID
 
 from kio.schema.join_group.v9.request import JoinGroupRequest
 from kio.schema.join_group.v9.response import JoinGroupResponse
@@ -19,9 +20,12 @@ from tidelog.groups.settings import NEW_MEMBER_JOIN_TIMEOUT_MS, GroupSettings
 from tidelog.groups.timers import JoinTimeout, SessionTimeout
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis
+from tidelog.protocol.text import LONGEST_STRING, shortened
 
 _MEMBER_ID_REQUIRED_SINCE = 4
 _SKIP_ASSIGNMENT_SINCE = 9
+_UNIQUE_LENGTH = 37
+"""A UUID and a dash."""
 _MILLISECOND = timedelta(milliseconds=1)
 
 
@@ -104,7 +108,6 @@ def _has_room(settings: GroupSettings, group: ClassicGroup, member_id: str) -> b
 def _create_group(core: ShardCore, group_id: str) -> ClassicGroup:
     """A group exists from its first record on: if that cannot be written, nobody has joined it."""
     group = ClassicGroup(group_id, GroupState.EMPTY, core.now)
-    core.groups[group_id] = group
 
     def settled(error: ErrorCode) -> None:
         if error is not ErrorCode.none and group.generation == 0:
@@ -118,6 +121,7 @@ def _create_group(core: ShardCore, group_id: str) -> ClassicGroup:
             del core.groups[group_id]
 
     core.write([group_record(group, {})], settled, undo=undo)
+    core.groups[group_id] = group
     return group
 
 
@@ -134,7 +138,7 @@ def _join_as_new(core: ShardCore, group: ClassicGroup, joiner: _Joiner) -> None:
         return
     instance_id = joiner.group_instance_id
     name = joiner.client_id if instance_id is None else instance_id
-    joiner = replace(joiner, member_id=f"{name}-{core.dice.uuid()}")
+    joiner = replace(joiner, member_id=_member_id(name, core.dice.uuid()))
     if instance_id is not None and instance_id in group.static_members:
         _replace_static_member(core, group, joiner, group.static_members[instance_id])
     elif instance_id is None and joiner.version >= _MEMBER_ID_REQUIRED_SINCE:
@@ -144,6 +148,11 @@ def _join_as_new(core: ShardCore, group: ClassicGroup, joiner: _Joiner) -> None:
         _refuse(core, joiner, ErrorCode.member_id_required, joiner.member_id)
     else:
         _add_member(core, group, joiner)
+
+
+def _member_id(name: str, unique: UUID) -> str:
+    """Clients read no string that is longer than that."""
+    return f"{shortened(name, LONGEST_STRING - _UNIQUE_LENGTH)}-{unique}"
 
 
 def _add_member(core: ShardCore, group: ClassicGroup, joiner: _Joiner) -> None:

@@ -4,6 +4,7 @@ A walk never trusts a length it has read: the chain of headers is followed only 
 is of our format, lies inside the file and begins where the batch before it ended or later.
 """
 
+import re
 from collections.abc import Iterator
 
 from tidelog.model.disk import File
@@ -21,6 +22,8 @@ NEAR = 4096 + HEADER_SIZE
 """Read-ahead for a look-up: one index interval and a header."""
 FAR = 1 << 20
 """Read-ahead for a pass over a whole segment."""
+_BLOCK_BITS = 24
+"""How many offsets may lie between a broken batch and the next sound one: 16 million at least."""
 
 
 class BrokenChainError(Exception):
@@ -73,22 +76,28 @@ def batches(
 def resume_after(file: File, position: int, end: int, least: Offset) -> int | None:
     """Where the next whole, valid batch begins behind a broken one; None when there is none.
 
-    The leading bytes of its base offset are known, since offsets grow slowly: candidates are found
-    by a byte search, and a candidate counts only with its checksum.
+    The leading bytes of its base offset are known, since offsets grow slowly: they are those of
+    `least`, or the next after them. Candidates are found by a byte search, and a candidate counts
+    only with its checksum.
     """
-    prefix = least.to_bytes(8, "big")[:5]
+    block = least >> _BLOCK_BITS
+    prefix = re.compile(b"|".join(re.escape(_leading(one)) for one in (block, block + 1)))
     search = position + 1
     while search < end:
         window = file.read(search, min(FAR + HEADER_SIZE, end - search))
-        found = window.find(prefix)
-        while found >= 0:
-            if _is_batch(file, search + found, end, least):
-                return search + found
-            found = window.find(prefix, found + 1)
+        found = prefix.search(window)
+        while found is not None:
+            if _is_batch(file, search + found.start(), end, least):
+                return search + found.start()
+            found = prefix.search(window, found.start() + 1)
         if len(window) <= HEADER_SIZE:
             return None
         search += len(window) - HEADER_SIZE
     return None
+
+
+def _leading(block: int) -> bytes:
+    return (block << _BLOCK_BITS).to_bytes(8, "big")[: 8 - _BLOCK_BITS // 8]
 
 
 def _is_batch(file: File, position: int, end: int, least: Offset) -> bool:

@@ -1,7 +1,7 @@
 """Whether a client's batch may enter the log: what Kafka checks, for a good one by its header."""
 
 from tidelog.log.config import LogConfig
-from tidelog.log.record_checks import check_records
+from tidelog.log.record_checks import check_body, check_records
 from tidelog.log.results import AppendRefused
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis
@@ -47,6 +47,9 @@ def check_produced(
         if refused is not None:
             return refused
         header = claim_create_time(batches, 0, header)
+    refused = check_body(batches, header)
+    if refused is not None:
+        return refused
     if size > config.segment_bytes:
         return AppendRefused(
             ErrorCode.record_list_too_large,

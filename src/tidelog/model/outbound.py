@@ -26,6 +26,14 @@ class CloseConnection:
 
 
 @dataclass(slots=True)
+class RequestFailed:
+    """A bug of ours that one client's request has found: close its connection, serve the others."""
+
+    conn: ConnId
+    error: Exception
+
+
+@dataclass(slots=True)
 class StopReading:
     """Backpressure: take no more frames from this connection until `StartReading`."""
 
@@ -66,4 +74,6 @@ class Stop:
     reason: str
 
 
-Outbound: TypeAlias = Send | Flush | StopReading | StartReading | CloseConnection | Connect | Stop
+Outbound: TypeAlias = (
+    Send | Flush | StopReading | StartReading | CloseConnection | RequestFailed | Connect | Stop
+)

@@ -35,7 +35,7 @@ from tidelog.node.partitions import Partitions
 from tidelog.node.replica import Replica
 from tidelog.node.timers import Timer, Timers
 from tidelog.protocol.batch import is_valid_crc, iterate
-from tidelog.protocol.records import Record, build_batch, read_records
+from tidelog.protocol.records import Record, UnreadableRecords, build_batch, read_records
 
 READ_BYTES = 1 << 20
 
@@ -201,7 +201,10 @@ def _records_of(replica: Replica) -> list[tuple[bytes, bytes | None]] | None:
             if not is_valid_crc(data, at, header):
                 break
             if not header.is_control and header.next_offset > offset:
-                batch = read_records(data[at : at + header.size])
+                try:
+                    batch = read_records(data[at : at + header.size])
+                except UnreadableRecords:
+                    break
                 records += [(record.key, record.value) for record in batch if record.key]
             offset = header.next_offset
         if offset == before:

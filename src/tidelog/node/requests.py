@@ -1,6 +1,7 @@
 """Requests of clients: decode, drive the handler through its effects, encode the answer.
 
-Invariant: whatever a client sends, the worst that happens is that its own connection is closed.
+Invariant: whatever a client sends, the worst that happens is that its own connection is closed. An
+OSError that comes as far as here is the metadata log's, and the node's end.
 """
 
 from collections.abc import Callable, Mapping
@@ -79,12 +80,7 @@ class Requests:
             return
         request = self._context.request(header.api_version, header.client_id, session, message)
         call = _Call(self, session, session.expect(), api, header, request)
-        begun = api.handler(request)
-        if isinstance(begun, GeneratorType):
-            call.handling = begun
-            call.go_on(None)
-        else:
-            call.finish(begun)
+        call.begin()
 
     def drive(self, call: "_Call", result: Any) -> None:
         """Send the handler its result, and go on until it waits or is done."""
@@ -140,9 +136,28 @@ class _Call:
         self._began = request.now
         self.handling: Handling | None = None
 
+    def begin(self) -> None:
+        try:
+            begun = self._api.handler(self.request)
+            if isinstance(begun, GeneratorType):
+                self.handling = begun
+                self._requests.drive(self, None)
+            else:
+                self.finish(begun)
+        except OSError:
+            raise
+        except Exception as error:
+            self._session.fail(error)
+
     def go_on(self, result: Any) -> None:
-        self._requests.newest(self.request)
-        self._requests.drive(self, result)
+        """What it waited for is there, in the middle of what may be anybody else's event."""
+        try:
+            self._requests.newest(self.request)
+            self._requests.drive(self, result)
+        except OSError:
+            raise
+        except Exception as error:
+            self._session.fail(error)
 
     def finish(self, response: Any) -> None:
         self._requests.ended(self._header.api_key, self.request.now - self._began)

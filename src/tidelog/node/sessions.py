@@ -12,6 +12,7 @@ from tidelog.model.outbound import (
     Chunk,
     CloseConnection,
     Outbound,
+    RequestFailed,
     Send,
     StartReading,
     StopReading,
@@ -93,3 +94,8 @@ class Session:
         if not self.is_closed:
             self.is_closed = True
             self._emit(CloseConnection(self.conn, reason))
+
+    def fail(self, error: Exception) -> None:
+        """A request could not be handled, and nobody but its sender is to notice."""
+        self.is_closed = True
+        self._emit(RequestFailed(self.conn, error))

@@ -12,6 +12,7 @@ from tidelog.model.disk import Buffer
 from tidelog.protocol.malformed import MalformedMessage
 from tidelog.protocol.pieces import I32, skip_tagged_fields
 from tidelog.protocol.schema import API_NAMES, is_flexible
+from tidelog.protocol.text import read_text
 
 API_VERSIONS = 18
 
@@ -37,7 +38,7 @@ def decode_request_header(frame: Buffer) -> RequestHeader:
             end = position + length
             if end > len(frame):
                 raise MalformedMessage(f"request header: a client id of {length} bytes")
-            client_id = str(frame[position:end], "utf-8", "replace")
+            client_id = read_text(frame[position:end])
             position = end
         # What follows in the header of an unknown API is anyone's guess, and it is refused anyway.
         if api_key in API_NAMES and is_flexible(api_key, version):

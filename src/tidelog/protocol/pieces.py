@@ -13,6 +13,7 @@ from uuid import UUID
 from tidelog.model.disk import Buffer
 from tidelog.model.ids import NO_EPOCH, NO_NODE, LeaderEpoch, NodeId
 from tidelog.protocol.malformed import MalformedMessage
+from tidelog.protocol.text import read_text
 from tidelog.protocol.varint import read_java_int, read_uvarint, uvarint
 
 TopicRef: TypeAlias = str | UUID
@@ -93,7 +94,7 @@ def _text(frame: Buffer, position: int, length: int) -> tuple[str | None, int]:
     end = position + length
     if end > len(frame):
         raise MalformedMessage(f"a string of {length} bytes")
-    return str(frame[position:end], "utf-8", "replace"), end
+    return read_text(frame[position:end]), end
 
 
 def read_count(frame: Buffer, position: int) -> tuple[int, int]:

@@ -21,6 +21,7 @@ from kio.static.protocol import Entity
 from tidelog.model.disk import Buffer
 from tidelog.protocol.malformed import MalformedMessage
 from tidelog.protocol.schema import Field, fields_of
+from tidelog.protocol.text import read_text
 from tidelog.protocol.varint import as_java_int, read_java_int, read_uvarint
 
 Reader: TypeAlias = Callable[[Buffer, int], tuple[Any, int]]
@@ -90,7 +91,7 @@ def _primitive(field: Field, flexible: bool) -> Reader:
     match field.kafka_type:
         case "string":
             length = _compact_length if flexible else _i16
-            return _sized(field.name, length, _text, is_nullable)
+            return _sized(field.name, length, read_text, is_nullable)
         case "bytes" | "records":
             length = _compact_length if flexible else _i32
             return _sized(field.name, length, bytes, is_nullable)
@@ -154,10 +155,6 @@ def _bounded(buffer: Buffer, position: int, size: int) -> int:
 def _compact_length(buffer: Buffer, position: int) -> tuple[int, int]:
     length, position = read_uvarint(buffer, position)
     return as_java_int(length - 1), position
-
-
-def _text(view: Buffer) -> str:
-    return str(view, "utf-8", "replace")
 
 
 def _fixed(layout: str) -> Reader:

@@ -29,6 +29,7 @@ from tidelog.model.outbound import (
     Connect,
     Flush,
     Outbound,
+    RequestFailed,
     Send,
     StartReading,
     Stop,
@@ -303,6 +304,8 @@ class Host:
                         self.connections.end(conn, outbound.reason)
                     else:
                         self._dialler.hang_up(outbound.conn)
+                case RequestFailed():
+                    self._fail(outbound)
                 case Connect():
                     error = self._dialler.dial(outbound.conn, outbound.host, outbound.port)
                     if error is not None:
@@ -312,6 +315,16 @@ class Host:
                     self._status = outbound.status
                 case _:
                     assert_never(outbound)
+
+    def _fail(self, failed: RequestFailed) -> None:
+        conn = self.connections.find(failed.conn)
+        log.error(
+            "%s: a request could not be handled",
+            "a client that is gone" if conn is None else conn.peer,
+            exc_info=failed.error,
+        )
+        if conn is not None:
+            self.connections.drop(conn)
 
     def _flush(self, wish: Flush) -> None:
         def sync() -> None:

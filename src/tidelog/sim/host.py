@@ -30,6 +30,7 @@ from tidelog.model.outbound import (
     Connect,
     Flush,
     Outbound,
+    RequestFailed,
     Send,
     StartReading,
     Stop,
@@ -213,6 +214,8 @@ class SimHost:
                     self._flush(effect)
                 case CloseConnection():
                     self._close(effect)
+                case RequestFailed():
+                    raise effect.error
                 case StopReading():
                     if (conn := self._conns.get(effect.conn)) is not None:
                         conn.is_muted = True

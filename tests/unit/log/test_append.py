@@ -1,6 +1,9 @@
 """Appending: what is assigned, what is refused, when a segment is rolled."""
 
+import struct
+
 import pytest
+from crc32c import crc32c
 from tests.unit.log.support import (
     DIRECTORY,
     NOW,
@@ -19,7 +22,14 @@ from tidelog.log.config import LOG_APPEND_TIME, LogConfig
 from tidelog.log.results import Appended, AppendOrigin, AppendRefused
 from tidelog.model.effects import EpochEnd
 from tidelog.model.errors import ErrorCode
-from tidelog.protocol.batch import BatchHeader, check, read_header, stamp_append_time
+from tidelog.protocol.batch import (
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    BatchHeader,
+    check,
+    read_header,
+    stamp_append_time,
+)
 from tidelog.protocol.records import Record, build_batch, read_records
 from tidelog.sim.disk import SimDisk
 
@@ -108,6 +118,47 @@ def test_two_batches_in_one_produce_are_refused() -> None:
 def test_a_count_that_does_not_match_the_offsets_is_refused() -> None:
     records = [Record(None, b"v", NOW)]
     assert refused(build_batch(records, last_offset_delta=5)) is ErrorCode.invalid_record
+
+
+def lying(count: int = 1, body: bytes | None = None, attributes: int = 0) -> bytes:
+    """A batch of one record whose header says otherwise, with a checksum that is right."""
+    made = bytearray(batch())
+    if body is not None:
+        made[HEADER_SIZE:] = body
+    struct.pack_into(">i", made, 8, len(made) - LOG_OVERHEAD)
+    struct.pack_into(">h", made, 21, attributes)
+    struct.pack_into(">i", made, 23, count - 1)
+    struct.pack_into(">i", made, 57, count)
+    struct.pack_into(">I", made, 17, crc32c(bytes(made[21:])))
+    return bytes(made)
+
+
+def test_a_batch_that_tells_the_truth_is_taken() -> None:
+    assert append(new_log(SMALL), memoryview(bytearray(lying()))).last_offset == 0
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        lying(count=3),
+        lying(count=1_000_000, body=b""),
+        lying(count=2**31 - 1, body=b""),
+        lying(count=1_000, body=bytes(3_000)),
+        lying(body=b"\xff" * 20),
+        lying(body=bytes(batch()[HEADER_SIZE:]) + b"\0"),
+        lying(body=bytes(batch()[HEADER_SIZE:-1])),
+        lying(count=30, body=b"\x02\0" * 200),
+    ],
+)
+def test_a_count_of_records_that_are_not_there_is_refused(records: bytes) -> None:
+    """Else every consumer would stop at the batch, or offsets would leap over nothing."""
+    assert refused(records) is ErrorCode.invalid_record
+
+
+@pytest.mark.parametrize("codec", [1, 3, 4])
+@pytest.mark.parametrize("body", [None, b"", b"\x1f", bytes(30)])
+def test_what_is_not_compressed_as_it_says_is_corrupt(codec: int, body: bytes | None) -> None:
+    assert refused(lying(body=body, attributes=codec)) is ErrorCode.corrupt_message
 
 
 def test_an_empty_batch_is_refused() -> None:

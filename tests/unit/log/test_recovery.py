@@ -215,6 +215,24 @@ def test_f47_a_flipped_bit_in_synced_data_deletes_nothing_behind_it(byte: int) -
     assert append(log).base_offset == 12
 
 
+def test_f47_sound_batches_are_found_behind_damage_where_offsets_roll_over() -> None:
+    """The next sound batch has other leading bytes in its offset."""
+    disk, start = SimDisk(), 2**24 - 3
+    log = open_log(disk, ONE_SEGMENT)
+    log.truncate_fully_and_start_at(start, NOW)
+    for _ in range(10):
+        append(log, batch(size=50))
+    flush(log)
+    size, file = len(batch(size=50)), f"{DIRECTORY}/{start:020}.log"
+    disk.flip_bit(file, (2 * size + 90) * 8)
+
+    log = open_log(disk, ONE_SEGMENT, recovery_point=start + 10)
+
+    assert log.log_end_offset == start + 10
+    damages = [(d.first_offset, d.end_offset) for d in log.recovery.damages]
+    assert damages == [(start + 2, start + 3)]
+
+
 def test_f47_the_damaged_part_can_be_cut_and_fetched_again() -> None:
     disk, _ = strike(60)
     log = open_log(disk, ONE_SEGMENT, recovery_point=12)

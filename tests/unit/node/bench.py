@@ -16,6 +16,7 @@ from tidelog.model.outbound import (
     Connect,
     Flush,
     Outbound,
+    RequestFailed,
     Send,
     StartReading,
     Stop,
@@ -54,6 +55,7 @@ class Bench:
         self.sent: dict[ConnId, deque[bytes]] = defaultdict(deque)
         """Answers that nobody has looked at yet, each without its length."""
         self.closed: dict[ConnId, str] = {}
+        self.failed: dict[ConnId, Exception] = {}
         self.flushes: deque[Flush] = deque()
         self.connects: deque[Connect] = deque()
         self.stopped: Stop | None = None
@@ -140,6 +142,8 @@ class Bench:
                     self.sent[effect.conn].append(_unframed(_bytes_of(effect.chunks)))
                 case CloseConnection():
                     self.closed[effect.conn] = effect.reason
+                case RequestFailed():
+                    self.failed[effect.conn] = effect.error
                 case Flush():
                     self.flushes.append(effect)
                 case Connect():

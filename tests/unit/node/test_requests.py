@@ -10,8 +10,17 @@ from tidelog.api.listeners import ListenerKind
 from tidelog.api.registry import REGISTRY
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol import messages
+from tidelog.protocol.varint import uvarint
 
 API_VERSIONS = ask(18, client_software_name="test", client_software_version="1")
+
+JOIN = (
+    pack(">h7s", 7, b"readers")
+    + pack(">iih", 10_000, 10_000, 0)
+    + pack(">h8s", 8, b"consumer")
+    + pack(">ih5si", 1, 5, b"range", 0)
+)
+"""The body of a JoinGroup of version 2."""
 
 
 @pytest.fixture(scope="module")
@@ -112,3 +121,51 @@ def test_a_closed_connection_is_told_once(node: Bench) -> None:
     conn = node.connect()
     assert len(node.send_frame(conn, b"")) == 1
     assert node.send_frame(conn, b"") == []
+
+
+def test_a_client_id_as_long_as_can_be_joins_a_group(node: Bench) -> None:
+    """Its member id is longer than its client id, and comes back in a string of the same kind."""
+    name = b"x" * 32_767
+    node.ask(ask(10, key_type=0, coordinator_keys=("readers",)))
+    conn = node.connect()
+    node.send_frame(conn, pack(">hhih", 11, 2, 7, len(name)) + name + JOIN)
+    node.pass_time(20_000)
+    assert not node.failed
+    [answer] = node.sent[conn]
+    assert b"x" * 32_730 + b"-" in answer
+
+
+@pytest.mark.parametrize("length", [11_000, 32_767])
+def test_text_that_cannot_be_repeated_is_malformed(node: Bench, length: int) -> None:
+    conn = node.connect()
+    name = b"\xff" * length
+    node.send_frame(conn, pack(">hhih", 11, 2, 7, length) + name + JOIN)
+    check_only_this_one_is_closed(node, conn, "malformed request header")
+
+
+def test_a_compact_string_is_no_longer_than_another(node: Bench) -> None:
+    conn = node.connect()
+    node.send_frame(conn, header(11, 6) + uvarint(40_001) + b"g" * 40_000)
+    assert "a string of 40000 bytes" in node.closed[conn]
+
+
+def test_a_request_that_fails_while_it_waits_harms_its_own_client_only(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    node = Bench()
+    broken = RuntimeError("cannot be told")
+
+    def fail(*_: object) -> bytes:
+        raise broken
+
+    conn = node.connect()
+    node.send(conn, create_topic("made"))  # waits for the metadata log
+    assert conn not in node.failed
+    with monkeypatch.context() as patched:
+        patched.setattr("tidelog.node.requests.encode_response", fail)
+        node.settle()
+    assert node.failed == {conn: broken}
+    node.send(conn, create_topic("ignored"))
+    assert not node.sent[conn]
+    assert node.stopped is None
+    assert node.ask(API_VERSIONS).error_code is ErrorCode.none
