@@ -92,3 +92,27 @@ def test_a_deletion_that_takes_too_long_says_so(seed: int) -> None:
     assert outcome(answer)[0] is ErrorCode.request_timed_out
     follower.resume()
     assert outcome(Talk(cluster, leader.id).ask(delete_before(7))) == (ErrorCode.none, 7)
+
+
+def test_a_deletion_does_not_wait_for_one_that_dies_out_of_sync(seed: int) -> None:
+    """No in-sync set changes when it is fenced, so only the list of brokers tells of it."""
+    cluster = running(seed, replica_lag_time_max_ms="20000")
+    controller = only_controller(cluster)
+    first, second = (node for node in cluster.hosts if node != controller.id)
+    make_topic(cluster, (first, second, controller.id))
+    leader, follower = cluster.hosts[first], cluster.hosts[second]
+    values = (b"%d" % number for number in range(10))
+    Talk(cluster, first).ask(produce_to(TOPIC, batch(*values), timeout_ms=1_500, acks=-1))
+    cluster.network.partition(follower.name, leader.name)
+    Talk(cluster, first).begin(produce_to(TOPIC, batch(b"more"), timeout_ms=1_500, acks=1))
+    await_true(cluster, lambda: second not in newest(cluster).isr)
+    asked = Talk(cluster, first).begin(delete_before(7))
+    cluster.world.run(1_000)
+    assert not asked.is_done
+
+    follower.kill()
+    await_true(cluster, lambda: not leader.node.image.is_active(second))
+    fenced = cluster.world.now
+    await_true(cluster, lambda: asked.is_done)
+    assert outcome(asked.answer) == (ErrorCode.none, 7)
+    assert cluster.world.now - fenced < 100, "told by the next look at who lags"

@@ -157,13 +157,19 @@ class Assignments:
 
     def remove_strays(self, image: ClusterImage) -> None:
         """Delete what is on disk of topics that were deleted while this node was down."""
-        for partition, topic_id in self._storage.partitions():
-            topic = image.topics.get(partition.topic)
-            placed = image.partition(partition)
-            is_same_topic = topic is not None and topic_id in (None, topic.topic_id)
-            if placed is None or not is_same_topic or self._me not in placed.replicas:
-                log.info("%s is no longer placed here and is deleted", partition)
-                self._storage.delete(partition, self._clock.now, 0)
+        for partition in self._storage.partitions():
+            try:
+                if self._is_stray(partition, image):
+                    log.info("%s is no longer placed here and is deleted", partition)
+                    self._storage.delete(partition, self._clock.now, 0)
+            except OSError as failure:
+                self._storage_failed(partition, failure)
+
+    def _is_stray(self, partition: TopicPartition, image: ClusterImage) -> bool:
+        topic, placed = image.topics.get(partition.topic), image.partition(partition)
+        if topic is None or placed is None or self._me not in placed.replicas:
+            return True
+        return self._storage.topic_id(partition) not in (None, topic.topic_id)
 
     # -- one partition -----------------------------------------------------------------------------
 

@@ -160,6 +160,9 @@ class Broker:
             self.lifecycle.is_willing = False
             self._assignments.remove_strays(new)
             self._assignments.apply(ClusterImage(), new)
+        if old.brokers is not new.brokers:
+            for replica in self.partitions:
+                replica.settle_deletions()
         self.lifecycle.image_changed(new)
         self.departures.image_changed(old, new)
         self._isr_proposals.image_changed(new)
@@ -194,8 +197,12 @@ class Broker:
         return self.image.is_active(broker)
 
     def truncated(self, replica: Replica, end: Offset, high_watermark: Offset) -> None:
-        placed = self.image.partition(replica.partition)
-        assert placed is not None, "it is followed"
+        topic, placed = (
+            self.image.topics.get(replica.partition.topic),
+            self.image.partition(replica.partition),
+        )
+        if topic is None or placed is None or topic.topic_id != replica.topic_id:
+            return  # deleted, and only its turn to be dropped has not come
         self._events.tell(
             Truncated(
                 partition=replica.partition,

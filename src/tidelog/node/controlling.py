@@ -65,7 +65,7 @@ class Controlling:
         """Whose ports refuse: that is why they are fenced, more than that they are silent."""
         self._silenced: dict[NodeId, BrokerEpoch] = {}
         """The runs that were fenced for their silence; one that is heard again has returned."""
-        self._chores: list[Timer] = []
+        self._chores: dict[Callable[..., Sequence[MetadataRecord]], Timer] = {}
         self._watch: Timer | None = None
         self.predecessor: NodeId = NO_NODE
         """Who was last known to lead the quorum."""
@@ -100,7 +100,7 @@ class Controlling:
         self._every(5_000, elect_uncleanly)
 
     def deactivate(self) -> None:
-        for timer in self._chores:
+        for timer in self._chores.values():
             timer.cancel()
         self._chores.clear()
         if self._watch is not None:
@@ -254,7 +254,6 @@ class Controlling:
                 records = chore(self._quorum.pending_image, self._decide_context())
                 if records:
                     self._propose(records)
-                self._chores.append(self._timers.at(self._clock.now + interval, run))
+                self._chores[chore] = self._timers.at(self._clock.now + interval, run)
 
-        self._chores = [timer for timer in self._chores if timer.action is not None]
-        self._chores.append(self._timers.at(self._clock.now + interval, run))
+        self._chores[chore] = self._timers.at(self._clock.now + interval, run)

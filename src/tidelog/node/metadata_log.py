@@ -12,7 +12,7 @@ from tidelog.log.partition import PartitionLog
 from tidelog.log.results import Appended, AppendOrigin, AppendRefused
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Millis, NodeId, Offset
-from tidelog.node.snapshots import SnapshotContent, Snapshots
+from tidelog.node.snapshots import DIRECTORY, SnapshotContent, Snapshots
 from tidelog.node.voter_records import control_record, follow, membership_records, voters_record
 from tidelog.protocol.batch import BatchHeader, iterate
 from tidelog.protocol.fetch import SnapshotId
@@ -23,6 +23,17 @@ from tidelog.replication.quorum.state import LogEnd, VoterSet
 from tidelog.replication.quorum.voters import DYNAMIC, Membership, VoterHistory
 
 READ_BYTES = 1 << 20
+
+
+class MetadataGap(Exception):
+    """What the log begins after is gone: nobody here can say what the cluster is like."""
+
+    def __init__(self, snapshot_end: Offset, log_start: Offset) -> None:
+        super().__init__(
+            f"the snapshot of the metadata up to offset {log_start} is missing or damaged, and "
+            f"what there is ends at {snapshot_end}; if other controllers run, remove the directory "
+            f"{DIRECTORY} and start again, and the node takes all of it from them"
+        )
 
 
 class MetadataLog:
@@ -133,9 +144,10 @@ class MetadataLog:
     def restore(self, now: Millis) -> ClusterImage | None:
         """The image of the newest snapshot; a log that ends before it begins anew after it."""
         content = self.snapshots.load_newest()
-        start = self.log.log_start_offset
+        start = 0 if content is None else content.image.offset + 1
+        if start < self.log.log_start_offset:
+            raise MetadataGap(start, self.log.log_start_offset)
         if content is not None:
-            start = content.image.offset + 1
             if self.log.log_end_offset < start:
                 self.log.truncate_fully_and_start_at(start, now)
             self.voters.restart(start, content.membership)

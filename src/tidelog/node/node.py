@@ -45,6 +45,7 @@ from tidelog.node.controller_registration import ControllerRegistration
 from tidelog.node.controlling import Controlling
 from tidelog.node.executors import executors
 from tidelog.node.flushes import Flushes
+from tidelog.node.metadata_log import MetadataGap
 from tidelog.node.opening import (
     NotFormatted,
     OpenedDirectory,
@@ -206,7 +207,11 @@ class Node:
     # -- the only ways in --------------------------------------------------------------------------
 
     def start(self) -> list[Outbound]:
-        self._quorum.start()
+        try:
+            self._quorum.start()
+        except MetadataGap as gap:
+            self._fail(str(gap))
+            return self._take_outbound()
         if self._settings.is_broker:
             self._broker.start()
         return self._take_outbound()

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 from tidelog.controller.image import ClusterImage
-from tidelog.log.results import AppendOrigin, AppendRefused
+from tidelog.log.partition import PartitionLog
+from tidelog.log.results import AppendOrigin, AppendRefused, ReadResult
 from tidelog.model.effects import (
     AbortedTransaction,
     AppendBatches,
@@ -349,8 +350,12 @@ class Partitions:
         if effect.replica >= 0 and self._throttles.holds_back(replica, effect.replica):
             return found_nothing
         max_bytes = min(read.max_bytes, budget)
+        aborted: tuple[AbortedTransaction, ...] | None = None
         try:
             found = log.read(read.offset, max_bytes, limit, at_least_one=at_least_one)
+            if effect.read_committed and isinstance(found, ReadResult):
+                is_all = read.offset >= limit or max_bytes <= 0
+                aborted = _aborted(log, read, found, is_all=is_all)
         except OSError as failure:
             self._storage_failed(read.partition, failure)
             return FetchResult(ErrorCode.kafka_storage_error)
@@ -359,15 +364,6 @@ class Partitions:
         if read.offset >= limit and effect.replica < 0 and self._is_out_of_touch(replica):
             # A consumer is served while there is something; then it may find more elsewhere.
             return FetchResult(ErrorCode.not_leader_or_follower)
-        aborted: tuple[AbortedTransaction, ...] | None = None
-        if effect.read_committed:
-            if found.slice is not None:
-                aborted = tuple(
-                    AbortedTransaction(txn.producer_id, txn.first_offset)
-                    for txn in log.aborted_transactions(read.offset, found.end_offset)
-                )
-            elif read.offset >= limit or max_bytes <= 0:
-                aborted = ()  # but null, as in Kafka, where the next batch did not fit
         return FetchResult(
             ErrorCode.none,
             high_watermark,
@@ -377,6 +373,18 @@ class Partitions:
             aborted=aborted,
             is_at_rest=read.offset >= limit and reading.is_at_rest(effect, replica),
         )
+
+
+def _aborted(
+    log: PartitionLog, read: PartitionFetch, found: ReadResult, *, is_all: bool
+) -> tuple[AbortedTransaction, ...] | None:
+    """What a reader of committed records is to skip; None, as in Kafka, if a batch did not fit."""
+    if found.slice is None:
+        return () if is_all else None
+    return tuple(
+        AbortedTransaction(txn.producer_id, txn.first_offset)
+        for txn in log.aborted_transactions(read.offset, found.end_offset)
+    )
 
 
 def _refused(outcome: AppendRefused, log_start: Offset) -> AppendResult:

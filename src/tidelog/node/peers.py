@@ -152,6 +152,10 @@ class Channel:
             answer = pending.decode(frame)
         except MalformedMessage as malformed:
             answer = self._refuse(malformed)
+        except Exception as bug:
+            # Ours, not the peer's; whoever waits is to ask again and not to wait for ever.
+            pending.done(self._refuse(bug))
+            raise
         pending.done(answer)
 
     def _end_probe(self) -> None:
@@ -177,11 +181,11 @@ class Channel:
                 self._peers.emit(CloseConnection(self._conn, ""))
             self._lose(Unanswered("no answer in time"))
 
-    def _refuse(self, malformed: MalformedMessage) -> Unanswered:
-        """What this peer says cannot be understood: nobody is to wait for it."""
+    def _refuse(self, why_not: Exception) -> Unanswered:
+        """What this peer says cannot be taken: nobody is to wait for it."""
         if self._conn is not None:
-            self._peers.emit(CloseConnection(self._conn, f"sent a bad answer: {malformed}"))
-        why = Unanswered(f"a bad answer: {malformed}")
+            self._peers.emit(CloseConnection(self._conn, f"sent a bad answer: {why_not}"))
+        why = Unanswered(f"a bad answer: {why_not}")
         self._lose(why)
         return why
 

@@ -183,8 +183,11 @@ class Quorum:
     def propose(self, records: Sequence[MetadataRecord], done: Callable[[bool], None]) -> None:
         """Append as one batch; `done` hears True when the image holds it, False when we lost."""
         assert self._is_active
+        # Whether they can be applied shows before they are written for good.
+        last = self._log.end.offset + len(records) - 1
+        image = apply_all(self.pending_image, records, last, self._leading)
         end = self._log.append(records, self._leading, self._clock.now)
-        image = apply_all(self.pending_image, records, end - 1, self._leading)
+        assert end == last + 1
         self._pending.append((end, image))
         self._waiting.append((end, done))
         self._serving.wake()

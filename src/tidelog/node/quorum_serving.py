@@ -108,7 +108,7 @@ class QuorumServing:
             error = ErrorCode.not_leader_or_follower
         else:
             wanted = SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
-            length = min(message.max_bytes, MAX_BYTES)
+            length = max(0, min(message.max_bytes, MAX_BYTES))
             part = self._log.snapshots.read(wanted, asked.position, length)
             if part is None:
                 error = ErrorCode.snapshot_not_found

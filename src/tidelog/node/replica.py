@@ -217,8 +217,7 @@ class Replica:
         if self._acks_all and self.leader.is_below_min_isr:
             # Nothing will be committed until someone returns: better to be told than to wait (F32).
             _refuse(self._acks_all, ErrorCode.not_enough_replicas_after_append)
-        if self._deletions:
-            self._settle_deletions()
+        self.settle_deletions()
 
     def is_deserted(self, patience_ms: Millis) -> bool:
         """Whether it leads while others that are in sync have not been heard from for so long."""
@@ -319,9 +318,11 @@ class Replica:
         """Park the deletion at `index` until nobody who could lead next holds anything below."""
         self._deletions.add(offset, (deletion, index))
 
-    def _settle_deletions(self) -> None:
-        for deletion, index in self._deletions.release(self.low_watermark):
-            deletion.confirm(index)
+    def settle_deletions(self) -> None:
+        """Confirm what no replica that lives holds any more."""
+        if self._deletions and self.leader is not None:
+            for deletion, index in self._deletions.release(self.low_watermark):
+                deletion.confirm(index)
 
     # -- fetches ---------------------------------------------------------------------------------
 

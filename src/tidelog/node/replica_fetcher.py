@@ -229,7 +229,7 @@ class ReplicaFetcher:
 
     def _to_forget(self) -> list[tuple[TopicId, list[int]]]:
         topics: dict[TopicId, list[int]] = {}
-        if self._session_id != 0:
+        if self._session_epoch != 0:
             for topic_id, index in self._forgotten:
                 topics.setdefault(topic_id, []).append(index)
         return list(topics.items())
@@ -244,6 +244,7 @@ class ReplicaFetcher:
             self._timers.at(self._clock.now + RETRY_MS, self._fetch)
             return
         if answer.session_id == 0:
+            self._session_id = 0
             self._begin_session_anew()
         else:
             self._session_id = answer.session_id
@@ -260,7 +261,8 @@ class ReplicaFetcher:
             self._found()
 
     def _begin_session_anew(self) -> None:
-        self._session_id = self._session_epoch = 0
+        """With the old one's id, so that the leader ends that."""
+        self._session_epoch = 0
         self._forgotten = {}
         self._in_session = 0
         for followed in self._followed.values():

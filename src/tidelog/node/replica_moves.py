@@ -13,7 +13,7 @@ from uuid import UUID
 from tidelog.log.partition import PartitionLog
 from tidelog.log.results import AppendRefused
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import Millis, TopicId, TopicPartition
+from tidelog.model.ids import Millis, Offset, TopicId, TopicPartition
 from tidelog.node.clock import Clock
 from tidelog.node.flushes import Flushes
 from tidelog.node.partitions import Partitions
@@ -135,13 +135,18 @@ class ReplicaMoves:
     def _copy(self, move: _Move) -> None:
         current, future = move.replica.log, move.future
         start, end = future.log_end_offset, current.log_end_offset
-        found = current.read(start, CHUNK_BYTES, end, at_least_one=True)
-        if isinstance(found, ErrorCode) or found.slice is None:
+        try:
+            batches = _read(current, start, end)
+        except OSError as failure:
+            # It is the directory to get away from that fails, not the one to go to.
+            self._give_up(move.replica.partition)
+            self._directory_failed(self._storage.place_of(move.replica.partition), failure)
+            return
+        if batches is None:
             log.error("%s: cannot be read at %d, and stays where it is", current.directory, start)
             self._give_up(move.replica.partition)
             return
-        file, position, length = found.slice
-        outcome = future.append_as_follower(memoryview(bytearray(file.read(position, length))))
+        outcome = future.append_as_follower(batches)
         assert not isinstance(outcome, AppendRefused), outcome.message
         self._soon(move)
 
@@ -154,8 +159,9 @@ class ReplicaMoves:
             self._go_on(move)
 
         def failed(reason: str) -> None:
-            self._moves.pop(move.replica.partition, None)
-            self._directory_failed(move.place, OSError(reason))
+            if self._moves.get(move.replica.partition) is move:
+                del self._moves[move.replica.partition]
+                self._directory_failed(move.place, OSError(reason))
 
         self._flushes.start(files, done, failed)
 
@@ -173,6 +179,15 @@ class ReplicaMoves:
         log.info("%s: moved to %s", replica.partition, self._paths[move.place])
         directory = self._storage.directory_id(replica.partition)
         self._located(replica.topic_id, replica.partition.partition, directory)
+
+
+def _read(log: PartitionLog, start: Offset, end: Offset) -> memoryview | None:
+    """Some batches from there on, if they are sound."""
+    found = log.read(start, CHUNK_BYTES, end, at_least_one=True)
+    if isinstance(found, ErrorCode) or found.slice is None:
+        return None
+    file, position, length = found.slice
+    return memoryview(bytearray(file.read(position, length)))
 
 
 def _have_parted(current: PartitionLog, future: PartitionLog) -> bool:

@@ -4,6 +4,7 @@ A header and a footer, both control records, around batches of metadata records;
 who votes (KIP-853). A file without its footer is torn and is not used.
 """
 
+import logging
 import re
 from collections.abc import Iterator
 from itertools import islice
@@ -38,6 +39,8 @@ KEPT = 2
 
 BOOTSTRAP = SnapshotId(0, 0)
 """Written by `format`: the first voters of a cluster, and nothing else."""
+
+log = logging.getLogger(__name__)
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
@@ -118,12 +121,12 @@ class Snapshots:
         return self._known[-1] if self._known else None
 
     def load_newest(self) -> SnapshotContent | None:
-        """The newest sound snapshot; one that is not is set aside."""
+        """The newest sound snapshot; one that is not is left for whoever looks into it."""
         while self._known:
             content = self._load(self._known[-1])
             if content is not None:
                 return content
-            self._disk.remove(path_of(self._known.pop()))
+            log.error("%s is damaged and is not used", path_of(self._known.pop()))
         return None
 
     def write(self, image: ClusterImage, known: Membership, now: Millis) -> SnapshotId:
@@ -145,6 +148,8 @@ class Snapshots:
         if snapshot not in self._known:
             return None
         file = self._disk.open(path_of(snapshot))
+        if not 0 <= position < file.size:
+            return b"", file.size
         return file.read(position, length), file.size
 
     def _load(self, snapshot: SnapshotId) -> SnapshotContent | None:

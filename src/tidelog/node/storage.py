@@ -5,7 +5,7 @@ deleted, and nothing that may lie in it is made anew elsewhere.
 """
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TypeAlias
 from uuid import UUID
 
@@ -105,11 +105,13 @@ class Storage:
 
     # -- partitions --------------------------------------------------------------------------------
 
-    def partitions(self) -> Iterator[tuple[TopicPartition, TopicId | None]]:
-        """Every partition on disk but the metadata log, with the topic id that it was made for."""
-        for partition, place in list(self._places.items()):
-            if partition.topic != METADATA_TOPIC:
-                yield partition, self._directories[place].topic_id(partition)
+    def partitions(self) -> list[TopicPartition]:
+        """Every partition on disk but the metadata log."""
+        return [one for one in self._places if one.topic != METADATA_TOPIC]
+
+    def topic_id(self, partition: TopicPartition) -> TopicId | None:
+        """The topic that it was made for, where that is known."""
+        return self._directories[self._places[partition]].topic_id(partition)
 
     def open(
         self,

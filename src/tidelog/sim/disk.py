@@ -7,6 +7,7 @@ first part stays: all drawn from the dice, so a seed gives one outcome.
 """
 
 import errno
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -152,6 +153,8 @@ class SimFile:
     def read(self, position: int, length: int) -> bytes:
         """Up to `length` bytes from `position`; shorter only at the end of the file."""
         self._disk.check_read(self.path)
+        if position < 0 or length < 0:
+            raise OSError(errno.EINVAL, os.strerror(errno.EINVAL))
         return bytes(self._inode.content[position : position + length])
 
     def truncate(self, size: int) -> None:

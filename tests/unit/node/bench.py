@@ -63,7 +63,7 @@ class Bench:
         self._correlation_ids = count(1)
         self.node = Node(self.settings, given, self.dice, self.now)
         self._take(self.node.start())
-        if nodes == 1:
+        if nodes == 1 and self.stopped is None:
             self.settle()
             assert self.node.is_ready
 

@@ -319,3 +319,23 @@ def test_a_channel_that_was_closed_does_not_connect_again() -> None:
     desk.channel.close()
     desk.pass_time(RECONNECT_MS)
     assert desk.take() == []
+
+
+def test_whoever_waits_is_told_when_an_answer_meets_a_bug_of_ours() -> None:
+    """Else a follower would never fetch again from the leader whose answer it could not take."""
+    desk = Desk()
+
+    def broken(_: memoryview) -> bytes:
+        raise AssertionError("not to be")
+
+    desk.channel.request(lambda _: [b""], broken, desk.answers.append, 1_000)
+    conn = desk.connected()
+    desk.take()
+    with pytest.raises(AssertionError, match="not to be"):
+        desk.channel.received(answer(1, b"fine"))
+    [told] = desk.answers
+    assert isinstance(told, Unanswered)
+    [close] = desk.take()
+    assert isinstance(close, CloseConnection)
+    assert close.conn == conn
+    assert desk.channel.is_idle

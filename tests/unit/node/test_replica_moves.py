@@ -176,3 +176,39 @@ def test_f07_a_directory_that_fails_ends_the_move_to_it() -> None:
     assert node.stopped is None
     assert values(node) == [b"0"]
     assert move(node, "two") is ErrorCode.kafka_storage_error
+
+
+def test_a_replica_that_cannot_be_read_takes_its_own_directory_out_of_use() -> None:
+    """And not the one to which it was to be brought before that."""
+    node = two_directories()
+    write(node, b"a", b"b")
+    here = place(node)
+    node.disks[here].faults.fails_reads.add("orders-0/00000000000000000000.log")
+    assert move(node, PATHS[1 - here]) is ErrorCode.none
+    node.settle()
+
+    described = node.ask(ask(DESCRIBE_LOG_DIRS, topics=None))
+    errors = {one.log_dir: one.error_code for one in described.results}
+    assert errors[PATHS[1 - here]] is ErrorCode.none
+    if here != 0:  # the metadata log lies in the first, and a node without it ends
+        assert errors[PATHS[here]] is ErrorCode.kafka_storage_error
+
+
+def test_what_cannot_be_read_at_the_start_is_that_directorys_fault_alone() -> None:
+    node = two_directories()
+    write(node, b"a")
+    if place(node) == 0:
+        move(node, PATHS[1])
+        node.settle()
+    for disk in node.disks:
+        disk.kill()
+    node.disks[1].faults.fails_reads.add("orders-0/partition.metadata")
+
+    again = Bench(1, *node.disks, seed=9, log_dirs=",".join(PATHS))
+
+    assert again.stopped is None
+    described = again.ask(ask(DESCRIBE_LOG_DIRS, topics=None))
+    assert [one.error_code for one in described.results] == [
+        ErrorCode.none,
+        ErrorCode.kafka_storage_error,
+    ]

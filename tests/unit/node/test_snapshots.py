@@ -2,13 +2,18 @@
 
 from uuid import UUID
 
+import pytest
+from tests.sim.messages import create_topic
+from tests.unit.node.bench import Bench
+
 from tidelog.controller.image import ClusterImage
-from tidelog.node.snapshots import decode, encode
+from tidelog.node.snapshots import DIRECTORY, Snapshots, decode, encode
 from tidelog.protocol.batch import iterate
 from tidelog.protocol.fetch import SnapshotId
 from tidelog.protocol.records import ControlType, control_type, read_records
 from tidelog.replication.quorum.state import ReplicaKey, Voter, VoterSet
 from tidelog.replication.quorum.voters import DYNAMIC, Membership
+from tidelog.sim.disk import SimDisk
 
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"
 AT = SnapshotId(8, 3)
@@ -45,3 +50,34 @@ def test_a_torn_or_damaged_snapshot_is_none() -> None:
     damaged = bytearray(content)
     damaged[100] ^= 1
     assert decode(AT, bytes(damaged), CLUSTER) is None
+
+
+def test_f47_a_damaged_snapshot_that_nothing_can_replace_is_told_in_a_sentence() -> None:
+    node = Bench(
+        1,
+        metadata_log_max_record_bytes_between_snapshots="1500",
+        metadata_max_retention_bytes="3000",
+    )
+    for number in range(40):
+        node.ask(create_topic(f"t{number}"))
+    snapshots = sorted(name for name in node.disk.list(DIRECTORY) if name.endswith(".checkpoint"))
+    assert len(snapshots) == 2
+    newest = f"{DIRECTORY}/{snapshots[-1]}"
+    node.disk.kill()
+    node.disk.flip_bit(newest, 8 * 100)
+
+    for seed in (8, 9):  # it can be looked into, and says so each time
+        again = Bench(1, node.disk, seed=seed)
+        assert again.stopped is not None
+        assert f"remove the directory {DIRECTORY}" in again.stopped.reason
+    assert node.disk.exists(newest)
+
+
+@pytest.mark.parametrize("position", [-1, -(2**40), 10**9])
+def test_nobody_reads_outside_of_a_snapshot(position: int) -> None:
+    disk = SimDisk()
+    disk.make_directory(DIRECTORY)
+    snapshots = Snapshots(disk, "cluster")
+    kept = snapshots.keep(SnapshotId(5, 1), b"content")
+    assert snapshots.read(kept, position, 100) == (b"", 7)
+    assert snapshots.read(kept, 0, 100) == (b"content", 7)

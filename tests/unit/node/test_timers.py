@@ -71,3 +71,16 @@ def test_exactly_what_is_due_fires_in_order(wanted: list[tuple[int, bool]], now:
 
     assert fired == [key for key in kept if key[0] <= now]
     assert timers.next_deadline() == min((w for w, _ in kept if w > now), default=None)
+
+
+def test_timers_that_were_cancelled_do_not_pile_up_until_their_time() -> None:
+    """Who asks for an answer within a month and has it at once leaves nothing behind."""
+    timers, fired = Timers(), []
+    timers.at(5, lambda: fired.append(5))
+    for number in range(10_000):
+        timers.at(10**9 + number, lambda: fired.append(0)).cancel()
+
+    assert len(timers) < 2_000
+    timers.fire(2 * 10**9)
+    assert fired == [5]
+    assert len(timers) == 0
