@@ -77,6 +77,8 @@ class Broker:
             "share.coordinator.state.topic.replication.factor": 1,
             "share.coordinator.state.topic.min.isr": 1,
             "group.initial.rebalance.delay.ms": 0,
+            # Tests write records with times of years ago: none is to be deleted for its age.
+            "log.retention.check.interval.ms": 86_400_000,
             **(properties or {}),
         }
         self.config.write_text("".join(f"{key}={value}\n" for key, value in values.items()))

@@ -28,13 +28,20 @@ TOPICS: dict[str, dict[str, object]] = {
 PARTITIONS = (0, 1, 5)
 """The last of them is not there."""
 
+PROPERTIES = {
+    "group.min.session.timeout.ms": 1000,
+    # Records are of years ago, and Apache Kafka first looks for old ones half a minute after its
+    # start, however seldom it does so later.
+    "log.retention.ms": -1,
+}
+
 
 @pytest.fixture(scope="module")
 def brokers(
     system: type[Broker], schemas: Schemas, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[Broker]]:
     started = [
-        kind(tmp_path_factory.mktemp(name), schemas, {"group.min.session.timeout.ms": 1000})
+        kind(tmp_path_factory.mktemp(name), schemas, PROPERTIES)
         for name, kind in (("ours", system), ("kafka", ApacheKafka))
     ]
     for broker in started:

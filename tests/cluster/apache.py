@@ -11,6 +11,12 @@ from tidelog.model.ids import NodeId
 from tidelog.testing import Cluster, NodeProcess, NodeStuck
 from tidelog.testing.process import PATIENCE_SECONDS
 
+STEADY = {"broker.session.timeout.ms": "30000", "auto.leader.rebalance.enable": "false"}
+"""For a Tidelog cluster that is compared with it: no leader moves because the machine was busy.
+
+Apache Kafka's own keeps the short session, by which alone it notices that a broker is dead.
+"""
+
 
 class KafkaNode(NodeProcess):
     def __init__(self, node: NodeId, config: Path, log: Path, cluster: "KafkaCluster") -> None:

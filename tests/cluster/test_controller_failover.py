@@ -93,13 +93,13 @@ def test_what_a_killed_controller_acknowledged_exists_everywhere(
 def test_a_controller_that_stood_still_steps_down_and_does_no_harm(tmp_path: Path) -> None:
     with Cluster(directory=tmp_path) as cluster:
         before = create_topic(cluster, "before")
-        assert before.error_code is ErrorCode.none
+        assert before.error_code in MADE
         old = cluster.controller()
         cluster.pause(old)
         new = cluster.controller()
         assert new != old
         while_paused = create_topic(cluster, "while-paused")
-        assert while_paused.error_code is ErrorCode.none
+        assert while_paused.error_code in MADE
         cluster.wait_for(
             lambda: True if old not in cluster.brokers_known_to(new) else None,
             "the paused broker to be fenced",
@@ -108,7 +108,7 @@ def test_a_controller_that_stood_still_steps_down_and_does_no_harm(tmp_path: Pat
         through_the_old = cluster.wait_for(
             lambda: create_topic(cluster, "through-the-old", old), "an answer of the old controller"
         )
-        assert through_the_old.error_code is ErrorCode.none
+        assert through_the_old.error_code in MADE
         layout = await_agreement(cluster, ["before", "while-paused", "through-the-old"])
         cluster.wait_for(
             lambda: True if old in cluster.brokers_known_to(new) else None,
@@ -148,7 +148,7 @@ def test_a_cluster_killed_whole_comes_back_whole(tmp_path: Path) -> None:
     with Cluster(directory=tmp_path) as cluster:
         names = [f"topic-{number}" for number in range(10)]
         for name in names:
-            assert create_topic(cluster, name).error_code is ErrorCode.none
+            assert create_topic(cluster, name).error_code in MADE
         for node in cluster.nodes:
             cluster.kill(node)
         with pytest.raises(NodeStuck, match="no node answers"):

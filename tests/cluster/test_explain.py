@@ -4,7 +4,8 @@ would help; and so does the topic of events that it reads.
 
 import json
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 import pytest
 from confluent_kafka import Producer
@@ -14,29 +15,33 @@ from tests.cluster.foreground import attempt, await_seen, await_that, tidelog
 from tidelog.model.replication_events import REPLICATION_EVENTS
 from tidelog.testing import Cluster
 
-PROPERTIES = {
-    "tidelog.replication.events.enable": "true",
-    # One that stands still is stuck before it is dead, on any machine.
-    "replica.lag.time.max.ms": "1500",
-    "broker.session.timeout.ms": "60000",
-}
+BROKERS = 4
+"""One more than can be busy: `follower` finds one whoever leads and decides."""
+
+PROPERTIES = {"tidelog.replication.events.enable": "true", "broker.session.timeout.ms": "60000"}
+
+
+@contextmanager
+def running(properties: Mapping[str, str]) -> Iterator[Cluster]:
+    """A cluster whose brokers all have the topic."""
+    with Cluster(BROKERS, properties=properties) as cluster:
+        cluster.create_topic("orders", 1, BROKERS)
+        cluster.wait_for_isr(REPLICATION_EVENTS, size=3)
+        yield cluster
 
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    with Cluster(brokers=3, properties=PROPERTIES) as running:
-        # The controller leads, so that a follower that does not decide is left whoever leads
-        # the events: a controller that falls silent is soon dead and not stuck.
-        controller = running.controller()
-        others = [node for node in running.nodes if node != controller]
-        replicas = ":".join(str(node) for node in (controller, *others))
-        tidelog(
-            *("topics", "--create", "--topic", "orders", "--replica-assignment", replicas),
-            *("--bootstrap-server", running.bootstrap),
-        )
-        running.wait_for_isr("orders", size=3)
-        running.wait_for_isr(REPLICATION_EVENTS, size=3)
-        yield running
+    """One where nobody leaves the in-sync set because the machine was busy."""
+    with running(PROPERTIES) as cluster:
+        yield cluster
+
+
+@pytest.fixture
+def impatient_cluster() -> Iterator[Cluster]:
+    """One where who stands still is stuck before it is dead, on any machine."""
+    with running({**PROPERTIES, "replica.lag.time.max.ms": "1500"}) as cluster:
+        yield cluster
 
 
 def await_explained(cluster: Cluster, *sentences: str, subject: str = "orders-0") -> None:
@@ -57,7 +62,10 @@ def write(cluster: Cluster, count: int = 100) -> None:
 
 
 def follower(cluster: Cluster) -> int:
-    """One that leads neither the topic nor its events, and does not decide."""
+    """One that leads neither the topic nor its events, and does not decide.
+
+    A controller that falls silent is soon dead and not stuck.
+    """
     busy = {
         cluster.controller(),
         cluster.leader_of("orders"),
@@ -84,7 +92,8 @@ def test_killed_and_back(cluster: Cluster) -> None:
     await_explained(cluster, "orders-0 is healthy")
 
 
-def test_a_follower_that_stands_still_is_stuck(cluster: Cluster) -> None:
+def test_a_follower_that_stands_still_is_stuck(impatient_cluster: Cluster) -> None:
+    cluster = impatient_cluster
     victim = follower(cluster)
     cluster.pause(victim)
     write(cluster)  # is acknowledged when the one that stands still has left
@@ -137,9 +146,9 @@ def test_the_events_tell_the_same_story(cluster: Cluster) -> None:
     # What a controller has not written yet dies with it, and the victim may be the controller.
     await_seen(told, lambda counts: counts["leader_elected"] == 1)
     cluster.kill(victim)
-    cluster.wait_for_isr("orders", size=2)
+    cluster.wait_for_isr("orders", size=BROKERS - 1)
     cluster.start(victim)
-    cluster.wait_for_isr("orders", size=3)
+    cluster.wait_for_isr("orders", size=BROKERS)
 
     expected = {"leader_elected": 2, "isr_shrink": 1, "isr_expand": 1, "broker_fenced": 1}
     await_that(lambda: {event: told()[event] for event in expected}, expected)

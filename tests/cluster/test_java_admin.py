@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from tests.clients.java import JVM, QUIET
 from tests.clients.systems import PATIENCE
-from tests.cluster.apache import KafkaCluster
+from tests.cluster.apache import STEADY, KafkaCluster
 
 from tidelog.testing import Cluster
 
@@ -25,7 +25,7 @@ def cluster(request: pytest.FixtureRequest, kafka_libs: Path, tmp_path: Path) ->
     with (
         KafkaCluster(kafka_libs, directory=tmp_path)
         if is_kafka
-        else Cluster(directory=tmp_path) as cluster
+        else Cluster(directory=tmp_path, properties=STEADY) as cluster
     ):
         yield cluster
 

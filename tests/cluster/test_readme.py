@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
+from tests.cluster.foreground import await_seen
 from tests.cluster.ports import first_free_port
 
 ROOT = Path(__file__).parents[2]
@@ -18,6 +19,9 @@ FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 UP = "./tidelog up"
 PORT, BROKERS = 9092, 3
 """What `up` takes when it is told nothing."""
+
+ONLY_LOOK = ("./tidelog replicas", "./tidelog explain", "./tidelog quorum describe")
+"""These give up when brokers are silent for a moment; whoever sees that looks again."""
 
 NOT_TWICE_THE_SAME = (
     # What differs from run to run, and what stands for it here.
@@ -66,7 +70,9 @@ class Newcomer:
         for name in ("tidelog", "test"):
             (directory / name).symlink_to(ROOT / name)
         self.port = first_free_port(BROKERS)
-        self.env = {**os.environ, "TIDELOG_BOOTSTRAP_SERVER": f"127.0.0.1:{self.port}"}
+        ports = range(self.port, self.port + BROKERS)
+        self.bootstrap = ",".join(f"127.0.0.1:{port}" for port in ports)
+        self.env = {**os.environ, "TIDELOG_BOOTSTRAP_SERVER": self.bootstrap}
         self.cluster: subprocess.Popen[str] | None = None
 
     def here(self, text: str) -> str:
@@ -81,9 +87,16 @@ class Newcomer:
         elif step.command.startswith("./test"):
             # This very run is one of them; here, that the script finds and reads all of the tests.
             assert self.runs(f"{step.command} --collect-only --quiet") != []
+        elif step.command.startswith(ONLY_LOOK):
+            await_seen(lambda: self.sees(step), bool)
         else:
-            printed = normal(self.runs(step.command))
-            assert not step.shown or printed == normal([self.here(line) for line in step.shown])
+            self.sees(step)
+
+    def sees(self, step: Step) -> list[str]:
+        """What the command prints, which is what is shown, if anything is."""
+        printed = normal(self.runs(step.command))
+        assert not step.shown or printed == normal([self.here(line) for line in step.shown])
+        return printed
 
     def runs(self, command: str) -> list[str]:
         done = subprocess.run(

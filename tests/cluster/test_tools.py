@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.cluster.apache import KafkaCluster
+from tests.cluster.apache import STEADY, KafkaCluster
 from tests.cluster.foreground import await_seen
 from tests.cluster.tools import Tools
 
@@ -28,7 +28,7 @@ def cluster(
     with (
         KafkaCluster(kafka_libs, directory=directory)
         if is_kafka
-        else Cluster(directory=directory) as cluster
+        else Cluster(directory=directory, properties=STEADY) as cluster
     ):
         yield cluster
 

@@ -32,10 +32,17 @@ def spark() -> Iterator[SparkSession]:
     session.stop()
 
 
+PROPERTIES = {
+    "tidelog.replication.events.enable": "true",
+    # Tests write records with times of years ago: retention would delete them under a reader.
+    "log.retention.check.interval.ms": "86400000",
+}
+
+
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """Three brokers that a test may kill, if it brings them back."""
-    with Cluster(brokers=3, properties={"tidelog.replication.events.enable": "true"}) as running:
+    with Cluster(brokers=3, properties=PROPERTIES) as running:
         yield running
 
 

@@ -1,13 +1,15 @@
 """Topics for the pipeline's tests, and records in them whose acknowledgements are kept."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
+from kio.schema.metadata.v12.response import MetadataResponseTopic
 
 from tidelog.cli.client import Client
+from tidelog.model.errors import ErrorCode
 
 QUIET = {"log_level": 0}
 PATIENCE_SECONDS = 120.0
@@ -29,23 +31,34 @@ def create(bootstrap: str, topic: str, partitions: int = 2, copies: int = 3) -> 
     client = admin(bootstrap)
     for done in client.create_topics([new]).values():
         done.result(PATIENCE_SECONDS)
+    await_everywhere(bootstrap, topic, is_led)
+
+
+def await_everywhere(
+    bootstrap: str, topic: str, is_so: Callable[[MetadataResponseTopic], bool]
+) -> None:
     for server in bootstrap.split(","):
         with Client(server) as one:
             deadline = time.monotonic() + PATIENCE_SECONDS
-            while not is_known(one, topic):
+            while not is_so(one.metadata((topic,)).topics[0]):
                 assert time.monotonic() < deadline, f"{server} never hears of {topic}"
                 time.sleep(0.02)
 
 
-def is_known(client: Client, topic: str) -> bool:
-    (found,) = client.metadata((topic,)).topics
-    return bool(found.partitions) and all(one.leader_id >= 0 for one in found.partitions)
+def is_led(topic: MetadataResponseTopic) -> bool:
+    return bool(topic.partitions) and all(one.leader_id >= 0 for one in topic.partitions)
+
+
+def is_gone(topic: MetadataResponseTopic) -> bool:
+    return topic.error_code is ErrorCode.unknown_topic_or_partition
 
 
 def delete(bootstrap: str, topic: str) -> None:
+    """Delete a topic, and wait until no broker knows it: one may be made anew by its name."""
     client = admin(bootstrap)
     for done in client.delete_topics([topic]).values():
         done.result(PATIENCE_SECONDS)
+    await_everywhere(bootstrap, topic, is_gone)
 
 
 def produce(

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tidelog.cli import admin
 from tidelog.cli.client import Client
 from tidelog.cli.fetcher import EARLIEST, LATEST, Fetcher
 from tidelog.cli.ledger import Ledger
@@ -43,10 +42,9 @@ def send(producer: Producer, name: str, count: int = 1) -> None:
 def loss(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Loss:
     topic, path = "loss", tmp_path_factory.mktemp("loss") / "ledger.jsonl"
     with Client(cluster.bootstrap) as client, Ledger(path) as ledger:
-        admin.create_topic(
-            client, topic, partitions=1, replication_factor=3, assignment=(), configs={}
-        )
-        cluster.wait_for_isr(topic, size=3)
+        cluster.create_topic(topic, 1, 3)
+        # On a new cluster the events' topic is made on first use; here it is there before a death.
+        cluster.wait_for_isr(EVENTS, size=3)
 
         def producer(acks: int) -> Producer:
             return Producer(client, topic, acks=acks, compression="none", ledger=ledger)

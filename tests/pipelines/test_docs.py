@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.cluster.test_readme import BROKERS, Newcomer, Step, steps
+from tests.cluster.test_readme import Newcomer, Step, steps
 
 from tidelog_pipelines.jobs import ingest, query, transform
 
@@ -28,7 +28,7 @@ def transcript() -> Iterator[Step]:
 def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Newcomer]:
     someone = Newcomer(tmp_path)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("TIDELOG_BOOTSTRAP_SERVER", someone.env["TIDELOG_BOOTSTRAP_SERVER"])
+    monkeypatch.setenv("TIDELOG_BOOTSTRAP_SERVER", someone.bootstrap)
     yield someone
     if someone.cluster is not None and someone.cluster.poll() is None:
         someone.presses_ctrl_c()
@@ -39,9 +39,7 @@ def test_everything_on_the_page_works_as_shown(
 ) -> None:
     for step in transcript():
         if step.command == UP:
-            ports = range(newcomer.port, newcomer.port + BROKERS)
-            addresses = ",".join(f"127.0.0.1:{port}" for port in ports)
-            newcomer.starts_a_cluster(Step(UP, [f"bootstrap {addresses}"]))
+            newcomer.starts_a_cluster(Step(UP, [f"bootstrap {newcomer.bootstrap}"]))
         elif step.command.startswith(PIPELINE):
             # In the one session of the suite: the page has more commands than a test should start
             # Sparks.

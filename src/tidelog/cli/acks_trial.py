@@ -101,7 +101,7 @@ class Trial:
 
     def _create(self) -> None:
         for cell in CELLS:
-            try:
+            with admin.topic_may_exist():
                 admin.create_topic(
                     self._client,
                     cell.topic,
@@ -110,10 +110,6 @@ class Trial:
                     assignment=[BROKERS[: cell.replicas]],
                     configs={"min.insync.replicas": str(cell.min_isr)},
                 )
-            except admin.Refused as refused:
-                # Asked again of the next broker, since the first was slow to answer.
-                if refused.error is not ErrorCode.topic_already_exists:
-                    raise
         for cell in CELLS:
             self._await_isr(cell, BROKERS[: cell.replicas])
         self._say(f"Broker {LEADER} leads {len(CELLS)} topics, all replicas are in sync.")

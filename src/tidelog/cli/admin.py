@@ -1,6 +1,7 @@
 """What the command line asks of a cluster's topics and configurations, as plain values."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import timedelta
 from typing import NamedTuple
 from uuid import UUID
@@ -100,6 +101,18 @@ def create_topic(
     request = create_topics.CreateTopicsRequest(topics=(topic,), timeout=TIMEOUT)
     for result in client.ask(request, CreateTopicsResponse).topics:
         _check(result.error_code, result.error_message)
+
+
+@contextmanager
+def topic_may_exist() -> Iterator[None]:
+    """Pass over it when the topic exists: a creation is asked again of the next broker where the
+    first is slow to answer, which may have made it.
+    """
+    try:
+        yield
+    except Refused as refused:
+        if refused.error is not ErrorCode.topic_already_exists:
+            raise
 
 
 def add_partitions(

@@ -106,14 +106,15 @@ class Story:
             f"They take writes (bootstrap {self._cluster.bootstrap.partition(',')[0]}); "
             f"node {controller} is the active controller."
         )
-        admin.create_topic(
-            self._client,
-            TOPIC,
-            partitions=1,
-            replication_factor=BROKERS,
-            assignment=(),
-            configs={"min.insync.replicas": "2"},
-        )
+        with admin.topic_may_exist():
+            admin.create_topic(
+                self._client,
+                TOPIC,
+                partitions=1,
+                replication_factor=BROKERS,
+                assignment=(),
+                configs={"min.insync.replicas": "2"},
+            )
         self._await(lambda: self._seen.leader != NO_NODE, "a leader")
         self._screen.say(
             f"Topic {TOPIC}: three replicas, min.insync.replicas=2; "

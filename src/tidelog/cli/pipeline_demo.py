@@ -77,14 +77,15 @@ def command(pace: float, out: str | None) -> int:
 
 
 def make_topic(client: Client) -> None:
-    admin.create_topic(
-        client,
-        TOPIC,
-        partitions=PARTITIONS,
-        replication_factor=BROKERS,
-        assignment=(),
-        configs={"min.insync.replicas": "2"},
-    )
+    with admin.topic_may_exist():
+        admin.create_topic(
+            client,
+            TOPIC,
+            partitions=PARTITIONS,
+            replication_factor=BROKERS,
+            assignment=(),
+            configs={"min.insync.replicas": "2"},
+        )
 
 
 def conclude(found: dict[str, Any]) -> int:
