@@ -6,6 +6,8 @@ import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
+from pyspark.errors import PySparkException
+
 UNREACHABLE = "no broker answers"
 """Begins the sentence of every failure that may pass by itself."""
 
@@ -70,6 +72,22 @@ def explain(words: str) -> str | None:
     return None
 
 
+STREAM_FAILED = re.compile(r"^\[STREAM_FAILED\] .*? terminated with exception: ")
+CAUSE = re.compile(r"^Caused by: [\w.$]+: (\[[A-Z0-9_.]+\] .+)$", re.MULTILINE)
+"""A failure that Spark has a name for, in a task: PySpark does not always find it by itself."""
+
+
+def in_sparks_words(error: Exception) -> str | None:
+    """The line in which Spark itself says what is wrong, such as a bad value or bad SQL."""
+    words = str(error).strip()
+    if "Traceback (most recent call last)" in words:
+        return None  # it is Python code of ours that has failed, inside of a query
+    if isinstance(error, PySparkException):
+        return STREAM_FAILED.sub("", words.partition("\n")[0])
+    causes: list[str] = CAUSE.findall(words)
+    return causes[-1] if causes else None
+
+
 def run(job: Callable[[], int]) -> int:
     """The job's exit status; a failure gives 1 after one sentence on stderr."""
     # To be told to end is the same as Ctrl-C: the query is stopped, and goes on where it was.
@@ -83,9 +101,11 @@ def run(job: Callable[[], int]) -> int:
     except OSError as error:
         sentence = f"{error.filename}: {error.strerror}" if error.filename else str(error)
     except Exception as error:
-        meaning = explain(str(error))
-        if meaning is None:
+        if meaning := explain(str(error)):
+            sentence = meaning
+        elif said := in_sparks_words(error):
+            sentence = f"Spark says: {said} (--log-level ERROR tells more)"
+        else:
             raise
-        sentence = meaning
     print(f"tidelog: {sentence}", file=sys.stderr)
     return 1

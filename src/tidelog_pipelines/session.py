@@ -8,6 +8,7 @@ import os
 import sys
 from pathlib import Path
 
+from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
 from tidelog_pipelines.jars import cache_directory, jars
@@ -15,6 +16,8 @@ from tidelog_pipelines.java import java_home
 from tidelog_pipelines.settings import SparkSettings, pairs
 
 LOG4J = Path(__file__).with_name("log4j2.properties")
+QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
+"""They print a page for every query that fails, of which `failures` makes a sentence."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 LOCAL = "local[*,4]"
 """All cores; a task that meets a dying broker is tried again, as on a cluster."""
@@ -43,6 +46,8 @@ LOCALLY = {
 
 def spark_session(settings: SparkSettings, job: str = "tidelog") -> SparkSession:
     """A session as the settings ask for: embedded, on a cluster, or a Connect server's."""
+    for name in QUERY_LOGGERS:
+        PySparkLogger.getLogger(name).disabled = settings.log_level == "OFF"
     chosen = pairs(settings.conf, "--conf")
     if settings.remote:
         builder = SparkSession.Builder().remote(settings.remote)

@@ -8,6 +8,7 @@ job must also start under spark-submit on a machine that has little.
 import argparse
 import dataclasses
 import os
+import re
 import tomllib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,11 @@ from tidelog_pipelines.failures import JobFailed
 
 S = TypeVar("S", bound="SparkSettings")
 REQUIRED: Any = dataclasses.MISSING
+TIME = re.compile(
+    r"(interval\s+)?"
+    r"(\d+(\.\d+)?\s+(year|month|week|day|hour|minute|second|millisecond|microsecond)s?\s*)+",
+    re.IGNORECASE,
+)
 
 
 def setting(
@@ -106,6 +112,13 @@ def pairs(entries: Sequence[str], flag: str) -> dict[str, str]:
     return found
 
 
+def check_times(**values: str) -> None:
+    """Refuse what Spark would not take for a length of time, before it has started."""
+    for name, value in values.items():
+        if not TIME.fullmatch(value):
+            raise ValueError(f"{_flag(name)}: {value!r} is not a time such as '10 seconds'")
+
+
 def _flag(name: str) -> str:
     return "--" + name.replace("_", "-")
 
@@ -179,8 +192,10 @@ def _from_toml(path: str, key: str, value: Any, kind: Any, choices: tuple[str, .
     if is_list and not isinstance(value, list):
         value = [value]
     members = value if is_list else [value]
+    if scalar is float:
+        members = [float(member) if type(member) is int else member for member in members]
     if not all(type(member) is scalar for member in members):
         raise JobFailed(f"{path}: {key} takes {scalar.__name__}, not {value!r}.")
     if choices and not set(members) <= set(choices):
         raise JobFailed(f"{path}: {key} is one of {', '.join(choices)}, not {value!r}.")
-    return tuple(members) if is_list else value
+    return tuple(members) if is_list else members[0]

@@ -1,10 +1,10 @@
-"""Runs a streaming query: a line per micro-batch, and on again after a failure that may pass."""
+"""Runs streaming queries: a line per micro-batch, and on again after a failure that may pass."""
 
 import json
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import Event, current_thread, main_thread
 from typing import Any, NamedTuple
@@ -22,6 +22,8 @@ RETRY_SECONDS = 2.0
 class Progress(NamedTuple):
     """What a micro-batch has done."""
 
+    query: str
+    """The query's name, if it has one."""
     batch: int
     records: int
     seconds: float
@@ -37,13 +39,13 @@ def say(line: str) -> None:
 
 
 def run(
-    start: Callable[[], StreamingQuery],
+    start: Callable[[], Sequence[StreamingQuery]],
     each: Callable[[Progress], None],
     patience_seconds: float,
 ) -> None:
-    """Run until the query ends by itself, or somebody interrupts it.
+    """Run until the queries end by themselves, or somebody interrupts them.
 
-    A cluster that does not answer is tried again, from the checkpoint, for so many seconds.
+    A cluster that does not answer is tried again, from the checkpoints, for so many seconds.
     """
     patience = _Patience(patience_seconds)
     with _interruptions() as interrupted:
@@ -97,31 +99,56 @@ def _interruptions() -> Iterator[Event]:
             signal.signal(number, handler)
 
 
+class _Reports:
+    """What a query reports, each micro-batch once."""
+
+    def __init__(self, query: StreamingQuery) -> None:
+        self._query = query
+        self._told, self._heard = -1, ""
+
+    def tell(self, each: Callable[[Progress], None]) -> bool:
+        """Whether there was any report: an idle query reports, too, as its cluster answers."""
+        heard = self._heard
+        for found in self._query.recentProgress:
+            self._heard = max(self._heard, found.timestamp)
+            progress = read_progress(found)
+            if progress.batch > self._told and progress.records:
+                self._told = progress.batch
+                each(progress)
+        return self._heard > heard
+
+
 def _run_once(
-    query: StreamingQuery,
+    queries: Sequence[StreamingQuery],
     each: Callable[[Progress], None],
     patience: _Patience,
     interrupted: Event,
 ) -> None:
-    told, heard = -1, ""
+    reports = [_Reports(query) for query in queries]
     try:
         while True:
-            is_over = query.awaitTermination(POLL_SECONDS)
-            for found in query.recentProgress:
-                if found.timestamp > heard:  # an idle query reports, too: its cluster answers
-                    heard = found.timestamp
+            are_over = _are_over(queries)
+            for report in reports:
+                if report.tell(each):
                     patience.succeed()
-                progress = read_progress(found)
-                if progress.batch > told and progress.records:
-                    told = progress.batch
-                    each(progress)
             if interrupted.is_set():
                 say("tidelog: interrupted; the next run goes on from here.")
-            if is_over or interrupted.is_set():
+            if are_over or interrupted.is_set():
                 return
     finally:
-        if query.isActive:
-            query.stop()
+        for query in queries:
+            if query.isActive:
+                query.stop()
+
+
+def _are_over(queries: Sequence[StreamingQuery]) -> bool:
+    """Whether all have ended by themselves, a moment from now; a failure of one is raised."""
+    if running := [query for query in queries if query.isActive]:
+        running[0].awaitTermination(POLL_SECONDS)
+    ended = [query for query in queries if not query.isActive]
+    for query in ended:
+        query.awaitTermination()  # which raises what has ended it
+    return len(ended) == len(queries)
 
 
 def read_progress(found: Any) -> Progress:
@@ -132,6 +159,7 @@ def read_progress(found: Any) -> Progress:
     spans = spans_between(before, after)
     behind = (source.get("metrics") or {}).get("maxOffsetsBehindLatest", "0")
     return Progress(
+        query=report.get("name") or "",
         batch=report["batchId"],
         records=sum(span.end - span.start for spans_ in spans.values() for span in spans_),
         seconds=report["durationMs"].get("triggerExecution", 0) / 1000,

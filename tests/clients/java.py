@@ -35,11 +35,15 @@ DRIVER = Path(__file__).with_name("Tools.java")
 
 
 class Java:
-    """One process that runs tool after tool, to the end of the tests: a start takes a second."""
+    """One process that runs tool after tool, as long as each ends: a start takes a second."""
 
     def __init__(self, libs: Path) -> None:
-        self._process = subprocess.Popen(
-            ["java", *JVM, *QUIET, "-cp", f"{libs}/*", str(DRIVER)],
+        self._libs = libs
+        self._process = self._started()
+
+    def _started(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            ["java", *JVM, *QUIET, "-cp", f"{self._libs}/*", str(DRIVER)],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             bufsize=0,
@@ -47,6 +51,8 @@ class Java:
 
     def run(self, main: str, args: Sequence[str], stdin: str = "") -> tuple[int, str]:
         """-> the exit status, and what was printed."""
+        if self._process.poll() is not None:  # a tool before this one was stuck, or took it along
+            self._process = self._started()
         assert self._process.stdin is not None
         given = stdin.encode()
         line = "\t".join((str(len(given)), main, *args)).encode() + b"\n"
@@ -65,10 +71,11 @@ class Java:
         received = b""
         while len(received) < size:
             ready, _, _ = select.select([self._process.stdout], [], [], PATIENCE)
-            if not ready:
-                self._process.kill()
             more = self._process.stdout.read(size - len(received)) if ready else b""
-            assert more, f"a tool did not end; so far it said: {received.decode()}"
+            if not more:
+                self._process.kill()
+                self._process.wait()
+                raise AssertionError(f"a tool did not end; so far it said: {received.decode()}")
             received += more
         return received
 

@@ -43,13 +43,17 @@ def await_agreement(cluster: Cluster, names: list[str]) -> Layout:
 
 
 def assert_whole(cluster: Cluster, layout: Layout) -> None:
-    """Every topic has all of its partitions, on the disk of every replica, too."""
+    """Every topic has all of its partitions, soon on the disk of every replica, too."""
+    directories = []
     for name, partitions in layout.items():
         assert sorted(partitions) == list(range(PARTITIONS)), name
         for index, replicas in partitions.items():
             assert len(replicas) == REPLICAS, f"{name}-{index}"
-            for replica in replicas:
-                assert (cluster.data(replica) / f"{name}-{index}").is_dir(), f"{name}-{index}"
+            directories += [cluster.data(replica) / f"{name}-{index}" for replica in replicas]
+    cluster.wait_for(
+        lambda: True if all(one.is_dir() for one in directories) else None,
+        lambda: f"{[str(one) for one in directories if not one.is_dir()]}",
+    )
 
 
 def create_in_time(cluster: Cluster, name: str) -> None:

@@ -83,9 +83,11 @@ def test_f33_one_of_two_log_directories_fails_and_the_other_serves_on(
     """Without root no file of the broker may grow: then it loses both, and stops."""
     first, second = tmp_path / "2" / "data", tmp_path / "second"
     own = {2: {"log.dirs": f"{first},{second}"}}
+    # Nobody is to lose a lead for having been slow: only the disk may take it away.
+    patient = {"broker.session.timeout.ms": "30000"}
     with (
         small_disk(second) as disk,
-        Cluster(directory=tmp_path, broker_properties=own) as cluster,
+        Cluster(directory=tmp_path, properties=patient, broker_properties=own) as cluster,
     ):
         order = [2, 1, 3] if leads else [1, 2, 3]
         for topic in ("one", "two"):

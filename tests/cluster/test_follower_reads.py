@@ -73,7 +73,7 @@ class RackConsumer:
 def test_a_consumer_reads_from_the_follower_in_its_rack(cluster: Cluster) -> None:
     assign_topic(cluster, "near", [1, 2, 3])
     cluster.wait_for_isr("near", 0, {1, 2, 3})
-    producer = producer_of(cluster)
+    producer = producer_of(cluster, enable_idempotence=True)
     consumer = RackConsumer(cluster, "near", "c")
     try:
         for turn in range(BATCHES):
@@ -90,7 +90,7 @@ def test_a_consumer_reads_from_the_follower_in_its_rack(cluster: Cluster) -> Non
 def test_a_consumer_at_a_follower_reads_on_when_that_dies(cluster: Cluster) -> None:
     assign_topic(cluster, "near", [1, 2, 3])
     cluster.wait_for_isr("near", 0, {1, 2, 3})
-    producer = producer_of(cluster)
+    producer = producer_of(cluster, enable_idempotence=True)
     consumer = RackConsumer(cluster, "near", "b")
     try:
         send_values(producer, "near", numbered(100), 0)

@@ -126,7 +126,10 @@ def test_a_move_that_is_cancelled_leaves_things_as_they_were(cluster: Cluster) -
     cluster.start(3)
     send_values(producer_of(cluster), "stays", numbered(10), 0)
     cluster.wait_for_isr("stays", 0, {1, 2})
-    assert not (cluster.data(3) / "stays-0").exists()
+    cluster.wait_for(
+        lambda: None if (cluster.data(3) / "stays-0").exists() else True,
+        "the end of the new replica",
+    )
 
 
 def test_a_controlled_shutdown_hands_its_leaders_over_first(cluster: Cluster) -> None:

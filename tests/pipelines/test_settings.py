@@ -5,8 +5,12 @@ from pathlib import Path
 import pytest
 
 from tidelog_pipelines.failures import JobFailed
+from tidelog_pipelines.jobs import report
+from tidelog_pipelines.jobs.health import HealthSettings
 from tidelog_pipelines.jobs.ingest import IngestSettings
-from tidelog_pipelines.settings import pairs, parse
+from tidelog_pipelines.jobs.report import ReportSettings
+from tidelog_pipelines.jobs.transform import TransformSettings
+from tidelog_pipelines.settings import SparkSettings, check_times, pairs, parse
 
 
 def parsed(*arguments: str) -> IngestSettings:
@@ -36,6 +40,10 @@ def test_flags_win_over_the_file_and_the_file_over_the_environment(
         (["--out", "o", "--topics", "t", "--pattern", "t"], "give either --topics or --pattern"),
         (["--out", "o", "--topics", "t", "--value-format", "avro"], "needs a --schema"),
         (["--out", "o", "--topics", "t", "--format", "csv"], "invalid choice: 'csv'"),
+        (["--out", "o", "--pattern", "["], "--pattern is no regular expression: unterminated"),
+        (["--out", "o", "--topics", "t", "--starting-offsets", "then"], "or JSON such as"),
+        (["--out", "o", "--topics", "t", "--starting-offsets", '{"t":5}'], "or JSON such as"),
+        (["--out", "o", "--topics", "t", "--every", "soon"], "--every: 'soon' is not a time"),
     ],
 )
 def test_a_wrong_command_line_ends_with_a_sentence(
@@ -61,6 +69,45 @@ def test_a_wrong_file_is_refused_with_a_sentence(tmp_path: Path, text: str, comp
     file.write_text(text)
     with pytest.raises(JobFailed, match=complaint):
         parsed("--config", str(file))
+
+
+@pytest.mark.parametrize(
+    ("kind", "arguments", "complaint"),
+    [
+        (
+            TransformSettings,
+            ["--to", "t", "--show", "--window", "1"],
+            "--window: '1' is not a time",
+        ),
+        (TransformSettings, ["--to", "t", "--show", "--watermark", ""], "--watermark: '' is not"),
+        (HealthSettings, ["--every", "10 s"], "--every: '10 s' is not a time"),
+        (HealthSettings, ["--follow"], "--follow needs --out"),
+    ],
+)
+def test_other_jobs_check_theirs_too(
+    kind: type[SparkSettings],
+    arguments: list[str],
+    complaint: str,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        parse(kind, "job", arguments, "about")
+    assert complaint in capsys.readouterr().err
+
+
+def test_what_spark_takes_for_a_time_is_let_through() -> None:
+    check_times(every="1 minute 30.5 seconds", window="INTERVAL 2 hours", watermark="0 seconds")
+
+
+def test_whole_numbers_of_a_file_are_numbers_too(tmp_path: Path) -> None:
+    file = tmp_path / "report.toml"
+    file.write_text("hours = 12\n")
+    assert parse(ReportSettings, "report", ["--config", str(file)], "about").hours == 12.0
+
+
+def test_a_file_that_is_not_there_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert report.main(["--config", "nowhere.toml"]) == 1
+    assert capsys.readouterr().err == "tidelog: nowhere.toml: No such file or directory\n"
 
 
 def test_pairs_may_hold_equals_signs_and_must_hold_one() -> None:

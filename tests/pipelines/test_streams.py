@@ -26,6 +26,7 @@ def progress(**more: object) -> SimpleNamespace:
 def test_a_batch_is_told_by_its_offsets() -> None:
     found = read_progress(progress())
     assert (found.batch, found.records, found.ends) == (3, 1500, {"t": {0: 1005, 1: 500}})
+    assert found.query == ""
     assert line(found) == "batch 3: 1,500 records in 0.5 s (3,000/s)"
 
 

@@ -282,11 +282,10 @@ def conclude(settings: AuditSettings) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    settings = parse(AuditSettings, "audit", arguments, __doc__ or "")
     found: list[int] = []
 
     def job() -> int:
-        found.append(conclude(settings))
+        found.append(conclude(parse(AuditSettings, "audit", arguments, __doc__ or "")))
         return CLEAN
 
     status = run(job)

@@ -18,6 +18,7 @@ from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs import audit, health, ingest, report
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import KafkaSettings, parse, setting
+from tidelog_pipelines.sources.event_logs import require_events
 from tidelog_pipelines.streams import say
 from tidelog_pipelines.transformations.verdict import Verdict
 
@@ -104,9 +105,11 @@ class Demo:
             follow=True,
         )
         try:
-            self._health = health.started(self._spark, settings)
+            require_events(settings)
         except JobFailed:
             self._health = {}  # no event was recorded yet
+        else:
+            self._health = health.started(self._spark, settings)
 
     def _audit(self) -> Verdict:
         settings = audit.AuditSettings(
@@ -139,8 +142,7 @@ def run(settings: DemoSettings) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    settings = parse(DemoSettings, "demo", arguments, __doc__ or "")
-    return failures.run(lambda: run(settings))
+    return failures.run(lambda: run(parse(DemoSettings, "demo", arguments, __doc__ or "")))
 
 
 if __name__ == "__main__":

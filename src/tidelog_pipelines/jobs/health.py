@@ -7,11 +7,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
 
-from tidelog_pipelines import failures
+from tidelog_pipelines import failures, streams
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.session import spark_session
-from tidelog_pipelines.settings import KafkaSettings, parse, setting
-from tidelog_pipelines.sources.event_logs import AUTO, event_stream, recorded_events
+from tidelog_pipelines.settings import KafkaSettings, check_times, parse, setting
+from tidelog_pipelines.sources.event_logs import (
+    AUTO,
+    event_stream,
+    recorded_events,
+    require_events,
+)
 from tidelog_pipelines.sources.places import absolute
 from tidelog_pipelines.streams import say
 from tidelog_pipelines.transformations.health_tables import batch_tables, streaming_tables
@@ -48,6 +53,16 @@ class HealthSettings(KafkaSettings):
         False, meaning="with --follow: take what there is since last time, and end"
     )
     every: str = setting("10 seconds", metavar="TIME", meaning="how often --follow looks")
+    patience_seconds: int = setting(
+        300,
+        metavar="N",
+        meaning="how long --follow waits for a cluster that does not answer",
+    )
+
+    def __post_init__(self) -> None:
+        if self.follow and not self.out:
+            raise ValueError("--follow needs --out, the directory of the tables")
+        check_times(every=self.every)
 
 
 def show(tables: dict[str, DataFrame]) -> None:
@@ -78,16 +93,13 @@ def at_once(spark: SparkSession, settings: HealthSettings) -> int:
 
 
 def follow(spark: SparkSession, settings: HealthSettings) -> int:
-    if not settings.out:
-        raise JobFailed("--follow needs --out, the directory of the tables.")
-    queries = started(spark, settings)
-    say(f"following into {settings.out}: {', '.join(queries)}")
-    try:
-        for query in queries.values():
-            query.awaitTermination()
-    finally:
-        for query in queries.values():
-            query.stop()
+    require_events(settings, settings.events)
+    say(f"following into {settings.out}")
+    streams.run(
+        lambda: list(started(spark, settings).values()),
+        lambda progress: say(f"{progress.query}: {streams.line(progress)}"),
+        settings.patience_seconds,
+    )
     return 0
 
 
@@ -96,25 +108,22 @@ def started(spark: SparkSession, settings: HealthSettings) -> dict[str, Streamin
     out = absolute(settings.out)
     events = event_stream(spark, settings, settings.events)
     return {
-        name: _started(table, f"{out}/{name}", f"{out}/checkpoints/{name}", settings)
+        name: _started(table, name, out, settings)
         for name, table in streaming_tables(events).items()
     }
 
 
-def _started(
-    table: DataFrame, path: str, checkpoint: str, settings: HealthSettings
-) -> StreamingQuery:
-    writer = table.writeStream.format("delta").outputMode("append")
-    writer = writer.option("checkpointLocation", checkpoint)
+def _started(table: DataFrame, name: str, out: str, settings: HealthSettings) -> StreamingQuery:
+    writer = table.writeStream.format("delta").outputMode("append").queryName(name)
+    writer = writer.option("checkpointLocation", f"{out}/checkpoints/{name}")
     if settings.once:
-        return writer.trigger(availableNow=True).start(path)
-    return writer.trigger(processingTime=settings.every).start(path)
+        return writer.trigger(availableNow=True).start(f"{out}/{name}")
+    return writer.trigger(processingTime=settings.every).start(f"{out}/{name}")
 
 
 def main(arguments: list[str]) -> int:
-    settings = parse(HealthSettings, "health", arguments, ABOUT)
-
     def job() -> int:
+        settings = parse(HealthSettings, "health", arguments, ABOUT)
         spark = spark_session(settings, "health")
         return follow(spark, settings) if settings.follow else at_once(spark, settings)
 

@@ -4,6 +4,7 @@ Below --out there are the directories `tables/TOPIC`, `quarantine` and `checkpoi
 """
 
 import os
+import re
 import sys
 from dataclasses import dataclass
 
@@ -15,12 +16,12 @@ from pyspark.sql.types import StructType
 from tidelog_pipelines import failures, streams
 from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.session import spark_session
-from tidelog_pipelines.settings import KafkaSettings, located, parse, setting
+from tidelog_pipelines.settings import KafkaSettings, check_times, located, parse, setting
 from tidelog_pipelines.sinks.group_offsets import GroupOffsets
 from tidelog_pipelines.sinks.identities import Identities
 from tidelog_pipelines.sinks.ingestion import Ingestion, Plan, compact
 from tidelog_pipelines.sinks.tables import FORMATS
-from tidelog_pipelines.sources.checkpoint import Checkpoint
+from tidelog_pipelines.sources.checkpoint import Checkpoint, parse_ends
 from tidelog_pipelines.sources.kafka import Subscription, Topics, stream
 from tidelog_pipelines.transformations import avro
 from tidelog_pipelines.transformations.decoding import Avro, Format, Json, Raw, Text
@@ -82,6 +83,17 @@ class IngestSettings(KafkaSettings):
             raise ValueError("give either --topics or --pattern")
         if self.value_format == "avro" and not self.schema:
             raise ValueError("--value-format avro needs a --schema")
+        try:
+            re.compile(self.pattern)
+        except re.error as error:
+            raise ValueError(f"--pattern is no regular expression: {error}") from None
+        is_word = self.starting_offsets.lower() in ("earliest", "latest")
+        if not is_word and not parse_ends(self.starting_offsets):
+            raise ValueError(
+                "--starting-offsets is earliest, latest, or JSON such as "
+                f'{{"orders":{{"0":23}}}}, not {self.starting_offsets!r}'
+            )
+        check_times(every=self.every)
 
     @property
     def subscription(self) -> Subscription:
@@ -126,7 +138,7 @@ def run(spark: SparkSession, settings: IngestSettings) -> None:
 
     try:
         resume(checkpoint, settings.subscription, Identities(tables, Topics(settings)), offsets)
-        streams.run(lambda: start(spark, settings, ingestion), tell, settings.patience_seconds)
+        streams.run(lambda: [start(spark, settings, ingestion)], tell, settings.patience_seconds)
     finally:
         if offsets:
             offsets.close()

@@ -3,7 +3,6 @@
 import sys
 from dataclasses import dataclass
 
-from pyspark.errors import AnalysisException, ParseException
 from pyspark.sql import DataFrame, SparkSession
 
 from tidelog_pipelines import failures
@@ -60,10 +59,7 @@ def answer(spark: SparkSession, settings: QuerySettings) -> DataFrame:
     for name, path in {**names, QUARANTINE: QUARANTINE}.items():
         if (rows := tables.rows(path)) is not None:
             rows.createOrReplaceTempView(f"`{name}`")
-    try:
-        return spark.sql(settings.sql)
-    except (AnalysisException, ParseException) as error:
-        raise JobFailed(f"--sql: {str(error).strip().splitlines()[0]}") from None
+    return spark.sql(settings.sql)
 
 
 if __name__ == "__main__":

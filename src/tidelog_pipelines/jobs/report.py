@@ -52,8 +52,11 @@ def write(spark: SparkSession, settings: ReportSettings) -> int:
 
 
 def main(arguments: list[str]) -> int:
-    settings = parse(ReportSettings, "report", arguments, ABOUT)
-    return failures.run(lambda: write(spark_session(settings, "report"), settings))
+    def job() -> int:
+        settings = parse(ReportSettings, "report", arguments, ABOUT)
+        return write(spark_session(settings, "report"), settings)
+
+    return failures.run(job)
 
 
 if __name__ == "__main__":

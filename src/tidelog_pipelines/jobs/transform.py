@@ -13,7 +13,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from tidelog_pipelines import failures, streams
 from tidelog_pipelines.session import spark_session
-from tidelog_pipelines.settings import KafkaSettings, located, parse, setting
+from tidelog_pipelines.settings import KafkaSettings, check_times, located, parse, setting
 from tidelog_pipelines.sources.checkpoint import Checkpoint
 from tidelog_pipelines.sources.kafka import (
     Subscription,
@@ -65,6 +65,7 @@ class TransformSettings(KafkaSettings):
     def __post_init__(self) -> None:
         if not self.show and not (self.topic and self.checkpoint):
             raise ValueError("give --topic and --checkpoint, or --show")
+        check_times(window=self.window, watermark=self.watermark, every=self.every)
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -111,7 +112,9 @@ def run(spark: SparkSession, settings: TransformSettings) -> None:
         return writer.trigger(processingTime=settings.every).start()
 
     streams.run(
-        start, lambda progress: streams.say(streams.line(progress)), settings.patience_seconds
+        lambda: [start()],
+        lambda progress: streams.say(streams.line(progress)),
+        settings.patience_seconds,
     )
 
 

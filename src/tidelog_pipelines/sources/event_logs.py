@@ -17,6 +17,7 @@ from tidelog_pipelines.sources.segment_files import NoSegments, find_parts
 from tidelog_pipelines.transformations.events import TOPIC, parsed
 
 AUTO, NONE = "auto", "none"
+EVENTS = Subscription((TOPIC,))
 EVENTS_AT_ONCE = 200_000
 
 
@@ -34,7 +35,7 @@ def recorded_events(
     if replicas:
         return _on_disks(spark, replicas)
     if Topics(settings).exists(TOPIC):
-        return parsed(table(spark, settings, Subscription((TOPIC,))))
+        return parsed(table(spark, settings, EVENTS))
     return _none(spark)
 
 
@@ -57,10 +58,14 @@ def _on_disks(spark: SparkSession, replicas: Mapping[int, str]) -> DataFrame:
     return parsed(records.dropDuplicates(["partition", "offset"]))
 
 
+def require_events(settings: KafkaSettings, where: str = AUTO) -> None:
+    """Make sure that there is something to follow."""
+    if where == AUTO:
+        Topics(settings).require(EVENTS)
+
+
 def event_stream(spark: SparkSession, settings: KafkaSettings, where: str = AUTO) -> DataFrame:
     """The events as they come, from the first one on."""
     if where != AUTO:
         return parsed(spark.readStream.text(existing(where)))
-    subscription = Subscription((TOPIC,))
-    Topics(settings).require(subscription)
-    return parsed(stream(spark, settings, subscription, "earliest", EVENTS_AT_ONCE))
+    return parsed(stream(spark, settings, EVENTS, "earliest", EVENTS_AT_ONCE))

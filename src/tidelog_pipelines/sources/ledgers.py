@@ -10,12 +10,14 @@ from pathlib import Path
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.sources.places import existing
 
 LINE = """
     topic STRING, partition INT, offset BIGINT, key STRING, checksum STRING, acked_at BIGINT,
     torn STRING
 """
+COLUMNS = ("topic", "partition", "offset", "key", "checksum", "acked_at")
 
 
 def acknowledged(spark: SparkSession, paths: Sequence[str]) -> DataFrame:
@@ -55,6 +57,11 @@ def _lines(spark: SparkSession, paths: list[str]) -> DataFrame:
 def _from_parquet(spark: SparkSession, paths: list[str]) -> DataFrame:
     found = spark.read.parquet(*paths)
     kinds = dict(found.dtypes)
+    if missing := [column for column in COLUMNS if column not in kinds]:
+        raise JobFailed(
+            f"{', '.join(paths)} is no ledger: it has no column {', '.join(missing)}, and a ledger "
+            f"has {', '.join(COLUMNS)}."
+        )
     acked_at = (
         f.timestamp_millis("acked_at") if kinds["acked_at"] == "bigint" else f.col("acked_at")
     )
