@@ -11,6 +11,7 @@ from time import monotonic
 import click
 
 from tidelog.cli.errors import CommandFailed
+from tidelog.cli.progress import progress
 from tidelog.cli.simulate_mutant import try_mutant
 from tidelog.cli.simulate_story import tell_story
 from tidelog.cli.simulation_page import write_page
@@ -221,19 +222,17 @@ def _collect(
     end: float | None,
 ) -> None:
     """Add up, with a bar that says how far it is: by seeds, or by the time given."""
-    length = total if end is None else max(1, round(end - began))
-    with click.progressbar(length=length, label="simulating", item_show_func=_shown) as bar:
+    length = max(1, round(end - began)) if total is None and end is not None else total or 0
+    done = 0
+    with progress("simulating", length) as tell:
         for result in results:
             summary.add(result)
-            if end is None:
-                bar.update(1, summary)
-            else:
-                bar.update(min(length or 0, round(monotonic() - began)) - bar.pos, summary)
+            reached = summary.seeds if end is None else min(length, round(monotonic() - began))
+            tell(reached - done, _shown(summary))
+            done = reached
 
 
-def _shown(summary: Summary | None) -> str | None:
-    if summary is None:
-        return None
+def _shown(summary: Summary) -> str:
     failures = len(summary.failures)
     told = f"{summary.seeds} seeds, {summary.simulated_ms / 3_600_000:.1f} simulated hours"
     return f"{told}, {failures} failed" if failures else told

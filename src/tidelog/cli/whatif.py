@@ -1,12 +1,12 @@
 """`tidelog whatif`: simulate your own settings under faults, and see what they cost."""
 
 import os
-import sys
 from pathlib import Path
 
 import click
 
 from tidelog.cli.errors import CommandFailed
+from tidelog.cli.progress import progress
 from tidelog.cli.whatif_report import details, matrix
 from tidelog.sim.whatif.campaign import LARGEST_FACTOR, ask_all, questions
 from tidelog.sim.whatif.faults import FAULTS
@@ -86,8 +86,8 @@ def command(
     is_one = len({question.settings for question in asked}) == 1
     runs = runs or (DETAILED_RUNS if is_one else TABLE_RUNS)
     total = runs * len(asked)
-    with click.progressbar(length=total, label="simulating", file=sys.stderr) as bar:
-        summaries = ask_all(asked, runs, jobs, seed, bar.update)
+    with progress("simulating", total) as tell:
+        summaries = ask_all(asked, runs, jobs, seed, tell)
     for line in details(summaries) if is_one else matrix(summaries):
         click.echo(line)
     if plot is not None:
