@@ -124,7 +124,11 @@ class Checker:
                 or log.log_start_offset != copy.start
             ):
                 self._see(copy, log, watermark, epoch)
-            if leader is not None:
+            if leader is not None and (
+                leader._ends != copy.ends
+                or leader is not copy.leader
+                or leader._proposed is not copy.proposed
+            ):
                 self._see_followers(host, copy, leader)
         if len(known) > len(replicas):
             self._drop_closed(host.id, seen, set(replicas.values()))
