@@ -7,6 +7,7 @@ and new enough for topic ids; a broker that lacks it is told apart before anythi
 import socket
 from itertools import count
 from struct import Struct
+from struct import error as StructError  # noqa: N812  it is an exception
 from typing import TypeVar
 
 from kio.schema.api_versions.v3.request import ApiVersionsRequest
@@ -132,5 +133,5 @@ class Connection:
 def _frame(request: RequestPayload, correlation_id: int) -> bytes:
     try:
         return encode_request(request, request.__version__, correlation_id, CLIENT_ID)
-    except (OutOfBoundValue, UnicodeError) as error:
+    except (OutOfBoundValue, StructError, UnicodeError) as error:
         raise CommandFailed(f"Kafka's protocol has no room for such a value: {error}.") from None

@@ -1,8 +1,25 @@
-import pytest
+from datetime import timedelta
+from typing import Any
 
+import pytest
+from kio.schema.create_topics.v7.request import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreateTopicsRequest,
+)
+
+from tidelog.cli import connection
 from tidelog.cli.client import Address, Client, explain, parse_bootstrap
 from tidelog.cli.errors import CommandFailed
 from tidelog.model.errors import ErrorCode
+
+MINUTE = timedelta(minutes=1)
+ONE: dict[str, Any] = {
+    "num_partitions": 1,
+    "replication_factor": 1,
+    "assignments": (),
+    "configs": (),
+}
 
 
 def test_bootstrap_lists() -> None:
@@ -32,3 +49,19 @@ def test_the_brokers_words_go_before_the_name_of_an_error() -> None:
         "Unknown topic config name: foo"
     )
     assert explain(ErrorCode.invalid_config) == "INVALID_CONFIG"
+
+
+@pytest.mark.parametrize("name", ["x" * 40_000, "a\udcff"])
+def test_text_that_the_protocol_cannot_carry_is_told_in_a_sentence(name: str) -> None:
+    told_of(CreateTopicsRequest(topics=(CreatableTopic(name=name, **ONE),), timeout=MINUTE))
+
+
+def test_a_number_that_the_protocol_cannot_carry_is_told_in_a_sentence() -> None:
+    brokers = CreatableReplicaAssignment(partition_index=0, broker_ids=(99_999_999_999,))
+    topic = CreatableTopic(name="orders", **{**ONE, "assignments": (brokers,)})
+    told_of(CreateTopicsRequest(topics=(topic,), timeout=MINUTE))
+
+
+def told_of(request: CreateTopicsRequest) -> None:
+    with pytest.raises(CommandFailed, match="Kafka's protocol has no room for such a value"):
+        connection._frame(request, 1)
