@@ -51,9 +51,8 @@ def test_the_brokers_words_go_before_the_name_of_an_error() -> None:
     assert explain(ErrorCode.invalid_config) == "INVALID_CONFIG"
 
 
-@pytest.mark.parametrize("name", ["x" * 40_000, "a\udcff"])
-def test_text_that_the_protocol_cannot_carry_is_told_in_a_sentence(name: str) -> None:
-    told_of(CreateTopicsRequest(topics=(CreatableTopic(name=name, **ONE),), timeout=MINUTE))
+def test_text_that_the_protocol_cannot_carry_is_told_in_a_sentence() -> None:
+    told_of(CreateTopicsRequest(topics=(CreatableTopic(name="a\udcff", **ONE),), timeout=MINUTE))
 
 
 def test_a_number_that_the_protocol_cannot_carry_is_told_in_a_sentence() -> None:
