@@ -55,7 +55,6 @@ class Bench:
         self.sent: dict[ConnId, deque[bytes]] = defaultdict(deque)
         """Answers that nobody has looked at yet, each without its length."""
         self.closed: dict[ConnId, str] = {}
-        self.failed: dict[ConnId, Exception] = {}
         self.flushes: deque[Flush] = deque()
         self.connects: deque[Connect] = deque()
         self.stopped: Stop | None = None
@@ -143,7 +142,7 @@ class Bench:
                 case CloseConnection():
                     self.closed[effect.conn] = effect.reason
                 case RequestFailed():
-                    self.failed[effect.conn] = effect.error
+                    raise effect.error
                 case Flush():
                     self.flushes.append(effect)
                 case Connect():

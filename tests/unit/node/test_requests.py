@@ -1,6 +1,7 @@
 """Whatever a client sends, the worst that happens is that its own connection is closed."""
 
 from struct import pack
+from unittest.mock import ANY
 
 import pytest
 from tests.sim.messages import ask, batch, create_topic, frame_of, produce_to
@@ -9,6 +10,7 @@ from tests.unit.node.bench import Bench
 from tidelog.api.listeners import ListenerKind
 from tidelog.api.registry import REGISTRY
 from tidelog.model.errors import ErrorCode
+from tidelog.model.outbound import RequestFailed
 from tidelog.protocol import messages
 from tidelog.protocol.varint import uvarint
 
@@ -130,7 +132,6 @@ def test_a_client_id_as_long_as_can_be_joins_a_group(node: Bench) -> None:
     conn = node.connect()
     node.send_frame(conn, pack(">hhih", 11, 2, 7, len(name)) + name + JOIN)
     node.pass_time(20_000)
-    assert not node.failed
     [answer] = node.sent[conn]
     assert b"x" * 32_730 + b"-" in answer
 
@@ -153,18 +154,17 @@ def test_a_request_that_fails_while_it_waits_harms_its_own_client_only(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     node = Bench()
-    broken = RuntimeError("cannot be told")
 
     def fail(*_: object) -> bytes:
-        raise broken
+        raise RuntimeError("cannot be told")
 
     conn = node.connect()
     node.send(conn, create_topic("made"))  # waits for the metadata log
-    assert conn not in node.failed
     with monkeypatch.context() as patched:
         patched.setattr("tidelog.node.requests.encode_response", fail)
-        node.settle()
-    assert node.failed == {conn: broken}
+        with pytest.raises(RuntimeError, match="cannot be told"):
+            node.settle()
+    assert node.outbound[-1] == RequestFailed(conn, ANY)
     node.send(conn, create_topic("ignored"))
     assert not node.sent[conn]
     assert node.stopped is None

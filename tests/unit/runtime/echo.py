@@ -24,6 +24,7 @@ from tidelog.model.outbound import (
     Connect,
     Flush,
     Outbound,
+    RequestFailed,
     Send,
     StartReading,
     Stop,
@@ -52,6 +53,7 @@ class EchoNode:
     p: answered after so many ms, and nothing else is read until then.
     c: connect to that address, answered with what came of it. h: hang up on the peer.
     r: the rest is passed on to the peer, and its answer back.
+    w: waits. b: a bug in what waits comes to light; the rest again.
     """
 
     def __init__(self, files: list[File] | None = None) -> None:
@@ -61,6 +63,7 @@ class EchoNode:
         self.frames = 0
         self.announced = ThreadEvent()
         self._asker: ConnId = 0
+        self.unlucky: ConnId = 0
         self._open: set[ConnId] = set()
         self._flushing: dict[int, ConnId] = {}
         self._parked: list[tuple[Millis, ConnId]] = []
@@ -131,6 +134,12 @@ class EchoNode:
                 return [Send(PEER, [framed(rest)])]
             case b"h":
                 return [CloseConnection(PEER, ""), Send(conn, [framed(b"hung up")])]
+            case b"w":
+                self.unlucky = conn
+                return []
+            case b"b":
+                bug = RequestFailed(self.unlucky, RuntimeError("a bug"))
+                return [bug, Send(conn, [framed(rest)])]
             case b"x":
                 return [Send(conn, [framed(rest)]), CloseConnection(conn, "asked to")]
         raise AssertionError(f"unknown {kind!r}")

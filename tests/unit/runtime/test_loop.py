@@ -115,6 +115,21 @@ def test_a_bug_in_the_node_ends_the_connection_that_found_it(
     assert "a request could not be handled" in caplog.text
 
 
+def test_a_bug_in_a_request_that_waits_ends_the_connection_of_who_sent_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with serving() as served:
+        good, unlucky = served.client(), served.client()
+        unlucky.sock.sendall(framed(b"w"))
+        while not served.node.unlucky:
+            good.ask(b"e")
+        assert good.ask(b"bserved") == b"served"
+        assert unlucky.is_closed_by_peer()
+        assert good.ask(b"bserved on") == b"served on", "whoever is gone cannot be closed again"
+    assert "a request could not be handled" in caplog.text
+    assert "RuntimeError: a bug" in caplog.text
+
+
 def test_the_node_hears_of_every_connection_and_its_end() -> None:
     with serving() as served:
         client = served.client()
