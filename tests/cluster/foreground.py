@@ -50,9 +50,11 @@ class Up:
         return self.process.returncode
 
 
-def await_seen(look: Callable[[], T], is_wanted: Callable[[T], bool]) -> T:
+def await_seen(
+    look: Callable[[], T], is_wanted: Callable[[T], bool], patience: float = PATIENCE
+) -> T:
     """What is seen once it is as wanted; a look that fails is one that has not seen it yet."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + patience
     while True:
         try:
             seen = look()
