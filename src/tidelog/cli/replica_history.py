@@ -1,12 +1,15 @@
 """What the topic of replication events tells of partitions and brokers, kept as far as it matters.
 
-Built by noting events in the order of the topic; what it does not know it does not guess.
+Built by noting events in the order of the topic; what it does not know it does not guess. Each node
+writes to the topic for itself, so an event may stand behind one that came after it: the epoch of
+the partition tells which is the later.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from tidelog.cli.observation import NOT_KNOWN
 from tidelog.model.ids import Millis, NodeId, Offset, TopicPartition
 
 Event = Mapping[str, Any]
@@ -72,6 +75,29 @@ class PartitionHistory:
     """The last that is known."""
     high_watermark: Offset | None = None
     """The highest that a leader has told."""
+    _elected_in: int = NOT_KNOWN
+    _told_in: dict[NodeId, int] = field(default_factory=dict)
+    """The partition epoch of what is known of each member."""
+
+    def began(self, at: Millis) -> None:
+        """The topic was made: what is older is of another that had its name."""
+        for broker, known in list(self.members.items()):
+            if known.since < at:
+                del self.members[broker]
+                self._told_in.pop(broker, None)
+        if self.election is not None and self.election.at < at:
+            self._elected_in = NOT_KNOWN
+
+    def learn(self, broker: NodeId, member: Membership, partition_epoch: int) -> None:
+        if partition_epoch >= self._told_in.get(broker, NOT_KNOWN):
+            self._told_in[broker] = partition_epoch
+            known = self.members.get(broker)
+            if known is None or not known.is_in_sync or not member.is_in_sync:
+                self.members[broker] = member
+
+    def elect(self, election: Election, partition_epoch: int) -> None:
+        if partition_epoch >= self._elected_in:
+            self._elected_in, self.election = partition_epoch, election
 
 
 class ReplicaHistory:
@@ -97,7 +123,7 @@ class ReplicaHistory:
                 _shrunk(history, event)
             case "isr_expand":
                 for broker in event["joined"]:
-                    history.members[broker] = Membership(True, ts)
+                    history.learn(broker, Membership(True, ts), _epoch_of(event))
             case "leader_elected":
                 _elected(history, event)
             case "unclean_loss":
@@ -112,22 +138,25 @@ def _shrunk(history: PartitionHistory, event: Event) -> None:
     for left in event["left"]:
         end = left["end_offset"]
         lag = None if leader_end is None or end is None else max(0, leader_end - end)
-        history.members[left["broker"]] = Membership(
-            False, event["ts"], left["reason"], end, left["lag_ms"], lag
-        )
+        member = Membership(False, event["ts"], left["reason"], end, left["lag_ms"], lag)
+        history.learn(left["broker"], member, _epoch_of(event))
 
 
 def _elected(history: PartitionHistory, event: Event) -> None:
     ts = event["ts"]
     if event["reason"] == "created":
-        history.members.clear()
+        history.began(ts)
     for broker in event["isr"]:
-        known = history.members.get(broker)
-        if known is None or not known.is_in_sync:
-            history.members[broker] = Membership(True, ts)
-    history.election = Election(
+        history.learn(broker, Membership(True, ts), _epoch_of(event))
+    election = Election(
         ts, event["leader"], event["leader_before"], event["reason"], event["clean"]
     )
+    history.elect(election, _epoch_of(event))
+
+
+def _epoch_of(event: Event) -> int:
+    epoch: int = event.get("partition_epoch", NOT_KNOWN)
+    return epoch
 
 
 def _state(history: PartitionHistory, event: Event) -> None:

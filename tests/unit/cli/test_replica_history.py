@@ -68,3 +68,32 @@ def test_the_lag_of_a_follower_grows_with_time_and_none_stays_none() -> None:
 def test_events_of_a_later_version_are_passed_over() -> None:
     known = history({"event": "moon_rises"}, of_partition("tide_turns"))
     assert known.of(WHERE).members == {}
+
+
+def test_what_is_told_late_changes_nothing_that_came_after_it() -> None:
+    """The controller and the leader write to the topic each for itself, in no common order."""
+    told_late = elected([1, 2, 3], partition_epoch=0, ts=90)
+    known = history(shrunk(2, partition_epoch=1), told_late).of(WHERE)
+    assert not known.members[2].is_in_sync
+    assert known.members[3] == Membership(True, 90)
+
+    joined = of_partition("isr_expand", joined=[2], partition_epoch=2)
+    preferred = elected([1, 3], leader=3, reason="preferred", partition_epoch=1)
+    known = history(elected([1, 3], partition_epoch=0), joined, shrunk(2, partition_epoch=1)).of(
+        WHERE
+    )
+    assert known.members[2] == Membership(True, 101)
+    dead = elected([1], leader=1, reason="dead", partition_epoch=2)
+    known = history(elected([1, 3], partition_epoch=0), dead, preferred).of(WHERE)
+    assert known.election is not None
+    assert known.election.reason == "dead"
+
+
+def test_whoever_only_looks_knows_no_epochs_and_tells_in_order() -> None:
+    """`tidelog observe` says -1."""
+    known = history(
+        elected([1, 2], partition_epoch=-1),
+        shrunk(2, partition_epoch=-1),
+        of_partition("isr_expand", joined=[2], partition_epoch=-1),
+    ).of(WHERE)
+    assert known.members[2] == Membership(True, 102)
