@@ -50,11 +50,9 @@ class Up:
         return self.process.returncode
 
 
-def await_seen(
-    look: Callable[[], T], is_wanted: Callable[[T], bool], patience: float = PATIENCE
-) -> T:
+def await_seen(look: Callable[[], T], is_wanted: Callable[[T], bool]) -> T:
     """What is seen once it is as wanted; a look that fails is one that has not seen it yet."""
-    deadline = time.monotonic() + patience
+    deadline = time.monotonic() + PATIENCE
     while True:
         try:
             seen = look()
