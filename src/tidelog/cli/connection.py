@@ -5,9 +5,8 @@ and new enough for topic ids; a broker that lacks it is told apart before anythi
 """
 
 import socket
+import struct
 from itertools import count
-from struct import Struct
-from struct import error as StructError  # noqa: N812  it is an exception
 from typing import TypeVar
 
 from kio.schema.api_versions.v3.request import ApiVersionsRequest
@@ -28,7 +27,7 @@ CONNECT_SECONDS = 5.0
 ANSWER_SECONDS = 60.0
 MAX_RESPONSE_BYTES = 1 << 30
 
-_LENGTH = Struct(">i")
+_LENGTH = struct.Struct(">i")
 
 R = TypeVar("R", bound=ResponsePayload)
 
@@ -133,5 +132,5 @@ class Connection:
 def _frame(request: RequestPayload, correlation_id: int) -> bytes:
     try:
         return encode_request(request, request.__version__, correlation_id, CLIENT_ID)
-    except (OutOfBoundValue, StructError, UnicodeError) as error:
+    except (OutOfBoundValue, struct.error, UnicodeError) as error:
         raise CommandFailed(f"Kafka's protocol has no room for such a value: {error}.") from None

@@ -12,7 +12,6 @@ from tidelog.cli.fetcher import EARLIEST, LATEST, Fetcher
 from tidelog.cli.record_format import Columns, Format
 
 LAST_OFFSET = 2**63 - 1
-"""Nothing comes after it: who starts later starts there."""
 
 
 @click.command("consume")
@@ -90,7 +89,9 @@ def _start(from_beginning: bool, partition: int | None, offset: str | None) -> i
         return named[offset]
     if not offset.isdecimal():
         raise click.UsageError(f"--offset: {offset!r} is not a number, earliest or latest")
-    return min(int(offset), LAST_OFFSET)
+    if int(offset) > LAST_OFFSET:
+        raise click.UsageError(f"--offset: there is no offset after {LAST_OFFSET}")
+    return int(offset)
 
 
 def _chosen(client: Client, topic: str, partition: int | None) -> list[int]:

@@ -1,11 +1,20 @@
 """A node from its first start to its last: formatted or not, ready, shut down in order, once."""
 
 import pytest
-from tests.sim.messages import ask, batch, create_topic, fetch_from, produce_to, records_in
+from tests.sim.messages import (
+    ask,
+    batch,
+    create_topic,
+    delete_topic,
+    fetch_from,
+    produce_to,
+    records_in,
+)
 from tests.unit.node.bench import START_MS, Bench, formatted
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.events import Flushed, PeerConnected, Ticked
+from tidelog.model.ids import TopicPartition
 from tidelog.model.outbound import Connect
 from tidelog.node.node import Node, NotFormatted
 from tidelog.sim.cluster import node_settings
@@ -122,3 +131,23 @@ def test_time_that_stands_still_or_goes_back_a_little_harms_nobody() -> None:
     deadline = node.node.next_deadline()
     assert deadline is not None
     assert deadline > node.now
+
+
+def test_what_a_follower_cuts_of_a_deleted_topic_is_nobodys_news() -> None:
+    """Its turn to be dropped comes after that of others, and an answer for it may come before."""
+    node = Bench()
+    node.ask(create_topic("orders"))
+    broker = node.node._broker
+    replica = broker.partitions.get(TopicPartition("orders", 0))
+    assert replica is not None
+    node.ask(delete_topic("orders"))
+    broker.truncated(replica, 5, 3)
+    node.ask(create_topic("orders"))
+    broker.truncated(replica, 5, 3)
+
+
+def test_a_controller_that_leads_for_long_has_no_more_to_do_than_at_first() -> None:
+    node = Bench()
+    chores = len(node.node._controlling._chores)
+    node.pass_time(10 * 60_000)
+    assert len(node.node._controlling._chores) == chores == 2
