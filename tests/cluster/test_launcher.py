@@ -1,6 +1,7 @@
 """`./tidelog` on machines that lack something, and its first use in a fresh checkout."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -96,3 +97,36 @@ def test_two_first_uses_at_once_make_one_environment(checkout: Path, tmp_path: P
 
     third = tidelog(checkout, env)
     assert third.communicate() == (f"tidelog {__version__}\n", "")
+
+
+SLOW_CLOCK = """import os, time
+del os.environ["PYTHONPATH"]
+measured = time.perf_counter
+time.perf_counter = lambda: 2 * measured()
+"""
+
+
+def a_slow_and_a_fast_python(tmp_path: Path, **variables: str) -> dict[str, str]:
+    """First on the path a Python that seems to take twice the time, then the same as it is."""
+    slow = tmp_path / "slow"
+    slow.mkdir()
+    (slow / "sitecustomize.py").write_text(SLOW_CLOCK)
+    env = machine(tmp_path, f'#!/bin/sh\nPYTHONPATH={slow} exec {REAL_PYTHON} "$@"\n', **variables)
+    fast = tmp_path / "fast"
+    fast.mkdir()
+    (fast / "python3").symlink_to(REAL_PYTHON)
+    return {**env, "PATH": f"{env['PATH']}:{fast}", "PIP_INDEX_URL": "http://127.0.0.1:1/simple"}
+
+
+def test_a_much_faster_build_of_the_same_python_is_taken(checkout: Path, tmp_path: Path) -> None:
+    process = tidelog(checkout, a_slow_and_a_fast_python(tmp_path))
+    first, second, *_ = process.communicate()[1].splitlines()
+    assert re.match(rf"tidelog: uses {REAL_PYTHON}, \d\.\d times as fast as the first", first)
+    assert second.startswith("tidelog: making the environment in")
+
+
+def test_the_python_that_is_named_is_taken(checkout: Path, tmp_path: Path) -> None:
+    named = str(tmp_path / "bin" / "python3")
+    process = tidelog(checkout, a_slow_and_a_fast_python(tmp_path, TIDELOG_PYTHON=named))
+    first, *_ = process.communicate()[1].splitlines()
+    assert first.startswith("tidelog: making the environment in")
