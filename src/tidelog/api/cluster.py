@@ -42,7 +42,7 @@ def describe_cluster(request: Request) -> DescribeClusterResponse:
         error_code=ErrorCode.none,
         endpoint_type=asked,
         cluster_id=request.image.cluster_id,
-        controller_id=request.quorum_leader if controllers else view.controller(request.node_id),
+        controller_id=request.quorum.leader if controllers else view.controller(request.node_id),
         brokers=tuple(_controllers(request) if controllers else _brokers(request)),
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if wants_operations else NO_AUTHORIZED_OPERATIONS

@@ -26,7 +26,7 @@ from tidelog.model.effects import (
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, NO_OFFSET, NodeId, TopicPartition
 from tidelog.protocol.fetch import FetchRequest, FetchResponse, PartitionFetched
-from tidelog.protocol.pieces import TopicRef
+from tidelog.protocol.pieces import CurrentLeader, TopicRef
 
 READ_COMMITTED = 1
 _FIRST_WITH_RACKS = 11
@@ -105,9 +105,27 @@ def _response(request: Request, plan: FetchPlan, answers: Iterable[_Answer]) -> 
             is_news = _remember(plan, cached, result)
             if plan.is_incremental and not is_news:
                 continue
-        partition = _fetched(request, cached, name, result)
-        if partition.current_leader is not None:
-            leaders[partition.current_leader.leader_id] = None
+        error = result.error
+        if error is ErrorCode.none:
+            leader, aborted = None, result.aborted
+        else:
+            # Kafka has null for what could not be read, but not for what it does not know.
+            aborted = () if error in _UNKNOWN else result.aborted
+            leader = _leader(request, name, cached.fetch.partition, error)
+            if leader is not None:
+                leaders[leader.leader_id] = None
+        partition = PartitionFetched(
+            cached.fetch.partition,
+            error,
+            result.high_watermark,
+            result.last_stable_offset,
+            result.log_start_offset,
+            result.records,
+            aborted,
+            result.preferred_read_replica,
+            result.diverging,
+            leader,
+        )
         if topics and topics[-1][0] == cached.topic:
             topics[-1][1].append(partition)
         else:
@@ -141,25 +159,7 @@ def _remember(plan: FetchPlan, cached: CachedPartition, result: FetchResult) -> 
     return is_news
 
 
-def _fetched(
-    request: Request, cached: CachedPartition, name: str | None, result: FetchResult
-) -> PartitionFetched:
-    index, error, aborted = cached.fetch.partition, result.error, result.aborted
-    leader = None
-    if error is not ErrorCode.none:
-        if error in _UNKNOWN:
-            aborted = ()  # Kafka has null for what could not be read, but not for this
-        if name is not None:
-            leader = current_leader(request, error, TopicPartition(name, index))
-    return PartitionFetched(
-        index,
-        error,
-        result.high_watermark,
-        result.last_stable_offset,
-        result.log_start_offset,
-        result.records,
-        aborted,
-        result.preferred_read_replica,
-        result.diverging,
-        leader,
-    )
+def _leader(
+    request: Request, name: str | None, index: int, error: ErrorCode
+) -> CurrentLeader | None:
+    return None if name is None else current_leader(request, error, TopicPartition(name, index))

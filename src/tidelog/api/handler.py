@@ -2,14 +2,14 @@
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from tidelog.api.fetch_sessions import FetchSessions
 from tidelog.api.producer_ids import ProducerIdBlocks
 from tidelog.controller.image import ClusterImage
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.effects import Effect
-from tidelog.model.ids import NO_NODE, ConnId, Millis, NodeId
+from tidelog.model.ids import ConnId, Millis, NodeId
 from tidelog.model.outbound import Chunk
 
 Handling: TypeAlias = Generator[Effect, Any, Any]
@@ -31,6 +31,16 @@ class Disconnect(NamedTuple):
     reason: str
 
 
+class KnownQuorum(Protocol):
+    """The metadata quorum as this node knows it."""
+
+    @property
+    def kraft_version(self) -> int: ...
+
+    @property
+    def leader(self) -> NodeId: ...
+
+
 @dataclass(slots=True)
 class Request:
     """One request as its handler sees it: decoded, and lifted to its API's canonical version."""
@@ -49,9 +59,7 @@ class Request:
     fetch_sessions: FetchSessions
     producer_ids: ProducerIdBlocks
     """The node's, shared by all requests."""
-    kraft_version: int = 0
-    quorum_leader: NodeId = NO_NODE
-    """The leader of the metadata quorum as this node knows it."""
+    quorum: KnownQuorum
 
 
 Handler: TypeAlias = Callable[[Request], Any]

@@ -219,7 +219,12 @@ _ADVERTISED = {
 }
 
 
-def lookup(key: int, kind: ListenerKind) -> Api | None:
-    """The API with this key, if this kind of listener serves it."""
-    api = REGISTRY.get(key)
-    return api if api is not None and kind in api.listeners else None
+_SERVED = {
+    kind: {key: api for key, api in REGISTRY.items() if kind in api.listeners}
+    for kind in ListenerKind
+}
+
+
+def served(kind: ListenerKind) -> Mapping[int, Api]:
+    """The APIs of this kind of listener, by their keys."""
+    return _SERVED[kind]

@@ -88,6 +88,6 @@ def _features_of_node(request: Request) -> Mapping[str, VersionRange]:
 def _finalized(request: Request) -> dict[str, int]:
     """The level of kraft.version is no metadata record's: the quorum's own log has it."""
     levels = dict(request.image.features)
-    if request.kraft_version > 0:
-        levels[KRAFT_VERSION] = request.kraft_version
+    if request.quorum.kraft_version > 0:
+        levels[KRAFT_VERSION] = request.quorum.kraft_version
     return levels

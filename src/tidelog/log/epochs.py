@@ -75,8 +75,11 @@ class LeaderEpochs:
         return EpochEnd(self._entries[above - 1].epoch, end)
 
     def at(self, offset: Offset) -> LeaderEpoch:
-        above = bisect_right(self._entries, offset, key=_by_start)
-        return self._entries[above - 1].epoch if above else NO_EPOCH
+        entries = self._entries
+        if entries and offset >= entries[-1].start_offset:
+            return self.latest
+        above = bisect_right(entries, offset, key=_by_start)
+        return entries[above - 1].epoch if above else NO_EPOCH
 
     def truncate_from_end(self, end_offset: Offset) -> None:
         """Forget epochs that begin at or past the new log end."""

@@ -156,16 +156,17 @@ class PartitionLog:
         found = check_replicated(batches)
         if isinstance(found, AppendRefused):
             return found
+        tail = self._tail
         if not found:
-            return Appended(self.log_end_offset, self.log_end_offset - 1, NO_TIMESTAMP)
+            return Appended(tail.end_offset, tail.end_offset - 1, NO_TIMESTAMP)
         first = found[0][1]
-        if first.base_offset < self.log_end_offset and not self._begin_inside(first):
+        if first.base_offset < tail.end_offset and not self._begin_inside(first):
             return AppendRefused(
                 ErrorCode.offset_out_of_range,
-                f"Offset {first.base_offset} is before the log end offset {self.log_end_offset}",
+                f"Offset {first.base_offset} is before the log end offset {tail.end_offset}",
             )
-        self._tail.append_all(batches, found, self._now)
-        return Appended(first.base_offset, self.log_end_offset - 1, NO_TIMESTAMP)
+        tail.append_all(batches, found, self._now)
+        return Appended(first.base_offset, tail.end_offset - 1, NO_TIMESTAMP)
 
     def _begin_inside(self, first: BatchHeader) -> bool:
         """An empty log whose start lies inside the leader's batch takes that batch whole."""

@@ -131,19 +131,15 @@ class LogTail:
         start = end = 0
         run: list[tuple[int, BatchHeader]] = []
         for position, header in found:
+            size, last_offset = header.size, header.last_offset
             if self._rolling.is_due(
-                self.segments.active,
-                end - start,
-                header.size,
-                header.last_offset,
-                header.max_timestamp,
-                now,
+                self.segments.active, end - start, size, last_offset, header.max_timestamp, now
             ):
                 self._append_run(batches[start:end], start, run)
                 self.roll(header.base_offset, now)
                 run, start = [], position
             run.append((position, header))
-            end = position + header.size
+            end = position + size
         self._append_run(batches[start:end], start, run)
 
     def _append_run(
@@ -151,32 +147,33 @@ class LogTail:
     ) -> None:
         if not run:
             return
-        segment = self.segments.active
+        segment, epochs, producers = self.segments.active, self.epochs, self.producers
         self.write_owed()
         for _, header in run:
-            if header.leader_epoch < self.epochs.latest:
+            if header.leader_epoch == epochs.latest:
+                continue
+            if header.leader_epoch < epochs.latest:
                 # We led here, and wrote nothing: the epoch before ours goes on, ours never was.
-                self.epochs.truncate_from_end(header.base_offset)
-            if header.leader_epoch > self.epochs.latest:
-                self.epochs.assign(header.leader_epoch, header.base_offset)
-        if not self.epochs.is_written:
-            self.epochs.write()
+                epochs.truncate_from_end(header.base_offset)
+            if header.leader_epoch > epochs.latest:
+                epochs.assign(header.leader_epoch, header.base_offset)
+        if not epochs.is_written:
+            epochs.write()
         shift = segment.append(batches) - start
         self.is_modified = True
+        interval = self.config.index_interval_bytes
         for position, header in run:
+            base_offset, size = header.base_offset, header.size
+            last_offset = base_offset + header.last_offset_delta
             segment.note(
-                header.base_offset,
-                header.last_offset,
-                header.max_timestamp,
-                position + shift,
-                header.size,
-                self.config.index_interval_bytes,
+                base_offset, last_offset, header.max_timestamp, position + shift, size, interval
             )
-            batch = batches[position - start : position - start + header.size]
-            aborted = replay.apply(self.producers, header, batch)
-            if aborted is not None:
-                segment.transaction_index.add(aborted)
-            self.end_offset = header.next_offset
+            if header.producer_id >= 0:
+                at = position - start
+                aborted = replay.apply(producers, header, batches[at : at + size])
+                if aborted is not None:
+                    segment.transaction_index.add(aborted)
+            producers.end_offset = self.end_offset = last_offset + 1
 
     def roll(self, base_offset: Offset, now: Millis) -> Segment:
         """A new active segment; what can fail for want of space comes first."""

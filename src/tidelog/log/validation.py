@@ -15,7 +15,7 @@ from tidelog.protocol.batch import (
     BatchHeader,
     check,
     claim_create_time,
-    read_header,
+    peek_size,
 )
 
 _NEWEST_CODEC = 4
@@ -135,7 +135,7 @@ def check_whole(batches: memoryview) -> list[tuple[int, BatchHeader]] | AppendRe
     found: list[tuple[int, BatchHeader]] = []
     position = 0
     while position + HEADER_SIZE <= len(batches):
-        if position + read_header(batches, position).size > len(batches):
+        if position + peek_size(batches, position) > len(batches):
             break
         header = check(batches, position)
         if not isinstance(header, BatchHeader):

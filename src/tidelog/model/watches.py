@@ -123,9 +123,8 @@ class PartitionWatch:
 
 
 def mark_all(listeners: dict[Listener, None]) -> None:
-    if listeners:
-        for listener in listeners:
-            listener.mark()
+    for listener in listeners:
+        listener.mark()
 
 
 def wake_all(listeners: dict[Listener, None]) -> None:

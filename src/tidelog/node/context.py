@@ -19,6 +19,7 @@ class RequestContext:
     def __init__(self, settings: BrokerSettings, clock: Clock, dice: Dice, quorum: Quorum) -> None:
         self._quorum = quorum
         self._settings = settings
+        self._node_id = settings.node_id
         self._clock = clock
         self._producer_ids = ProducerIdBlocks()
         self.fetch_sessions = FetchSessions(
@@ -29,21 +30,21 @@ class RequestContext:
     def request(
         self, version: int, client_id: str | None, session: Session, message: Any
     ) -> Request:
+        # By position: this runs for every request, and twelve names cost as much again.
         return Request(
-            conn=session.conn,
-            version=version,
-            client_id=client_id,
-            client_host=session.host,
-            listener=session.listener,
-            message=message,
-            image=self.image,
-            settings=self._settings,
-            node_id=self._settings.node_id,
-            now=self._clock.now,
-            fetch_sessions=self.fetch_sessions,
-            producer_ids=self._producer_ids,
-            kraft_version=self._quorum.kraft_version,
-            quorum_leader=self._quorum.machine.leader,
+            session.conn,
+            version,
+            client_id,
+            session.host,
+            session.listener,
+            message,
+            self.image,
+            self._settings,
+            self._node_id,
+            self._clock.now,
+            self.fetch_sessions,
+            self._producer_ids,
+            self._quorum,
         )
 
     def refresh(self, request: Request) -> None:

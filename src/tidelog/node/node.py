@@ -10,6 +10,7 @@ from typing import Any, assert_never
 
 from tidelog.api.handler import Request
 from tidelog.api.listeners import ListenerKind, kind_of, listener_kind
+from tidelog.api.registry import served
 from tidelog.controller.image import ClusterImage
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.dice import Dice
@@ -239,9 +240,9 @@ class Node:
             case Ticked():
                 self._timers.fire(self._clock.now)
             case Connected():
-                kind = listener_kind(event.listener, self._settings)
+                apis = served(listener_kind(event.listener, self._settings))
                 self._sessions[event.conn] = Session(
-                    event.conn, event.peer, event.listener, kind, self._emit
+                    event.conn, event.peer, event.listener, apis, self._emit
                 )
             case Disconnected() if event.conn >= 0:
                 session = self._sessions.pop(event.conn, None)

@@ -271,23 +271,23 @@ class Partitions:
     def _attempt(self, effect: FetchBatches) -> FetchAttempt:
         results: list[FetchResult] = []
         found, budget = 0, effect.max_bytes
-        is_urgent = False
+        is_urgent, is_follower = False, effect.replica >= 0
         for read in effect.reads:
             result = self._read_one(read, budget, found == 0, effect)
             results.append(result)
-            if result.error is not ErrorCode.none or result.diverging is not None:
+            records = result.records
+            if records is not None:
+                found += records.length
+                budget -= records.length
+            elif result.error is not ErrorCode.none or result.diverging is not None:
                 is_urgent = True
                 continue
-            if result.preferred_read_replica != NO_NODE or (
-                effect.replica >= 0 and self._is_news(read, result, effect.replica)
-            ):
+            elif result.preferred_read_replica != NO_NODE:
                 is_urgent = True
-            if result.records is not None:
-                size = result.records.length
-                found += size
-                budget -= size
+            if is_follower and self._is_news(read, result, effect.replica):
+                is_urgent = True
         is_enough = is_urgent or found >= effect.min_bytes
-        if is_enough and effect.replica >= 0 and self._throttles.leader.is_on:
+        if is_enough and is_follower and self._throttles.leader.is_on:
             for read, result in zip(effect.reads, results, strict=True):
                 if result.records is not None:
                     sent_from = self._replicas[read.partition]
@@ -335,21 +335,26 @@ class Partitions:
         if effect.session is not None and read.watch is not None:
             replica.watch(read.watch, is_follower=effect.replica >= 0)
         log, high_watermark = replica.log, replica.high_watermark
-        stable = replica.last_stable_offset
-        limit = reading.limit_for(effect, replica)
-        found_nothing = FetchResult(ErrorCode.none, high_watermark, stable, log.log_start_offset)
+        stable, start = log.last_stable_offset(high_watermark), log.log_start_offset
         parting = reading.parting(replica, read)
-        if isinstance(parting, ErrorCode):
-            return FetchResult(parting, log_start_offset=reading.start_for(effect, replica))
         if parting is not None:
-            return found_nothing._replace(diverging=parting)
-        if effect.reader is not None and effect.reader.rack and replica.leader is not None:
-            preferred = self._read_replicas.choose(replica, read.offset, effect.reader, self.image)
+            if isinstance(parting, ErrorCode):
+                return FetchResult(parting, log_start_offset=reading.start_for(effect, replica))
+            return FetchResult(ErrorCode.none, high_watermark, stable, start, diverging=parting)
+        is_follower, reader = effect.replica >= 0, effect.reader
+        if reader is not None and reader.rack and replica.leader is not None:
+            preferred = self._read_replicas.choose(replica, read.offset, reader, self.image)
             if preferred is not None:
-                return found_nothing._replace(preferred_read_replica=preferred)
-        if effect.replica >= 0 and self._throttles.holds_back(replica, effect.replica):
-            return found_nothing
-        max_bytes = min(read.max_bytes, budget)
+                return FetchResult(
+                    ErrorCode.none, high_watermark, stable, start, preferred_read_replica=preferred
+                )
+        if is_follower:
+            limit = log.log_end_offset
+            if self._throttles.leader.is_on and self._throttles.holds_back(replica, effect.replica):
+                return FetchResult(ErrorCode.none, high_watermark, stable, start)
+        else:
+            limit = stable if effect.read_committed else high_watermark
+        max_bytes = read.max_bytes if read.max_bytes < budget else budget
         aborted: tuple[AbortedTransaction, ...] | None = None
         try:
             found = log.read(read.offset, max_bytes, limit, at_least_one=at_least_one)
@@ -361,17 +366,16 @@ class Partitions:
             return FetchResult(ErrorCode.kafka_storage_error)
         if isinstance(found, ErrorCode):
             return FetchResult(found, log_start_offset=reading.start_for(effect, replica))
-        if read.offset >= limit and effect.replica < 0 and self._is_out_of_touch(replica):
+        if read.offset < limit:
+            return FetchResult(
+                ErrorCode.none, high_watermark, stable, start, found.slice, aborted=aborted
+            )
+        if not is_follower and self._is_out_of_touch(replica):
             # A consumer is served while there is something; then it may find more elsewhere.
             return FetchResult(ErrorCode.not_leader_or_follower)
+        is_at_rest = reading.is_at_rest(effect, replica)
         return FetchResult(
-            ErrorCode.none,
-            high_watermark,
-            stable,
-            log.log_start_offset,
-            found.slice,
-            aborted=aborted,
-            is_at_rest=read.offset >= limit and reading.is_at_rest(effect, replica),
+            ErrorCode.none, high_watermark, stable, start, aborted=aborted, is_at_rest=is_at_rest
         )
 
 

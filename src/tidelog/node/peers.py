@@ -39,6 +39,7 @@ Done: TypeAlias = Callable[[Any], None]
 
 
 RECONNECT_MS: Millis = 100
+_NEVER: Millis = 1 << 62
 QUICK_RECONNECTS = 3
 """So many connections in a row may end within that time before the next one waits for it: a process
 that is dying is still to be found out at once, one that turns everyone away is not to be pestered.
@@ -48,16 +49,13 @@ PROBE_MS: Millis = 500
 
 
 class _Pending:
-    __slots__ = ("chunks", "correlation_id", "decode", "done", "timer")
+    __slots__ = ("chunks", "deadline", "decode", "done")
 
-    def __init__(
-        self, correlation_id: int, chunks: list[Chunk], decode: Decode, done: Done
-    ) -> None:
-        self.correlation_id = correlation_id
+    def __init__(self, chunks: list[Chunk], decode: Decode, done: Done, deadline: Millis) -> None:
         self.chunks: list[Chunk] | None = chunks
         self.decode = decode
         self.done = done
-        self.timer: Timer | None = None
+        self.deadline = deadline
 
 
 class Channel:
@@ -76,6 +74,12 @@ class Channel:
         self._short_lives = 0
         self._correlation_ids = count(1)
         self._pending: dict[int, _Pending] = {}
+        self._timer: Timer | None = None
+        self._look_at = _NEVER
+        """When to see whether an answer is late: no later than the first of them would be.
+
+        Almost all come in time, so a request sets no timer while one is set for its elders.
+        """
 
     @property
     def is_idle(self) -> bool:
@@ -83,11 +87,11 @@ class Channel:
 
     def request(self, encode: Encode, decode: Decode, done: Done, timeout_ms: Millis) -> None:
         correlation_id = next(self._correlation_ids) & 0x7FFFFFFF
-        pending = _Pending(correlation_id, encode(correlation_id), decode, done)
+        deadline = self._peers.clock.now + timeout_ms
+        pending = _Pending(encode(correlation_id), decode, done, deadline)
         self._pending[correlation_id] = pending
-        pending.timer = self._peers.timers.at(
-            self._peers.clock.now + timeout_ms, lambda: self._time_out(correlation_id)
-        )
+        if deadline < self._look_at:
+            self._look_again(deadline)
         if self._is_connected:
             self._send(pending)
         elif self._conn is None:
@@ -146,8 +150,6 @@ class Channel:
             return
         if pending is None:
             return  # timed out before
-        if pending.timer is not None:
-            pending.timer.cancel()
         try:
             answer = pending.decode(frame)
         except MalformedMessage as malformed:
@@ -174,12 +176,22 @@ class Channel:
             self._peers.emit(Send(self._conn, pending.chunks))
             pending.chunks = None
 
-    def _time_out(self, correlation_id: int) -> None:
-        """An answer that came late could be taken for another's: the connection is given up."""
-        if correlation_id in self._pending:
+    def _look_again(self, when: Millis) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._look_at = when
+        self._timer = self._peers.timers.at(when, self._look_for_late_answers)
+
+    def _look_for_late_answers(self) -> None:
+        """One that came late could be taken for another's: the connection is given up."""
+        self._timer, self._look_at = None, _NEVER
+        first = min((pending.deadline for pending in self._pending.values()), default=_NEVER)
+        if first <= self._peers.clock.now:
             if self._conn is not None:
                 self._peers.emit(CloseConnection(self._conn, ""))
             self._lose(Unanswered("no answer in time"))
+        elif self._pending:
+            self._look_again(first)
 
     def _refuse(self, why_not: Exception) -> Unanswered:
         """What this peer says cannot be taken: nobody is to wait for it."""
@@ -193,10 +205,11 @@ class Channel:
         if self._conn is not None:
             self._peers.forget(self._conn)
         self._conn, self._is_connected = None, False
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer, self._look_at = None, _NEVER
         lost, self._pending = self._pending, {}
         for pending in lost.values():
-            if pending.timer is not None:
-                pending.timer.cancel()
             pending.done(why)
 
 

@@ -144,6 +144,11 @@ class Quorum:
         return self._pending[-1][1] if self._pending else self.image
 
     @property
+    def leader(self) -> NodeId:
+        """Who leads it as far as is known here; -1 when that is not known."""
+        return self.machine.leader
+
+    @property
     def kraft_version(self) -> int:
         return self._log.voters.kraft_version
 

@@ -13,13 +13,6 @@ def is_at_rest(effect: FetchBatches, replica: Replica) -> bool:
     return effect.replica < 0 or (leader is not None and leader.is_at_rest_with(effect.replica))
 
 
-def limit_for(effect: FetchBatches, replica: Replica) -> Offset:
-    """A follower reads all, a consumer what is committed."""
-    if effect.replica >= 0:
-        return replica.log.log_end_offset
-    return replica.last_stable_offset if effect.read_committed else replica.high_watermark
-
-
 def start_for(effect: FetchBatches, replica: Replica) -> Offset:
     """A follower out of range begins anew where the leader's log begins."""
     return replica.log.log_start_offset if effect.replica >= 0 else NO_OFFSET
@@ -30,6 +23,8 @@ def parting(replica: Replica, read: PartitionFetch) -> EpochEnd | ErrorCode | No
     last, log = read.last_fetched_epoch, replica.log
     if last == NO_EPOCH:
         return None
+    if last == log.latest_epoch and log.log_start_offset <= read.offset <= log.log_end_offset:
+        return None  # as almost always
     end = log.epoch_end(last)
     if end.epoch == NO_EPOCH or read.offset < log.log_start_offset:
         # No leader has been in that epoch, or what it would part from is gone.

@@ -141,15 +141,12 @@ class Replica:
 
     def learn_high_watermark(self, high_watermark: Offset) -> None:
         """A follower's: what the leader said, as far as its own log goes."""
-        log = self.log
+        start, end = self.log.log_start_offset, self.log.log_end_offset
         if high_watermark > self.highest_watermark:
             self.highest_watermark = high_watermark
         before = self._high_watermark
-        bounded = max(log.log_start_offset, min(high_watermark, log.log_end_offset))
-        self._high_watermark = max(self._high_watermark, bounded)
-        if self._high_watermark > log.log_end_offset:
-            self._high_watermark = log.log_end_offset
-        if self._high_watermark > before:
+        self._high_watermark = min(max(before, start, min(high_watermark, end)), end)
+        if self._high_watermark > before and self._consumers:
             wake_all(self._consumers)
 
     def truncate(self, offset: Offset) -> None:
@@ -217,7 +214,8 @@ class Replica:
         if self._acks_all and self.leader.is_below_min_isr:
             # Nothing will be committed until someone returns: better to be told than to wait (F32).
             _refuse(self._acks_all, ErrorCode.not_enough_replicas_after_append)
-        self.settle_deletions()
+        if self._deletions:
+            self.settle_deletions()
 
     def is_deserted(self, patience_ms: Millis) -> bool:
         """Whether it leads while others that are in sync have not been heard from for so long."""
@@ -246,15 +244,17 @@ class Replica:
     def appended(self) -> None:
         """The log has grown: acknowledge, or see to the flush that must come first."""
         log = self.log
+        end = log.log_end_offset
         self.moved()
         self.has_chores = True
-        if log.log_end_offset - log.recovery_point >= log.config.flush_messages:
+        if end - log.recovery_point >= log.config.flush_messages:
             self._flush_is_due = True
             if not self.flushing:
                 self._owner.start_flush(self)
         if not self._flush_is_due:
-            self._reach(log.log_end_offset)
-        wake_all(self._followers)
+            self._reach(end)
+        if self._followers:
+            wake_all(self._followers)
 
     def flushed(self, up_to: Offset) -> None:
         self.flushing = False
@@ -282,8 +282,9 @@ class Replica:
 
     def _reach(self, end: Offset) -> None:
         self.visible_end = end
-        for append, index in self._acks_leader.release(end):
-            append.confirm(index)
+        if self._acks_leader:
+            for append, index in self._acks_leader.release(end):
+                append.confirm(index)
         if self.leader is not None:
             self.step(Produced(end))
 

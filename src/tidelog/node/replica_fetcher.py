@@ -84,6 +84,7 @@ class ReplicaFetcher:
         found: Callable[[], None],
     ) -> None:
         self._settings = settings
+        self._name = f"broker-{settings.node_id}-fetcher"
         self._clock = clock
         self._timers = timers
         self._channel = channel
@@ -165,16 +166,17 @@ class ReplicaFetcher:
         self._forgotten = {}
 
         def encode(correlation_id: int) -> list[Chunk]:
-            name = f"broker-{settings.node_id}-fetcher"
-            return [encode_request(VERSION, correlation_id, name, request)]
+            return [encode_request(VERSION, correlation_id, self._name, request)]
 
-        def decode(frame: memoryview) -> FetchResponse:
-            response = decode_response(VERSION, frame)
-            # The records are views of the host's buffer: append them before this call returns.
-            self._take(response)
-            return response
+        self._channel.request(
+            encode, self._decode, self._answered, settings.replica_socket_timeout_ms
+        )
 
-        self._channel.request(encode, decode, self._answered, settings.replica_socket_timeout_ms)
+    def _decode(self, frame: memoryview) -> FetchResponse:
+        response = decode_response(VERSION, frame)
+        # The records are views of the host's buffer: append them before this call returns.
+        self._take(response)
+        return response
 
     def _hurry(self) -> None:
         """There is more to ask for than the fetch under way, which the leader may hold for long.
@@ -203,7 +205,8 @@ class ReplicaFetcher:
                 self._later(followed, min(throttled_ms, THROTTLED_MS))
                 self._due[followed] = None
                 continue
-            start, end = replica.log.log_start_offset, replica.log.log_end_offset
+            held = replica.log
+            start, end = held.log_start_offset, held.log_end_offset
             if end == followed.sent_offset and start == followed.sent_start:
                 continue
             if now < followed.retry_at:
@@ -213,14 +216,15 @@ class ReplicaFetcher:
             if not followed.is_in_session:
                 followed.is_in_session = True
                 self._in_session += 1
-            # In one request a leader would forget it after it has added it.
-            self._forgotten.pop(followed.key, None)
+            if self._forgotten:
+                # In one request a leader would forget it after it has added it.
+                self._forgotten.pop(followed.key, None)
             topics.setdefault(replica.topic_id, []).append(
                 FetchPartition(
                     replica.partition.partition,
                     followed.epoch,
                     end,
-                    replica.log.epoch_at(end - 1),
+                    held.epoch_at(end - 1),
                     start,
                     self._settings.replica_fetch_max_bytes,
                 )
@@ -229,7 +233,7 @@ class ReplicaFetcher:
 
     def _to_forget(self) -> list[tuple[TopicId, list[int]]]:
         topics: dict[TopicId, list[int]] = {}
-        if self._session_epoch != 0:
+        if self._forgotten and self._session_epoch != 0:
             for topic_id, index in self._forgotten:
                 topics.setdefault(topic_id, []).append(index)
         return list(topics.items())
@@ -273,8 +277,8 @@ class ReplicaFetcher:
 
     def _take(self, response: FetchResponse) -> None:
         for topic_id, partitions in response.topics:
+            assert not isinstance(topic_id, str)
             for fetched in partitions:
-                assert not isinstance(topic_id, str)
                 followed = self._by_id.get((topic_id, fetched.partition))
                 if followed is not None and followed.replica.leader is None:
                     self._take_one(followed, fetched)
@@ -301,21 +305,22 @@ class ReplicaFetcher:
             self._later(followed)
 
     def _append(self, followed: _Followed, fetched: PartitionFetched) -> None:
-        replica = followed.replica
-        if isinstance(fetched.records, memoryview) and fetched.records:
-            outcome = replica.log.append_as_follower(fetched.records)
+        replica, records = followed.replica, fetched.records
+        held = replica.log
+        if isinstance(records, memoryview) and records:
+            outcome = held.append_as_follower(records)
             if isinstance(outcome, AppendRefused):
                 log.error("%s: the leader sent %s", replica.partition, outcome.message)
                 self._later(followed)
                 return
             replica.appended()
-            self._throttles.taken(replica, len(fetched.records), in_sync=followed.is_in_sync)
-        followed.is_in_sync = replica.log.log_end_offset >= fetched.high_watermark
-        if fetched.log_start_offset > replica.log.log_start_offset:
-            if fetched.log_start_offset > replica.log.log_end_offset:
+            self._throttles.taken(replica, len(records), in_sync=followed.is_in_sync)
+        followed.is_in_sync = held.log_end_offset >= fetched.high_watermark
+        if fetched.log_start_offset > held.log_start_offset:
+            if fetched.log_start_offset > held.log_end_offset:
                 replica.start_anew(fetched.log_start_offset)
             else:
-                replica.log.advance_log_start(fetched.log_start_offset)
+                held.advance_log_start(fetched.log_start_offset)
                 replica.moved()
         replica.learn_high_watermark(fetched.high_watermark)
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from tidelog.api import versions
 from tidelog.api.handler import Disconnect, Encoded, Handling, Request
-from tidelog.api.registry import Api, lookup
+from tidelog.api.registry import Api
 from tidelog.model.disk import FileSlice
 from tidelog.model.effects import Effect
 from tidelog.model.ids import Millis
@@ -53,7 +53,7 @@ class Requests:
         except MalformedMessage as malformed:
             session.close(f"sent a malformed request header: {malformed}")
             return
-        api = lookup(header.api_key, session.kind)
+        api = session.apis.get(header.api_key)
         if api is None:
             session.close(f"sent a request with unknown API key {header.api_key}")
         elif not api.supports(header.api_version):

@@ -4,9 +4,9 @@ Invariant: a connection has a bounded number of requests in work; over it the ho
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
-from tidelog.api.listeners import ListenerKind
+from tidelog.api.registry import Api
 from tidelog.model.ids import ConnId
 from tidelog.model.outbound import (
     Chunk,
@@ -37,10 +37,10 @@ class Session:
         "_emit",
         "_in_work",
         "_is_paused",
+        "apis",
         "conn",
         "host",
         "is_closed",
-        "kind",
         "listener",
     )
 
@@ -49,11 +49,12 @@ class Session:
         conn: ConnId,
         peer: str,
         listener: str,
-        kind: ListenerKind,
+        apis: Mapping[int, Api],
         emit: Callable[[Outbound], None],
     ) -> None:
         self.conn = conn
-        self.kind = kind
+        self.apis = apis
+        """What this listener serves, by the APIs' keys."""
         self.host = peer.rpartition(":")[0].strip("[]")
         self.listener = listener
         self.is_closed = False

@@ -9,7 +9,7 @@ A batch is opaque beyond its 61-byte header: nothing here looks at a record. The
 The CRC covers everything from the attributes on: base offset and leader epoch are patched freely.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from struct import Struct
 from typing import NamedTuple
 
@@ -31,11 +31,12 @@ CONTROL_MASK = 0x20
 ZSTD = 4
 """The codec, under the mask of compression, that the oldest clients do not know."""
 
+_CHECKED_FROM = 21
+"""Where what the CRC covers begins."""
 _LOWER_ATTRIBUTES = 22
 _HEADER = Struct(">qiibIhiqqqhii")
-_PREFIX = Struct(">qi")
 _OFFSET = Struct(">q")
-_EPOCH = Struct(">i")
+_I32 = Struct(">i")
 _CRC = Struct(">I")
 _ATTRIBUTES = Struct(">h")
 
@@ -86,9 +87,13 @@ class BatchHeader(NamedTuple):
         return self.attributes & TIMESTAMP_TYPE_MASK != 0
 
 
+_new_header: Callable[[type[BatchHeader], tuple[int, ...]], BatchHeader] = tuple.__new__
+"""What BatchHeader(*fields) does, without a call of Python's: each batch is read several times."""
+
+
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
     """The header at `position`; the caller has made sure that 61 bytes are there."""
-    return BatchHeader(*_HEADER.unpack_from(buffer, position))
+    return _new_header(BatchHeader, _HEADER.unpack_from(buffer, position))
 
 
 def peek_attributes(buffer: Buffer) -> int:
@@ -96,8 +101,14 @@ def peek_attributes(buffer: Buffer) -> int:
     return buffer[_LOWER_ATTRIBUTES] if len(buffer) > _LOWER_ATTRIBUTES else 0
 
 
+def peek_size(buffer: Buffer, position: int) -> int:
+    """Of the batch at `position`, unchecked."""
+    length: int = _I32.unpack_from(buffer, position + 8)[0]
+    return LOG_OVERHEAD + length
+
+
 def is_valid_crc(buffer: memoryview, position: int, header: BatchHeader) -> bool:
-    return bool(crc32c(buffer[position + 21 : position + header.size]) == header.crc)
+    return bool(crc32c(buffer[position + _CHECKED_FROM : position + header.size]) == header.crc)
 
 
 def check(buffer: memoryview, position: int = 0) -> BatchHeader | ErrorCode:
@@ -113,9 +124,10 @@ def check(buffer: memoryview, position: int = 0) -> BatchHeader | ErrorCode:
         if header.magic in (0, 1):
             return ErrorCode.unsupported_for_message_format
         return ErrorCode.corrupt_message
-    if header.length < HEADER_SIZE - LOG_OVERHEAD or header.size > available:
+    size = LOG_OVERHEAD + header.length
+    if not HEADER_SIZE <= size <= available:
         return ErrorCode.corrupt_message
-    if not is_valid_crc(buffer, position, header):
+    if crc32c(buffer[position + _CHECKED_FROM : position + size]) != header.crc:
         return ErrorCode.corrupt_message
     return header
 
@@ -134,7 +146,7 @@ def iterate(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
 def patch(buffer: memoryview, position: int, base_offset: Offset, epoch: LeaderEpoch) -> None:
     """Assign the offset and the leader epoch; the CRC does not cover them."""
     _OFFSET.pack_into(buffer, position, base_offset)
-    _EPOCH.pack_into(buffer, position + 12, epoch)
+    _I32.pack_into(buffer, position + 12, epoch)
 
 
 def claim_create_time(buffer: memoryview, position: int, header: BatchHeader) -> BatchHeader:

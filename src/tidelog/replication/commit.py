@@ -24,7 +24,7 @@ def isr_committed(ends: Mapping[NodeId, Offset], isr: InSync, floor: Offset) -> 
     assert isr.agreed <= isr.maximal
     if len(isr.agreed) < isr.minimum:
         return floor
-    return max(floor, min(ends[replica] for replica in isr.maximal))
+    return max(floor, min(map(ends.__getitem__, isr.maximal)))
 
 
 def quorum_committed(

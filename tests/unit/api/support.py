@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from tidelog.api.fetch_sessions import FetchSessions
@@ -108,6 +108,13 @@ def image(*topics: TopicImage, **changes: Any) -> ClusterImage:
     return replace(made, **changes)
 
 
+class QuorumAt(NamedTuple):
+    """A metadata quorum that is led by this node."""
+
+    leader: int
+    kraft_version: int = 0
+
+
 def request(message: Any, version: int = 99, **changes: Any) -> Request:
     made = Request(
         conn=1,
@@ -122,7 +129,7 @@ def request(message: Any, version: int = 99, **changes: Any) -> Request:
         now=1_000,
         fetch_sessions=FetchSessions(10, CountingDice()),
         producer_ids=ProducerIdBlocks(),
-        quorum_leader=1,
+        quorum=QuorumAt(leader=1),
     )
     return replace(made, **changes)
 

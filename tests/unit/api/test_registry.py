@@ -8,7 +8,7 @@ from tests.unit.api.round_trip import handle, minimal, one_of_each
 
 from tidelog.api.listeners import ListenerKind
 from tidelog.api.reference import protocol_page
-from tidelog.api.registry import REGISTRY, Api, lookup
+from tidelog.api.registry import REGISTRY, Api, served
 from tidelog.protocol.schema import request_class, versions_of
 
 ROOT_OF_DOCS = "docs/protocol.md"
@@ -42,9 +42,9 @@ def test_keys_and_names_are_there_once():
 
 
 def test_an_api_belongs_to_its_listeners():
-    assert lookup(3, ListenerKind.BROKER) is REGISTRY[3]
-    assert lookup(3, ListenerKind.CONTROLLER) is None
-    assert lookup(999, ListenerKind.BROKER) is None
+    assert served(ListenerKind.BROKER)[3] is REGISTRY[3]
+    assert 3 not in served(ListenerKind.CONTROLLER)
+    assert 999 not in served(ListenerKind.BROKER)
 
 
 def test_the_documentation_is_the_registrys(pytestconfig: pytest.Config):

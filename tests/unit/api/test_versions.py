@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.api.support import ask, broker, image, request
+from tests.unit.api.support import QuorumAt, ask, broker, image, request
 
 from tidelog.api import registry, versions
 from tidelog.api.registry import REGISTRY
@@ -55,7 +55,7 @@ def test_features_are_those_of_the_image():
 
 
 def test_the_level_of_kraft_version_is_shown_once_voters_can_change():
-    answer = registry.api_versions(request(named(), version=4, kraft_version=1))
+    answer = registry.api_versions(request(named(), version=4, quorum=QuorumAt(1, kraft_version=1)))
 
     levels = {f.name: f.max_version_level for f in answer.finalized_features}
     assert levels["kraft.version"] == 1

@@ -55,7 +55,10 @@ _PARTITION_V9 = Struct(">iiqqi")
 _LIMITS = Struct(">iiib")
 _SESSION = Struct(">ii")
 _REPLICA = Struct(">iq")
+_REPLICA_TAG = Struct(">BBBiqB")
+"""The tagged fields of a follower's request, if that is all: how many, which, its size, itself."""
 _OFFSET = Struct(">q")
+_NO_REPLICA = (NO_NODE, -1)
 
 
 class FetchPartition(NamedTuple):
@@ -68,6 +71,8 @@ class FetchPartition(NamedTuple):
     replica_directory_id: UUID | None = None
     high_watermark: Offset = NO_HIGH_WATERMARK
 
+
+_UNTAGGED = (None, NO_HIGH_WATERMARK)
 
 Topics: TypeAlias = Sequence[tuple[TopicRef, Sequence[FetchPartition]]]
 Forgotten: TypeAlias = Sequence[tuple[TopicRef, Sequence[int]]]
@@ -110,7 +115,10 @@ def _decode_flexible(version: int, frame: Buffer, position: int) -> FetchRequest
     request.session_id, request.session_epoch = _SESSION.unpack_from(frame, position + 13)
     request.topics, position = _read_topics(version, read_topic, frame, position + 21)
     request.forgotten, position = _read_forgotten(read_topic, frame, position)
-    request.rack_id, position = read_compact_string(frame, position)
+    if frame[position] == 1:
+        position += 1
+    else:
+        request.rack_id, position = read_compact_string(frame, position)
     if frame[position]:
         tags, _ = read_tagged_fields(frame, position)
         if 0 in tags:
@@ -157,7 +165,9 @@ def _with_tagged_fields(
 def _read_forgotten(
     read_topic: ReadTopic, frame: Buffer, position: int
 ) -> tuple[list[tuple[TopicRef, tuple[int, ...]]], int]:
-    forgotten = []
+    forgotten: list[tuple[TopicRef, tuple[int, ...]]] = []
+    if frame[position] == 1:
+        return forgotten, position + 1
     topic_count, position = read_compact_count(frame, position)
     for _ in range(topic_count):
         topic, position = read_topic(frame, position)
@@ -256,7 +266,7 @@ def _encode_flexible(version: int, request: FetchRequest, out: bytearray) -> Non
         out += uvarint(len(partitions) + 1)
         for partition in partitions:
             out += _PARTITION.pack(*partition[:6])
-            out += tagged_fields(_partition_tags(version, partition))
+            out += b"\0" if partition[6:] == _UNTAGGED else _partition_tags(version, partition)
         out += b"\0"
     out += uvarint(len(request.forgotten) + 1)
     for topic, indexes in request.forgotten:
@@ -264,17 +274,21 @@ def _encode_flexible(version: int, request: FetchRequest, out: bytearray) -> Non
         out += uvarint(len(indexes) + 1)
         out += struct.pack(f">{len(indexes)}i", *indexes)
         out += b"\0"
-    out += compact_string(request.rack_id)
-    out += tagged_fields(_request_tags(version, request))
+    out += compact_string(request.rack_id) if request.rack_id else b"\1"
+    if version >= _REPLICA_STATE and request.cluster_id is None:
+        replica = (request.replica_id, request.replica_epoch)
+        out += b"\0" if replica == _NO_REPLICA else _REPLICA_TAG.pack(1, 1, 13, *replica, 0)
+    else:
+        out += tagged_fields(_request_tags(version, request))
 
 
-def _partition_tags(version: int, partition: FetchPartition) -> list[tuple[int, bytes]]:
+def _partition_tags(version: int, partition: FetchPartition) -> bytes:
     tags = []
     if version >= _DIRECTORY and partition.replica_directory_id is not None:
         tags.append((0, partition.replica_directory_id.bytes))
     if version >= _HIGH_WATERMARK and partition.high_watermark != NO_HIGH_WATERMARK:
         tags.append((1, _OFFSET.pack(partition.high_watermark)))
-    return tags
+    return tagged_fields(tags)
 
 
 def _request_tags(version: int, request: FetchRequest) -> list[tuple[int, bytes]]:
@@ -282,7 +296,7 @@ def _request_tags(version: int, request: FetchRequest) -> list[tuple[int, bytes]
     if request.cluster_id is not None:
         tags.append((0, compact_string(request.cluster_id)))
     replica = (request.replica_id, request.replica_epoch)
-    if version >= _REPLICA_STATE and replica != (NO_NODE, -1):
+    if version >= _REPLICA_STATE and replica != _NO_REPLICA:
         tags.append((1, _REPLICA.pack(*replica) + b"\0"))
     return tags
 

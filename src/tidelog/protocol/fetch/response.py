@@ -12,7 +12,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, NO_OFFSET, LeaderEpoch, NodeId, Offset
 from tidelog.model.outbound import Chunk
 from tidelog.protocol.fetch.request import FETCH
-from tidelog.protocol.headers import response_position, response_prefix
+from tidelog.protocol.headers import response_prefix
 from tidelog.protocol.malformed import MalformedMessage
 from tidelog.protocol.pieces import (
     I32,
@@ -183,7 +183,10 @@ def _encode_legacy(
 def decode_response(version: int, frame: memoryview) -> FetchResponse:
     """The records of each partition are a view of the frame; nothing is copied."""
     try:
-        position = response_position(FETCH, version, frame)
+        if version >= _FLEXIBLE:
+            position = skip_tagged_fields(frame, I32.size)
+        else:
+            position = I32.size
         if version >= _SESSIONS:
             throttle, error, session_id = _SESSION.unpack_from(frame, position)
             position += _SESSION.size
@@ -214,16 +217,23 @@ def _decode_flexible(
             partitions.append(fetched)
         topics.append((topic, partitions))
         position = skip_tagged_fields(frame, position)
+    if frame[position] == 0:
+        return topics, ()
     tags, _ = read_tagged_fields(frame, position)
     return topics, read_node_endpoints(frame, tags[0][0]) if 0 in tags else ()
 
 
 def _read_partition(frame: memoryview, position: int) -> tuple[PartitionFetched, int]:
-    partition, error, high, stable, start = _PARTITION.unpack_from(frame, position)
-    count, position = read_uvarint(frame, position + _PARTITION.size)
-    aborted, position = _read_aborted(count - 1, 1, frame, position)
-    replica = I32.unpack_from(frame, position)[0]
-    size, position = read_uvarint(frame, position + 4)
+    partition, error, high, stable, start, count, replica = _UNABORTED.unpack_from(frame, position)
+    aborted: tuple[AbortedTransaction, ...] | None = None
+    if count == 0:
+        position += _UNABORTED.size
+    else:
+        count, position = read_uvarint(frame, position + _PARTITION.size)
+        aborted, position = _read_aborted(count - 1, 1, frame, position)
+        replica = I32.unpack_from(frame, position)[0]
+        position += 4
+    size, position = read_uvarint(frame, position)
     records, position = _read_records(size - 1, frame, position)
     fetched = PartitionFetched(
         partition, error_code(error), high, stable, start, records, aborted, replica
