@@ -8,7 +8,7 @@ nothing there.
 import os
 import socket
 from array import array
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -106,8 +106,7 @@ class Connection:
 
     def enqueue(self, chunks: list[Chunk]) -> None:
         self.waiting += chunks
-        for chunk in chunks:
-            self.unsent += _cost(chunk)
+        self.unsent += _cost(chunks)
 
     def send(self, *, is_warm: bool = False) -> None:
         """Write until all has left, or until `waits_for` says what is in the way."""
@@ -154,31 +153,40 @@ class Connection:
 
     def _send_joined(self) -> None:
         """Send the chunks before the next that is too large to be joined, or a large one alone."""
+        waiting = self.waiting
         parts: list[Buffer] = []
-        size = cost = 0
-        for chunk in self.waiting:
+        size = 0
+        for chunk in waiting:
             if parts and (size > JOIN_BYTES or not _may_join(chunk)):
                 break
             part = _read(chunk) if isinstance(chunk, FileSlice) else chunk
             parts.append(part)
             size += len(part)
-            cost += _cost(chunk)
         joined = parts[0] if len(parts) == 1 else b"".join(parts)
         # More to come: let the kernel fill the packet instead of sending a small one of its own.
-        flags = socket.MSG_MORE if len(parts) < len(self.waiting) else 0
+        flags = socket.MSG_MORE if len(parts) < len(waiting) else 0
         sent = self.sock.send(joined, flags)
-        self.unsent -= cost
+        if sent == size and not flags:
+            waiting.clear()
+            self.unsent = 0
+            return
+        self.unsent -= _cost(waiting[: len(parts)])
         if sent == size:
-            del self.waiting[: len(parts)]
+            del waiting[: len(parts)]
             return
         rest = memoryview(joined)[sent:]
-        self.waiting[: len(parts)] = [rest]
-        self.unsent += _cost(rest)
+        waiting[: len(parts)] = [rest]
+        self.unsent += _cost([rest])
         self.waits_for = SOCKET
 
 
-def _cost(chunk: Chunk) -> int:
-    return CHUNK_COST if isinstance(chunk, FileSlice) else CHUNK_COST + len(chunk)
+def _cost(chunks: Sequence[Chunk]) -> int:
+    """What they take in memory while they wait."""
+    cost = CHUNK_COST * len(chunks)
+    for chunk in chunks:
+        if not isinstance(chunk, FileSlice):
+            cost += len(chunk)
+    return cost
 
 
 def _read(part: FileSlice) -> bytes:
