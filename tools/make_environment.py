@@ -12,11 +12,13 @@ import shutil
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
-from fastest_python import fastest
-
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))  # which PYTHONSAFEPATH leaves out
+from fastest_python import base_python, faster_than  # noqa: E402
+
 VENV = ROOT / ".venv"
 LOG = VENV / "setup.log"
 SERVES = {"run": ["run"], "spark": ["run", "spark"], "test": ["run", "spark", "test"]}
@@ -58,15 +60,6 @@ def has_python() -> bool:
     """Whether .venv belongs to this Python version and still runs."""
     site_packages = VENV / "lib" / f"python{sys.version_info[0]}.{sys.version_info[1]}"
     return site_packages.is_dir() and os.access(VENV / "bin" / "python", os.X_OK)
-
-
-def base_python() -> str:
-    """The interpreter under its full versioned name.
-
-    So an upgrade of the system's Python leaves a dangling link, which is noticed, and not another
-    version behind the same name.
-    """
-    return os.path.realpath(getattr(sys, "_base_executable", sys.executable))
 
 
 def run(command: list[str]) -> bool:
@@ -150,15 +143,17 @@ def take_the_fastest(lock: str) -> None:
     """Go on with a faster build of this Python, unless the user has named one."""
     if os.environ.get("TIDELOG_PYTHON") or has_python():
         return
-    found = fastest()
-    if found is not None:
-        program, times = found
-        say(
-            f"tidelog: uses {program}, {times:.1f} times as fast as the first Python on the path "
-            "(TIDELOG_PYTHON names another)."
-        )
-        os.environ["TIDELOG_PYTHON"] = program
-        os.execv(program, [program, __file__, lock])
+    found = faster_than(base_python())
+    if found is None:
+        return
+    own, best = found
+    say(
+        f"tidelog: uses {best.program} ({best.version}), {own.seconds / best.seconds:.1f} times "
+        f"as fast as {own.program} ({own.version}); TIDELOG_PYTHON names another."
+    )
+    with suppress(OSError):
+        named = {**os.environ, "TIDELOG_PYTHON": best.program}
+        os.execve(best.program, [best.program, __file__, lock], named)
 
 
 def main(lock: str) -> int:

@@ -49,6 +49,20 @@ def test_a_killed_leader_is_replaced_at_once_since_its_port_refuses() -> None:
         assert world.now - died <= 300, (seed, world.now - died)
 
 
+def test_a_leader_that_falls_silent_is_replaced_in_one_round_of_votes() -> None:
+    """Its followers notice at the same moment; nothing refuses, so only time tells them."""
+    for seed in range(100):
+        world = running(3, seed)
+        leader = world.run_until_leader()
+        world.run(1000)
+        silent = world.now
+        world.isolate(leader.id)
+        while world.leader in (leader, None):
+            world.run(10)
+        took = world.now - silent
+        assert took <= world.timeouts.fetch_ms + 250, (seed, took)
+
+
 def test_a_voter_that_was_refused_by_a_living_leader_follows_it_again() -> None:
     """As when a port is not open yet, or something between them refuses for a moment."""
     for seed in range(20):

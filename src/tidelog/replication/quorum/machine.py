@@ -216,7 +216,7 @@ class QuorumMachine(Campaign):
             role.has_fetched = True
             role.leader_is_gone = False
             self.last_sign = event.source, now
-            role.fetch_deadline = now + self._timeouts.fetch_ms
+            role.fetch_deadline = self._fetch_deadline(role.leader, now)
 
     def _peer_refused(self, peer: NodeId, now: Millis) -> None:
         role = self.role
@@ -225,8 +225,7 @@ class QuorumMachine(Campaign):
                 self.last_sign = peer, now
             role.leader_is_gone = True
             if self.may_stand:
-                rank = sum(id != peer and id < self.me.id for id in self.voters)
-                role.fetch_deadline = min(role.fetch_deadline, now + rank * STAGGER_MS)
+                role.fetch_deadline = min(role.fetch_deadline, now + self._turn_after(peer))
             else:
                 self._become_unattached(role.epoch, now)
         elif isinstance(role, Prospective | Candidate) and peer in self.voters.voters:

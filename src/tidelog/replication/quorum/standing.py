@@ -125,7 +125,7 @@ class Standing:
     def _become_follower(
         self, epoch: LeaderEpoch, leader: NodeId, now: Millis, voted: ReplicaKey | None = None
     ) -> None:
-        self._become(Follower(epoch, leader, now + self._timeouts.fetch_ms, voted=voted))
+        self._become(Follower(epoch, leader, self._fetch_deadline(leader, now), voted=voted))
         self._effects.append(FollowLeader(leader, epoch))
 
     def _become(self, role: Role) -> None:
@@ -172,10 +172,22 @@ class Standing:
         effects, self._effects = self._effects, []
         return effects
 
-    # -- dice --------------------------------------------------------------------------------------
+    # -- time and dice -----------------------------------------------------------------------------
 
     def _election_timeout(self) -> Millis:
         return self._timeouts.election_ms + self._dice.below(self._timeouts.election_ms)
+
+    def _fetch_deadline(self, leader: NodeId, now: Millis) -> Millis:
+        """When a leader that is not heard any more is given up.
+
+        All hear from it last at the same moment. To stand at the same moment would split the votes
+        of two that are left, and cost them a whole election timeout.
+        """
+        return now + self._timeouts.fetch_ms + self._turn_after(leader)
+
+    def _turn_after(self, leader: NodeId) -> Millis:
+        """How long this voter lets others stand before itself."""
+        return STAGGER_MS * sum(id != leader and id < self.me.id for id in self.voters)
 
     def _stagger(self) -> Millis:
         """At start a pre-vote harms nobody, so there is no need to wait out a whole timeout."""
