@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
+import sysconfig
 from pathlib import Path
 
 import pytest
@@ -99,34 +100,85 @@ def test_two_first_uses_at_once_make_one_environment(checkout: Path, tmp_path: P
     assert third.communicate() == (f"tidelog {__version__}\n", "")
 
 
-SLOW_CLOCK = """import os, time
-del os.environ["PYTHONPATH"]
-measured = time.perf_counter
-time.perf_counter = lambda: 2 * measured()
+FAKE = """#!/bin/sh
+case "$1" in
+*/fastest_python.py) {answer} ;;
+*) exec {python} "$@" ;;
+esac
 """
+"""A Python that is what it is, but for what it says of itself."""
 
 
-def a_slow_and_a_fast_python(tmp_path: Path, **variables: str) -> dict[str, str]:
-    """First on the path a Python that seems to take twice the time, then the same as it is."""
-    slow = tmp_path / "slow"
-    slow.mkdir()
-    (slow / "sitecustomize.py").write_text(SLOW_CLOCK)
-    env = machine(tmp_path, f'#!/bin/sh\nPYTHONPATH={slow} exec {REAL_PYTHON} "$@"\n', **variables)
-    fast = tmp_path / "fast"
-    fast.mkdir()
-    (fast / "python3").symlink_to(REAL_PYTHON)
-    return {**env, "PATH": f"{env['PATH']}:{fast}", "PIP_INDEX_URL": "http://127.0.0.1:1/simple"}
+def machine_with_another(tmp_path: Path, answer: str, **variables: str) -> dict[str, str]:
+    """Behind the first Python on the path there is one that answers the question like this."""
+    env = machine(tmp_path, REAL_PYTHON, **variables)
+    other = tmp_path / "other" / "python3"
+    other.parent.mkdir()
+    other.write_text(FAKE.format(answer=answer.replace("$0", str(other)), python=REAL_PYTHON))
+    other.chmod(0o755)
+    nowhere = {"PIP_INDEX_URL": "http://127.0.0.1:1/simple", "PIP_RETRIES": "0"}
+    return {**env, **nowhere, "PATH": f"{env['PATH']}:{other.parent}"}
+
+
+def said_by(checkout: Path, env: dict[str, str]) -> list[str]:
+    return tidelog(checkout, env).communicate()[1].splitlines()
+
+
+def home_of(checkout: Path) -> str:
+    """The directory of the Python that the environment was made with."""
+    lines = (checkout / ".venv" / "pyvenv.cfg").read_text().splitlines()
+    return next(line.split(" = ")[1] for line in lines if line.startswith("home"))
+
+
+ABI = str(sysconfig.get_config_var("SOABI"))
+FAST = f"printf '{ABI}\\t0.000001\\t3.11.99\\t%s\\n' $0"
 
 
 def test_a_much_faster_build_of_the_same_python_is_taken(checkout: Path, tmp_path: Path) -> None:
-    process = tidelog(checkout, a_slow_and_a_fast_python(tmp_path))
-    first, second, *_ = process.communicate()[1].splitlines()
-    assert re.match(rf"tidelog: uses {REAL_PYTHON}, \d\.\d times as fast as the first", first)
+    first, second, *_ = said_by(checkout, machine_with_another(tmp_path, FAST))
+
+    assert re.match(
+        rf"tidelog: uses {tmp_path}/other/python3 \(3\.11\.99\), \d+\.\d times as fast as "
+        rf"{REAL_PYTHON} \(3\.\d+\.\d+\); TIDELOG_PYTHON names another\.",
+        first,
+    )
     assert second.startswith("tidelog: making the environment in")
+    assert (checkout / ".venv" / "pyvenv.cfg").exists()
 
 
 def test_the_python_that_is_named_is_taken(checkout: Path, tmp_path: Path) -> None:
     named = str(tmp_path / "bin" / "python3")
-    process = tidelog(checkout, a_slow_and_a_fast_python(tmp_path, TIDELOG_PYTHON=named))
-    first, *_ = process.communicate()[1].splitlines()
+    env = machine_with_another(tmp_path, FAST, TIDELOG_PYTHON=named)
+
+    first, *_ = said_by(checkout, env)
+
+    assert first.startswith("tidelog: making the environment in")
+    assert home_of(checkout) == os.path.dirname(REAL_PYTHON)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        pytest.param("echo nonsense", id="nonsense"),
+        pytest.param("exit 1", id="cannot make an environment"),
+        pytest.param("exec sleep 600", id="hangs"),
+        pytest.param(FAST.replace(ABI, "pypy311-pp73"), id="another implementation"),
+        pytest.param(FAST.replace("$0", "/nowhere/python3"), id="names one that is not there"),
+    ],
+)
+def test_a_python_that_cannot_be_used_is_passed_over(
+    checkout: Path, tmp_path: Path, answer: str
+) -> None:
+    first, *_ = said_by(checkout, machine_with_another(tmp_path, answer))
+
+    assert first.startswith("tidelog: making the environment in")
+
+
+def test_a_path_that_cannot_be_searched_is_no_hindrance(checkout: Path, tmp_path: Path) -> None:
+    env = machine_with_another(tmp_path, "exit 1", PYTHONSAFEPATH="1")
+    too_long = "/" + "x" * 300
+    env["PATH"] += f":{too_long}::relative"
+
+    first, *_ = said_by(checkout, env)
+
     assert first.startswith("tidelog: making the environment in")

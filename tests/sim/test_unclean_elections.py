@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 from kio.schema.elect_leaders.v2.request import TopicPartitions
-from tests.sim.messages import ask, batch, produce_to, records_in
+from tests.sim.messages import ask, batch, fetch_from, produce_to, records_in
 from tests.sim.replication import (
     TOPIC,
     check_healed,
@@ -24,6 +24,7 @@ from tidelog.sim.cluster import SimCluster
 from tidelog.sim.host import SimHost
 
 ELECT_LEADERS, UNCLEAN = 43, 1
+READ_UNCOMMITTED, READ_COMMITTED = 0, 1
 
 
 def write(cluster: SimCluster, host: SimHost, value: bytes) -> ErrorCode:
@@ -104,6 +105,11 @@ def test_f34_an_unclean_election_says_how_much_was_lost_and_blocks_no_reader(
     assert any("lost what was committed from 1 to 5" in line for line in told), told
     check_healed(cluster)
     assert values_of(leader) == [b"kept", b"new"]
+    for isolation in (READ_UNCOMMITTED, READ_COMMITTED):
+        wish = fetch_from(TOPIC)
+        wish.isolation_level = isolation
+        [(_, [found])] = Talk(cluster, leader_of(cluster).id).ask(wish).topics
+        assert [record.value for record in records_in(found.records)] == [b"kept", b"new"]
 
 
 def test_f27_a_replica_that_shuts_down_holds_up_no_write(seed: int) -> None:

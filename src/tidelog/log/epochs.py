@@ -77,7 +77,7 @@ class LeaderEpochs:
     def at(self, offset: Offset) -> LeaderEpoch:
         entries = self._entries
         if entries and offset >= entries[-1].start_offset:
-            return self.latest
+            return entries[-1].epoch
         above = bisect_right(entries, offset, key=_by_start)
         return entries[above - 1].epoch if above else NO_EPOCH
 

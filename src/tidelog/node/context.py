@@ -30,7 +30,7 @@ class RequestContext:
     def request(
         self, version: int, client_id: str | None, session: Session, message: Any
     ) -> Request:
-        # By position: this runs for every request, and twelve names cost as much again.
+        # By position: this runs for every request, and thirteen names cost as much again.
         return Request(
             session.conn,
             version,

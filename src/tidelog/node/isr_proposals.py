@@ -9,6 +9,7 @@ when the image shows it and nobody but this leader can have asked for it.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from kio.schema.alter_partition.v3.request import (
@@ -75,8 +76,10 @@ class IsrProposals:
                 if all(image.is_active(broker) for broker in gone):
                     self._made(partition)
 
-    def _made(self, partition: TopicPartition) -> None:
+    def _made(self, partition: TopicPartition, answer: Answer | None = None) -> None:
         change = self._untold.pop(partition, None)
+        if change is not None and answer is not None:
+            change = _as_made(change, answer)
         if isinstance(change, IsrShrunk):
             self._counters.isr_shrinks += 1
             self._tell(change)
@@ -140,12 +143,16 @@ class IsrProposals:
         self._send()
 
     def _note(self, partition: TopicPartition, answer: Answer | None, asked: ProposeIsr) -> None:
-        if answer is None or answer.error_code is not ErrorCode.none:
+        if answer is not None and answer.error_code is ErrorCode.new_leader_elected:
+            # It has ended a reassignment away from this leader; the controller tells of the next.
+            self._untold.pop(partition, None)
+            self._counters.isr_expands += 1
+        elif answer is None or answer.error_code is not ErrorCode.none:
             self._counters.failed_isr_updates += 1
             if answer is not None and answer.error_code in _NOT_MADE:
                 self._untold.pop(partition, None)
         elif answer.partition_epoch > asked.partition_epoch:
-            self._made(partition)
+            self._made(partition, answer)
 
 
 def _change(
@@ -178,6 +185,18 @@ def _change(
         joined=tuple(replica for replica in isr if replica not in before),
         replicas=replicas,
         min_isr=leader.minimum,
+    )
+
+
+def _as_made(change: IsrShrunk | IsrExpanded, answer: Answer) -> IsrShrunk | IsrExpanded:
+    """Who is removed by the reassignment that a change ends has left with it, in a new epoch."""
+    removed = set(change.isr) - set(answer.isr)
+    return replace(
+        change,
+        isr=tuple(broker for broker in change.isr if broker not in removed),
+        replicas=tuple(broker for broker in change.replicas if broker not in removed),
+        leader_epoch=answer.leader_epoch,
+        partition_epoch=answer.partition_epoch,
     )
 
 

@@ -43,9 +43,13 @@ class _Held:
 
 
 def of_broker(
-    replicas: Iterable[Replica], offline: int, fetch_sessions: int, counters: Counters
+    replicas: Iterable[Replica],
+    image: ClusterImage,
+    offline: int,
+    fetch_sessions: int,
+    counters: Counters,
 ) -> Iterator[Metric]:
-    held = _walk(replicas)
+    held = _walk(replicas, image)
     yield _gauge(f"{_REPLICAS}_partitioncount", "Replicas on this broker.", held.partitions)
     yield _gauge(f"{_REPLICAS}_leadercount", "Partitions that it leads.", held.led)
     yield _gauge(
@@ -85,7 +89,7 @@ def of_broker(
     yield from _traffic(counters)
 
 
-def _walk(replicas: Iterable[Replica]) -> _Held:
+def _walk(replicas: Iterable[Replica], image: ClusterImage) -> _Held:
     held = _Held()
     for replica in replicas:
         held.partitions += 1
@@ -96,7 +100,10 @@ def _walk(replicas: Iterable[Replica]) -> _Held:
             continue
         in_sync = len(leader.isr)
         held.led += 1
-        held.under_replicated += in_sync < leader.replica_count
+        placed = image.partition(replica.partition)
+        # Replicas that a reassignment is only adding are not missed yet.
+        adding = 0 if placed is None else len(placed.adding)
+        held.under_replicated += in_sync < leader.replica_count - adding
         held.under_min_isr += in_sync < leader.minimum
         held.at_min_isr += in_sync == leader.minimum
     return held

@@ -200,7 +200,8 @@ class Node:
         told = [*metrics.of_requests(listeners, connections, counters)]
         if self._settings.is_broker:
             held, sessions = self._broker.partitions, len(self._context.fetch_sessions)
-            told += metrics.of_broker(held, len(held.offline), sessions, counters)
+            offline = len(held.offline)
+            told += metrics.of_broker(held, self.image, offline, sessions, counters)
         if self._settings.is_controller:
             told += metrics.of_controller(self.image, self.is_active_controller, counters)
         return told

@@ -262,6 +262,9 @@ class Partitions:
             replica = self.leading(read.partition, read.current_leader_epoch)
             if isinstance(replica, ErrorCode) or reading.parting(replica, read) is not None:
                 continue
+            assert replica.leader is not None
+            if not replica.leader.has_replica(effect.replica):
+                continue
             if replica.log.log_start_offset <= read.offset <= replica.log.log_end_offset:
                 replica.follower_starts[effect.replica] = read.log_start_offset
                 replica.follower_fetched(
@@ -349,6 +352,8 @@ class Partitions:
                     ErrorCode.none, high_watermark, stable, start, preferred_read_replica=preferred
                 )
         if is_follower:
+            if replica.leader is not None and not replica.leader.has_replica(effect.replica):
+                return FetchResult(reading.not_a_replica(read))
             limit = log.log_end_offset
             if self._throttles.leader.is_on and self._throttles.holds_back(replica, effect.replica):
                 return FetchResult(ErrorCode.none, high_watermark, stable, start)

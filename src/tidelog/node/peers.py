@@ -38,8 +38,9 @@ Done: TypeAlias = Callable[[Any], None]
 """Called once, with what `Decode` returned or with `Unanswered`."""
 
 
-RECONNECT_MS: Millis = 100
 _NEVER: Millis = 1 << 62
+
+RECONNECT_MS: Millis = 100
 QUICK_RECONNECTS = 3
 """So many connections in a row may end within that time before the next one waits for it: a process
 that is dying is still to be found out at once, one that turns everyone away is not to be pestered.
@@ -78,7 +79,8 @@ class Channel:
         self._look_at = _NEVER
         """When to see whether an answer is late: no later than the first of them would be.
 
-        Almost all come in time, so a request sets no timer while one is set for its elders.
+        Almost all come in time, so a request sets no timer while one is set for its elders, and
+        that one finds nothing to do.
         """
 
     @property

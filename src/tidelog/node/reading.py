@@ -1,4 +1,4 @@
-"""What a fetch may see of one replica, and how it is answered where it finds nothing."""
+"""How a fetch is answered where it finds nothing to read in a replica."""
 
 from tidelog.model.effects import EpochEnd, FetchBatches, PartitionFetch
 from tidelog.model.errors import ErrorCode
@@ -16,6 +16,16 @@ def is_at_rest(effect: FetchBatches, replica: Replica) -> bool:
 def start_for(effect: FetchBatches, replica: Replica) -> Offset:
     """A follower out of range begins anew where the leader's log begins."""
     return replica.log.log_start_offset if effect.replica >= 0 else NO_OFFSET
+
+
+def not_a_replica(read: PartitionFetch) -> ErrorCode:
+    """A broker that holds none fetches as follower: it may know more of the partition than we do.
+
+    As a follower it would read what is not committed.
+    """
+    if read.current_leader_epoch == NO_EPOCH:
+        return ErrorCode.not_leader_or_follower
+    return ErrorCode.unknown_leader_epoch
 
 
 def parting(replica: Replica, read: PartitionFetch) -> EpochEnd | ErrorCode | None:

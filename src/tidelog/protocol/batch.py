@@ -108,7 +108,12 @@ def peek_size(buffer: Buffer, position: int) -> int:
 
 
 def is_valid_crc(buffer: memoryview, position: int, header: BatchHeader) -> bool:
-    return bool(crc32c(buffer[position + _CHECKED_FROM : position + header.size]) == header.crc)
+    return _crc(buffer, position, header.size) == header.crc
+
+
+def _crc(buffer: memoryview, position: int, size: int) -> int:
+    """Of all that it covers: not the offset and the epoch, which are patched freely."""
+    return crc32c(buffer[position + _CHECKED_FROM : position + size])
 
 
 def check(buffer: memoryview, position: int = 0) -> BatchHeader | ErrorCode:
@@ -127,7 +132,7 @@ def check(buffer: memoryview, position: int = 0) -> BatchHeader | ErrorCode:
     size = LOG_OVERHEAD + header.length
     if not HEADER_SIZE <= size <= available:
         return ErrorCode.corrupt_message
-    if crc32c(buffer[position + _CHECKED_FROM : position + size]) != header.crc:
+    if _crc(buffer, position, size) != header.crc:
         return ErrorCode.corrupt_message
     return header
 
@@ -152,7 +157,7 @@ def patch(buffer: memoryview, position: int, base_offset: Offset, epoch: LeaderE
 def claim_create_time(buffer: memoryview, position: int, header: BatchHeader) -> BatchHeader:
     """Turn the batch into one of message.timestamp.type=CreateTime; this moves the CRC."""
     _ATTRIBUTES.pack_into(buffer, position + 21, header.attributes & ~TIMESTAMP_TYPE_MASK)
-    _CRC.pack_into(buffer, position + 17, crc32c(buffer[position + 21 : position + header.size]))
+    _CRC.pack_into(buffer, position + 17, _crc(buffer, position, header.size))
     return read_header(buffer, position)
 
 
@@ -160,4 +165,4 @@ def stamp_append_time(buffer: memoryview, position: int, header: BatchHeader, no
     """Turn the batch into one of message.timestamp.type=LogAppendTime; this moves the CRC."""
     _ATTRIBUTES.pack_into(buffer, position + 21, header.attributes | TIMESTAMP_TYPE_MASK)
     _OFFSET.pack_into(buffer, position + 35, now)
-    _CRC.pack_into(buffer, position + 17, crc32c(buffer[position + 21 : position + header.size]))
+    _CRC.pack_into(buffer, position + 17, _crc(buffer, position, header.size))

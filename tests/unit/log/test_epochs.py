@@ -63,6 +63,13 @@ def test_the_epoch_of_an_offset() -> None:
     assert [cache.at(offset) for offset in (4, 5, 9, 10, 99)] == [-1, 2, 2, 5, 5]
 
 
+def test_the_epoch_of_an_offset_is_never_one_without_records_that_the_file_has_dropped() -> None:
+    cache = epochs((2, 5), (5, 10))
+    cache.close(10)
+    assert cache.at(9) == 2
+    assert cache.at(10) == 2
+
+
 def test_truncation_from_the_end_forgets_epochs_that_begin_there() -> None:
     cache = epochs((2, 0), (5, 10), (6, 30))
     cache.truncate_from_end(30)

@@ -59,12 +59,18 @@ class Desk(Owner):
         self.replica.appended()
         self.hear(SECOND, 1)
 
-    def answer(self, error: ErrorCode, isr: tuple[int, ...] = (), epoch: int = -1) -> None:
+    def answer(
+        self,
+        error: ErrorCode,
+        isr: tuple[int, ...] = (),
+        epoch: int = -1,
+        leader_epoch: int = 7,
+    ) -> None:
         partition = PartitionData(
             partition_index=0,
             error_code=error,
             leader_id=ME,
-            leader_epoch=7,
+            leader_epoch=leader_epoch,
             isr=isr,
             partition_epoch=epoch,
         )
@@ -166,6 +172,37 @@ def test_an_expansion_is_told_when_it_is_agreed_and_only_then() -> None:
         min_isr=2,
     )
     assert desk.counters.isr_expands == 1
+
+
+def test_an_expansion_that_ends_a_reassignment_is_told_as_it_was_made() -> None:
+    """The controller takes out whom the reassignment removes, in a new epoch of the leader."""
+    desk = Desk()
+
+    desk.answer(ErrorCode.none, (ME, THIRD), 5, leader_epoch=8)
+
+    assert desk.told == [
+        IsrExpanded(
+            partition=TopicPartition("orders", 0),
+            leader=ME,
+            leader_epoch=8,
+            partition_epoch=5,
+            isr_before=(ME, SECOND),
+            isr=(ME, THIRD),
+            joined=(THIRD,),
+            replicas=(ME, THIRD),
+            min_isr=2,
+        )
+    ]
+
+
+def test_an_expansion_that_ends_a_reassignment_away_from_its_leader_has_not_failed() -> None:
+    desk = Desk()
+
+    desk.answer(ErrorCode.new_leader_elected)
+    desk.outgoing.image_changed(image_with((ME, SECOND, THIRD), 5))
+
+    assert desk.told == [], "the controller tells of the election"
+    assert (desk.counters.isr_expands, desk.counters.failed_isr_updates) == (1, 0)
 
 
 def test_a_change_whose_answer_is_lost_is_told_once_when_the_image_shows_it() -> None:

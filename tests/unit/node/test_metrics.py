@@ -2,13 +2,20 @@
 
 from typing import Any
 
+import pytest
 from tests.sim.messages import batch, create_topic, fetch_from, produce_to
 from tests.unit.controller.support import broker, cluster, partition
+from tests.unit.log.support import NOW, new_log
 from tests.unit.node.bench import Bench
+from tests.unit.node.following import TOPIC_ID, Owner
 
+from tidelog.model.ids import TopicPartition
 from tidelog.model.metrics import Counter, Gauge, Histogram, Metric, Summary
 from tidelog.node import metrics
+from tidelog.node.clock import Clock
 from tidelog.node.counters import BOUNDS_MS, Counters, RequestTimes
+from tidelog.node.replica import Replica
+from tidelog.replication.isr.leader import IsrAgreed
 
 
 def values(told: list[Metric]) -> dict[str, int]:
@@ -48,6 +55,21 @@ def test_a_broker_counts_what_it_holds_and_what_passes_through() -> None:
         "Produce": 1,
         "Fetch": 1,
     }
+
+
+@pytest.mark.parametrize(("in_sync", "missed"), [((1, 2, 3), 0), ((1, 2), 1), ((1, 2, 4), 0)])
+def test_a_replica_that_is_only_being_added_is_not_missed(
+    in_sync: tuple[int, ...], missed: int
+) -> None:
+    """As in Kafka, which counts replicas without them: three are wanted here."""
+    replicas = (1, 2, 4, 3)
+    held = Replica(TopicPartition("orders", 0), TOPIC_ID, new_log(), 0, Clock(NOW), Owner())
+    held.lead(1, 5, IsrAgreed(frozenset(in_sync), frozenset(replicas), 7, 1))
+    image = cluster(4, {"orders": partition(replicas, isr=in_sync, adding=(4,), removing=(3,))})
+
+    told = metrics.of_broker([held], image, 0, 0, Counters())
+
+    assert values(list(told))["kafka_server_replicamanager_underreplicatedpartitions"] == missed
 
 
 def test_every_name_is_given_once() -> None:

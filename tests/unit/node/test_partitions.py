@@ -352,6 +352,39 @@ def test_records_before_an_offset_are_deleted_and_not_served() -> None:
     assert fetched(node.ask(fetch_from("orders", 2))).log_start_offset == 2
 
 
+def test_f52_who_reads_by_the_id_of_a_deleted_topic_does_not_get_its_namesakes_records() -> None:
+    node = Bench()
+    [made] = node.ask(create_topic("orders")).topics
+    node.ask(produce_to("orders", batch(b"old")))
+    node.ask(delete_topic("orders"))
+    [again] = node.ask(create_topic("orders")).topics
+    node.ask(produce_to("orders", batch(b"new")))
+
+    assert made.topic_id != again.topic_id
+    assert fetched(node.ask(fetch_from(made.topic_id))).error is ErrorCode.unknown_topic_id
+    assert values(node.ask(fetch_from(again.topic_id))) == [b"new"]
+    refused = produced(node.ask(produce_to(made.topic_id, batch(b"late"))))
+    assert refused.error is ErrorCode.unknown_topic_id
+    assert values(node.ask(fetch_from(again.topic_id))) == [b"new"]
+
+
+@pytest.mark.parametrize(
+    ("epoch", "error"),
+    [(-1, ErrorCode.not_leader_or_follower), (0, ErrorCode.unknown_leader_epoch)],
+)
+def test_a_broker_that_is_no_replica_does_not_read_what_only_replicas_may(
+    epoch: int, error: ErrorCode
+) -> None:
+    node = bench(flush_messages="1")
+    node.send(node.connect(), produce_to("orders", batch(b"not committed yet")))
+    wish = fetch_from("orders", epoch=epoch)
+    wish.replica_id = 99
+
+    answer = fetched(node.ask(wish))
+
+    assert (answer.error, answer.records) in [(error, None), (error, b"")]
+
+
 def test_the_latest_offset_is_the_watermark_to_a_consumer_and_the_end_to_a_debugger() -> None:
     node = bench(flush_messages="1")
     node.send(node.connect(), produce_to("orders", batch(b"a", b"b")))

@@ -136,6 +136,66 @@ def test_no_answer_in_time_gives_up_the_connection_and_all_that_waits_on_it() ->
     assert desk.take() == [Connect(-2, "node2", 9093)]
 
 
+def test_a_request_that_has_less_time_than_its_elder_is_given_up_in_its_own() -> None:
+    desk = Desk()
+    desk.ask(timeout_ms=5_000)
+    desk.ask(timeout_ms=1_000)
+    desk.connected()
+
+    desk.pass_time(999)
+    assert desk.answers == []
+    desk.pass_time(1_000)
+
+    assert desk.answers == [Unanswered("no answer in time")] * 2
+
+
+def test_a_request_has_all_its_time_though_its_elder_was_answered() -> None:
+    desk = Desk()
+    desk.ask(timeout_ms=1_000)
+    desk.connected()
+    desk.pass_time(500)
+    desk.ask(timeout_ms=1_000)
+    desk.channel.received(answer(1, b"yes"))
+
+    desk.pass_time(1_000)
+    desk.pass_time(1_499)
+    assert desk.answers == [b"yes"]
+    desk.pass_time(1_500)
+
+    assert desk.answers == [b"yes", Unanswered("no answer in time")]
+
+
+def test_who_asks_again_when_told_of_a_loss_has_time_anew() -> None:
+    desk = Desk()
+
+    def ask_again(told: object) -> None:
+        desk.answers.append(told)
+        desk.ask(timeout_ms=2_000)
+
+    desk.channel.request(lambda _: [b"?"], _decoded, ask_again, 1_000)
+    desk.connected()
+
+    desk.pass_time(1_000)
+    desk.pass_time(2_999)
+    assert len(desk.answers) == 1
+    desk.pass_time(3_000)
+
+    assert desk.answers == [Unanswered("no answer in time")] * 2
+
+
+def test_a_request_after_a_long_silence_times_out_as_well() -> None:
+    desk = Desk()
+    desk.ask(timeout_ms=1_000)
+    desk.connected()
+    desk.channel.received(answer(1, b"yes"))
+    desk.pass_time(10_000)
+    desk.ask(timeout_ms=1_000)
+
+    desk.pass_time(11_000)
+
+    assert desk.answers == [b"yes", Unanswered("no answer in time")]
+
+
 def test_the_time_for_an_answer_runs_while_it_connects() -> None:
     desk = Desk()
     desk.ask(timeout_ms=1_000)

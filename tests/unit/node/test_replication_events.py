@@ -4,9 +4,11 @@ import json
 from collections.abc import Callable
 from typing import Any
 
+import pytest
 from tests.unit.controller.support import broker, cluster, partition, settings
 from tests.unit.log.support import NOW
 
+from tidelog.controller.image import RECOVERED, RECOVERING
 from tidelog.model.ids import TopicPartition
 from tidelog.model.outbound import Outbound
 from tidelog.model.replication_events import (
@@ -83,6 +85,39 @@ def test_when_it_is_off_nothing_waits_but_elections_are_counted() -> None:
     counters = desk.events.counters
     assert (counters.elections, counters.election_ms, counters.unclean_elections) == (1, 12, 0)
     assert (counters.events_lost, desk.outbound, desk.timers.next_deadline()) == (0, [], None)
+
+
+@pytest.mark.parametrize(
+    ("before", "leader", "recovery", "unclean"),
+    [
+        pytest.param({"isr": (1,)}, 3, RECOVERING, 1, id="out of sync"),
+        pytest.param({"isr": (1,), "elr": (3,)}, 3, RECOVERED, 0, id="eligible"),
+        pytest.param({"isr": (1, 3)}, 3, RECOVERED, 0, id="in sync"),
+        pytest.param({"isr": (1,), "adding": (3,)}, 3, RECOVERED, 0, id="reassigned"),
+    ],
+)
+def test_f35_only_an_election_that_may_lose_records_is_counted_as_unclean(
+    before: dict[str, Any], leader: int, recovery: int, unclean: int
+) -> None:
+    desk = Desk("false")
+    after = partition(
+        leader=leader,
+        isr=(leader,),
+        leader_epoch=6,
+        partition_epoch=8,
+        leader_recovery_state=recovery,
+    )
+
+    desk.events.decided(
+        cluster(3, {"orders": partition(**before)}),
+        cluster([broker(1, fenced=True), broker(2), broker(3)], {"orders": after}),
+        0,
+        FenceReason.SESSION_EXPIRED,
+    )
+    desk.wait(1_000)
+
+    counters = desk.events.counters
+    assert (counters.elections, counters.unclean_elections) == (1, unclean)
 
 
 def test_a_decision_about_many_partitions_is_told_a_slice_at_a_time() -> None:

@@ -25,7 +25,8 @@ from tidelog.protocol.fetch import (
     encode_request,
     encode_response,
 )
-from tidelog.protocol.headers import request_prefix, response_prefix
+from tidelog.protocol.fetch.request import NO_HIGH_WATERMARK
+from tidelog.protocol.headers import decode_request_header, request_prefix, response_prefix
 from tidelog.protocol.malformed import MalformedMessage
 from tidelog.protocol.pieces import CurrentLeader, NodeEndpoint, TopicRef
 from tidelog.protocol.schema import request_class, response_class, versions_of
@@ -139,6 +140,41 @@ def test_requests_agree_with_kio(
 
     assert decode_request(version, memoryview(frame), len(prefix) - 4) == ours
     assert encode_request(version, id_, client_id, ours) == struct.pack(">i", len(frame)) + frame
+
+
+@pytest.mark.parametrize("version", [15, 16, 17, 18])
+@pytest.mark.parametrize("replica", [(-1, -1), (-1, 7), (2, -1), (2, 7)])
+@pytest.mark.parametrize("cluster_id", [None, "", "one"])
+@pytest.mark.parametrize("directory", [None, UUID(int=3)])
+@pytest.mark.parametrize("high_watermark", [0, NO_HIGH_WATERMARK])
+@pytest.mark.parametrize("rack", ["", "a"])
+def test_what_is_left_out_of_a_request_is_read_as_what_it_was(
+    version: int,
+    replica: tuple[int, int],
+    cluster_id: str | None,
+    directory: UUID | None,
+    high_watermark: int,
+    rack: str,
+) -> None:
+    asked = FetchPartition(
+        1,
+        2,
+        3,
+        4,
+        5,
+        6,
+        directory if version >= 17 else None,
+        high_watermark if version >= 18 else NO_HIGH_WATERMARK,
+    )
+    request = FetchRequest(
+        1, 2, 3, 1, 4, 5, [(UUID(int=9), [asked])], [], rack, *replica, cluster_id
+    )
+
+    frame = memoryview(encode_request(version, 8, "me", request))
+
+    assert len(frame) == 4 + struct.unpack_from(">i", frame)[0]
+    header = decode_request_header(frame[4:])
+    assert decode_request(version, frame[4:], header.position) == request
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -13,6 +13,7 @@ from tests.unit.runtime.echo import SLICE, Client, EchoNode, framed, serving
 from tidelog.model.disk import File, FileSlice
 from tidelog.protocol.framing import FrameSplitter
 from tidelog.runtime.connection import (
+    CHUNK_COST,
     DISK,
     INLINE_BYTES,
     JOIN_BYTES,
@@ -175,20 +176,26 @@ def pair() -> Iterator[tuple[Connection, socket.socket]]:
 def test_unsent_counts_what_the_queue_holds(
     file: File, pair: tuple[Connection, socket.socket]
 ) -> None:
+    def held() -> int:
+        sizes = (len(one) for one in conn.waiting if not isinstance(one, FileSlice))
+        return CHUNK_COST * len(conn.waiting) + sum(sizes)
+
     conn, theirs = pair
-    conn.enqueue([bytes(1_000_000), FileSlice(file, 0, 1_000_000), b"end"])
+    conn.enqueue([b"a", bytes(1_000_000), FileSlice(file, 0, 1_000_000), b"end"])
+    assert conn.unsent == held() > 1_000_000
     conn.send()
     assert conn.waits_for == SOCKET
     assert 0 < conn.unsent < 1_001_000
     received = bytearray()
     while conn.waits_for:
+        assert conn.unsent == held()
         received += theirs.recv(1 << 20)
         conn.send()
     assert conn.unsent == 0
     assert conn.waiting == []
-    while len(received) < 2_000_003:
+    while len(received) < 2_000_004:
         received += theirs.recv(1 << 20)
-    assert received == bytes(1_000_000) + CONTENT[:1_000_000] + b"end"
+    assert received == b"a" + bytes(1_000_000) + CONTENT[:1_000_000] + b"end"
 
 
 def cold_file(tmp_path: Path) -> RealFile:

@@ -208,6 +208,9 @@ class PartitionLeader:
     def replicas(self) -> frozenset[NodeId]:
         return frozenset(self._ends)
 
+    def has_replica(self, id: NodeId) -> bool:
+        return id in self._ends
+
     def holders(self, offset: Offset) -> Iterable[tuple[NodeId, Offset, Millis]]:
         """Followers in sync that hold all below `offset`: their ends, and when they had all."""
         for replica, progress in self._progress.items():
