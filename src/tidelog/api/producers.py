@@ -1,4 +1,4 @@
-"""InitProducerId (key 22), versions 0-5.
+"""InitProducerId (key 22), versions 0-5, and DescribeProducers (61), version 0.
 
 An id for an idempotent producer, from the block of ids that the controller allocated to this broker
 (KIP-730), with epoch 0. A producer that shows an old id and epoch (versions 3 on, KIP-360) and has
@@ -8,17 +8,26 @@ INVALID_REQUEST.
 With a transactional id: an empty one is INVALID_REQUEST, a timeout beyond
 `transaction.max.timeout.ms` INVALID_TRANSACTION_TIMEOUT, and all else COORDINATOR_NOT_AVAILABLE,
 since no node coordinates transactions yet.
+
+DescribeProducers tells what a partition's log knows of the producers that wrote to it (KIP-664); a
+follower knows as much as its leader, and may be asked.
 """
 
 from datetime import timedelta
 
 from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
+from kio.schema.describe_producers.v0.response import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
 from kio.schema.init_producer_id.v6.response import InitProducerIdResponse
 
 from tidelog.api.handler import Handling, Request
-from tidelog.model.effects import ChangeMetadata
+from tidelog.model.effects import ChangeMetadata, DescribeProducers, ProducersFound
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_PRODUCER
+from tidelog.model.ids import NO_PRODUCER, TopicPartition
 
 _NO_PRODUCER_EPOCH = -1
 
@@ -61,6 +70,45 @@ def _refusal(request: Request) -> ErrorCode:
 def _refused(error: ErrorCode) -> InitProducerIdResponse:
     return InitProducerIdResponse(
         throttle_time=timedelta(0), error_code=error, producer_epoch=_NO_PRODUCER_EPOCH
+    )
+
+
+def describe_producers(request: Request) -> Handling:
+    """Tells which idempotent producers have written to partitions."""
+    topics = request.message.topics
+    asked = [
+        TopicPartition(topic.name, index) for topic in topics for index in topic.partition_indexes
+    ]
+    found = iter((yield DescribeProducers(asked)))
+    return DescribeProducersResponse(
+        throttle_time=timedelta(0),
+        topics=tuple(
+            TopicResponse(
+                name=topic.name,
+                partitions=tuple(
+                    _described(index, next(found)) for index in topic.partition_indexes
+                ),
+            )
+            for topic in topics
+        ),
+    )
+
+
+def _described(index: int, found: ProducersFound) -> PartitionResponse:
+    return PartitionResponse(
+        partition_index=index,
+        error_code=found.error,
+        active_producers=tuple(
+            ProducerState(
+                producer_id=one.producer_id,
+                producer_epoch=one.epoch,
+                last_sequence=one.last_sequence,
+                last_timestamp=one.last_timestamp,
+                coordinator_epoch=one.coordinator_epoch,
+                current_txn_start_offset=one.transaction_start,
+            )
+            for one in found.producers
+        ),
     )
 
 

@@ -198,6 +198,7 @@ _TABLE = (
     _api(57, "UpdateFeatures", 0, 2, features.update_features, listeners=_BOTH),
     _api(59, "FetchSnapshot", 0, 1, quorum.ask, listeners=_CONTROLLER),
     _api(60, "DescribeCluster", 0, 2, cluster.describe_cluster, listeners=_BOTH),
+    _api(61, "DescribeProducers", 0, 0, producers.describe_producers),
     _api(62, "BrokerRegistration", 0, 4, broker_life.decide, listeners=_CONTROLLER),
     _api(63, "BrokerHeartbeat", 0, 2, broker_life.decide, listeners=_CONTROLLER),
     _api(64, "UnregisterBroker", 0, 0, cluster.unregister_broker, listeners=_BOTH),

@@ -27,7 +27,7 @@ from tidelog.log.segment import Segment
 from tidelog.log.tail import LogTail
 from tidelog.log.validation import check_produced, check_replicated
 from tidelog.model.disk import Disk, File
-from tidelog.model.effects import EpochEnd
+from tidelog.model.effects import ActiveProducer, EpochEnd
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_TIMESTAMP, LeaderEpoch, Millis, Offset
 from tidelog.protocol.batch import BatchHeader
@@ -138,14 +138,9 @@ class PartitionLog:
             if refused is not None:
                 return refused
         if header.producer_id >= 0:
-            duplicate = tail.producers.duplicate_of(header)
-            if duplicate is not None:
-                return Appended(
-                    duplicate.first_offset,
-                    duplicate.last_offset,
-                    duplicate.timestamp,
-                    duplicate=True,
-                )
+            span = tail.producers.duplicate_of(header)
+            if span is not None:
+                return Appended(span.first_offset, span.last_offset, span.timestamp, duplicate=True)
             refused = tail.producers.refusal(header, check_sequence=True)
             if refused is not None:
                 return refused
@@ -223,6 +218,9 @@ class PartitionLog:
     def aborted_transactions(self, start: Offset, end: Offset) -> tuple[AbortedTxn, ...]:
         """Aborted transactions that overlap [start, end)."""
         return reading.aborted(self._tail.segments.starting_from(start), start, end)
+
+    def active_producers(self) -> tuple[ActiveProducer, ...]:
+        return self._tail.producers.active()
 
     # -- epochs
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from tidelog.log.markers import EndTransactionMarker
 from tidelog.log.results import AbortedTxn, AppendRefused
+from tidelog.model.effects import ActiveProducer
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_OFFSET, NO_TIMESTAMP, Millis, Offset, ProducerId
 from tidelog.protocol.batch import TRANSACTIONAL_MASK, BatchHeader
@@ -178,6 +179,20 @@ class ProducerStates:
         self.forget_completed(high_watermark)
         stable = min((c.first_offset for c in self._completed), default=high_watermark)
         return min(stable, next(iter(self._ongoing), high_watermark), high_watermark)
+
+    def active(self) -> tuple[ActiveProducer, ...]:
+        """All that wrote here and are not forgotten yet."""
+        return tuple(
+            ActiveProducer(
+                id,
+                entry.epoch,
+                entry.last_sequence,
+                entry.last_timestamp,
+                entry.coordinator_epoch,
+                entry.transaction_first_offset,
+            )
+            for id, entry in self.entries.items()
+        )
 
     # -- housekeeping
 

@@ -21,6 +21,7 @@ from tidelog.model.ids import (
     Millis,
     NodeId,
     Offset,
+    ProducerId,
     TopicPartition,
 )
 from tidelog.model.watches import PartitionWatch, SessionWatch
@@ -197,6 +198,30 @@ class LogDirectory(NamedTuple):
     usable_bytes: int = -1
 
 
+class ActiveProducer(NamedTuple):
+    """What a partition's log knows of an idempotent or transactional producer."""
+
+    producer_id: ProducerId
+    epoch: int
+    last_sequence: int
+    last_timestamp: Millis
+    coordinator_epoch: int
+    transaction_start: Offset
+    """Where its open transaction begins; -1 if it has none."""
+
+
+class ProducersFound(NamedTuple):
+    error: ErrorCode
+    producers: tuple[ActiveProducer, ...] = ()
+
+
+@dataclass(slots=True)
+class DescribeProducers:
+    """As any replica knows them. -> list[ProducersFound], in order."""
+
+    partitions: list[TopicPartition]
+
+
 @dataclass(slots=True)
 class DescribeDirectories:
     """-> list[LogDirectory]; None asks for every partition."""
@@ -271,6 +296,7 @@ Effect: TypeAlias = (
     | FindOffsets
     | FindEpochEnds
     | DeleteRecordsBefore
+    | DescribeProducers
     | DescribeDirectories
     | MoveReplicas
     | ChangeMetadata

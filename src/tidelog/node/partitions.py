@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 from tidelog.controller.image import ClusterImage
-from tidelog.log.partition import PartitionLog
 from tidelog.log.results import AppendOrigin, AppendRefused, ReadResult
 from tidelog.model.effects import (
     AbortedTransaction,
@@ -92,6 +91,10 @@ class Partitions:
 
     def remove(self, partition: TopicPartition) -> Replica | None:
         return self._replicas.pop(partition, None)
+
+    def hosted(self, partition: TopicPartition) -> Replica | ErrorCode:
+        """The replica here, whether or not it leads."""
+        return self._replicas.get(partition) or self._not_led(partition)
 
     def leading(
         self, partition: TopicPartition, epoch: LeaderEpoch = NO_EPOCH
@@ -365,7 +368,7 @@ class Partitions:
             found = log.read(read.offset, max_bytes, limit, at_least_one=at_least_one)
             if effect.read_committed and isinstance(found, ReadResult):
                 is_all = read.offset >= limit or max_bytes <= 0
-                aborted = _aborted(log, read, found, is_all=is_all)
+                aborted = reading.aborted(log, read, found, is_all=is_all)
         except OSError as failure:
             self._storage_failed(read.partition, failure)
             return FetchResult(ErrorCode.kafka_storage_error)
@@ -382,18 +385,6 @@ class Partitions:
         return FetchResult(
             ErrorCode.none, high_watermark, stable, start, aborted=aborted, is_at_rest=is_at_rest
         )
-
-
-def _aborted(
-    log: PartitionLog, read: PartitionFetch, found: ReadResult, *, is_all: bool
-) -> tuple[AbortedTransaction, ...] | None:
-    """What a reader of committed records is to skip; None, as in Kafka, if a batch did not fit."""
-    if found.slice is None:
-        return () if is_all else None
-    return tuple(
-        AbortedTransaction(txn.producer_id, txn.first_offset)
-        for txn in log.aborted_transactions(read.offset, found.end_offset)
-    )
 
 
 def _refused(outcome: AppendRefused, log_start: Offset) -> AppendResult:

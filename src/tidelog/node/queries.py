@@ -5,6 +5,7 @@ from collections.abc import Callable
 from tidelog.log.results import TimestampOffset
 from tidelog.model.effects import (
     DescribeDirectories,
+    DescribeProducers,
     EpochFound,
     EpochQuery,
     FindEpochEnds,
@@ -13,6 +14,7 @@ from tidelog.model.effects import (
     MoveReplicas,
     OffsetFound,
     OffsetQuery,
+    ProducersFound,
     ReplicaOnDisk,
 )
 from tidelog.model.errors import ErrorCode
@@ -54,6 +56,15 @@ class Queries:
 
     def find_epoch_ends(self, effect: FindEpochEnds) -> list[EpochFound]:
         return [self._find_epoch_end(query) for query in effect.queries]
+
+    def describe_producers(self, effect: DescribeProducers) -> list[ProducersFound]:
+        return [self._describe_producers(partition) for partition in effect.partitions]
+
+    def _describe_producers(self, partition: TopicPartition) -> ProducersFound:
+        replica = self._partitions.hosted(partition)
+        if isinstance(replica, ErrorCode):
+            return ProducersFound(replica)
+        return ProducersFound(ErrorCode.none, replica.log.active_producers())
 
     def describe_directories(self, effect: DescribeDirectories) -> list[LogDirectory]:
         asked = effect.partitions

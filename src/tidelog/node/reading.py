@@ -1,6 +1,8 @@
-"""How a fetch is answered where it finds nothing to read in a replica."""
+"""What a fetch of one replica is answered with, apart from where its records lie."""
 
-from tidelog.model.effects import EpochEnd, FetchBatches, PartitionFetch
+from tidelog.log.partition import PartitionLog
+from tidelog.log.results import ReadResult
+from tidelog.model.effects import AbortedTransaction, EpochEnd, FetchBatches, PartitionFetch
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, NO_OFFSET, Offset
 from tidelog.node.replica import Replica
@@ -40,3 +42,15 @@ def parting(replica: Replica, read: PartitionFetch) -> EpochEnd | ErrorCode | No
         # No leader has been in that epoch, or what it would part from is gone.
         return ErrorCode.offset_out_of_range
     return diverging(end, last, read.offset, log.log_start_offset)
+
+
+def aborted(
+    log: PartitionLog, read: PartitionFetch, found: ReadResult, *, is_all: bool
+) -> tuple[AbortedTransaction, ...] | None:
+    """What a reader of committed records is to skip; None, as in Kafka, if a batch did not fit."""
+    if found.slice is None:
+        return () if is_all else None
+    return tuple(
+        AbortedTransaction(txn.producer_id, txn.first_offset)
+        for txn in log.aborted_transactions(read.offset, found.end_offset)
+    )

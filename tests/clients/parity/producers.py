@@ -1,4 +1,6 @@
-"""Idempotent producers: sequences and epochs in Produce, and InitProducerId."""
+"""Idempotent producers: sequences and epochs in Produce, InitProducerId, DescribeProducers."""
+
+from typing import Any
 
 from tests.clients.batches import Batch, Record
 from tests.clients.parity import case
@@ -112,3 +114,31 @@ def producer_id_given(t: Talk) -> None:
     for producer, epoch in ((given["producerId"], 0), (given["producerId"], 5), (-1, 3), (7, -1)):
         t.ask({"transactionTimeoutMs": 1, "transactionalId": None, "producerId": producer,
                "producerEpoch": epoch})  # fmt: skip
+
+
+# -- DescribeProducers -----------------------------------------------------------------------------
+
+
+def describing(topic: str, *partitions: int) -> dict[str, Any]:
+    return {"topics": [{"name": topic, "partitionIndexes": list(partitions)}]}
+
+
+@case("DescribeProducers")
+def producers_of_a_partition(t: Talk) -> None:
+    topic = offer(t, numbered(0, 3), numbered(3, epoch=0), Batch(records=(Record(),)))
+    t.ask(describing(topic.name, 0))
+
+
+@case("DescribeProducers")
+def a_producer_in_a_new_epoch(t: Talk) -> None:
+    topic = offer(t, numbered(0, 3), numbered(0, 2, epoch=4))
+    t.ask(describing(topic.name, 0))
+
+
+@case("DescribeProducers")
+def partitions_without_producers_and_without_a_topic(t: Talk) -> None:
+    topic = t.topic()
+    t.ask(describing(topic.name, 0, 9))
+    t.ask(describing("no-such-topic", 0, 1))
+    t.ask(describing(topic.name))
+    t.ask({"topics": []})

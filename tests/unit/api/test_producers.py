@@ -1,16 +1,18 @@
-"""InitProducerId: ids from blocks that the controller allocates."""
+"""InitProducerId: ids from blocks that the controller allocates; DescribeProducers."""
 
 from datetime import timedelta
 
 import pytest
 from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
 from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
+from kio.schema.describe_producers.v0.request import TopicRequest
 from tests.unit.api.support import Effects, ask, drive, request
 
 from tidelog.api import producers
 from tidelog.api.producer_ids import ProducerIdBlocks
-from tidelog.model.effects import ChangeMetadata
+from tidelog.model.effects import ActiveProducer, ChangeMetadata, DescribeProducers, ProducersFound
 from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import TopicPartition
 
 MINUTE = timedelta(minutes=1)
 
@@ -97,3 +99,34 @@ def test_refusals(fields, error: ErrorCode):
     response = drive(init(ProducerIdBlocks(), **fields))
 
     assert (response.error_code, response.producer_id) == (error, -1)
+
+
+def test_producers_are_described_partition_by_partition():
+    known = ActiveProducer(4000, 2, 17, 1_700_000_000_000, -1, -1)
+    effects = Effects(
+        [
+            ProducersFound(ErrorCode.none, (known,)),
+            ProducersFound(ErrorCode.not_leader_or_follower),
+            ProducersFound(ErrorCode.unknown_topic_or_partition),
+        ]
+    )
+    topics = (
+        TopicRequest(name="orders", partition_indexes=(0, 2)),
+        TopicRequest(name="none", partition_indexes=()),
+        TopicRequest(name="lost", partition_indexes=(1,)),
+    )
+
+    response = effects.drive(producers.describe_producers(request(ask(61, topics=topics), 0)))
+
+    assert effects.asked == [
+        DescribeProducers(
+            [TopicPartition("orders", 0), TopicPartition("orders", 2), TopicPartition("lost", 1)]
+        )
+    ]
+    orders, none, lost = response.topics
+    assert [part.error_code for part in orders.partitions] == [0, 6]
+    [described] = orders.partitions[0].active_producers
+    assert (described.producer_id, described.producer_epoch) == (4000, 2)
+    assert (described.last_sequence, described.current_txn_start_offset) == (17, -1)
+    assert none.partitions == ()
+    assert [(part.partition_index, part.error_code) for part in lost.partitions] == [(1, 3)]
