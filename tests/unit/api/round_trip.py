@@ -51,6 +51,9 @@ RESULTS: dict[type, Callable[[Any, int], Any]] = {
     effects.DeleteRecordsBefore: lambda e, v: (
         [effects.RecordsDeleted(ErrorCode.none)] * len(e.deletions)
     ),
+    effects.DescribeProducers: lambda e, v: (
+        [effects.ProducersFound(ErrorCode.none)] * len(e.partitions)
+    ),
     effects.DescribeDirectories: lambda e, v: [effects.LogDirectory(ErrorCode.none, "/logs", ())],
     effects.MoveReplicas: lambda e, v: [ErrorCode.none] * len(e.moves),
     effects.AwaitElections: lambda e, v: (),

@@ -382,5 +382,7 @@ class QuorumWorld:
 
     def _check(self) -> None:
         leader = self.leader
-        if leader is not None and leader.log and leader.log[-1] == leader.machine.epoch:
+        if leader is None or leader.machine.epoch < max(self.leaders):
+            return  # deposed, and does not know it yet
+        if leader.log and leader.log[-1] == leader.machine.epoch:
             assert leader.log[: len(self.agreed)] == self.agreed, "a leader lacks committed records"
