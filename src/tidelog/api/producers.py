@@ -86,7 +86,8 @@ def describe_producers(request: Request) -> Handling:
             TopicResponse(
                 name=topic.name,
                 partitions=tuple(
-                    _described(index, next(found)) for index in topic.partition_indexes
+                    _described(index, next(found), has_topic=topic.name in request.image.topics)
+                    for index in topic.partition_indexes
                 ),
             )
             for topic in topics
@@ -94,10 +95,11 @@ def describe_producers(request: Request) -> Handling:
     )
 
 
-def _described(index: int, found: ProducersFound) -> PartitionResponse:
+def _described(index: int, found: ProducersFound, *, has_topic: bool) -> PartitionResponse:
     return PartitionResponse(
         partition_index=index,
         error_code=found.error,
+        error_message=None if has_topic else "This server does not host this topic-partition.",
         active_producers=tuple(
             ProducerState(
                 producer_id=one.producer_id,

@@ -5,7 +5,7 @@ from typing import Any
 from tests.clients.batches import Batch, Record
 from tests.clients.parity import case
 from tests.clients.parity.produce import TRANSACTIONAL, offer, producing
-from tests.clients.talk import Talk
+from tests.clients.talk import Talk, Topic
 
 
 def numbered(sequence: int, records: int = 1, epoch: int = 0, producer: int = 4321) -> Batch:
@@ -119,19 +119,26 @@ def producer_id_given(t: Talk) -> None:
 # -- DescribeProducers -----------------------------------------------------------------------------
 
 
+def written(t: Talk, *batches: Batch) -> Topic:
+    topic = t.topic()
+    for batch in batches:
+        t.ask_other("Produce", None, producing(topic, batch.encode()))
+    return topic
+
+
 def describing(topic: str, *partitions: int) -> dict[str, Any]:
     return {"topics": [{"name": topic, "partitionIndexes": list(partitions)}]}
 
 
 @case("DescribeProducers")
 def producers_of_a_partition(t: Talk) -> None:
-    topic = offer(t, numbered(0, 3), numbered(3, epoch=0), Batch(records=(Record(),)))
+    topic = written(t, numbered(0, 3), numbered(3), Batch(records=(Record(),)))
     t.ask(describing(topic.name, 0))
 
 
 @case("DescribeProducers")
 def a_producer_in_a_new_epoch(t: Talk) -> None:
-    topic = offer(t, numbered(0, 3), numbered(0, 2, epoch=4))
+    topic = written(t, numbered(0, 3), numbered(0, 2, epoch=4))
     t.ask(describing(topic.name, 0))
 
 
