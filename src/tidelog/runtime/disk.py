@@ -9,7 +9,6 @@ thread that owns the disk takes one away from a file; other threads may call `Fi
 """
 
 import os
-import shutil
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -19,10 +18,14 @@ from threading import get_ident
 from weakref import ref
 
 from tidelog.model.disk import Buffer, File
+from tidelog.runtime.disposal import close_elsewhere
 
 _READ_WRITE = os.O_RDWR | os.O_CLOEXEC
 _MAX_CHUNKS = 512
 """Buffers per pwritev, well below IOV_MAX."""
+
+_LARGE = 1024 * 1024
+"""A file from this size on takes long to be freed."""
 
 
 _syncfs = CDLL(None, use_errno=True).syncfs
@@ -32,12 +35,17 @@ _syncfs = CDLL(None, use_errno=True).syncfs
 class Descriptor:
     """An open file descriptor, closed when the last holder lets go of it."""
 
-    __slots__ = ("number",)
+    __slots__ = ("is_of_removed", "number")
 
     def __init__(self, number: int) -> None:
         self.number = number
+        self.is_of_removed = False
+        """Whether closing it may free the file's blocks, which takes long."""
 
     def __del__(self) -> None:
+        if self.is_of_removed:
+            close_elsewhere(self.number)
+            return
         with suppress(OSError):
             os.close(self.number)
 
@@ -143,6 +151,7 @@ class RealFile:
         """The path is about to mean something else: hold a descriptor for good."""
         with suppress(FileNotFoundError):
             self._descriptor = self._descriptor or self._open()
+            self._descriptor.is_of_removed = True
         self.path = ""
 
     def give_up(self) -> bool:
@@ -259,7 +268,7 @@ class RealDisk:
     def remove(self, path: str) -> None:
         self._forget(path)
         with suppress(FileNotFoundError):
-            os.unlink(self.full(path))
+            _unlink(self.full(path))
 
     def sync_directory(self, path: str) -> None:
         number = os.open(self.full(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -286,7 +295,7 @@ class RealDisk:
             file = used()
             if file is not None:
                 file.pin()
-        shutil.rmtree(self.full(directory), ignore_errors=not self.exists(directory))
+        _remove_tree(self.full(directory))
 
     def space(self) -> tuple[int, int]:
         volume = os.statvfs(self._root)
@@ -318,6 +327,29 @@ class RealDisk:
         directory, name = _split(path)
         used = self._files.get(directory, {}).pop(name, None)
         return used() if used is not None else None
+
+
+def _unlink(path: str) -> None:
+    """Remove the name; what a large file takes behind it is freed elsewhere."""
+    if os.lstat(path).st_size < _LARGE:
+        os.unlink(path)
+        return
+    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.unlink(path)
+    finally:
+        close_elsewhere(number)
+
+
+def _remove_tree(path: str) -> None:
+    with suppress(FileNotFoundError):
+        for entry in list(os.scandir(path)):
+            if entry.is_dir(follow_symlinks=False):
+                _remove_tree(entry.path)
+            else:
+                with suppress(FileNotFoundError):
+                    _unlink(entry.path)
+        os.rmdir(path)
 
 
 def _split(path: str) -> tuple[str, str]:

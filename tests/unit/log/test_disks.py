@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tidelog.model.disk import Disk
 from tidelog.runtime.disk import RealDisk, RealFile
+from tidelog.runtime.disposal import close_elsewhere
 from tidelog.sim.dice import SeededDice
 from tidelog.sim.disk import PAGE, SimDisk
 
@@ -396,3 +397,55 @@ def test_faults_are_what_the_operating_system_says() -> None:
 
     disk.flip_bit("a", 8)
     assert file.read(0, 9) == b"13345"
+
+
+@pytest.fixture
+def left_to_others(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The descriptors that another thread would close."""
+    numbers: list[int] = []
+    monkeypatch.setattr("tidelog.runtime.disk.close_elsewhere", numbers.append)
+    return numbers
+
+
+def test_a_large_file_is_not_freed_by_whoever_removes_it(
+    tmp_path: Path, left_to_others: list[int]
+) -> None:
+    disk = RealDisk(tmp_path)
+    disk.make_directory("t-0")
+    for path, size in (("large", 2 << 20), ("small", 10), ("t-0/large", 2 << 20)):
+        disk.open(path).append((bytes(size),))
+    del path
+
+    for name in ("large", "small"):
+        disk.remove(name)
+    disk.remove_tree("t-0")
+
+    assert disk.list("") == []
+    large = [number for number in left_to_others if os.fstat(number).st_size == 2 << 20]
+    assert len(large) == 2
+    assert all(os.fstat(number).st_nlink == 0 for number in left_to_others)
+    for number in left_to_others:
+        os.close(number)
+
+
+def test_a_removed_file_that_is_still_read_is_freed_by_others_too(
+    tmp_path: Path, left_to_others: list[int]
+) -> None:
+    disk = RealDisk(tmp_path)
+    file = disk.open("read")
+    file.append((b"still read",))
+    disk.remove("read")
+    assert file.read(0, 10) == b"still read"
+    assert left_to_others == []
+
+    del file
+
+    [number] = left_to_others
+    os.close(number)
+
+
+def test_what_is_closed_elsewhere_is_closed() -> None:
+    reading, writing = os.pipe()
+    close_elsewhere(writing)
+    assert os.read(reading, 1) == b"", "the end of the pipe, which comes when it is closed"
+    os.close(reading)
