@@ -16,7 +16,8 @@ from tidelog.cli.client import Client
 from tidelog.cli.config_admin import Config, ResourceType, describe_configs
 from tidelog.cli.errors import CommandFailed
 from tidelog.cli.event_log import EventLog
-from tidelog.cli.explanation import Facts, Speed, explain, summary
+from tidelog.cli.explanation import explain, summary
+from tidelog.cli.partition_facts import Facts, Speed
 from tidelog.cli.replica_offsets import PAGE, look
 from tidelog.cli.replica_offsets import Partition as Looked
 from tidelog.model.ids import NodeId, TopicPartition
@@ -114,6 +115,7 @@ def gather(client: Client, topic: str, partition: int | None) -> list[Facts]:
             min_isr=int(_value(config, "min.insync.replicas", "1")),
             allows_unclean=_value(config, "unclean.leader.election.enable", "") == "true",
             up=up,
+            offline=one.offline,
             ends={replica.node: replica.log_end_offset for replica in looked[where].replicas},
             speeds={node: speed for (node, of), speed in speeds.items() if of == where},
             controller=controller,

@@ -3,24 +3,15 @@
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
+from tests.unit.cli.partition import AGO_20_S, NOON, facts, left
 
 from tidelog.cli.errors import CommandFailed
 from tidelog.cli.explain import find
-from tidelog.cli.explanation import Facts, Speed, explain, summary
-from tidelog.cli.replica_history import (
-    Election,
-    Loss,
-    Membership,
-    PartitionHistory,
-    Standing,
-)
-from tidelog.model.ids import TopicPartition
-
-NOON = 1_794_830_400_000
-AGO_20_S = NOON - 20_000
+from tidelog.cli.explanation import explain, summary
+from tidelog.cli.partition_facts import Facts, Speed
+from tidelog.cli.replica_history import Election, Loss, PartitionHistory, Standing
 
 
 @pytest.fixture(autouse=True)
@@ -30,26 +21,6 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     monkeypatch.undo()
     time.tzset()
-
-
-def facts(**changes: Any) -> Facts:
-    """Three replicas, all well, in a cluster with events."""
-    values: dict[str, Any] = {
-        "partition": TopicPartition("orders", 0),
-        "now": NOON,
-        "leader": 1,
-        "replicas": (1, 2, 3),
-        "isr": (1, 2, 3),
-        "min_isr": 2,
-        "up": frozenset({1, 2, 3}),
-        "ends": {1: 20_000, 2: 20_000, 3: 20_000},
-        "controller": 3,
-    }
-    return Facts(**{**values, **changes})
-
-
-def left(reason: str, **changes: Any) -> PartitionHistory:
-    return PartitionHistory(members={2: Membership(False, AGO_20_S, reason, **changes)})
 
 
 def said(known: Facts) -> str:
@@ -161,6 +132,16 @@ def test_a_failed_directory() -> None:
     text = said(known)
     assert "the log directory that holds it failed." in text
     assert "Mend or replace the log directory of broker 2, and start it again." in text
+
+
+def test_a_failed_directory_that_no_event_tells_of() -> None:
+    out = facts(isr=(1, 3), ends={1: 9, 3: 9}, offline=(2,))
+    assert (
+        "Broker 2 is not in the in-sync set; it is up, but the log directory that holds it has "
+        "failed.\n"
+    ) in said(out)
+    alone = facts(leader=-1, replicas=(1,), isr=(1,), ends={1: None}, offline=(1,))
+    assert "Why\n  The log directory of broker 1 that holds it has failed.\n" in said(alone)
 
 
 def test_below_min_isr() -> None:
