@@ -66,7 +66,7 @@ def _why(facts: Facts) -> Iterator[str]:
         elif facts.has_lost_directory(broker):
             yield f"The log directory of broker {broker} that holds it has failed."
     yield from _election(facts)
-    yield from _loss(facts)
+    yield from _losses(facts)
     if facts.controller is None:
         yield (
             "No controller is active, so no leader and no in-sync set can change: "
@@ -148,14 +148,13 @@ def _election(facts: Facts) -> Iterator[str]:
         yield f"Broker {facts.leader} took the lead at {when}, {how}{clean}."
 
 
-def _loss(facts: Facts) -> Iterator[str]:
-    lost = facts.history.loss
-    if lost is not None and lost.from_offset > lost.to_offset:
-        lacking = wording.count(lost.from_offset - lost.to_offset, "committed record")
+def _losses(facts: Facts) -> Iterator[str]:
+    for lost in facts.history.losses:
+        number = lost.from_offset - lost.to_offset
         yield (
-            f"{lacking} (offsets {lost.to_offset:,} to {lost.from_offset - 1:,}) "
-            f"{'was' if lost.from_offset - lost.to_offset == 1 else 'were'} lost "
-            f"at {wording.moment(lost.at, facts.now)}, after an unclean election."
+            f"{wording.count(number, 'committed record')} (offsets {lost.to_offset:,} to "
+            f"{lost.from_offset - 1:,}) {'was' if number == 1 else 'were'} lost at "
+            f"{wording.moment(lost.at, facts.now)}, after an unclean election."
         )
 
 

@@ -7,6 +7,7 @@ the partition tells which is the later.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, NamedTuple
 
 from tidelog.cli.observation import NOT_KNOWN
@@ -52,10 +53,21 @@ class Election(NamedTuple):
 
 
 class Loss(NamedTuple):
+    """What was committed from `to_offset` up to `from_offset` is gone."""
+
     at: Millis
-    node: NodeId
     from_offset: Offset
     to_offset: Offset
+
+    def overlaps(self, other: "Loss") -> bool:
+        return self.to_offset < other.from_offset and other.to_offset < self.from_offset
+
+    def joined(self, other: "Loss") -> "Loss":
+        return Loss(
+            min(self.at, other.at),
+            max(self.from_offset, other.from_offset),
+            min(self.to_offset, other.to_offset),
+        )
 
 
 class Standing(NamedTuple):
@@ -71,10 +83,8 @@ class PartitionHistory:
     members: dict[NodeId, Membership] = field(default_factory=dict)
     followers: dict[NodeId, Follower] = field(default_factory=dict)
     election: Election | None = None
-    loss: Loss | None = None
-    """The last that is known."""
-    high_watermark: Offset | None = None
-    """The highest that a leader has told."""
+    losses: list[Loss] = field(default_factory=list)
+    """The oldest first; no two overlap."""
     _elected_in: int = NOT_KNOWN
     _told_in: dict[NodeId, int] = field(default_factory=dict)
     """The partition epoch of what is known of each member."""
@@ -85,6 +95,10 @@ class PartitionHistory:
             if known.since < at:
                 del self.members[broker]
                 self._told_in.pop(broker, None)
+        self.followers = {
+            broker: known for broker, known in self.followers.items() if known.told_at >= at
+        }
+        self.losses = [known for known in self.losses if known.at >= at]
         if self.election is not None and self.election.at < at:
             self._elected_in = NOT_KNOWN
 
@@ -98,6 +112,12 @@ class PartitionHistory:
     def elect(self, election: Election, partition_epoch: int) -> None:
         if partition_epoch >= self._elected_in:
             self._elected_in, self.election = partition_epoch, election
+
+    def lose(self, loss: Loss) -> None:
+        """Several replicas may tell of one loss, each as far as it knew: what overlaps is one."""
+        others = [known for known in self.losses if not known.overlaps(loss)]
+        whole = reduce(Loss.joined, (known for known in self.losses if known.overlaps(loss)), loss)
+        self.losses = sorted([*others, whole])
 
 
 class ReplicaHistory:
@@ -127,8 +147,7 @@ class ReplicaHistory:
             case "leader_elected":
                 _elected(history, event)
             case "unclean_loss":
-                lost = (event["from_offset"], event["to_offset"])
-                history.loss = Loss(ts, event["node"], *lost)
+                history.lose(Loss(ts, event["from_offset"], event["to_offset"]))
             case "replica_state":
                 _state(history, event)
 
@@ -160,7 +179,6 @@ def _epoch_of(event: Event) -> int:
 
 
 def _state(history: PartitionHistory, event: Event) -> None:
-    history.high_watermark = event["high_watermark"]
     history.followers = {
         one["broker"]: Follower(
             event["ts"], one["end_offset"], one["lag"], one["lag_ms"], one["last_fetch_ms"]

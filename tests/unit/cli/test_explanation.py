@@ -212,12 +212,13 @@ def test_without_a_leader_or_anyone_eligible_the_last_known_one_is_asked_for() -
 def test_an_unclean_election_and_what_it_cost() -> None:
     history = PartitionHistory(
         election=Election(AGO_20_S, 1, -1, "unclean", False),
-        loss=Loss(AGO_20_S, 2, 1_500, 1_200),
+        losses=[Loss(AGO_20_S - 5_000, 801, 800), Loss(AGO_20_S, 1_500, 1_200)],
     )
     text = said(facts(history=history))
     assert (
         "Broker 1 took the lead at 11:59:40 (20 s ago), by an unclean election, which may" in text
     )
+    assert "1 committed record (offsets 800 to 800) was lost at 11:59:35" in text
     assert "300 committed records (offsets 1,200 to 1,499) were lost at 11:59:40" in text
 
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tidelog.cli.replica_history import Follower, Membership, ReplicaHistory, Standing
+from tidelog.cli.replica_history import Follower, Loss, Membership, ReplicaHistory, Standing
 from tidelog.model.ids import TopicPartition
 
 WHERE = TopicPartition("orders", 0)
@@ -29,6 +29,13 @@ def shrunk(broker: int, **fields: Any) -> dict[str, Any]:
     return of_partition("isr_shrink", left=[left], leader_end_offset=100, **fields)
 
 
+def state(broker: int, **fields: Any) -> dict[str, Any]:
+    follower = {"broker": broker, "end_offset": 70, "lag": 30, "lag_ms": 900, "last_fetch_ms": 5}
+    return of_partition(
+        "replica_state", leader=1, high_watermark=70, followers=[follower], **fields
+    )
+
+
 def test_a_member_is_in_since_it_joined_and_out_since_it_left() -> None:
     known = history(
         elected([1, 2, 3]),
@@ -50,6 +57,31 @@ def test_a_member_is_in_since_it_joined_and_out_since_it_left() -> None:
 def test_a_topic_that_was_made_anew_forgets_the_one_before() -> None:
     known = history(elected([1, 2, 3]), shrunk(3), elected([4]))
     assert known.of(WHERE).members == {4: Membership(True, 102)}
+
+
+def lost(from_offset: int, to_offset: int, **fields: Any) -> dict[str, Any]:
+    return of_partition("unclean_loss", from_offset=from_offset, to_offset=to_offset, **fields)
+
+
+def test_what_a_follower_knew_of_a_loss_takes_nothing_from_what_its_leader_knew() -> None:
+    known = history(elected([1, 2]), lost(100, 40), lost(45, 40, node=2)).of(WHERE)
+    assert known.losses == [Loss(101, 100, 40)]
+
+    told_by_three = history(lost(50, 40), lost(90, 80), lost(85, 45)).of(WHERE)
+    assert told_by_three.losses == [Loss(100, 90, 40)]
+
+
+def test_two_losses_are_two() -> None:
+    known = history(lost(100, 40), lost(200, 180)).of(WHERE)
+    assert known.losses == [Loss(100, 100, 40), Loss(101, 200, 180)]
+
+
+def test_a_topic_that_was_made_anew_has_lost_nothing_and_has_no_old_followers() -> None:
+    known = history(elected([1, 2]), lost(100, 40), state(2), elected([1, 2])).of(WHERE)
+    assert (known.losses, known.followers) == ([], {})
+
+    told_before_its_beginning = state(2, ts=200), elected([1, 2], ts=150)
+    assert list(history(*told_before_its_beginning).of(WHERE).followers) == [2]
 
 
 def test_a_broker_is_as_it_was_told_of_last() -> None:
