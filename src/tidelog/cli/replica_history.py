@@ -32,16 +32,18 @@ class Follower(NamedTuple):
     """A follower as its leader last told of it."""
 
     told_at: Millis
+    leader: NodeId
     end_offset: Offset | None
     lag: int | None
     lag_ms: Millis | None
-    last_fetch_ms: Millis | None
+    """Since it was last caught up; 0 if it was then, None if it never was under this leader."""
 
-    def lag_ms_at(self, now: Millis) -> Millis | None:
-        """For how long it has lacked something; one that lacked nothing when told of: 0."""
-        if self.lag_ms is None or self.lag_ms == 0:
-            return self.lag_ms
-        return self.lag_ms + max(0, now - self.told_at)
+    @property
+    def leader_end(self) -> Offset | None:
+        """How far the leader was itself."""
+        if self.end_offset is None or self.lag is None:
+            return None
+        return self.end_offset + self.lag
 
 
 class Election(NamedTuple):
@@ -181,7 +183,7 @@ def _epoch_of(event: Event) -> int:
 def _state(history: PartitionHistory, event: Event) -> None:
     history.followers = {
         one["broker"]: Follower(
-            event["ts"], one["end_offset"], one["lag"], one["lag_ms"], one["last_fetch_ms"]
+            event["ts"], event["leader"], one["end_offset"], one["lag"], one["lag_ms"]
         )
         for one in event["followers"]
     }

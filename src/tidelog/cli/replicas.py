@@ -8,10 +8,12 @@ import click
 from tidelog.cli import admin, options
 from tidelog.cli.client import Client
 from tidelog.cli.event_log import EventLog
+from tidelog.cli.lag_time import LookTime
 from tidelog.cli.replica_offsets import Partition, look
 from tidelog.cli.replica_table import HEADS, TIMED_HEADS, Memory, Row, rows, timed_cells
 from tidelog.cli.table import table
 from tidelog.cli.topics import topic_pattern
+from tidelog.model.ids import Millis
 from tidelog.model.replication_events import REPLICATION_EVENTS
 
 SILENCE_SECONDS = 1.0
@@ -30,9 +32,10 @@ def command(bootstrap_server: str, topic: str | None, watch: bool, interval: flo
 
     WATERMARK is what consumers may read, as the leader tells it. END OFFSET is asked of each
     replica itself; `-` stands where its broker is down or silent. LAG is what it lacks of the
-    leader's log, BEHIND for how long it has lacked something, SINCE how long it has been in or out
-    of the ISR and why it left. The last two come from the cluster's replication events; where it
-    records none they are `-`, or, with --watch, as seen from here.
+    leader's log, BEHIND for how long it has lacked something: `3 s`, or `< 3 s` if it is only known
+    to have lacked nothing 3 s ago, or `> 3 s` if it is not known since when. SINCE is how long it
+    has been in or out of the ISR and why it left. The last two come from the cluster's replication
+    events, and with --watch from what was seen before; where neither tells, they are `-`.
     """
     with Client(bootstrap_server, SILENCE_SECONDS) as client:
         watched = Watched(client, topic)
@@ -55,9 +58,11 @@ class Watched:
         self._memory = Memory(self._events.history)
 
     def look(self) -> list[Row]:
+        began = _now()
         partitions = look(self._client, _names(self._client, self._topic))
+        looked = LookTime(began, _now())
         self._events.catch_up()
-        self._memory.note(partitions, round(time.time() * 1000))
+        self._memory.note(partitions, looked)
         return list(rows(partitions, self._memory))
 
 
@@ -69,6 +74,10 @@ def report(partitions: Sequence[Partition], memory: Memory | None) -> Iterator[s
 
 def timed_report(shown: Sequence[Row]) -> Iterator[str]:
     return table(TIMED_HEADS, [timed_cells(row) for row in shown])
+
+
+def _now() -> Millis:
+    return time.time_ns() // 1_000_000
 
 
 def _names(client: Client, topic: str | None) -> list[str]:

@@ -91,10 +91,11 @@ def test_a_broker_is_as_it_was_told_of_last() -> None:
     assert history(fenced, back).brokers[2] == Standing(False, 101, "returned")
 
 
-def test_the_lag_of_a_follower_grows_with_time_and_none_stays_none() -> None:
-    behind, level = Follower(1_000, 5, 3, 200, 10), Follower(1_000, 8, 0, 0, 10)
-    assert (behind.lag_ms_at(3_000), level.lag_ms_at(3_000)) == (2_200, 0)
-    assert Follower(1_000, None, None, None, None).lag_ms_at(3_000) is None
+def test_a_follower_is_as_its_leader_told_of_it_last() -> None:
+    known = history(state(2), state(3)).of(WHERE)
+    assert known.followers == {3: Follower(101, 1, 70, 30, 900)}
+    assert known.followers[3].leader_end == 100
+    assert Follower(101, 1, None, None, None).leader_end is None
 
 
 def test_events_of_a_later_version_are_passed_over() -> None:

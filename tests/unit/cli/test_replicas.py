@@ -2,6 +2,7 @@ from io import StringIO
 
 from rich.console import Console
 
+from tidelog.cli.lag_time import MOST, LookTime
 from tidelog.cli.replica_history import Follower, Membership, ReplicaHistory
 from tidelog.cli.replica_offsets import Partition, Replica
 from tidelog.cli.replica_screen import picture
@@ -14,6 +15,10 @@ HURT = Partition(
     WHERE, 2, 1000, (Replica(1, 1000, True), Replica(2, 1004, True), Replica(3, None, False))
 )
 NOW = 1_000_000
+
+
+def at(moment: int, took: int = 0) -> LookTime:
+    return LookTime(moment - took, moment)
 
 
 def told(memory: Memory, *partitions: Partition) -> list[str]:
@@ -56,28 +61,28 @@ def test_events_tell_for_how_long_and_why() -> None:
         3: Membership(False, NOW - 12_000, "dead"),
     }
     of.followers = {
-        1: Follower(NOW - 400, 990, 0, 0, 10),
-        3: Follower(NOW - 5_000, 800, 200, 9_000, 9_000),
+        1: Follower(NOW - 400, 2, 990, 0, 0),
+        3: Follower(NOW - 5_000, 2, 800, 200, 9_000),
     }
     memory = Memory(history)
-    memory.note([HURT], NOW)
+    memory.note([HURT], at(NOW))
 
     assert told(memory, HURT) == [
         "PARTITION  LEADER  WATERMARK  REPLICA  END OFFSET  LAG  BEHIND    ISR  SINCE",
         "a-0             2       1000        2        1004    0  0 ms      in   2 h",
         "                                    1        1000    4  < 400 ms  in   3.0 s",
-        "                                    3           -    -  14 s      OUT  12 s, dead",
+        "                                    3           -    -  < 14 s    OUT  12 s, dead",
     ]
 
 
 def test_without_events_it_is_told_as_far_as_it_was_watched() -> None:
     memory = Memory(ReplicaHistory())
-    memory.note([HURT], NOW)
+    memory.note([HURT], at(NOW))
     assert [line.split()[-1] for line in told(memory, HURT)[1:]] == ["-", "-", "-"]
 
     back = HURT._replace(replicas=(*HURT.replicas[:2], Replica(3, 900, True)))
-    memory.note([back], NOW + 20_000)
-    memory.note([back], NOW + 33_000)
+    memory.note([back], at(NOW + 20_000))
+    memory.note([back], at(NOW + 33_000))
 
     assert [line.split()[-2:] for line in told(memory, back)[1:]] == [
         ["33", "s"],
@@ -86,17 +91,101 @@ def test_without_events_it_is_told_as_far_as_it_was_watched() -> None:
     ]
 
 
+def behind(history: ReplicaHistory, *looks: tuple[LookTime, int, int]) -> list[str]:
+    """How far behind a follower was seen to be: a leader's end and the follower's at each look."""
+    memory, seen = Memory(history), []
+    for look, leader_end, end in looks:
+        pair = (Replica(1, leader_end, True), Replica(2, end, True))
+        found = Partition(WHERE, 1, end, pair)
+        memory.note([found], look)
+        seen.append(memory.behind(found, pair[1]))
+    return seen
+
+
+def with_follower(*told: int | None) -> ReplicaHistory:
+    history = ReplicaHistory()
+    history.of(WHERE).followers = {2: Follower(NOW, 1, *told)}
+    return history
+
+
+def test_a_follower_of_a_busy_partition_is_never_far_behind() -> None:
+    """What a leader told of it some seconds ago has long been overtaken."""
+    history = with_follower(97, 3, 3)
+    looks = [(at(NOW + 1_000 * n, took=10), 100 + 50 * n, 98 + 50 * n) for n in range(1, 5)]
+    assert behind(history, *looks) == ["< 1.0 s"] * 4
+    assert behind(history, looks[3]) == ["< 4.0 s"]
+
+
+def test_a_follower_that_has_not_come_on_is_behind_as_its_leader_counts_it() -> None:
+    history = with_follower(97, 3, 9_000)
+    assert behind(history, (at(NOW + 5_000), 200, 99)) == ["14 s"]
+    never_level = with_follower(97, 3, None)
+    assert behind(never_level, (at(NOW + 5_000), 200, 99)) == ["> 5.0 s"]
+    assert behind(with_follower(None, None, None), (at(NOW + 5_000), 200, 99)) == ["-"]
+
+
+def test_what_another_leader_told_or_what_was_told_after_the_look_proves_nothing() -> None:
+    history = with_follower(97, 3, 9_000)
+    of = history.of(WHERE)
+    assert behind(history, (at(NOW + 5, took=10), 200, 99)) == ["-"]
+    of.followers = {2: of.followers[2]._replace(leader=3)}
+    assert behind(history, (at(NOW + 5_000), 200, 99)) == ["-"]
+
+
+def test_without_events_looks_tell_for_how_long_a_follower_has_been_behind() -> None:
+    looks = [
+        (at(NOW, took=10), 100, 100),
+        (at(NOW + 1_000, took=10), 150, 100),
+        (at(NOW + 2_000, took=10), 180, 100),
+        (at(NOW + 9_000, took=10), 200, 100),
+        (at(NOW + 10_000, took=10), 220, 190),
+        (at(NOW + 11_000, took=10), 220, 220),
+    ]
+    assert behind(ReplicaHistory(), *looks) == [
+        "0 ms",
+        "< 1.0 s",  # level at the look before
+        "990 ms",
+        "8.0 s",
+        "990 ms",  # it has now what its leader had at the third look, and not at the fourth
+        "0 ms",
+    ]
+
+
+def test_a_follower_that_was_never_seen_level_is_behind_for_longer_than_it_was_watched() -> None:
+    looks = [(at(NOW), 100, 7), (at(NOW + 3_000), 150, 50)]
+    assert behind(ReplicaHistory(), *looks) == ["-", "> 3.0 s"]
+
+
+def test_looks_at_a_log_that_was_cut_or_at_another_topic_or_leader_prove_nothing() -> None:
+    cut = [(at(NOW), 100, 7), (at(NOW + 1_000), 90, 80), (at(NOW + 2_000), 95, 85)]
+    assert behind(ReplicaHistory(), *cut) == ["-", "-", "> 1.0 s"]
+
+    memory = Memory(ReplicaHistory())
+    led_by_2 = Partition(WHERE, 2, None, (Replica(1, 100, True), Replica(2, None, True)))
+    old = Partition(WHERE, 1, 7, (Replica(1, 100, True), Replica(2, 7, True)))
+    new = Partition(WHERE, 1, 7, (Replica(1, 110, True), Replica(2, 8, True)))
+    for between in ([], [led_by_2]):
+        for number, found in enumerate(([old], between, [new])):
+            memory.note(found, at(NOW + number))
+        assert memory.behind(new, new.replicas[1]) == "-"
+
+
+def test_a_long_watch_remembers_enough_of_it() -> None:
+    looks = [(at(NOW + 1_000 * n), 100 + n, 100) for n in range(2 * MOST)]
+    assert behind(ReplicaHistory(), *looks)[-1] == "8 min"
+
+
 def test_an_event_that_has_not_come_yet_is_not_contradicted() -> None:
     history = ReplicaHistory()
     history.of(WHERE).members = {3: Membership(True, NOW - 60_000)}
     memory = Memory(history)
-    memory.note([HURT], NOW)
+    memory.note([HURT], at(NOW))
     assert told(memory, HURT)[3].endswith("OUT  -")
 
 
 def test_a_screen_shows_as_many_rows_as_it_has_room_for() -> None:
     memory = Memory(ReplicaHistory())
-    memory.note([HURT], NOW)
+    memory.note([HURT], at(NOW))
     console = Console(width=110, record=True, file=StringIO())
 
     console.print(picture(list(rows([HURT, HURT], memory)), 4))
