@@ -7,6 +7,7 @@ import click
 
 from tidelog.cli import admin, options
 from tidelog.cli.client import Client
+from tidelog.cli.errors import CommandFailed
 from tidelog.cli.event_log import EventLog
 from tidelog.cli.lag_time import LookTime
 from tidelog.cli.replica_offsets import Partition, look
@@ -23,10 +24,8 @@ SILENCE_SECONDS = 1.0
 @click.command("replicas")
 @options.bootstrap_server
 @click.option("--topic", metavar="NAME", help="Only these topics; a regular expression.")
-@click.option("--watch", is_flag=True, help="Look again and again, until Ctrl-C.")
-@click.option(
-    "--interval", default=1.0, show_default=True, metavar="SECONDS", help="Between two looks."
-)
+@click.option("--watch", is_flag=True, help="Look again and again, until Ctrl-C, whatever happens.")
+@options.interval(1.0)
 def command(bootstrap_server: str, topic: str | None, watch: bool, interval: float) -> None:
     """Show every replica: its log end offset, its lag, and since when it is in or out of the ISR.
 
@@ -85,4 +84,7 @@ def _names(client: Client, topic: str | None) -> list[str]:
         own = (one.name for one in admin.topics(client) if not one.is_internal)
         return [name for name in own if name != REPLICATION_EVENTS]
     pattern = topic_pattern(topic)
-    return [one.name for one in admin.topics(client) if pattern.fullmatch(one.name)]
+    names = [one.name for one in admin.topics(client) if pattern.fullmatch(one.name)]
+    if not names:
+        raise CommandFailed(f"Topic '{topic}' does not exist as expected.")
+    return names

@@ -1,14 +1,22 @@
+"""The table of replicas: what is told of each, and that a watch goes on whatever happens."""
+
 from io import StringIO
+from itertools import islice
 
+import pytest
 from rich.console import Console
+from tests.unit.cli.stand_in import Topic, stand_in
 
+from tidelog.cli.errors import CommandFailed
 from tidelog.cli.lag_time import MOST, LookTime
+from tidelog.cli.main import run
 from tidelog.cli.replica_history import Follower, Membership, ReplicaHistory
 from tidelog.cli.replica_offsets import Partition, Replica
-from tidelog.cli.replica_screen import picture
-from tidelog.cli.replica_table import Memory, rows
+from tidelog.cli.replica_screen import Seen, looks, picture
+from tidelog.cli.replica_table import TIMED_HEADS, Memory, Row, rows
 from tidelog.cli.replicas import report
 from tidelog.model.ids import NO_NODE, TopicPartition
+from tidelog.model.replication_events import REPLICATION_EVENTS
 
 WHERE = TopicPartition("a", 0)
 HURT = Partition(
@@ -188,8 +196,66 @@ def test_a_screen_shows_as_many_rows_as_it_has_room_for() -> None:
     memory.note([HURT], at(NOW))
     console = Console(width=110, record=True, file=StringIO())
 
-    console.print(picture(list(rows([HURT, HURT], memory)), 4))
+    console.print(picture(Seen(list(rows([HURT, HURT], memory))), 4))
 
     shown = console.export_text()
     assert shown.count("a-0") == 2
     assert "6 replicas, 2 out of sync; 2 more rows, --topic shows fewer." in shown
+
+
+def test_a_look_that_fails_is_told_and_the_next_one_is_taken() -> None:
+    found = list(rows([HURT], None))
+    outcomes = iter([found, CommandFailed("no broker can be reached."), found[:1]])
+
+    def look() -> list[Row]:
+        outcome = next(outcomes)
+        if isinstance(outcome, CommandFailed):
+            raise outcome
+        return outcome
+
+    assert list(islice(looks(look), 3)) == [
+        Seen(found),
+        Seen(found, "no broker can be reached"),
+        Seen(found[:1]),
+    ]
+
+
+def test_what_cannot_be_looked_at_from_the_beginning_is_not_watched() -> None:
+    def look() -> list[Row]:
+        raise CommandFailed("no broker can be reached.")
+
+    with pytest.raises(CommandFailed, match="no broker can be reached"):
+        next(looks(look))
+
+
+def test_a_screen_says_that_what_it_shows_is_old() -> None:
+    memory = Memory(ReplicaHistory())
+    memory.note([HURT], at(NOW))
+    console = Console(width=200, record=True, file=StringIO())
+
+    console.print(picture(Seen(list(rows([HURT], memory)), "no broker can be reached"), 4))
+
+    shown = " ".join(console.export_text().split())
+    assert "no broker can be reached. This is what was seen before; looking again." in shown
+    assert "a-0" in shown
+
+
+def test_a_topic_that_does_not_exist_is_said_not_to(capsys: pytest.CaptureFixture[str]) -> None:
+    with stand_in() as broker:
+        broker.topics["orders"] = Topic()
+        asked = ["replicas", "--bootstrap-server", broker.bootstrap]
+        assert run([*asked, "--topic", "order"]) == 1
+        assert capsys.readouterr() == ("", "tidelog: Topic 'order' does not exist as expected.\n")
+
+        assert run([*asked, "--topic", "ord.*"]) == 0
+        assert "orders-0" in capsys.readouterr().out
+
+
+def test_a_cluster_without_topics_of_its_users_has_a_table_without_rows(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with stand_in() as broker:
+        broker.topics[REPLICATION_EVENTS] = Topic()
+        assert run(["replicas", "--bootstrap-server", broker.bootstrap]) == 0
+    out, err = capsys.readouterr()
+    assert (out.split(), err) == ("  ".join(TIMED_HEADS).split(), "")
