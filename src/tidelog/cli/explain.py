@@ -39,7 +39,8 @@ def command(bootstrap_server: str, subject: str) -> None:
     that means for producers, and what would bring it back.
 
     TOPIC alone explains those of its partitions that are not healthy. When and why are known where
-    the cluster records replication events, as `tidelog up` has it; the rest is known always.
+    the cluster records replication events, as `tidelog up` has it, as far back as the last 20,000
+    of them go; the rest is known always.
     """
     with Client(bootstrap_server, SILENCE_SECONDS) as client:
         topic, partition = find(subject, [one.name for one in admin.topics(client)])
@@ -122,6 +123,7 @@ def gather(client: Client, topic: str, partition: int | None) -> list[Facts]:
             history=events.history.of(where),
             brokers=events.history.brokers,
             events_missing=events.missing,
+            events_since=events.history.begins_at,
         )
         for where, one in chosen.items()
     ]

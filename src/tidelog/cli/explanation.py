@@ -72,8 +72,17 @@ def _why(facts: Facts) -> Iterator[str]:
             "No controller is active, so no leader and no in-sync set can change: "
             "a majority of the quorum's voters is not there."
         )
-    if facts.events_missing is not None and not facts.is_healthy:
+    yield from _unknown(facts)
+
+
+def _unknown(facts: Facts) -> Iterator[str]:
+    if facts.is_healthy:
+        return
+    if facts.events_missing is not None:
         yield f"More is not known: {facts.events_missing}."
+    elif facts.events_since is not None and not facts.is_explained:
+        since = wording.moment(facts.events_since, facts.now)
+        yield f"More is not known: only events since {since} were looked at."
 
 
 def _departure(facts: Facts, broker: NodeId) -> str:

@@ -41,6 +41,8 @@ class Facts:
     history: PartitionHistory = field(default_factory=PartitionHistory)
     brokers: dict[NodeId, Standing] = field(default_factory=dict)
     events_missing: str | None = None
+    events_since: Millis | None = None
+    """What happened before is not known; None: the history is whole."""
 
     @property
     def has_leader(self) -> bool:
@@ -62,6 +64,13 @@ class Facts:
     @property
     def is_healthy(self) -> bool:
         return self.is_led and not self.out and self.controller is not None
+
+    @property
+    def is_explained(self) -> bool:
+        """Whether it is known how everyone left who is out, and since when nobody leads."""
+        left = (one for one in self.out if one not in self.adding)
+        has_lead = self.has_leader or self.history.election is not None
+        return has_lead and all(one in self.history.members for one in left)
 
     def lag(self, replica: NodeId) -> int | None:
         mine, leaders = self.ends.get(replica), self.ends.get(self.leader)

@@ -37,6 +37,7 @@ class Follower(NamedTuple):
     lag: int | None
     lag_ms: Millis | None
     """Since it was last caught up; 0 if it was then, None if it never was under this leader."""
+    is_in_sync: bool
 
     @property
     def leader_end(self) -> Offset | None:
@@ -126,6 +127,8 @@ class ReplicaHistory:
     def __init__(self) -> None:
         self.partitions: dict[TopicPartition, PartitionHistory] = {}
         self.brokers: dict[NodeId, Standing] = {}
+        self.begins_at: Millis | None = None
+        """What was before is not known; None: nothing was."""
 
     def of(self, partition: TopicPartition) -> PartitionHistory:
         return self.partitions.setdefault(partition, PartitionHistory())
@@ -183,7 +186,12 @@ def _epoch_of(event: Event) -> int:
 def _state(history: PartitionHistory, event: Event) -> None:
     history.followers = {
         one["broker"]: Follower(
-            event["ts"], event["leader"], one["end_offset"], one["lag"], one["lag_ms"]
+            event["ts"],
+            event["leader"],
+            one["end_offset"],
+            one["lag"],
+            one["lag_ms"],
+            one["in_sync"],
         )
         for one in event["followers"]
     }

@@ -33,15 +33,15 @@ class Memory:
 
     def __init__(self, history: ReplicaHistory) -> None:
         self._history = history
-        self._look = LookTime(0, 0)
-        self._looks = 0
+        self._look = self._first_look = LookTime(0, 0)
         self._watched: dict[tuple[TopicPartition, NodeId], Membership] = {}
         self._leader_ends: dict[TopicPartition, LeaderEnds] = {}
 
     def note(self, partitions: Sequence[Partition], look: LookTime) -> None:
         """What a look has found; of a partition that it has not found nothing is remembered."""
+        if self._first_look.ended == 0:
+            self._first_look = look
         self._look = look
-        self._looks += 1
         before, self._watched = self._watched, {}
         ends_before, self._leader_ends = self._leader_ends, {}
         for one in partitions:
@@ -54,15 +54,29 @@ class Memory:
             ends = self._leader_ends[one.partition] = ends_before.get(one.partition, LeaderEnds())
             ends.note(one.leader, one.leader_end, one.follower_ends, look)
 
-    def since(self, partition: TopicPartition, replica: Replica) -> str:
-        told = self._history.of(partition).members.get(replica.node)
+    def since(self, one: Partition, replica: Replica) -> str:
+        """For how long it has been in the ISR, or out of it and why it left."""
+        told = self._history.of(one.partition).members.get(replica.node)
         if told is not None and told.is_in_sync is replica.is_in_sync:
             age = wording.duration(max(0, self._look.ended - told.since))
             return age if told.is_in_sync else f"{age}, {told.reason}"
-        if self._looks < 2:
+        begins_at = self._history.begins_at
+        if begins_at is not None and told is None and self._has_always_been_so(one, replica):
+            return f"> {wording.duration(max(0, self._look.ended - begins_at))}"
+        if self._look is self._first_look:
             return "-"
-        watched = self._watched[partition, replica.node]
+        watched = self._watched[one.partition, replica.node]
         return wording.duration(max(0, self._look.ended - watched.since))
+
+    def _has_always_been_so(self, one: Partition, replica: Replica) -> bool:
+        """Whether a replica of which no event tells is now as it was told or seen to be before."""
+        if self._watched[one.partition, replica.node].since != self._first_look.ended:
+            return False
+        history = self._history.of(one.partition)
+        if replica.node == one.leader:
+            return history.election is None
+        follower = history.followers.get(replica.node)
+        return follower is not None and follower.is_in_sync is replica.is_in_sync
 
     def behind(self, one: Partition, replica: Replica) -> str:
         """For how long it has lacked something of the leader's log."""
@@ -102,7 +116,7 @@ def _row(one: Partition, replica: Replica, is_first: bool, memory: Memory | None
             "in" if replica.is_in_sync else "OUT",
         ),
         behind="" if memory is None else memory.behind(one, replica),
-        since="" if memory is None else memory.since(one.partition, replica),
+        since="" if memory is None else memory.since(one, replica),
         is_leader=replica.node == one.leader,
         is_in_sync=replica.is_in_sync,
         is_behind=bool(lag),

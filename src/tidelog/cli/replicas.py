@@ -34,7 +34,8 @@ def command(bootstrap_server: str, topic: str | None, watch: bool, interval: flo
     leader's log, BEHIND for how long it has lacked something: `3 s`, or `< 3 s` if it is only known
     to have lacked nothing 3 s ago, or `> 3 s` if it is not known since when. SINCE is how long it
     has been in or out of the ISR and why it left. The last two come from the cluster's replication
-    events, and with --watch from what was seen before; where neither tells, they are `-`.
+    events, of which the last 20,000 are read (`> 20 min` in SINCE: longer than they go back), and
+    with --watch from what was seen before; where neither tells, they are `-`.
     """
     with Client(bootstrap_server, SILENCE_SECONDS) as client:
         watched = Watched(client, topic)

@@ -241,6 +241,18 @@ def test_without_events_the_rest_is_known_all_the_same() -> None:
     assert "More is not known" not in said(facts(events_missing="off"))
 
 
+def test_a_history_that_does_not_reach_back_far_enough_is_said_not_to() -> None:
+    cut = "  More is not known: only events since 11:40:00 (20 min ago) were looked at.\n"
+    since = NOON - 1_200_000
+    unknown = facts(isr=(1, 3), up=frozenset({1, 3}), events_since=since)
+    assert "  Broker 2 is not in the in-sync set; it is down.\n" + cut in said(unknown)
+    assert cut in said(facts(leader=-1, ends={}, events_since=since))
+
+    assert cut not in said(replace(unknown, history=left("dead")))
+    assert cut not in said(replace(unknown, adding=(2,)))
+    assert cut not in said(facts(events_since=since))
+
+
 def test_without_a_controller_nothing_can_change() -> None:
     text = said(facts(controller=None))
     assert text.startswith("orders-0 has all its replicas in sync, but the cluster has no active")

@@ -30,7 +30,7 @@ def shrunk(broker: int, **fields: Any) -> dict[str, Any]:
 
 
 def state(broker: int, **fields: Any) -> dict[str, Any]:
-    follower = {"broker": broker, "end_offset": 70, "lag": 30, "lag_ms": 900, "last_fetch_ms": 5}
+    follower = {"broker": broker, "end_offset": 70, "lag": 30, "lag_ms": 900, "in_sync": True}
     return of_partition(
         "replica_state", leader=1, high_watermark=70, followers=[follower], **fields
     )
@@ -93,9 +93,9 @@ def test_a_broker_is_as_it_was_told_of_last() -> None:
 
 def test_a_follower_is_as_its_leader_told_of_it_last() -> None:
     known = history(state(2), state(3)).of(WHERE)
-    assert known.followers == {3: Follower(101, 1, 70, 30, 900)}
+    assert known.followers == {3: Follower(101, 1, 70, 30, 900, True)}
     assert known.followers[3].leader_end == 100
-    assert Follower(101, 1, None, None, None).leader_end is None
+    assert Follower(101, 1, None, None, None, True).leader_end is None
 
 
 def test_events_of_a_later_version_are_passed_over() -> None:

@@ -69,8 +69,8 @@ def test_events_tell_for_how_long_and_why() -> None:
         3: Membership(False, NOW - 12_000, "dead"),
     }
     of.followers = {
-        1: Follower(NOW - 400, 2, 990, 0, 0),
-        3: Follower(NOW - 5_000, 2, 800, 200, 9_000),
+        1: Follower(NOW - 400, 2, 990, 0, 0, True),
+        3: Follower(NOW - 5_000, 2, 800, 200, 9_000, False),
     }
     memory = Memory(history)
     memory.note([HURT], at(NOW))
@@ -112,7 +112,7 @@ def behind(history: ReplicaHistory, *looks: tuple[LookTime, int, int]) -> list[s
 
 def with_follower(*told: int | None) -> ReplicaHistory:
     history = ReplicaHistory()
-    history.of(WHERE).followers = {2: Follower(NOW, 1, *told)}
+    history.of(WHERE).followers = {2: Follower(NOW, 1, *told, is_in_sync=True)}
     return history
 
 
@@ -189,6 +189,24 @@ def test_an_event_that_has_not_come_yet_is_not_contradicted() -> None:
     memory = Memory(history)
     memory.note([HURT], at(NOW))
     assert told(memory, HURT)[3].endswith("OUT  -")
+
+
+def test_what_no_event_tells_of_has_been_so_for_longer_than_events_go_back() -> None:
+    history = ReplicaHistory()
+    history.begins_at = NOW - 1_200_000
+    history.of(WHERE).followers = {
+        1: Follower(NOW - 400, 2, 990, 0, 0, True),
+        3: Follower(NOW - 400, 2, 800, 200, 9_000, True),
+    }
+    memory = Memory(history)
+    memory.note([HURT], at(NOW))
+    since = [memory.since(HURT, replica) for replica in HURT.replicas]
+    assert since == ["> 20 min", "> 20 min", "-"]  # the last has left, and no event tells it yet
+
+    back = HURT._replace(replicas=(*HURT.replicas[:2], Replica(3, 900, True)))
+    memory.note([back], at(NOW + 2_000))
+    memory.note([back], at(NOW + 5_000))
+    assert memory.since(back, back.replicas[2]) == "3.0 s"  # as seen from here
 
 
 def test_a_screen_shows_as_many_rows_as_it_has_room_for() -> None:
