@@ -10,6 +10,7 @@ from kio.schema.describe_log_dirs.v4.request import DescribeLogDirsRequest
 from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResponse
 from tests.clients.librdkafka import read_messages
 from tests.cluster.creations import assign_topic
+from tests.cluster.foreground import await_seen, tidelog
 from tests.cluster.load import NUMBER, NumberedLoad
 
 from tidelog.model.errors import ErrorCode
@@ -19,6 +20,7 @@ from tidelog.testing.disk import SmallDisk
 
 MEGABYTES = 1 << 20
 IS_ROOT = os.geteuid() == 0
+MEND_2 = "Mend or replace the log directory of broker 2, and start it again."
 
 
 def check(cluster: Cluster, load: NumberedLoad) -> None:
@@ -76,6 +78,10 @@ def described(cluster: Cluster, node: NodeId) -> dict[str, tuple[ErrorCode, set[
     }
 
 
+def explained(cluster: Cluster, topic: str) -> str:
+    return tidelog("explain", f"{topic}-0", "--bootstrap-server", cluster.bootstrap)
+
+
 @pytest.mark.parametrize("leads", [True, False], ids=["leader", "follower"])
 def test_f33_one_of_two_log_directories_fails_and_the_other_serves_on(
     tmp_path: Path, leads: bool
@@ -110,6 +116,7 @@ def test_f33_one_of_two_log_directories_fails_and_the_other_serves_on(
             cluster.wait_for_isr(spared, 0, {1, 2, 3})
             assert (cluster.leader_of(spared) == 2) == leads
             assert described(cluster, 2)[str(second)][0] is ErrorCode.kafka_storage_error
+            await_seen(lambda: explained(cluster, hit), lambda said: MEND_2 in said)
             disk.free()
         cluster.restart(2)
         cluster.wait_for_isr(hit, 0, {1, 2, 3})

@@ -50,6 +50,8 @@ class Partition(NamedTuple):
     elr: tuple[NodeId, ...] | None
     """The eligible leader replicas; None where the broker does not tell."""
     last_known_elr: tuple[NodeId, ...] | None
+    offline: tuple[NodeId, ...] = ()
+    """The replicas on brokers out of reach, or in log directories that have failed."""
 
 
 class Described(NamedTuple):
@@ -150,6 +152,8 @@ def delete_topics(client: Client, names: Iterable[str]) -> None:
 
 def describe(client: Client, names: Sequence[str], page: int) -> list[Described]:
     """The topics' partitions, asked for in pages; without ELR where the broker cannot tell it."""
+    if not names:
+        return []  # a request for no topics is one for all of them
     if not client.speaks(describe_partitions.DescribeTopicPartitionsRequest):
         return describe_from_metadata(client, names)
     found = {name: Described(name, None, []) for name in names}
@@ -175,6 +179,7 @@ def describe(client: Client, names: Sequence[str], page: int) -> list[Described]
                     one.isr_nodes,
                     one.eligible_leader_replicas,
                     one.last_known_elr,
+                    one.offline_replicas,
                 )
                 for one in topic.partitions
             )
@@ -192,8 +197,16 @@ def describe_from_metadata(client: Client, names: Sequence[str]) -> list[Describ
     for topic in client.metadata(tuple(names)).topics:
         _check(topic.error_code, None)
         partitions = [
-            Partition(p.partition_index, p.leader_id, p.replica_nodes, p.isr_nodes, None, None)
-            for p in topic.partitions
+            Partition(
+                one.partition_index,
+                one.leader_id,
+                one.replica_nodes,
+                one.isr_nodes,
+                None,
+                None,
+                one.offline_replicas,
+            )
+            for one in topic.partitions
         ]
         partitions.sort()
         described.append(Described(topic.name or "", topic.topic_id, partitions))

@@ -7,6 +7,7 @@ is told, and never waited for.
 import json
 from collections.abc import Collection
 from datetime import timedelta
+from uuid import UUID
 
 from kio.schema.fetch.v12 import request as fetch
 from kio.schema.fetch.v12.response import FetchResponse
@@ -25,7 +26,9 @@ from tidelog.protocol.records import UnreadableRecords, iterate_records
 
 WHERE = TopicPartition(REPLICATION_EVENTS, 0)
 DEPTH = 20_000
-"""How many events are looked back on: some hours of a small cluster."""
+"""How many events are looked back on: hours of a small cluster, minutes of one with thousands of
+partitions, each of which tells of itself once a minute.
+"""
 FETCH_BYTES = 4 * 1024 * 1024
 _OF_BROKERS = b"broker-"
 
@@ -39,6 +42,9 @@ class EventLog:
         self._client = client
         self._keys = None if only is None else {str(one).encode() for one in only}
         self._position: Offset | None = None
+        self._topic_id: UUID | None = None
+        self._is_cut = False
+        """There are older events than the first that is read, or were."""
 
     def catch_up(self) -> None:
         """Note what has come since the last time; the first time, what the topic still has."""
@@ -59,9 +65,16 @@ class EventLog:
             )
         end = self._end(LATEST)
         if self._position is None:
-            self._position = max(self._end(EARLIEST), end - DEPTH)
+            self._position = self._beginning(end)
+            self._is_cut = self._position > 0
+        elif topic.topic_id != self._topic_id or self._position > end:
+            self._position = self._beginning(end)  # of another topic: the one before was deleted
+        self._topic_id = topic.topic_id
         while self._position < end:
             self._fetch()
+
+    def _beginning(self, end: Offset) -> Offset:
+        return max(self._end(EARLIEST), end - DEPTH)
 
     def _end(self, which: int) -> Offset:
         request = list_offsets.ListOffsetsRequest(
@@ -114,6 +127,8 @@ class EventLog:
     def _note(self, batch: memoryview) -> None:
         try:
             for record in iterate_records(batch):
+                if self._is_cut:
+                    self.history.begins_at, self._is_cut = record.timestamp, False
                 is_meant = self._keys is None or record.key in self._keys
                 if is_meant or (record.key or b"").startswith(_OF_BROKERS):
                     self.history.note(json.loads(record.value or b"{}"))

@@ -16,7 +16,8 @@ from tidelog.cli.client import Client
 from tidelog.cli.config_admin import Config, ResourceType, describe_configs
 from tidelog.cli.errors import CommandFailed
 from tidelog.cli.event_log import EventLog
-from tidelog.cli.explanation import Facts, Speed, explain, summary
+from tidelog.cli.explanation import explain, summary
+from tidelog.cli.partition_facts import Facts, Speed
 from tidelog.cli.replica_offsets import PAGE, look
 from tidelog.cli.replica_offsets import Partition as Looked
 from tidelog.model.ids import NodeId, TopicPartition
@@ -38,7 +39,8 @@ def command(bootstrap_server: str, subject: str) -> None:
     that means for producers, and what would bring it back.
 
     TOPIC alone explains those of its partitions that are not healthy. When and why are known where
-    the cluster records replication events, as `tidelog up` has it; the rest is known always.
+    the cluster records replication events, as `tidelog up` has it, as far back as the last 20,000
+    of them go; the rest is known always.
     """
     with Client(bootstrap_server, SILENCE_SECONDS) as client:
         topic, partition = find(subject, [one.name for one in admin.topics(client)])
@@ -114,12 +116,14 @@ def gather(client: Client, topic: str, partition: int | None) -> list[Facts]:
             min_isr=int(_value(config, "min.insync.replicas", "1")),
             allows_unclean=_value(config, "unclean.leader.election.enable", "") == "true",
             up=up,
+            offline=one.offline,
             ends={replica.node: replica.log_end_offset for replica in looked[where].replicas},
             speeds={node: speed for (node, of), speed in speeds.items() if of == where},
             controller=controller,
             history=events.history.of(where),
             brokers=events.history.brokers,
             events_missing=events.missing,
+            events_since=events.history.begins_at,
         )
         for where, one in chosen.items()
     ]

@@ -4,73 +4,12 @@ What is not known is said to be so. Nothing here asks the cluster for anything.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
 
 from tidelog.cli import wording
-from tidelog.cli.replica_history import Membership, PartitionHistory, Standing
-from tidelog.model.ids import NO_NODE, Millis, NodeId, Offset, TopicPartition
-
-SETTLED_RECORDS = 1
-"""A follower of a busy partition is always a little behind."""
-
-
-class Speed(NamedTuple):
-    """How fast a replica's log grows."""
-
-    records_per_s: float
-    bytes_per_s: float | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Facts:
-    """All that is known of one partition at one moment."""
-
-    partition: TopicPartition
-    now: Millis
-    leader: NodeId
-    replicas: tuple[NodeId, ...]
-    isr: tuple[NodeId, ...]
-    elr: tuple[NodeId, ...] = ()
-    last_known_elr: tuple[NodeId, ...] = ()
-    adding: tuple[NodeId, ...] = ()
-    min_isr: int = 1
-    """As it is set; it counts no further than there are replicas."""
-    allows_unclean: bool = False
-    up: frozenset[NodeId] = frozenset()
-    """The brokers that the cluster takes for alive."""
-    ends: dict[NodeId, Offset | None] = field(default_factory=dict)
-    speeds: dict[NodeId, Speed] = field(default_factory=dict)
-    controller: NodeId | None = NO_NODE
-    """The active controller; None if there is none."""
-    history: PartitionHistory = field(default_factory=PartitionHistory)
-    brokers: dict[NodeId, Standing] = field(default_factory=dict)
-    events_missing: str | None = None
-
-    @property
-    def has_leader(self) -> bool:
-        return self.leader != NO_NODE
-
-    @property
-    def out(self) -> tuple[NodeId, ...]:
-        return tuple(one for one in self.replicas if one not in self.isr)
-
-    @property
-    def needed(self) -> int:
-        return min(self.min_isr, len(self.replicas))
-
-    @property
-    def is_led(self) -> bool:
-        """Whether there is a leader, and it answers."""
-        return self.has_leader and self.ends.get(self.leader) is not None
-
-    @property
-    def is_healthy(self) -> bool:
-        return self.is_led and not self.out and self.controller is not None
-
-    def lag(self, replica: NodeId) -> int | None:
-        mine, leaders = self.ends.get(replica), self.ends.get(self.leader)
-        return None if mine is None or leaders is None else max(0, leaders - mine)
+from tidelog.cli.partition_facts import Facts
+from tidelog.cli.remedies import remedies
+from tidelog.cli.replica_history import Membership, Standing
+from tidelog.model.ids import Millis, NodeId
 
 
 def explain(facts: Facts) -> Iterator[str]:
@@ -79,7 +18,7 @@ def explain(facts: Facts) -> Iterator[str]:
     for heading, sentences in (
         ("Why", list(_why(facts))),
         ("What it means", list(_meaning(facts))),
-        ("What would bring it back", list(_remedies(facts))),
+        ("What would bring it back", list(remedies(facts))),
     ):
         if sentences:
             yield ""
@@ -121,17 +60,29 @@ def _headline(facts: Facts) -> str:
 
 
 def _why(facts: Facts) -> Iterator[str]:
-    for broker in facts.out:
-        yield _departure(facts, broker)
+    for broker in facts.replicas:
+        if broker in facts.out:
+            yield _departure(facts, broker)
+        elif facts.has_lost_directory(broker):
+            yield f"The log directory of broker {broker} that holds it has failed."
     yield from _election(facts)
-    yield from _loss(facts)
+    yield from _losses(facts)
     if facts.controller is None:
         yield (
             "No controller is active, so no leader and no in-sync set can change: "
             "a majority of the quorum's voters is not there."
         )
-    if facts.events_missing is not None and not facts.is_healthy:
+    yield from _unknown(facts)
+
+
+def _unknown(facts: Facts) -> Iterator[str]:
+    if facts.is_healthy:
+        return
+    if facts.events_missing is not None:
         yield f"More is not known: {facts.events_missing}."
+    elif facts.events_since is not None and not facts.is_explained:
+        since = wording.moment(facts.events_since, facts.now)
+        yield f"More is not known: only events since {since} were looked at."
 
 
 def _departure(facts: Facts, broker: NodeId) -> str:
@@ -139,10 +90,17 @@ def _departure(facts: Facts, broker: NodeId) -> str:
     if broker in facts.adding:
         return f"Broker {broker} is being added, and has not caught up yet."
     if known is None or known.is_in_sync:
-        state = "it is down" if broker not in facts.up else "it is up"
-        return f"Broker {broker} is not in the in-sync set; {state}."
+        return f"Broker {broker} is not in the in-sync set; {_state(facts, broker)}."
     when = wording.moment(known.since, facts.now)
     return f"Broker {broker} left the in-sync set at {when}: {_reason(facts, broker, known)}."
+
+
+def _state(facts: Facts, broker: NodeId) -> str:
+    if broker not in facts.up:
+        return "it is down"
+    if facts.has_lost_directory(broker):
+        return "it is up, but the log directory that holds it has failed"
+    return "it is up"
 
 
 def _reason(facts: Facts, broker: NodeId, left: Membership) -> str:
@@ -199,14 +157,13 @@ def _election(facts: Facts) -> Iterator[str]:
         yield f"Broker {facts.leader} took the lead at {when}, {how}{clean}."
 
 
-def _loss(facts: Facts) -> Iterator[str]:
-    lost = facts.history.loss
-    if lost is not None and lost.from_offset > lost.to_offset:
-        lacking = wording.count(lost.from_offset - lost.to_offset, "committed record")
+def _losses(facts: Facts) -> Iterator[str]:
+    for lost in facts.history.losses:
+        number = lost.from_offset - lost.to_offset
         yield (
-            f"{lacking} (offsets {lost.to_offset:,} to {lost.from_offset - 1:,}) "
-            f"{'was' if lost.from_offset - lost.to_offset == 1 else 'were'} lost "
-            f"at {wording.moment(lost.at, facts.now)}, after an unclean election."
+            f"{wording.count(number, 'committed record')} (offsets {lost.to_offset:,} to "
+            f"{lost.from_offset - 1:,}) {'was' if number == 1 else 'were'} lost at "
+            f"{wording.moment(lost.at, facts.now)}, after an unclean election."
         )
 
 
@@ -242,93 +199,6 @@ def _margin(spare: int) -> str:
     if spare == 0:
         return "and the loss of one more replica would stop them"
     return f"and would after the loss of {wording.count(spare, 'more replica')}"
-
-
-# -- What would bring it back ----------------------------------------------------------------------
-
-
-def _remedies(facts: Facts) -> Iterator[str]:
-    if facts.controller is None:
-        yield "Start controllers until a majority of the quorum's voters is up."
-    if not facts.has_leader:
-        yield from _leaders_to_be(facts)
-        return
-    if not facts.is_led:
-        yield (
-            f"If broker {facts.leader} does not come back by itself, another takes the lead when "
-            "its session ends (broker.session.timeout.ms)"
-            f"{', once there is a controller' if facts.controller is None else ''}."
-        )
-    for broker in facts.out:
-        yield _remedy(facts, broker)
-
-
-def _leaders_to_be(facts: Facts) -> Iterator[str]:
-    eligible = facts.elr or facts.isr
-    if eligible:
-        yield (
-            f"Start {wording.brokers(eligible, joined='or')}: "
-            f"{'it holds' if len(eligible) == 1 else 'each holds'} everything that was committed."
-        )
-    elif facts.last_known_elr:
-        yield (
-            f"Start {wording.brokers(facts.last_known_elr, joined='or')}, the last known leader: "
-            "it is elected when it is back, though it may have lost its last records."
-        )
-    if not facts.allows_unclean:
-        alive = [one for one in facts.replicas if one in facts.up]
-        if alive:
-            yield (
-                f"Only if that will never be possible: `tidelog configs --alter --entity-type "
-                f"topics --entity-name {facts.partition.topic} --add-config "
-                f"unclean.leader.election.enable=true` lets {wording.brokers(alive, joined='or')} "
-                "lead, and what only the others have is lost."
-            )
-    elif not any(one in facts.up for one in facts.replicas):
-        yield f"Start any of {wording.brokers(facts.replicas)}."
-
-
-def _remedy(facts: Facts, broker: NodeId) -> str:
-    if broker not in facts.up:
-        standing = facts.brokers.get(broker)
-        if standing is not None and standing.is_fenced and standing.reason == "session-expired":
-            return (
-                f"Broker {broker} has been silent since {wording.moment(standing.since, facts.now)}"
-                ": resume it, or start it again."
-            )
-        return f"Start broker {broker}."
-    known = facts.history.members.get(broker)
-    if known is not None and known.reason == "log-dir-failed":
-        return f"Mend or replace the log directory of broker {broker}, and start it again."
-    lag = facts.lag(broker)
-    if lag is None:
-        return f"Broker {broker} is up, but does not say how far it is: look into its log."
-    if lag <= SETTLED_RECORDS:
-        return f"Broker {broker} has caught up, and should be in sync again in a moment."
-    return _catching_up(facts, broker, lag)
-
-
-def _catching_up(facts: Facts, broker: NodeId, lag: int) -> str:
-    behind = f"{wording.count(lag, 'record')} behind"
-    speed = facts.speeds.get(broker)
-    if speed is None:
-        return f"Broker {broker} is {behind}."
-    if speed.records_per_s <= 0:
-        return f"Broker {broker} is up but does not fetch: {behind}. Look into its log."
-    rate = (
-        f"{wording.count(round(speed.records_per_s), 'record')}/s"
-        if speed.bytes_per_s is None
-        else f"{wording.size(speed.bytes_per_s)}/s"
-    )
-    leaders = facts.speeds.get(facts.leader)
-    gain = speed.records_per_s - (leaders.records_per_s if leaders is not None else 0)
-    if gain <= 0:
-        return (
-            f"Broker {broker} is {behind} and does not gain on its leader ({rate}): it needs a "
-            "faster disk or network, or the producers must be slower."
-        )
-    left = wording.duration(round(lag / gain * 1000))
-    return f"Broker {broker} is catching up: {behind}, {rate}, about {left}."
 
 
 def _is(number: int) -> str:

@@ -50,9 +50,7 @@ Write = Callable[[Iterable[ReplicationEvent], Millis], None]
     metavar="NAME",
     help=f"Write to a topic of the cluster instead, such as {REPLICATION_EVENTS}.",
 )
-@click.option(
-    "--interval", default=5.0, show_default=True, metavar="SECONDS", help="Between two looks."
-)
+@options.interval(5.0)
 @click.option("--looks", type=click.IntRange(min=1), help="End after so many.")
 def command(
     bootstrap_server: str,

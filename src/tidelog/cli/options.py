@@ -11,7 +11,28 @@ DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 PATIENCE_SECONDS = 4.0
 """How long a command waits for a node that may be stuck, when it can tell what that means."""
 
+A_DAY_SECONDS = 86_400
+
 F = TypeVar("F", bound=Callable[..., Any])
+
+
+def interval(default: float) -> Callable[[F], F]:
+    return click.option(
+        "--interval",
+        default=default,
+        show_default=True,
+        metavar="SECONDS",
+        callback=_can_be_waited,
+        help="Between two looks.",
+    )
+
+
+def _can_be_waited(ctx: click.Context, param: click.Parameter, seconds: float) -> float:
+    if not 0 < seconds <= A_DAY_SECONDS:  # nan is neither
+        raise click.BadParameter(
+            f"{seconds:g} is not a number of seconds above 0, up to {A_DAY_SECONDS} (a day)"
+        )
+    return seconds
 
 
 def bootstrap_server(command: F) -> F:

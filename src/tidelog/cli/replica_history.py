@@ -7,6 +7,7 @@ the partition tells which is the later.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import reduce
 from typing import Any, NamedTuple
 
 from tidelog.cli.observation import NOT_KNOWN
@@ -31,16 +32,19 @@ class Follower(NamedTuple):
     """A follower as its leader last told of it."""
 
     told_at: Millis
+    leader: NodeId
     end_offset: Offset | None
     lag: int | None
     lag_ms: Millis | None
-    last_fetch_ms: Millis | None
+    """Since it was last caught up; 0 if it was then, None if it never was under this leader."""
+    is_in_sync: bool
 
-    def lag_ms_at(self, now: Millis) -> Millis | None:
-        """For how long it has lacked something; one that lacked nothing when told of: 0."""
-        if self.lag_ms is None or self.lag_ms == 0:
-            return self.lag_ms
-        return self.lag_ms + max(0, now - self.told_at)
+    @property
+    def leader_end(self) -> Offset | None:
+        """How far the leader was itself."""
+        if self.end_offset is None or self.lag is None:
+            return None
+        return self.end_offset + self.lag
 
 
 class Election(NamedTuple):
@@ -52,10 +56,21 @@ class Election(NamedTuple):
 
 
 class Loss(NamedTuple):
+    """What was committed from `to_offset` up to `from_offset` is gone."""
+
     at: Millis
-    node: NodeId
     from_offset: Offset
     to_offset: Offset
+
+    def overlaps(self, other: "Loss") -> bool:
+        return self.to_offset < other.from_offset and other.to_offset < self.from_offset
+
+    def joined(self, other: "Loss") -> "Loss":
+        return Loss(
+            min(self.at, other.at),
+            max(self.from_offset, other.from_offset),
+            min(self.to_offset, other.to_offset),
+        )
 
 
 class Standing(NamedTuple):
@@ -71,10 +86,8 @@ class PartitionHistory:
     members: dict[NodeId, Membership] = field(default_factory=dict)
     followers: dict[NodeId, Follower] = field(default_factory=dict)
     election: Election | None = None
-    loss: Loss | None = None
-    """The last that is known."""
-    high_watermark: Offset | None = None
-    """The highest that a leader has told."""
+    losses: list[Loss] = field(default_factory=list)
+    """The oldest first; no two overlap."""
     _elected_in: int = NOT_KNOWN
     _told_in: dict[NodeId, int] = field(default_factory=dict)
     """The partition epoch of what is known of each member."""
@@ -85,6 +98,10 @@ class PartitionHistory:
             if known.since < at:
                 del self.members[broker]
                 self._told_in.pop(broker, None)
+        self.followers = {
+            broker: known for broker, known in self.followers.items() if known.told_at >= at
+        }
+        self.losses = [known for known in self.losses if known.at >= at]
         if self.election is not None and self.election.at < at:
             self._elected_in = NOT_KNOWN
 
@@ -99,11 +116,19 @@ class PartitionHistory:
         if partition_epoch >= self._elected_in:
             self._elected_in, self.election = partition_epoch, election
 
+    def lose(self, loss: Loss) -> None:
+        """Several replicas may tell of one loss, each as far as it knew: what overlaps is one."""
+        others = [known for known in self.losses if not known.overlaps(loss)]
+        whole = reduce(Loss.joined, (known for known in self.losses if known.overlaps(loss)), loss)
+        self.losses = sorted([*others, whole])
+
 
 class ReplicaHistory:
     def __init__(self) -> None:
         self.partitions: dict[TopicPartition, PartitionHistory] = {}
         self.brokers: dict[NodeId, Standing] = {}
+        self.begins_at: Millis | None = None
+        """What was before is not known; None: nothing was."""
 
     def of(self, partition: TopicPartition) -> PartitionHistory:
         return self.partitions.setdefault(partition, PartitionHistory())
@@ -127,8 +152,7 @@ class ReplicaHistory:
             case "leader_elected":
                 _elected(history, event)
             case "unclean_loss":
-                lost = (event["from_offset"], event["to_offset"])
-                history.loss = Loss(ts, event["node"], *lost)
+                history.lose(Loss(ts, event["from_offset"], event["to_offset"]))
             case "replica_state":
                 _state(history, event)
 
@@ -160,10 +184,14 @@ def _epoch_of(event: Event) -> int:
 
 
 def _state(history: PartitionHistory, event: Event) -> None:
-    history.high_watermark = event["high_watermark"]
     history.followers = {
         one["broker"]: Follower(
-            event["ts"], one["end_offset"], one["lag"], one["lag_ms"], one["last_fetch_ms"]
+            event["ts"],
+            event["leader"],
+            one["end_offset"],
+            one["lag"],
+            one["lag_ms"],
+            one["in_sync"],
         )
         for one in event["followers"]
     }

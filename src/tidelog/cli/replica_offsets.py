@@ -5,7 +5,7 @@ log end offset; in a consumer's name (-1) the leader answers with the high water
 are asked one after another: under load, their answers are some milliseconds apart.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import NamedTuple
 
@@ -36,10 +36,21 @@ class Partition(NamedTuple):
     high_watermark: Offset | None
     replicas: tuple[Replica, ...]
 
+    @property
+    def leader_end(self) -> Offset | None:
+        ends = (one.log_end_offset for one in self.replicas if one.node == self.leader)
+        return next(ends, None)
+
+    @property
+    def follower_ends(self) -> Iterator[Offset]:
+        """Those that are told."""
+        for one in self.replicas:
+            if one.node != self.leader and one.log_end_offset is not None:
+                yield one.log_end_offset
+
     def lag(self, replica: Replica) -> Offset | None:
         """How many records of the leader's log the replica lacks."""
-        ends = {one.node: one.log_end_offset for one in self.replicas}
-        end = ends.get(self.leader)
+        end = self.leader_end
         if end is None or replica.log_end_offset is None:
             return None
         return max(0, end - replica.log_end_offset)

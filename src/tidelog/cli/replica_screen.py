@@ -2,7 +2,8 @@
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
 
 import click
 from rich.box import SIMPLE_HEAD
@@ -11,33 +12,65 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from tidelog.cli.errors import CommandFailed
 from tidelog.cli.replica_table import TIMED_HEADS, Row, timed_cells
 from tidelog.cli.table import table
 
 _RIGHT = ("LEADER", "WATERMARK", "REPLICA", "END OFFSET", "LAG", "BEHIND")
-FRAME_LINES = 6
-"""Of the screen, for what is not a row."""
+FRAME_LINES = 8
+"""Of the screen, for what is not a row; a failure may take three of them."""
+
+
+class Seen(NamedTuple):
+    """What the last look that succeeded has found, and why one after it failed."""
+
+    rows: list[Row]
+    failure: str | None = None
 
 
 def show(look: Callable[[], list[Row]], interval: float) -> None:
     """Look again and again, until Ctrl-C."""
     if not sys.stdout.isatty():
-        while True:
-            click.echo("\n".join([*table(TIMED_HEADS, list(map(timed_cells, look()))), ""]))
+        for seen in looks(look):
+            _print(seen)
             time.sleep(interval)
+        return
     console = Console()
     with Live(console=console, screen=True, auto_refresh=False) as live:
-        while True:
-            live.update(picture(look(), console.height - FRAME_LINES), refresh=True)
+        for seen in looks(look):
+            live.update(picture(seen, console.height - FRAME_LINES), refresh=True)
             time.sleep(interval)
 
 
-def picture(shown: Sequence[Row], room: int) -> Table:
+def looks(look: Callable[[], list[Row]]) -> Iterator[Seen]:
+    """Without end: a cluster that does not answer is what one watches for. Only the first look must
+    succeed, since a wrong address would be as silent.
+    """
+    rows = look()
+    yield Seen(rows)
+    while True:
+        failure = None
+        try:
+            rows = look()
+        except CommandFailed as failed:
+            failure = str(failed).rstrip(".")
+        yield Seen(rows, failure)
+
+
+def _print(seen: Seen) -> None:
+    if seen.failure is not None:
+        click.echo(f"tidelog: {seen.failure}; looking again.", err=True)
+    else:
+        click.echo("\n".join([*table(TIMED_HEADS, list(map(timed_cells, seen.rows))), ""]))
+
+
+def picture(seen: Seen, room: int) -> Table:
     """As many rows as there is room for, and below them what they come to."""
-    made = Table(box=SIMPLE_HEAD, caption=_sum(shown, room), caption_justify="left", pad_edge=False)
+    caption = _sum(seen.rows, room) if seen.failure is None else _failed(seen.failure)
+    made = Table(box=SIMPLE_HEAD, caption=caption, caption_justify="left", pad_edge=False)
     for head in TIMED_HEADS:
         made.add_column(head, justify="right" if head in _RIGHT else "left", no_wrap=True)
-    for row in shown[:room]:
+    for row in seen.rows[: max(0, room)]:
         made.add_row(*map(Text, timed_cells(row)), style=_style(row))
     return made
 
@@ -55,5 +88,13 @@ def _sum(shown: Sequence[Row], room: int) -> Text:
     told = "all in sync" if out == 0 else f"{out} out of sync"
     hidden = len(shown) - room
     more = f"; {hidden} more rows, --topic shows fewer" if hidden > 0 else ""
-    clock = time.strftime("%H:%M:%S")
-    return Text(f"{clock}  {len(shown)} replicas, {told}{more}. Ctrl-C ends.", style="dim")
+    return Text(f"{_clock()}  {len(shown)} replicas, {told}{more}. Ctrl-C ends.", style="dim")
+
+
+def _failed(failure: str) -> Text:
+    told = f"{_clock()}  {failure}. This is what was seen before; looking again. Ctrl-C ends."
+    return Text(told, style="bold red")
+
+
+def _clock() -> str:
+    return time.strftime("%H:%M:%S")

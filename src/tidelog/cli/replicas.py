@@ -7,11 +7,14 @@ import click
 
 from tidelog.cli import admin, options
 from tidelog.cli.client import Client
+from tidelog.cli.errors import CommandFailed
 from tidelog.cli.event_log import EventLog
+from tidelog.cli.lag_time import LookTime
 from tidelog.cli.replica_offsets import Partition, look
 from tidelog.cli.replica_table import HEADS, TIMED_HEADS, Memory, Row, rows, timed_cells
 from tidelog.cli.table import table
 from tidelog.cli.topics import topic_pattern
+from tidelog.model.ids import Millis
 from tidelog.model.replication_events import REPLICATION_EVENTS
 
 SILENCE_SECONDS = 1.0
@@ -21,18 +24,18 @@ SILENCE_SECONDS = 1.0
 @click.command("replicas")
 @options.bootstrap_server
 @click.option("--topic", metavar="NAME", help="Only these topics; a regular expression.")
-@click.option("--watch", is_flag=True, help="Look again and again, until Ctrl-C.")
-@click.option(
-    "--interval", default=1.0, show_default=True, metavar="SECONDS", help="Between two looks."
-)
+@click.option("--watch", is_flag=True, help="Look again and again, until Ctrl-C, whatever happens.")
+@options.interval(1.0)
 def command(bootstrap_server: str, topic: str | None, watch: bool, interval: float) -> None:
     """Show every replica: its log end offset, its lag, and since when it is in or out of the ISR.
 
     WATERMARK is what consumers may read, as the leader tells it. END OFFSET is asked of each
     replica itself; `-` stands where its broker is down or silent. LAG is what it lacks of the
-    leader's log, BEHIND for how long it has lacked something, SINCE how long it has been in or out
-    of the ISR and why it left. The last two come from the cluster's replication events; where it
-    records none they are `-`, or, with --watch, as seen from here.
+    leader's log, BEHIND for how long it has lacked something: `3 s`, or `< 3 s` if it is only known
+    to have lacked nothing 3 s ago, or `> 3 s` if it is not known since when. SINCE is how long it
+    has been in or out of the ISR and why it left. The last two come from the cluster's replication
+    events, of which the last 20,000 are read (`> 20 min` in SINCE: longer than they go back), and
+    with --watch from what was seen before; where neither tells, they are `-`.
     """
     with Client(bootstrap_server, SILENCE_SECONDS) as client:
         watched = Watched(client, topic)
@@ -55,9 +58,11 @@ class Watched:
         self._memory = Memory(self._events.history)
 
     def look(self) -> list[Row]:
+        began = _now()
         partitions = look(self._client, _names(self._client, self._topic))
+        looked = LookTime(began, _now())
         self._events.catch_up()
-        self._memory.note(partitions, round(time.time() * 1000))
+        self._memory.note(partitions, looked)
         return list(rows(partitions, self._memory))
 
 
@@ -71,9 +76,16 @@ def timed_report(shown: Sequence[Row]) -> Iterator[str]:
     return table(TIMED_HEADS, [timed_cells(row) for row in shown])
 
 
+def _now() -> Millis:
+    return time.time_ns() // 1_000_000
+
+
 def _names(client: Client, topic: str | None) -> list[str]:
     if topic is None:
         own = (one.name for one in admin.topics(client) if not one.is_internal)
         return [name for name in own if name != REPLICATION_EVENTS]
     pattern = topic_pattern(topic)
-    return [one.name for one in admin.topics(client) if pattern.fullmatch(one.name)]
+    names = [one.name for one in admin.topics(client) if pattern.fullmatch(one.name)]
+    if not names:
+        raise CommandFailed(f"Topic '{topic}' does not exist as expected.")
+    return names

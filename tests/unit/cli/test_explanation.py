@@ -3,24 +3,15 @@
 import time
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
+from tests.unit.cli.partition import AGO_20_S, NOON, facts, left
 
 from tidelog.cli.errors import CommandFailed
 from tidelog.cli.explain import find
-from tidelog.cli.explanation import Facts, Speed, explain, summary
-from tidelog.cli.replica_history import (
-    Election,
-    Loss,
-    Membership,
-    PartitionHistory,
-    Standing,
-)
-from tidelog.model.ids import TopicPartition
-
-NOON = 1_794_830_400_000
-AGO_20_S = NOON - 20_000
+from tidelog.cli.explanation import explain, summary
+from tidelog.cli.partition_facts import Facts, Speed
+from tidelog.cli.replica_history import Election, Loss, PartitionHistory, Standing
 
 
 @pytest.fixture(autouse=True)
@@ -30,26 +21,6 @@ def _utc(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
     monkeypatch.undo()
     time.tzset()
-
-
-def facts(**changes: Any) -> Facts:
-    """Three replicas, all well, in a cluster with events."""
-    values: dict[str, Any] = {
-        "partition": TopicPartition("orders", 0),
-        "now": NOON,
-        "leader": 1,
-        "replicas": (1, 2, 3),
-        "isr": (1, 2, 3),
-        "min_isr": 2,
-        "up": frozenset({1, 2, 3}),
-        "ends": {1: 20_000, 2: 20_000, 3: 20_000},
-        "controller": 3,
-    }
-    return Facts(**{**values, **changes})
-
-
-def left(reason: str, **changes: Any) -> PartitionHistory:
-    return PartitionHistory(members={2: Membership(False, AGO_20_S, reason, **changes)})
 
 
 def said(known: Facts) -> str:
@@ -163,6 +134,16 @@ def test_a_failed_directory() -> None:
     assert "Mend or replace the log directory of broker 2, and start it again." in text
 
 
+def test_a_failed_directory_that_no_event_tells_of() -> None:
+    out = facts(isr=(1, 3), ends={1: 9, 3: 9}, offline=(2,))
+    assert (
+        "Broker 2 is not in the in-sync set; it is up, but the log directory that holds it has "
+        "failed.\n"
+    ) in said(out)
+    alone = facts(leader=-1, replicas=(1,), isr=(1,), ends={1: None}, offline=(1,))
+    assert "Why\n  The log directory of broker 1 that holds it has failed.\n" in said(alone)
+
+
 def test_below_min_isr() -> None:
     known = facts(isr=(1,), up=frozenset({1}), ends={1: 9})
     assert said(known) == (
@@ -231,12 +212,13 @@ def test_without_a_leader_or_anyone_eligible_the_last_known_one_is_asked_for() -
 def test_an_unclean_election_and_what_it_cost() -> None:
     history = PartitionHistory(
         election=Election(AGO_20_S, 1, -1, "unclean", False),
-        loss=Loss(AGO_20_S, 2, 1_500, 1_200),
+        losses=[Loss(AGO_20_S - 5_000, 801, 800), Loss(AGO_20_S, 1_500, 1_200)],
     )
     text = said(facts(history=history))
     assert (
         "Broker 1 took the lead at 11:59:40 (20 s ago), by an unclean election, which may" in text
     )
+    assert "1 committed record (offsets 800 to 800) was lost at 11:59:35" in text
     assert "300 committed records (offsets 1,200 to 1,499) were lost at 11:59:40" in text
 
 
@@ -257,6 +239,18 @@ def test_without_events_the_rest_is_known_all_the_same() -> None:
         "  More is not known: this cluster does not record replication events (key).\n"
     ) in said(known)
     assert "More is not known" not in said(facts(events_missing="off"))
+
+
+def test_a_history_that_does_not_reach_back_far_enough_is_said_not_to() -> None:
+    cut = "  More is not known: only events since 11:40:00 (20 min ago) were looked at.\n"
+    since = NOON - 1_200_000
+    unknown = facts(isr=(1, 3), up=frozenset({1, 3}), events_since=since)
+    assert "  Broker 2 is not in the in-sync set; it is down.\n" + cut in said(unknown)
+    assert cut in said(facts(leader=-1, ends={}, events_since=since))
+
+    assert cut not in said(replace(unknown, history=left("dead")))
+    assert cut not in said(replace(unknown, adding=(2,)))
+    assert cut not in said(facts(events_since=since))
 
 
 def test_without_a_controller_nothing_can_change() -> None:

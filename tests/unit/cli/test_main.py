@@ -50,6 +50,11 @@ def test_a_failure_is_one_sentence(
         (["quorum", "describe"], "tidelog: exactly one of --status and --replication"),
         (["node", "kill"], "tidelog: Missing argument 'ID'"),
         (["serve"], "tidelog: Missing option '--config'"),
+        *(
+            ([name, "--interval", seconds], f"tidelog: Invalid value for '--interval': {seconds}")
+            for name in ("replicas", "observe")
+            for seconds in ("-1", "0", "nan", "inf")
+        ),
     ],
 )
 def test_a_wrong_command_line_is_one_sentence_and_status_2(

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tidelog.cli.replica_history import Follower, Membership, ReplicaHistory, Standing
+from tidelog.cli.replica_history import Follower, Loss, Membership, ReplicaHistory, Standing
 from tidelog.model.ids import TopicPartition
 
 WHERE = TopicPartition("orders", 0)
@@ -29,6 +29,13 @@ def shrunk(broker: int, **fields: Any) -> dict[str, Any]:
     return of_partition("isr_shrink", left=[left], leader_end_offset=100, **fields)
 
 
+def state(broker: int, **fields: Any) -> dict[str, Any]:
+    follower = {"broker": broker, "end_offset": 70, "lag": 30, "lag_ms": 900, "in_sync": True}
+    return of_partition(
+        "replica_state", leader=1, high_watermark=70, followers=[follower], **fields
+    )
+
+
 def test_a_member_is_in_since_it_joined_and_out_since_it_left() -> None:
     known = history(
         elected([1, 2, 3]),
@@ -52,6 +59,31 @@ def test_a_topic_that_was_made_anew_forgets_the_one_before() -> None:
     assert known.of(WHERE).members == {4: Membership(True, 102)}
 
 
+def lost(from_offset: int, to_offset: int, **fields: Any) -> dict[str, Any]:
+    return of_partition("unclean_loss", from_offset=from_offset, to_offset=to_offset, **fields)
+
+
+def test_what_a_follower_knew_of_a_loss_takes_nothing_from_what_its_leader_knew() -> None:
+    known = history(elected([1, 2]), lost(100, 40), lost(45, 40, node=2)).of(WHERE)
+    assert known.losses == [Loss(101, 100, 40)]
+
+    told_by_three = history(lost(50, 40), lost(90, 80), lost(85, 45)).of(WHERE)
+    assert told_by_three.losses == [Loss(100, 90, 40)]
+
+
+def test_two_losses_are_two() -> None:
+    known = history(lost(100, 40), lost(200, 180)).of(WHERE)
+    assert known.losses == [Loss(100, 100, 40), Loss(101, 200, 180)]
+
+
+def test_a_topic_that_was_made_anew_has_lost_nothing_and_has_no_old_followers() -> None:
+    known = history(elected([1, 2]), lost(100, 40), state(2), elected([1, 2])).of(WHERE)
+    assert (known.losses, known.followers) == ([], {})
+
+    told_before_its_beginning = state(2, ts=200), elected([1, 2], ts=150)
+    assert list(history(*told_before_its_beginning).of(WHERE).followers) == [2]
+
+
 def test_a_broker_is_as_it_was_told_of_last() -> None:
     fenced = {"event": "broker_fenced", "broker": 2, "reason": "session-expired"}
     back = {"event": "broker_unfenced", "broker": 2, "reason": "returned"}
@@ -59,10 +91,11 @@ def test_a_broker_is_as_it_was_told_of_last() -> None:
     assert history(fenced, back).brokers[2] == Standing(False, 101, "returned")
 
 
-def test_the_lag_of_a_follower_grows_with_time_and_none_stays_none() -> None:
-    behind, level = Follower(1_000, 5, 3, 200, 10), Follower(1_000, 8, 0, 0, 10)
-    assert (behind.lag_ms_at(3_000), level.lag_ms_at(3_000)) == (2_200, 0)
-    assert Follower(1_000, None, None, None, None).lag_ms_at(3_000) is None
+def test_a_follower_is_as_its_leader_told_of_it_last() -> None:
+    known = history(state(2), state(3)).of(WHERE)
+    assert known.followers == {3: Follower(101, 1, 70, 30, 900, True)}
+    assert known.followers[3].leader_end == 100
+    assert Follower(101, 1, None, None, None, True).leader_end is None
 
 
 def test_events_of_a_later_version_are_passed_over() -> None:

@@ -1,0 +1,30 @@
+"""A partition for tests to hurt: what is known of it when all is well, and what events tell."""
+
+from typing import Any
+
+from tidelog.cli.partition_facts import Facts
+from tidelog.cli.replica_history import Membership, PartitionHistory
+from tidelog.model.ids import TopicPartition
+
+NOON = 1_794_830_400_000
+AGO_20_S = NOON - 20_000
+
+
+def facts(**changes: Any) -> Facts:
+    """Three replicas, all well, in a cluster with events."""
+    values: dict[str, Any] = {
+        "partition": TopicPartition("orders", 0),
+        "now": NOON,
+        "leader": 1,
+        "replicas": (1, 2, 3),
+        "isr": (1, 2, 3),
+        "min_isr": 2,
+        "up": frozenset({1, 2, 3}),
+        "ends": {1: 20_000, 2: 20_000, 3: 20_000},
+        "controller": 3,
+    }
+    return Facts(**{**values, **changes})
+
+
+def left(reason: str, **changes: Any) -> PartitionHistory:
+    return PartitionHistory(members={2: Membership(False, AGO_20_S, reason, **changes)})
