@@ -1,6 +1,7 @@
 """The state of a machine's memory before a timed run."""
 
 import os
+import time
 from pathlib import Path
 
 LEFT_FREE = 256 << 20
@@ -25,6 +26,27 @@ def fill_page_cache(work: Path) -> None:
         piece = bytearray(1 << 20)
         while free_memory() > LEFT_FREE and file.readinto(piece):
             pass
+
+
+def await_deletions(work: Path) -> None:
+    """Until the files of topics that were deleted before are gone, and their blocks are free.
+
+    Where a volume discards blocks at once that takes seconds, in which nobody writes much.
+    """
+    while any(work.rglob("*-delete")):
+        time.sleep(0.2)
+    before, free = 0, _free_space(work)
+    while free - before > _A_LITTLE:
+        time.sleep(1)
+        before, free = free, _free_space(work)
+
+
+_A_LITTLE = 1 << 20
+
+
+def _free_space(work: Path) -> int:
+    volume = os.statvfs(work)
+    return volume.f_frsize * volume.f_bfree
 
 
 def free_memory() -> int:

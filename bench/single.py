@@ -33,7 +33,7 @@ import procs  # noqa: E402  the duel's modules can be found only now
 from confluent_kafka import Message, Producer  # noqa: E402
 from load import QUIET, create, delete, drain, end_offsets, pump  # noqa: E402
 from many import many as measure_many  # noqa: E402
-from memory import fill_page_cache  # noqa: E402
+from memory import await_deletions, fill_page_cache  # noqa: E402
 from report import number, table  # noqa: E402
 from systems import Settings, System, load  # noqa: E402
 
@@ -75,6 +75,7 @@ def timed(system: System, add: Add, opt: argparse.Namespace, size: int, copies: 
     """Records of one size as fast as acks allow: acks=1 with one copy, acks=all with more."""
     topic, acks = f"timed-{size}", "1" if copies == 1 else "all"
     create(system, topic, PARTITIONS, copies)
+    await_deletions(opt.work)
     fill_page_cache(opt.work)
     busy = procs.cpu_seconds(system.pids())
     done = pump(system, topic, size, acks, opt.seconds)
