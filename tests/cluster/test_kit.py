@@ -84,6 +84,56 @@ def test_the_report_of_a_failed_test_shows_every_node_and_shared_clusters_are_re
     assert "tidelog node 2" not in done.stdout
 
 
+ONLY_ONE = "def test_only_one(tidelog_shared_cluster): tidelog_shared_cluster.kill(1)"
+
+
+def test_a_shared_cluster_is_not_started_again_when_its_session_ends(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    done = pytest_run(tmp_path, ONLY_ONE, "--tidelog-brokers", "2", "--basetemp", str(base))
+    assert done.returncode == 0, done.stdout + done.stderr
+    for log in ("1.log", "2.log"):
+        assert (base / "tidelog0" / log).read_text().count("takes writes") == 1
+
+
+CANNOT_START = """
+import os
+
+os.environ["PYTHONHOME"] = os.devnull
+
+def test_it(tidelog_shared_cluster):
+    pass
+"""
+
+
+def test_a_shared_cluster_that_cannot_start_is_not_started_again(tmp_path: Path) -> None:
+    done = pytest_run(tmp_path, CANNOT_START)
+    assert "ERROR at setup of test_it" in done.stdout, done.stdout + done.stderr
+    assert "ERROR at teardown of test_it" not in done.stdout
+    assert "- tidelog node 1: " in done.stdout
+
+
+BROKEN_TEARDOWN = """
+import pytest
+
+@pytest.fixture
+def breaker(tidelog_shared_cluster):
+    yield
+    tidelog_shared_cluster.kill(1)
+    assert False, "on purpose"
+
+def test_breaks_at_its_end(breaker):
+    pass
+
+def test_shared_is_whole_again(tidelog_shared_cluster):
+    assert tidelog_shared_cluster.running == [1, 2]
+"""
+
+
+def test_a_shared_cluster_is_repaired_after_a_teardown_that_failed(tmp_path: Path) -> None:
+    done = pytest_run(tmp_path, BROKEN_TEARDOWN, "--tidelog-brokers", "2")
+    assert "2 passed, 1 error" in done.stdout, done.stdout + done.stderr
+
+
 def test_everything_that_nodes_say_to_each_other_passes_through_the_network(tmp_path: Path) -> None:
     with Cluster(directory=tmp_path, network_faults=True) as cluster:
         cluster.create_topic("t", 3, 3)

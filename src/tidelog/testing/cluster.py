@@ -65,6 +65,8 @@ class Cluster(ClusterView):
         self.nodes: dict[NodeId, NodeProcess] = {
             node: self.new_node(node) for node in self.layout.node_ids
         }
+        self.has_ended = False
+        """Its nodes are dead and its ports are free for others: it does not start again."""
         self._network: Network | None = None
         self._cut_off: set[NodeId] = set()
         self._disk_bytes = disk_bytes
@@ -102,6 +104,7 @@ class Cluster(ClusterView):
 
     def end(self, *, failed: bool) -> None:
         """Kill every node; keep its files, and print the end of its log, if something failed."""
+        self.has_ended = True
         for node in self.nodes.values():
             node.kill()
             if failed:
@@ -156,6 +159,8 @@ class Cluster(ClusterView):
 
     def start(self, *nodes: NodeId, wait: bool = True) -> None:
         """Start these nodes (none given: all), and wait until they take writes."""
+        if self.has_ended:
+            raise RuntimeError("this cluster has ended, and its ports may be another's by now")
         chosen = nodes or tuple(self.nodes)
         for node in chosen:
             self.nodes[node].start()

@@ -79,11 +79,18 @@ def pytest_runtest_makereport(
     return report
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item: pytest.Item) -> None:
-    shared = item.session.stash.get(_shared_cluster, None)
-    if shared is not None and SHARED in _fixture_names(item):
-        shared.repair()
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Repair what the test has broken, when its own fixtures have ended and however they did.
+
+    After the session's last test the shared cluster has ended, too, and nothing is to be repaired.
+    """
+    try:
+        return (yield)
+    finally:
+        shared = item.session.stash.get(_shared_cluster, None)
+        if shared is not None and not shared.has_ended and SHARED in _fixture_names(item):
+            shared.repair()
 
 
 def _clusters(item: pytest.Item) -> Iterator[Cluster]:
