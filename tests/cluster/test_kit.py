@@ -54,6 +54,18 @@ def test_the_entry_point_names_the_plugin() -> None:
     assert hasattr(plugin, "pytest_addoption")
 
 
+NO_BROKERS = """
+def test_it(tidelog_cluster):
+    pass
+"""
+
+
+def test_an_option_for_no_brokers_is_refused(tmp_path: Path) -> None:
+    done = pytest_run(tmp_path, NO_BROKERS, "--tidelog-brokers", "0")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout
+    assert done.stderr.strip() == "ERROR: --tidelog-brokers: a cluster has at least one, not 0"
+
+
 BROKEN = """
 import pytest
 
@@ -64,7 +76,7 @@ def test_shared_is_broken(tidelog_shared_cluster):
 def test_shared_is_whole_again(tidelog_shared_cluster):
     assert tidelog_shared_cluster.running == [1, 2]
 
-@pytest.mark.tidelog(brokers=1, properties={"num.partitions": "7"})
+@pytest.mark.tidelog(1, properties={"num.partitions": "7"})
 def test_own(tidelog_cluster):
     tidelog_cluster.create_topic("t")
     assert len(tidelog_cluster.topics()["t"]) == 7
@@ -183,28 +195,17 @@ def test_a_slow_node_answers_late(tmp_path: Path) -> None:
             cluster.slow(1)
 
 
-def test_faults_of_a_network_that_is_not_there_are_refused(tmp_path: Path) -> None:
-    cluster = Cluster(directory=tmp_path)
-    with pytest.raises(FaultRefused, match="network_faults=True"):
-        cluster.partition([1], [2])
-    with pytest.raises(FaultRefused, match="network_faults=True"):
-        cluster.heal()
-
-
-def test_properties_and_racks_of_single_brokers(tmp_path: Path) -> None:
-    cluster = Cluster(
-        directory=tmp_path,
-        properties={"num.partitions": "2"},
-        broker_properties={2: {"num.partitions": "5"}},
-        racks=["a", "b", "c"],
-    )
-    assert cluster.layout.properties(1)["num.partitions"] == "2"
-    assert cluster.layout.properties(2)["num.partitions"] == "5"
-    assert [cluster.layout.properties(node)["broker.rack"] for node in (1, 2, 3)] == ["a", "b", "c"]
-    with pytest.raises(ValueError, match="2 racks"):
-        Cluster(directory=tmp_path, racks=["a", "b"])
-    with pytest.raises(ValueError, match="no node 4"):
-        Cluster(directory=tmp_path, broker_properties={4: {}})
+def test_a_paused_node_goes_on_to_be_stopped_or_restarted(tmp_path: Path) -> None:
+    with Cluster(brokers=1, directory=tmp_path) as cluster:
+        cluster.pause(1)
+        cluster.restart(1)
+        assert cluster.running == [1]
+        cluster.pause(1)
+        assert cluster.stop(1) == 0
+        with pytest.raises(FaultRefused, match=r"pause: node 1 does not run \(ended with status 0"):
+            cluster.pause(1)
+        with pytest.raises(FaultRefused, match="fill_disk: node 1 does not run"):
+            cluster.fill_disk(1)
 
 
 DISKS = {"files that may not grow": None} | (

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import permutations
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NoReturn, Self
 
 from tidelog.cli.free_ports import HOST
 from tidelog.cli.local_cluster import BROKER_LISTENER, CONTROLLER_LISTENER, on_free_ports
@@ -22,6 +22,13 @@ LISTENERS = {"broker": BROKER_LISTENER, "controller": CONTROLLER_LISTENER}
 
 class FaultRefused(Exception):
     """This cluster cannot be given this fault; says what it would need."""
+
+
+class Nodes(dict[NodeId, NodeProcess]):
+    """The nodes by id."""
+
+    def __missing__(self, node: object) -> NoReturn:
+        raise ValueError(f"there is no node {node!r}; there are {', '.join(map(str, self))}")
 
 
 class Cluster(ClusterView):
@@ -40,31 +47,20 @@ class Cluster(ClusterView):
         self,
         brokers: int = 3,
         *,
-        directory: Path | None = None,
+        directory: Path | str | None = None,
         properties: Mapping[str, str] | None = None,
         broker_properties: Mapping[NodeId, Mapping[str, str]] | None = None,
         racks: Sequence[str] | None = None,
         network_faults: bool = False,
         disk_bytes: int | None = None,
     ) -> None:
-        if racks is not None and len(racks) != brokers:
-            raise ValueError(f"{len(racks)} racks were given for {brokers} brokers")
+        single = _single_properties(brokers, broker_properties or {}, racks)
         self._is_temporary = directory is None
-        self.directory = directory or Path(tempfile.mkdtemp(prefix="tidelog-test-"))
-        single = {
-            node: {"broker.rack": racks[node - 1]} if racks else {}
-            for node in range(1, brokers + 1)
-        }
-        for node, some in (broker_properties or {}).items():
-            if node not in single:
-                raise ValueError(f"broker_properties: there is no node {node}")
-            single[node].update(some)
+        self.directory = Path(directory or tempfile.mkdtemp(prefix="tidelog-test-"))
         self.layout = on_free_ports(
             self.directory, brokers, properties, single, has_doors=network_faults
         )
-        self.nodes: dict[NodeId, NodeProcess] = {
-            node: self.new_node(node) for node in self.layout.node_ids
-        }
+        self.nodes = Nodes({node: self.new_node(node) for node in self.layout.node_ids})
         self.has_ended = False
         """Its nodes are dead and its ports are free for others: it does not start again."""
         self._network: Network | None = None
@@ -141,7 +137,7 @@ class Cluster(ClusterView):
         ]
 
     def port(self, node: NodeId) -> int:
-        return self.layout.port(node)
+        return self.layout.port(self.nodes[node].node_id)
 
     def port_to_ask(self, node: NodeId) -> int:
         """Past the network, which is busy enough, unless it has cut the node off."""
@@ -149,11 +145,11 @@ class Cluster(ClusterView):
         return self.port(node) + (len(self.nodes) if is_past else 0)
 
     def controller_port(self, node: NodeId) -> int:
-        return self.layout.controller_port(node)
+        return self.layout.controller_port(self.nodes[node].node_id)
 
     def data(self, node: NodeId) -> Path:
         """The node's log directory."""
-        return self.layout.data(node)
+        return self.layout.data(self.nodes[node].node_id)
 
     # -- Processes ---------------------------------------------------------------------------------
 
@@ -161,19 +157,19 @@ class Cluster(ClusterView):
         """Start these nodes (none given: all), and wait until they take writes."""
         if self.has_ended:
             raise RuntimeError("this cluster has ended, and its ports may be another's by now")
-        chosen = nodes or tuple(self.nodes)
+        chosen = [self.nodes[node] for node in nodes or self.nodes]
         for node in chosen:
-            self.nodes[node].start()
+            node.start()
         if self._network is not None:
             self._network.know({id: one.pid for id, one in self.nodes.items() if one.is_running})
         if wait:
             for node in chosen:
-                self.nodes[node].await_ready()
+                node.await_ready()
             if self._network is not None:
                 self._network.look()
 
     def stop(self, node: NodeId) -> int:
-        """A controlled shutdown. -> the exit status."""
+        """A controlled shutdown; a paused node goes on for it. -> the exit status."""
         return self.nodes[node].stop()
 
     def kill(self, node: NodeId) -> None:
@@ -182,7 +178,7 @@ class Cluster(ClusterView):
 
     def pause(self, node: NodeId) -> None:
         """SIGSTOP: the node stands still and its connections stay open, as in a long collection."""
-        self.nodes[node].pause()
+        self._running_node("pause", node).pause()
 
     def resume(self, node: NodeId) -> None:
         """SIGCONT."""
@@ -215,14 +211,15 @@ class Cluster(ClusterView):
         earlier sides say to later ones is cut. `only="broker"` cuts the traffic that a broker's
         listener takes (replication, clients), `only="controller"` that of the quorum.
         """
-        if len(sides) < 2:
-            raise ValueError("a partition has two sides or more")
-        listener = None if only is None else LISTENERS[only]
+        self._check_sides(sides)
+        if only is not None and only not in LISTENERS:
+            raise ValueError(f"only: {' or '.join(map(repr, LISTENERS))}, not {only!r}")
+        network = self._faulty_network("partition")
         if any(CLIENTS in side for side in sides) and only != "controller":
             self._cut_off.update(node for side in sides if CLIENTS not in side for node in side)
         for one, (number, side) in permutations(enumerate(sides), 2):
             if not one_way or one[0] < number:
-                self._faulty_network("partition").cut(one[1], side, listener)
+                network.cut(one[1], side, None if only is None else LISTENERS[only])
 
     def isolate(self, node: NodeId) -> None:
         """Cut a node off from all others, and from clients."""
@@ -234,14 +231,26 @@ class Cluster(ClusterView):
         """Make all that the node says and hears late by so much, or so narrow."""
         if latency_ms <= 0 and bytes_per_second is None:
             raise ValueError("slow: say latency_ms, bytes_per_second, or both")
+        party = self._party(node)
         self._faulty_network("slow").slow(
-            node, latency_seconds=latency_ms / 1000, bytes_per_second=bytes_per_second
+            party, latency_seconds=latency_ms / 1000, bytes_per_second=bytes_per_second
         )
 
     def heal(self) -> None:
         """No way is cut and no node is slow any more; what was held arrives."""
         self._faulty_network("heal").heal()
         self._cut_off.clear()
+
+    def _check_sides(self, sides: Sequence[Collection[NodeId]]) -> None:
+        """Nothing would be cut, or not what was meant, unless all of this holds."""
+        if len(sides) < 2 or not all(sides):
+            raise ValueError("a partition has two sides or more, and someone on each")
+        named = [self._party(one) for side in sides for one in side]
+        if len(set(named)) < len(named):
+            raise ValueError("nobody can be on two sides of a partition")
+
+    def _party(self, one: NodeId) -> NodeId:
+        return one if one == CLIENTS else self.nodes[one].node_id
 
     def _faulty_network(self, fault: str) -> Network:
         if self._network is None:
@@ -260,7 +269,7 @@ class Cluster(ClusterView):
         if node in self._disks:
             self._disks[node].fill()
         else:
-            take_room(self.nodes[node].pid)
+            take_room(self._running_node("fill_disk", node).pid)
 
     def free_disk(self, node: NodeId) -> None:
         """There is room again."""
@@ -268,3 +277,29 @@ class Cluster(ClusterView):
             self._disks[node].free()
         elif self.nodes[node].is_running:
             give_room(self.nodes[node].pid)
+
+    def _running_node(self, fault: str, node: NodeId) -> NodeProcess:
+        process = self.nodes[node]
+        if not process.is_running:
+            raise FaultRefused(f"{fault}: node {node} does not run ({process.state})")
+        return process
+
+
+def _single_properties(
+    brokers: int,
+    given: Mapping[NodeId, Mapping[str, str]],
+    racks: Sequence[str] | None,
+) -> dict[NodeId, dict[str, str]]:
+    """What is for one node each, and a ValueError for what cannot be."""
+    if brokers < 1:
+        raise ValueError(f"brokers: a cluster has at least one, not {brokers}")
+    if racks is not None and len(racks) != brokers:
+        raise ValueError(f"{len(racks)} racks were given for {brokers} brokers")
+    single = {
+        node: {"broker.rack": racks[node - 1]} if racks else {} for node in range(1, brokers + 1)
+    }
+    for node, some in given.items():
+        if node not in single:
+            raise ValueError(f"broker_properties: there is no node {node}")
+        single[node].update(some)
+    return single

@@ -9,6 +9,7 @@ fails, its report shows the state of each node and the end of its log.
 """
 
 from collections.abc import Generator, Iterator
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    brokers = config.getoption("--tidelog-brokers")
+    if brokers < 1:
+        raise pytest.UsageError(f"--tidelog-brokers: a cluster has at least one, not {brokers}")
     config.addinivalue_line(
         "markers",
         "tidelog(brokers, properties, broker_properties, racks, network_faults, disk_bytes): "
@@ -43,10 +47,13 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def tidelog_cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
     """A running cluster of this test's own."""
-    wanted = {"brokers": request.config.getoption("--tidelog-brokers")}
+    wanted = {
+        "brokers": request.config.getoption("--tidelog-brokers"),
+        "directory": tmp_path / "tidelog",
+    }
     for marker in reversed(list(request.node.iter_markers("tidelog"))):
-        wanted.update(marker.kwargs)
-    cluster = Cluster(directory=tmp_path / "tidelog", **wanted)
+        wanted.update(signature(Cluster).bind_partial(*marker.args, **marker.kwargs).arguments)
+    cluster = Cluster(**wanted)
     request.node.stash[_cluster_of_test] = cluster
     with cluster:
         yield cluster
