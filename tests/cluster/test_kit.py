@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -16,6 +17,8 @@ from tidelog.network import sockets
 from tidelog.testing import CLIENTS, Cluster, FaultRefused, NodeProcess, NodeStuck
 
 ROOT = Path(__file__).parents[2]
+ENDLESS = 30.0
+"""Seconds: half of what a client waits for a node that says nothing."""
 EXAMPLES = re.findall(
     r"^## Example \d: ([^\n]+)\n\n```python\n(.*?)^```$",
     (ROOT / "docs/testing.md").read_text(),
@@ -206,6 +209,51 @@ def test_a_paused_node_goes_on_to_be_stopped_or_restarted(tmp_path: Path) -> Non
             cluster.pause(1)
         with pytest.raises(FaultRefused, match="fill_disk: node 1 does not run"):
             cluster.fill_disk(1)
+
+
+def test_a_wait_in_vain_ends_when_it_is_told_to_and_says_what_there_is(tmp_path: Path) -> None:
+    with Cluster(brokers=1, directory=tmp_path) as cluster:
+        cluster.create_topic("t", 2)
+        waits = {
+            "a leader of typo-0; there is no topic typo": cluster.leader_of,
+            "the end of the lead of typo-0; there is no topic typo": cluster.wait_for_no_leader,
+        }
+        for said, wait in waits.items():
+            with pytest.raises(NodeStuck, match=f"^waited in vain for {said}$"):
+                wait("typo", timeout=0)
+        with pytest.raises(NodeStuck, match=r"of t-7 to be 1; t has no partition 7, only 0, 1$"):
+            cluster.wait_for_isr("t", 7, [1], timeout=0.1)
+        with pytest.raises(NodeStuck, match=r"to be 3 in number; .* t-1 led by 1, in sync 1$"):
+            cluster.wait_for_isr("t", 1, size=3, timeout=0.1)
+        with pytest.raises(NodeStuck, match="of t-0; last seen: t-0 led by 1"):
+            cluster.wait_for_replicas("t", 0, [2], timeout=0.1)
+        with pytest.raises(NodeStuck, match=r"in vain for a miracle$"):
+            cluster.wait_for(lambda: None, "a miracle", timeout=0)
+        with pytest.raises(ValueError, match="say members, or size"):
+            cluster.wait_for_isr("t")
+        cluster.kill(1)
+        with pytest.raises(NodeStuck, match="none runs that can be asked"):
+            cluster.create_topic("late", timeout=0)
+
+
+def test_a_topic_is_created_by_whoever_can_be_asked(tmp_path: Path) -> None:
+    """The first node stands still, or is alone with itself: the next one is asked."""
+    patient = {"broker.session.timeout.ms": "60000"}  # so that nobody is fenced meanwhile
+    with Cluster(directory=tmp_path, properties=patient, network_faults=True) as cluster:
+        cluster.pause(1)
+        began = time.monotonic()
+        cluster.create_topic("while-1-is-paused", assignment=[[2, 3, 1]])
+        assert time.monotonic() - began < ENDLESS
+        cluster.resume(1)
+        cluster.isolate(1)
+        began = time.monotonic()
+        cluster.create_topic("while-1-is-isolated", assignment=[[3, 2]])
+        assert time.monotonic() - began < ENDLESS
+        cluster.heal()
+        cluster.partition([1], [2, 3])
+        began = time.monotonic()
+        cluster.create_topic("while-1-is-cut-off", assignment=[[3, 2]])
+        assert time.monotonic() - began < ENDLESS
 
 
 DISKS = {"files that may not grow": None} | (
