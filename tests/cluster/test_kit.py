@@ -166,7 +166,12 @@ def test_a_partition_is_between_its_sides_and_ends_when_it_is_healed(tmp_path: P
             lambda: True if cluster.topics(2)["t"][0].leader_id in (2, 3) else None, "a new leader"
         )
         assert cluster.topics(1)["t"][0].leader_id == 1
+        # Whoever asks the cluster is told what most of it knows.
+        assert cluster.to_ask == [2, 3, 1]
+        assert cluster.leader_of("t") in (2, 3)
+        cluster.wait_for_isr("t", 0, {2, 3})
         cluster.heal()
+        assert cluster.to_ask == [1, 2, 3]
         cluster.wait_for_isr("t", 0, {1, 2, 3})
 
         cluster.isolate(2)

@@ -4,7 +4,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self
@@ -65,6 +65,9 @@ class Cluster(ClusterView):
         """Its nodes are dead and its ports are free for others: it does not start again."""
         self._network: Network | None = None
         self._cut_off: set[NodeId] = set()
+        """From clients."""
+        self._apart: set[frozenset[NodeId]] = set()
+        """Pairs of nodes one of whom does not hear what the other, as a controller, decides."""
         self._disk_bytes = disk_bytes
         self._disks: dict[NodeId, SmallDisk] = {}
 
@@ -135,6 +138,15 @@ class Cluster(ClusterView):
             for id, node in self.nodes.items()
             if node.is_running and not node.is_paused and id not in self._cut_off
         ]
+
+    @property
+    def to_ask(self) -> list[NodeId]:
+        """Those first who are in touch with most others: who is alone knows only what was."""
+        running = self.running
+        strangers = {
+            one: sum(frozenset((one, other)) in self._apart for other in running) for one in running
+        }
+        return sorted(running, key=strangers.__getitem__)
 
     def port(self, node: NodeId) -> int:
         return self.layout.port(self.nodes[node].node_id)
@@ -217,9 +229,11 @@ class Cluster(ClusterView):
         network = self._faulty_network("partition")
         if any(CLIENTS in side for side in sides) and only != "controller":
             self._cut_off.update(node for side in sides if CLIENTS not in side for node in side)
-        for one, (number, side) in permutations(enumerate(sides), 2):
-            if not one_way or one[0] < number:
-                network.cut(one[1], side, None if only is None else LISTENERS[only])
+        for (first, one), (second, other) in permutations(enumerate(sides), 2):
+            if only != "broker":
+                self._apart.update(frozenset(pair) for pair in product(one, other))
+            if not one_way or first < second:
+                network.cut(one, other, None if only is None else LISTENERS[only])
 
     def isolate(self, node: NodeId) -> None:
         """Cut a node off from all others, and from clients."""
@@ -240,6 +254,7 @@ class Cluster(ClusterView):
         """No way is cut and no node is slow any more; what was held arrives."""
         self._faulty_network("heal").heal()
         self._cut_off.clear()
+        self._apart.clear()
 
     def _check_sides(self, sides: Sequence[Collection[NodeId]]) -> None:
         """Nothing would be cut, or not what was meant, unless all of this holds."""

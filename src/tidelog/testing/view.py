@@ -54,6 +54,11 @@ class ClusterView(ABC):
     def running(self) -> Iterable[NodeId]:
         """The nodes that can be asked."""
 
+    @property
+    def to_ask(self) -> Iterable[NodeId]:
+        """The same, those first who know best."""
+        return self.running
+
     def ask(
         self,
         request: RequestPayload,
@@ -63,7 +68,7 @@ class ClusterView(ABC):
     ) -> R:
         """Ask this node, or any that runs; each has so many seconds to answer."""
         lost: object = "none runs that can be asked"
-        for one in self.running if node is None else [node]:
+        for one in self.to_ask if node is None else [node]:
             try:
                 connection = Connection(HOST, self.port_to_ask(one), seconds)
                 try:
@@ -120,7 +125,7 @@ class ClusterView(ABC):
     @contextmanager
     def _client(self) -> Iterator[Client]:
         """Of those who can be asked; when none answers, another attempt may do better."""
-        known = ",".join(f"{HOST}:{self.port_to_ask(node)}" for node in self.running)
+        known = ",".join(f"{HOST}:{self.port_to_ask(node)}" for node in self.to_ask)
         try:
             with Client(known, ANSWER_SECONDS) as client:
                 yield client
@@ -145,7 +150,7 @@ class ClusterView(ABC):
                 topic_name=METADATA_TOPIC, partitions=(PartitionData(partition_index=0),)
             )
             request = DescribeQuorumRequest(topics=(partition,))
-            for node in self.running:
+            for node in self.to_ask:
                 try:
                     answer = self.ask(request, DescribeQuorumResponse, node)
                 except NodeStuck:
