@@ -39,7 +39,6 @@ class Exchange:
 
     def run(self) -> None:
         """Until whoever gives the orders is gone."""
-        self._answer()
         while not self._has_ended:
             ready = self._selector.select(self._patience())
             self._has_looked = False
@@ -159,7 +158,8 @@ class Exchange:
         *lines, self._ordered = (self._ordered + said).split(b"\n")
         for line in lines:
             self._obey(**json.loads(line))
-            self._answer()
+            with suppress(OSError):
+                self._orders.sendall(b"\n")
 
     def _obey(
         self,
@@ -183,10 +183,6 @@ class Exchange:
         for link in list(self._links):
             if link in self._links:
                 self._advance(link)
-
-    def _answer(self) -> None:
-        with suppress(OSError):
-            self._orders.sendall(b"\n")
 
     def _watch(self, sock: socket.socket, events: int, handler: Handler | None) -> None:
         known = self._selector.get_map().get(sock)

@@ -18,6 +18,7 @@ from tidelog.testing.process import NodeProcess
 from tidelog.testing.view import ClusterView
 
 LISTENERS = {"broker": BROKER_LISTENER, "controller": CONTROLLER_LISTENER}
+SLOW_MS = 100.0
 
 
 class FaultRefused(Exception):
@@ -38,9 +39,9 @@ class Cluster(ClusterView):
     directory is a temporary one unless given, and is kept, with the logs, when the test failed.
 
     `properties` are for every node, `broker_properties` for single ones, `racks` their broker.rack,
-    in order. With `network_faults` all traffic goes through a network that can be cut and slowed
-    down; it costs some CPU, so ask for it where you use it. With `disk_bytes` every node's data is
-    on a file system of that size (this needs root).
+    in order. All traffic goes through a network that can be cut and slowed down, which costs some
+    CPU: not with `network_faults=False`, for whoever measures. With `disk_bytes` every node's data
+    is on a file system of that size (this needs root).
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class Cluster(ClusterView):
         properties: Mapping[str, str] | None = None,
         broker_properties: Mapping[NodeId, Mapping[str, str]] | None = None,
         racks: Sequence[str] | None = None,
-        network_faults: bool = False,
+        network_faults: bool = True,
         disk_bytes: int | None = None,
     ) -> None:
         single = _single_properties(brokers, broker_properties or {}, racks)
@@ -110,6 +111,7 @@ class Cluster(ClusterView):
                 node.show_log()
         if self._network is not None:
             self._network.close()
+            self._network = None
         for disk in self._disks.values():
             disk.remove()
         if self.layout.block is not None:
@@ -240,12 +242,21 @@ class Cluster(ClusterView):
         self.partition([node], [CLIENTS, *(one for one in self.nodes if one != node)])
 
     def slow(
-        self, node: NodeId, *, latency_ms: float = 0.0, bytes_per_second: float | None = None
+        self,
+        node: NodeId,
+        *,
+        latency_ms: float | None = None,
+        bytes_per_second: float | None = None,
     ) -> None:
-        """Make all that the node says and hears late by so much, or so narrow."""
-        if latency_ms <= 0 and bytes_per_second is None:
-            raise ValueError("slow: say latency_ms, bytes_per_second, or both")
+        """Make all that the node says and hears late by so much, or so narrow.
+
+        Where neither is said it is late by 100 ms each way: far away, but in touch.
+        """
         party = self._party(node)
+        if any(one is not None and one <= 0 for one in (latency_ms, bytes_per_second)):
+            raise ValueError("slow: latency_ms and bytes_per_second are more than 0, where given")
+        if latency_ms is None:
+            latency_ms = SLOW_MS if bytes_per_second is None else 0.0
         self._faulty_network("slow").slow(
             party, latency_seconds=latency_ms / 1000, bytes_per_second=bytes_per_second
         )
@@ -268,8 +279,10 @@ class Cluster(ClusterView):
         return one if one == CLIENTS else self.nodes[one].node_id
 
     def _faulty_network(self, fault: str) -> Network:
+        if not self.layout.has_doors:
+            raise FaultRefused(f"{fault}: this cluster was made with network_faults=False")
         if self._network is None:
-            raise FaultRefused(f"{fault}: start the cluster with Cluster(network_faults=True)")
+            raise FaultRefused(f"{fault}: the cluster does not run")
         return self._network
 
     # -- Disks -------------------------------------------------------------------------------------

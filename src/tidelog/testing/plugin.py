@@ -2,7 +2,7 @@
 
 `tidelog_cluster` is a cluster of the test's own, made as its marker says:
 
-    @pytest.mark.tidelog(brokers=5, properties={"min.insync.replicas": "2"}, network_faults=True)
+    @pytest.mark.tidelog(brokers=5, properties={"min.insync.replicas": "2"})
 
 `tidelog_shared_cluster` is one for the whole session, whole again after each test. When a test
 fails, its report shows the state of each node and the end of its log.

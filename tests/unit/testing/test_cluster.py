@@ -84,11 +84,22 @@ def test_a_partition_that_would_cut_nothing_is_refused(cluster: Cluster) -> None
         cluster.partition([1], [2, 3], only="brokers")
 
 
-def test_faults_of_a_network_that_is_not_there_are_refused(cluster: Cluster) -> None:
-    with pytest.raises(FaultRefused, match="network_faults=True"):
-        cluster.partition([1], [2])
-    with pytest.raises(FaultRefused, match="network_faults=True"):
-        cluster.heal()
+def test_a_slowness_that_is_none_is_refused(cluster: Cluster) -> None:
+    for slowness in ({"latency_ms": 0}, {"bytes_per_second": 0}, {"latency_ms": -1.5}):
+        with pytest.raises(ValueError, match="are more than 0"):
+            cluster.slow(1, **slowness)
+
+
+def test_faults_of_a_network_that_is_not_there_are_refused(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    with pytest.raises(FaultRefused, match="slow: the cluster does not run"):
+        cluster.slow(1)
+    without = Cluster(directory=tmp_path, network_faults=False)
+    with pytest.raises(FaultRefused, match=r"partition: .* made with network_faults=False"):
+        without.partition([1], [2])
+    with pytest.raises(FaultRefused, match=r"heal: .* made with network_faults=False"):
+        without.heal()
 
 
 def test_a_cluster_that_has_ended_does_not_start_again(cluster: Cluster) -> None:
