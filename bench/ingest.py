@@ -51,7 +51,7 @@ def source(system: str, directory: Path) -> Iterator[Cluster]:
         with Kafka(Path(done.stdout.strip()), 1, directory=directory) as cluster:
             yield cluster
     else:
-        with Cluster(1, directory=directory) as cluster:
+        with Cluster(1, directory=directory, network_faults=False) as cluster:
             yield cluster
 
 

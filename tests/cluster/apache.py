@@ -47,7 +47,7 @@ class KafkaNode(NodeProcess):
 class KafkaCluster(Cluster):
     def __init__(self, libs: Path, brokers: int = 3, *, directory: Path) -> None:
         self.libs = libs
-        super().__init__(brokers, directory=directory)
+        super().__init__(brokers, directory=directory, network_faults=False)
 
     def java(self, main: str) -> list[str]:
         return [*ApacheKafka.JAVA, "-cp", f"{self.libs}/*", main]

@@ -33,7 +33,7 @@ def test_nothing_acknowledged_is_lost_doubled_or_reordered_whatever_fails(
     with capsys.disabled():
         print(f"\nchaos: seed {seed}, {minutes} minutes")
 
-    with Cluster(directory=tmp_path, network_faults=True) as cluster:
+    with Cluster(directory=tmp_path) as cluster:
         cluster.create_topic(TOPIC, PARTITIONS, 3, min_insync_replicas=2)
         hold = HOLD_SECONDS if minutes >= 5 else SHORT_HOLD_SECONDS
         faults = Faults(cluster, TOPIC, random.Random(seed), hold)

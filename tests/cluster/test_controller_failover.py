@@ -67,7 +67,7 @@ def test_what_a_killed_controller_acknowledged_exists_everywhere(
     kills: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     seconds = []
-    with Cluster(directory=tmp_path) as cluster:
+    with Cluster(directory=tmp_path, network_faults=False) as cluster:
         with Creations(cluster) as creations:
             for turn in range(kills):
                 creations.await_more(5)

@@ -25,7 +25,7 @@ def cluster(request: pytest.FixtureRequest, kafka_libs: Path, tmp_path: Path) ->
     with (
         KafkaCluster(kafka_libs, directory=tmp_path)
         if is_kafka
-        else Cluster(directory=tmp_path, properties=STEADY) as cluster
+        else Cluster(directory=tmp_path, properties=STEADY, network_faults=False) as cluster
     ):
         yield cluster
 

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+import time
 import tomllib
 from importlib import import_module
 from pathlib import Path
@@ -14,8 +15,11 @@ from tests.clients.samples import numbered
 
 from tidelog.network import sockets
 from tidelog.testing import CLIENTS, Cluster, FaultRefused, NodeProcess, NodeStuck
+from tidelog.testing.cluster import SLOW_MS
 
 ROOT = Path(__file__).parents[2]
+ENDLESS = 30.0
+"""Seconds: half of what a client waits for a node that says nothing."""
 EXAMPLES = re.findall(
     r"^## Example \d: ([^\n]+)\n\n```python\n(.*?)^```$",
     (ROOT / "docs/testing.md").read_text(),
@@ -54,6 +58,18 @@ def test_the_entry_point_names_the_plugin() -> None:
     assert hasattr(plugin, "pytest_addoption")
 
 
+NO_BROKERS = """
+def test_it(tidelog_cluster):
+    pass
+"""
+
+
+def test_an_option_for_no_brokers_is_refused(tmp_path: Path) -> None:
+    done = pytest_run(tmp_path, NO_BROKERS, "--tidelog-brokers", "0")
+    assert done.returncode == pytest.ExitCode.USAGE_ERROR, done.stdout
+    assert done.stderr.strip() == "ERROR: --tidelog-brokers: a cluster has at least one, not 0"
+
+
 BROKEN = """
 import pytest
 
@@ -64,7 +80,7 @@ def test_shared_is_broken(tidelog_shared_cluster):
 def test_shared_is_whole_again(tidelog_shared_cluster):
     assert tidelog_shared_cluster.running == [1, 2]
 
-@pytest.mark.tidelog(brokers=1, properties={"num.partitions": "7"})
+@pytest.mark.tidelog(1, properties={"num.partitions": "7"})
 def test_own(tidelog_cluster):
     tidelog_cluster.create_topic("t")
     assert len(tidelog_cluster.topics()["t"]) == 7
@@ -84,8 +100,58 @@ def test_the_report_of_a_failed_test_shows_every_node_and_shared_clusters_are_re
     assert "tidelog node 2" not in done.stdout
 
 
+ONLY_ONE = "def test_only_one(tidelog_shared_cluster): tidelog_shared_cluster.kill(1)"
+
+
+def test_a_shared_cluster_is_not_started_again_when_its_session_ends(tmp_path: Path) -> None:
+    base = tmp_path / "base"
+    done = pytest_run(tmp_path, ONLY_ONE, "--tidelog-brokers", "2", "--basetemp", str(base))
+    assert done.returncode == 0, done.stdout + done.stderr
+    for log in ("1.log", "2.log"):
+        assert (base / "tidelog0" / log).read_text().count("takes writes") == 1
+
+
+CANNOT_START = """
+import os
+
+os.environ["PYTHONHOME"] = os.devnull
+
+def test_it(tidelog_shared_cluster):
+    pass
+"""
+
+
+def test_a_shared_cluster_that_cannot_start_is_not_started_again(tmp_path: Path) -> None:
+    done = pytest_run(tmp_path, CANNOT_START)
+    assert "ERROR at setup of test_it" in done.stdout, done.stdout + done.stderr
+    assert "ERROR at teardown of test_it" not in done.stdout
+    assert "- tidelog node 1: " in done.stdout
+
+
+BROKEN_TEARDOWN = """
+import pytest
+
+@pytest.fixture
+def breaker(tidelog_shared_cluster):
+    yield
+    tidelog_shared_cluster.kill(1)
+    assert False, "on purpose"
+
+def test_breaks_at_its_end(breaker):
+    pass
+
+def test_shared_is_whole_again(tidelog_shared_cluster):
+    assert tidelog_shared_cluster.running == [1, 2]
+"""
+
+
+def test_a_shared_cluster_is_repaired_after_a_teardown_that_failed(tmp_path: Path) -> None:
+    done = pytest_run(tmp_path, BROKEN_TEARDOWN, "--tidelog-brokers", "2")
+    assert "2 passed, 1 error" in done.stdout, done.stdout + done.stderr
+
+
 def test_everything_that_nodes_say_to_each_other_passes_through_the_network(tmp_path: Path) -> None:
-    with Cluster(directory=tmp_path, network_faults=True) as cluster:
+    with Cluster(directory=tmp_path) as cluster:
         cluster.create_topic("t", 3, 3)
         behind = {place.port for place in cluster.layout.places()}
         for node in cluster.nodes.values():
@@ -93,7 +159,7 @@ def test_everything_that_nodes_say_to_each_other_passes_through_the_network(tmp_
 
 
 def test_a_partition_is_between_its_sides_and_ends_when_it_is_healed(tmp_path: Path) -> None:
-    with Cluster(directory=tmp_path, network_faults=True) as cluster:
+    with Cluster(directory=tmp_path) as cluster:
         cluster.create_topic("t", assignment=[[1, 2, 3]], min_insync_replicas=2)
         cluster.partition([1], [2, 3])
         # Clients reach both sides; the cut-off side still believes what it knew.
@@ -101,7 +167,12 @@ def test_a_partition_is_between_its_sides_and_ends_when_it_is_healed(tmp_path: P
             lambda: True if cluster.topics(2)["t"][0].leader_id in (2, 3) else None, "a new leader"
         )
         assert cluster.topics(1)["t"][0].leader_id == 1
+        # Whoever asks the cluster is told what most of it knows.
+        assert cluster.to_ask == [2, 3, 1]
+        assert cluster.leader_of("t") in (2, 3)
+        cluster.wait_for_isr("t", 0, {2, 3})
         cluster.heal()
+        assert cluster.to_ask == [1, 2, 3]
         cluster.wait_for_isr("t", 0, {1, 2, 3})
 
         cluster.isolate(2)
@@ -114,7 +185,7 @@ def test_a_partition_is_between_its_sides_and_ends_when_it_is_healed(tmp_path: P
 
 
 def test_a_node_that_only_hears_is_fenced_and_comes_back(tmp_path: Path) -> None:
-    with Cluster(directory=tmp_path, network_faults=True) as cluster:
+    with Cluster(directory=tmp_path) as cluster:
         cluster.create_topic("t", 1, 3)
         mute = next(node for node in cluster.nodes if node != cluster.controller())
         others = [node for node in cluster.nodes if node != mute]
@@ -125,36 +196,102 @@ def test_a_node_that_only_hears_is_fenced_and_comes_back(tmp_path: Path) -> None
 
 
 def test_a_slow_node_answers_late(tmp_path: Path) -> None:
-    with Cluster(brokers=1, directory=tmp_path, network_faults=True) as cluster:
+    with Cluster(brokers=1, directory=tmp_path) as cluster:
         cluster.create_topic("t", 1, 1)
         cluster.slow(1, latency_ms=50, bytes_per_second=1_000_000)
         send_values(producer_of(cluster), "t", numbered(100))
-        with pytest.raises(ValueError, match="say latency_ms"):
-            cluster.slow(1)
+        cluster.slow(1)
+        began = time.monotonic()
+        send_values(producer_of(cluster), "t", numbered(100))
+        assert time.monotonic() - began >= 2 * SLOW_MS / 1000
 
 
-def test_faults_of_a_network_that_is_not_there_are_refused(tmp_path: Path) -> None:
-    cluster = Cluster(directory=tmp_path)
-    with pytest.raises(FaultRefused, match="network_faults=True"):
-        cluster.partition([1], [2])
-    with pytest.raises(FaultRefused, match="network_faults=True"):
+def test_a_paused_node_goes_on_to_be_stopped_or_restarted(tmp_path: Path) -> None:
+    with Cluster(brokers=1, directory=tmp_path) as cluster:
+        cluster.pause(1)
+        cluster.restart(1)
+        assert cluster.running == [1]
+        cluster.pause(1)
+        assert cluster.stop(1) == 0
+        with pytest.raises(FaultRefused, match=r"pause: node 1 does not run \(ended with status 0"):
+            cluster.pause(1)
+        with pytest.raises(FaultRefused, match="fill_disk: node 1 does not run"):
+            cluster.fill_disk(1)
+
+
+def test_a_wait_in_vain_ends_when_it_is_told_to_and_says_what_there_is(tmp_path: Path) -> None:
+    with Cluster(brokers=1, directory=tmp_path) as cluster:
+        cluster.create_topic("t", 2)
+        waits = {
+            "a leader of typo-0; there is no topic typo": cluster.leader_of,
+            "the end of the lead of typo-0; there is no topic typo": cluster.wait_for_no_leader,
+        }
+        for said, wait in waits.items():
+            with pytest.raises(NodeStuck, match=f"^waited in vain for {said}$"):
+                wait("typo", timeout=0)
+        with pytest.raises(NodeStuck, match=r"of t-7 to be 1; t has no partition 7, only 0, 1$"):
+            cluster.wait_for_isr("t", 7, [1], timeout=0.1)
+        with pytest.raises(NodeStuck, match=r"to be 3 in number; .* t-1 led by 1, in sync 1$"):
+            cluster.wait_for_isr("t", 1, size=3, timeout=0.1)
+        with pytest.raises(NodeStuck, match="of t-0; last seen: t-0 led by 1"):
+            cluster.wait_for_replicas("t", 0, [2], timeout=0.1)
+        with pytest.raises(NodeStuck, match=r"in vain for a miracle$"):
+            cluster.wait_for(lambda: None, "a miracle", timeout=0)
+        with pytest.raises(ValueError, match="say members, or size"):
+            cluster.wait_for_isr("t")
+        cluster.kill(1)
+        with pytest.raises(NodeStuck, match="none runs that can be asked"):
+            cluster.create_topic("late", timeout=0)
+
+
+def test_a_topic_is_created_by_whoever_can_be_asked(tmp_path: Path) -> None:
+    """The first node stands still, or is alone with itself: the next one is asked."""
+    patient = {"broker.session.timeout.ms": "60000"}  # so that nobody is fenced meanwhile
+    with Cluster(directory=tmp_path, properties=patient) as cluster:
+        cluster.pause(1)
+        began = time.monotonic()
+        cluster.create_topic("while-1-is-paused", assignment=[[2, 3, 1]])
+        assert time.monotonic() - began < ENDLESS
+        cluster.resume(1)
+        cluster.isolate(1)
+        began = time.monotonic()
+        cluster.create_topic("while-1-is-isolated", assignment=[[3, 2]])
+        assert time.monotonic() - began < ENDLESS
         cluster.heal()
+        cluster.partition([1], [2, 3])
+        began = time.monotonic()
+        cluster.create_topic("while-1-is-cut-off", assignment=[[3, 2]])
+        assert time.monotonic() - began < ENDLESS
 
 
-def test_properties_and_racks_of_single_brokers(tmp_path: Path) -> None:
-    cluster = Cluster(
-        directory=tmp_path,
-        properties={"num.partitions": "2"},
-        broker_properties={2: {"num.partitions": "5"}},
-        racks=["a", "b", "c"],
-    )
-    assert cluster.layout.properties(1)["num.partitions"] == "2"
-    assert cluster.layout.properties(2)["num.partitions"] == "5"
-    assert [cluster.layout.properties(node)["broker.rack"] for node in (1, 2, 3)] == ["a", "b", "c"]
-    with pytest.raises(ValueError, match="2 racks"):
-        Cluster(directory=tmp_path, racks=["a", "b"])
-    with pytest.raises(ValueError, match="no node 4"):
-        Cluster(directory=tmp_path, broker_properties={4: {}})
+EVERY_FAULT = """
+from tidelog.testing import Cluster
+
+def test_all_that_a_cluster_can_be_told():
+    with Cluster(brokers=3) as cluster:
+        cluster.create_topic("t")
+        cluster.pause(cluster.leader_of("t", 0))
+        cluster.repair()
+        cluster.slow(2)
+        cluster.partition([1], [2, 3])
+        cluster.repair()
+        cluster.fill_disk(3)
+        cluster.free_disk(3)
+        cluster.restart(3)
+        cluster.stop(1)
+        cluster.restart(1)
+        cluster.kill(cluster.leader_of("t", 0))
+        cluster.wait_for_isr("t", 0, size=2)
+
+def test_the_shared_one_can_be_cut(tidelog_shared_cluster):
+    tidelog_shared_cluster.partition([1], [2, 3])
+    tidelog_shared_cluster.slow(1)
+"""
+
+
+def test_every_fault_is_there_unless_it_is_asked_not_to_be(tmp_path: Path) -> None:
+    done = pytest_run(tmp_path, EVERY_FAULT)
+    assert "2 passed" in done.stdout, done.stdout + done.stderr
 
 
 DISKS = {"files that may not grow": None} | (

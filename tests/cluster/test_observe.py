@@ -46,7 +46,7 @@ def cluster(
     with (
         KafkaCluster(request.getfixturevalue("kafka_libs"), directory=directory)
         if is_kafka
-        else Cluster(directory=directory) as running
+        else Cluster(directory=directory, network_faults=False) as running
     ):
         with Client(running.bootstrap) as client:
             admin.create_topic(

@@ -23,7 +23,9 @@ RECORDS, SIZE = 400, 10_000
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
     # A fetch is given whole and paid for afterwards: small ones show the rate sooner.
     with Cluster(
-        directory=tmp_path / "cluster", properties={"replica.fetch.max.bytes": "100000"}
+        directory=tmp_path / "cluster",
+        properties={"replica.fetch.max.bytes": "100000"},
+        network_faults=False,
     ) as cluster:
         yield cluster
 

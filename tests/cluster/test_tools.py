@@ -28,7 +28,7 @@ def cluster(
     with (
         KafkaCluster(kafka_libs, directory=directory)
         if is_kafka
-        else Cluster(directory=directory, properties=STEADY) as cluster
+        else Cluster(directory=directory, properties=STEADY, network_faults=False) as cluster
     ):
         yield cluster
 

@@ -178,7 +178,7 @@ def test_static_voters_become_dynamic_in_a_running_cluster(
     tmp_path: Path, kafka_libs: Path
 ) -> None:
     """kafka-features raises kraft.version; then a voter goes and comes back."""
-    with Cluster(directory=tmp_path) as cluster:
+    with Cluster(directory=tmp_path, network_faults=False) as cluster:
         at = ("--bootstrap-server", cluster.bootstrap)
         features = partial(run_tool, kafka_libs, "kafka-features", *at)
         quorum = partial(run_tool, kafka_libs, "kafka-metadata-quorum", *at)

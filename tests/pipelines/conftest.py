@@ -42,7 +42,7 @@ PROPERTIES = {
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
     """Three brokers that a test may kill, if it brings them back."""
-    with Cluster(brokers=3, properties=PROPERTIES) as running:
+    with Cluster(brokers=3, properties=PROPERTIES, network_faults=False) as running:
         yield running
 
 

@@ -27,7 +27,7 @@ STAGES = 4
 
 @pytest.fixture
 def four() -> Iterator[Cluster]:
-    with Cluster(brokers=4) as cluster:
+    with Cluster(brokers=4, network_faults=False) as cluster:
         yield cluster
 
 

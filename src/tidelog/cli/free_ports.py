@@ -19,6 +19,8 @@ class PortBlock:
     """So many ports from `first` on, until it is released."""
 
     def __init__(self, width: int = BLOCK) -> None:
+        if width < 1:
+            raise ValueError(f"a block of {width} ports is none")
         self._claims: list[socket.socket] = []
         while not self._claims:
             self.first = random.randrange(LOWEST, HIGHEST - width, BLOCK)

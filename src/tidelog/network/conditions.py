@@ -57,6 +57,11 @@ class Conditions:
         self._slow.clear()
         self._busy_until.clear()
 
+    @property
+    def is_calm(self) -> bool:
+        """Nothing is cut and nobody is slow: it does not matter who speaks with whom."""
+        return not self._cuts and not self._slow
+
     def is_cut(self, way: Way) -> bool:
         return way in self._cuts
 

@@ -30,6 +30,8 @@ class Exchange:
         self._ports: dict[Link, int] = {}
         self._timed: dict[Link, float] = {}
         self._look_at = 0.0
+        self._has_looked = False
+        """Since the system told last what has happened: one look sees all of that."""
         self._orders = orders
         self._ordered = b""
         self._has_ended = False
@@ -37,9 +39,10 @@ class Exchange:
 
     def run(self) -> None:
         """Until whoever gives the orders is gone."""
-        self._answer()
         while not self._has_ended:
-            for key, events in self._selector.select(self._patience()):
+            ready = self._selector.select(self._patience())
+            self._has_looked = False
+            for key, events in ready:
                 assert isinstance(key.fileobj, socket.socket)
                 handler: Handler = key.data
                 handler(key.fileobj, events)
@@ -59,6 +62,7 @@ class Exchange:
 
     def _look_at_doors(self) -> None:
         """Done when a node hangs up, before the other end is told: its next dial is refused."""
+        self._has_looked = True
         began = time.monotonic()
         listening = sockets.listening_ports()
         for door in self._doors:
@@ -84,7 +88,8 @@ class Exchange:
                 accepted, (_, port) = sock.accept()
             except OSError:
                 return
-            dialler = self._owner(port, door)
+            # Who dials matters only when somebody is cut off or slow, and takes long to find out.
+            dialler = CLIENTS if self._conditions.is_calm else self._owner(port, door)
             link = Link(dialler, door.place.node, door.place.listener, accepted)
             self._links[link] = door
             self._ports[link] = port
@@ -93,6 +98,13 @@ class Exchange:
     def _owner(self, port: int, door: Door) -> Party:
         found = sockets.owner(port, door.place.door_port, self._pids)
         return CLIENTS if found is None else found
+
+    def _identify(self) -> None:
+        """Find the nodes among those who were let in as clients."""
+        owners = sockets.owners(self._pids)
+        for link, door in self._links.items():
+            if link.dialler == CLIENTS:
+                link.identify(owners.get((self._ports[link], door.place.door_port), CLIENTS))
 
     # -- Links -------------------------------------------------------------------------------------
 
@@ -116,7 +128,10 @@ class Exchange:
             return  # forgotten for what its other end did in this very pass
         if events & selectors.EVENT_READ:
             try:
-                if link.take(sock, self._conditions, time.monotonic()):
+                is_alone = self._conditions.is_calm and events == selectors.EVENT_READ
+                if is_alone and link.pass_on(sock):
+                    return
+                if link.take(sock, self._conditions, time.monotonic()) and not self._has_looked:
                     self._look_at_doors()
             except Broken:
                 self._forget(link, reset=True)
@@ -124,7 +139,7 @@ class Exchange:
         self._advance(link)
 
     def _forget(self, link: Link, *, reset: bool) -> None:
-        if reset:
+        if reset and not self._has_looked:
             self._look_at_doors()
         for sock in link.sockets:
             self._watch(sock, 0, None)
@@ -143,7 +158,8 @@ class Exchange:
         *lines, self._ordered = (self._ordered + said).split(b"\n")
         for line in lines:
             self._obey(**json.loads(line))
-            self._answer()
+            with suppress(OSError):
+                self._orders.sendall(b"\n")
 
     def _obey(
         self,
@@ -154,9 +170,6 @@ class Exchange:
     ) -> None:
         if pids is not None:
             self._pids = {int(node): pid for node, pid in pids.items()}
-            for link, door in self._links.items():
-                if link.dialler == CLIENTS:
-                    link.identify(self._owner(self._ports[link], door))
         if cut is not None:
             self._conditions.cut(*cut)
         if slow is not None:
@@ -164,14 +177,12 @@ class Exchange:
             self._conditions.slow(party, Slowness(latency, rate))
         if heal:
             self._conditions.heal()
+        if not self._conditions.is_calm:
+            self._identify()
         self._look_at_doors()
         for link in list(self._links):
             if link in self._links:
                 self._advance(link)
-
-    def _answer(self) -> None:
-        with suppress(OSError):
-            self._orders.sendall(b"\n")
 
     def _watch(self, sock: socket.socket, events: int, handler: Handler | None) -> None:
         known = self._selector.get_map().get(sock)

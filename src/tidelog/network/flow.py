@@ -4,13 +4,16 @@ import socket
 from collections import deque
 from itertools import islice
 
-from tidelog.network.conditions import Conditions, Way
+from tidelog.network.conditions import CHUNK, Conditions, Way
 
 MAX_ON_THE_WAY = 4 * 1024 * 1024
 """What a way holds at most; beyond, the speaker feels that nobody takes its bytes."""
 
 END = b""
 """On the way like any bytes: the speaker has nothing more to say."""
+
+_in_hand = memoryview(bytearray(CHUNK))
+"""What is handed over at once; all flows share it, since none keeps anything there."""
 
 
 class Flow:
@@ -61,6 +64,29 @@ class Flow:
             self._next_at, arrives = conditions.send(self.way, len(said), now)
         self._on_the_way.append((arrives, said))
         self._size += len(said)
+
+    def pass_on(self) -> bool:
+        """In a calm network: read, and hand over at once. -> whether nothing is left to do.
+
+        Raises OSError when either end is gone.
+        """
+        if self._size or self._has_ended:
+            return False
+        try:
+            said = _in_hand[: self.source.recv_into(_in_hand)]
+        except BlockingIOError:
+            return True
+        if not said:
+            self._has_ended = True
+            self._on_the_way.append((0.0, END))
+            return False
+        try:
+            sent = self.sink.send(said)
+        except BlockingIOError:
+            sent = 0
+        self._rest = memoryview(bytes(said[sent:]))
+        self._size = len(self._rest)
+        return self._size == 0
 
     def bring(self, now: float) -> None:
         """Hand over what is due; raises OSError when the hearer is gone."""

@@ -62,6 +62,16 @@ class Link:
         except OSError as error:
             raise Broken from error
 
+    def pass_on(self, sock: socket.socket) -> bool:
+        """In a calm network: hand over what this end says. -> whether nothing is left to do."""
+        for flow in self._flows:
+            if flow.source is sock:
+                try:
+                    return flow.pass_on()
+                except OSError as error:
+                    raise Broken from error
+        return False
+
     def take(self, sock: socket.socket, conditions: Conditions, now: float) -> bool:
         """There is something to be read on this end. -> whether the node has hung up by itself."""
         for flow in self._flows:

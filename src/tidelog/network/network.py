@@ -20,7 +20,10 @@ class NetworkFailed(Exception):
 
 
 class Network:
-    """Doors in front of these listeners; open when, and as long as, the node listens."""
+    """Doors in front of these listeners; open when, and as long as, the node listens.
+
+    Its process is not waited for before the first order.
+    """
 
     def __init__(self, places: Iterable[Place]) -> None:
         if not sockets.is_supported():
@@ -37,7 +40,6 @@ class Network:
                 pass_fds=[theirs.fileno()],
                 process_group=0,
             )
-        self._await_answer()
 
     def close(self) -> None:
         self._orders.close()
@@ -69,11 +71,8 @@ class Network:
         self._order(heal=True)
 
     def _order(self, **order: Any) -> None:
-        self._orders.sendall(json.dumps(order).encode() + b"\n")
-        self._await_answer()
-
-    def _await_answer(self) -> None:
         try:
+            self._orders.sendall(json.dumps(order).encode() + b"\n")
             answer = self._orders.recv(1)
         except OSError:
             answer = b""

@@ -33,6 +33,14 @@ def owner(local_port: int, remote_port: int, pids: Mapping[int, int]) -> int | N
     return None
 
 
+def owners(pids: Mapping[int, int]) -> dict[tuple[int, int], int]:
+    """Which of these (id -> pid) holds each connection, by the ports of its end and the other."""
+    holders = {inode: id for id, pid in pids.items() for inode in _inodes(pid)}
+    row = re.compile(_ROW.format(local=_ANY_PORT, remote=_ANY_PORT))
+    found = (match for table in _tables() for match in row.finditer(table) if match[3] in holders)
+    return {(int(match[1], 16), int(match[2], 16)): holders[match[3]] for match in found}
+
+
 def remote_ports(pid: int) -> set[int]:
     """The ports at the other ends of a process's connections."""
     held = _inodes(pid)

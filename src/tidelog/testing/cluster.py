@@ -4,10 +4,10 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Collection, Mapping, Sequence
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NoReturn, Self
 
 from tidelog.cli.free_ports import HOST
 from tidelog.cli.local_cluster import BROKER_LISTENER, CONTROLLER_LISTENER, on_free_ports
@@ -18,10 +18,18 @@ from tidelog.testing.process import NodeProcess
 from tidelog.testing.view import ClusterView
 
 LISTENERS = {"broker": BROKER_LISTENER, "controller": CONTROLLER_LISTENER}
+SLOW_MS = 100.0
 
 
 class FaultRefused(Exception):
     """This cluster cannot be given this fault; says what it would need."""
+
+
+class Nodes(dict[NodeId, NodeProcess]):
+    """The nodes by id."""
+
+    def __missing__(self, node: object) -> NoReturn:
+        raise ValueError(f"there is no node {node!r}; there are {', '.join(map(str, self))}")
 
 
 class Cluster(ClusterView):
@@ -31,42 +39,36 @@ class Cluster(ClusterView):
     directory is a temporary one unless given, and is kept, with the logs, when the test failed.
 
     `properties` are for every node, `broker_properties` for single ones, `racks` their broker.rack,
-    in order. With `network_faults` all traffic goes through a network that can be cut and slowed
-    down; it costs some CPU, so ask for it where you use it. With `disk_bytes` every node's data is
-    on a file system of that size (this needs root).
+    in order. All traffic goes through a network that can be cut and slowed down, which costs some
+    CPU: not with `network_faults=False`, for whoever measures. With `disk_bytes` every node's data
+    is on a file system of that size (this needs root).
     """
 
     def __init__(
         self,
         brokers: int = 3,
         *,
-        directory: Path | None = None,
+        directory: Path | str | None = None,
         properties: Mapping[str, str] | None = None,
         broker_properties: Mapping[NodeId, Mapping[str, str]] | None = None,
         racks: Sequence[str] | None = None,
-        network_faults: bool = False,
+        network_faults: bool = True,
         disk_bytes: int | None = None,
     ) -> None:
-        if racks is not None and len(racks) != brokers:
-            raise ValueError(f"{len(racks)} racks were given for {brokers} brokers")
+        single = _single_properties(brokers, broker_properties or {}, racks)
         self._is_temporary = directory is None
-        self.directory = directory or Path(tempfile.mkdtemp(prefix="tidelog-test-"))
-        single = {
-            node: {"broker.rack": racks[node - 1]} if racks else {}
-            for node in range(1, brokers + 1)
-        }
-        for node, some in (broker_properties or {}).items():
-            if node not in single:
-                raise ValueError(f"broker_properties: there is no node {node}")
-            single[node].update(some)
+        self.directory = Path(directory or tempfile.mkdtemp(prefix="tidelog-test-"))
         self.layout = on_free_ports(
             self.directory, brokers, properties, single, has_doors=network_faults
         )
-        self.nodes: dict[NodeId, NodeProcess] = {
-            node: self.new_node(node) for node in self.layout.node_ids
-        }
+        self.nodes = Nodes({node: self.new_node(node) for node in self.layout.node_ids})
+        self.has_ended = False
+        """Its nodes are dead and its ports are free for others: it does not start again."""
         self._network: Network | None = None
         self._cut_off: set[NodeId] = set()
+        """From clients."""
+        self._apart: set[frozenset[NodeId]] = set()
+        """Pairs of nodes one of whom does not hear what the other, as a controller, decides."""
         self._disk_bytes = disk_bytes
         self._disks: dict[NodeId, SmallDisk] = {}
 
@@ -102,12 +104,14 @@ class Cluster(ClusterView):
 
     def end(self, *, failed: bool) -> None:
         """Kill every node; keep its files, and print the end of its log, if something failed."""
+        self.has_ended = True
         for node in self.nodes.values():
             node.kill()
             if failed:
                 node.show_log()
         if self._network is not None:
             self._network.close()
+            self._network = None
         for disk in self._disks.values():
             disk.remove()
         if self.layout.block is not None:
@@ -137,8 +141,17 @@ class Cluster(ClusterView):
             if node.is_running and not node.is_paused and id not in self._cut_off
         ]
 
+    @property
+    def to_ask(self) -> list[NodeId]:
+        """Those first who are in touch with most others: who is alone knows only what was."""
+        running = self.running
+        strangers = {
+            one: sum(frozenset((one, other)) in self._apart for other in running) for one in running
+        }
+        return sorted(running, key=strangers.__getitem__)
+
     def port(self, node: NodeId) -> int:
-        return self.layout.port(node)
+        return self.layout.port(self.nodes[node].node_id)
 
     def port_to_ask(self, node: NodeId) -> int:
         """Past the network, which is busy enough, unless it has cut the node off."""
@@ -146,29 +159,31 @@ class Cluster(ClusterView):
         return self.port(node) + (len(self.nodes) if is_past else 0)
 
     def controller_port(self, node: NodeId) -> int:
-        return self.layout.controller_port(node)
+        return self.layout.controller_port(self.nodes[node].node_id)
 
     def data(self, node: NodeId) -> Path:
         """The node's log directory."""
-        return self.layout.data(node)
+        return self.layout.data(self.nodes[node].node_id)
 
     # -- Processes ---------------------------------------------------------------------------------
 
     def start(self, *nodes: NodeId, wait: bool = True) -> None:
         """Start these nodes (none given: all), and wait until they take writes."""
-        chosen = nodes or tuple(self.nodes)
+        if self.has_ended:
+            raise RuntimeError("this cluster has ended, and its ports may be another's by now")
+        chosen = [self.nodes[node] for node in nodes or self.nodes]
         for node in chosen:
-            self.nodes[node].start()
+            node.start()
         if self._network is not None:
             self._network.know({id: one.pid for id, one in self.nodes.items() if one.is_running})
         if wait:
             for node in chosen:
-                self.nodes[node].await_ready()
+                node.await_ready()
             if self._network is not None:
                 self._network.look()
 
     def stop(self, node: NodeId) -> int:
-        """A controlled shutdown. -> the exit status."""
+        """A controlled shutdown; a paused node goes on for it. -> the exit status."""
         return self.nodes[node].stop()
 
     def kill(self, node: NodeId) -> None:
@@ -177,7 +192,7 @@ class Cluster(ClusterView):
 
     def pause(self, node: NodeId) -> None:
         """SIGSTOP: the node stands still and its connections stay open, as in a long collection."""
-        self.nodes[node].pause()
+        self._running_node("pause", node).pause()
 
     def resume(self, node: NodeId) -> None:
         """SIGCONT."""
@@ -210,37 +225,64 @@ class Cluster(ClusterView):
         earlier sides say to later ones is cut. `only="broker"` cuts the traffic that a broker's
         listener takes (replication, clients), `only="controller"` that of the quorum.
         """
-        if len(sides) < 2:
-            raise ValueError("a partition has two sides or more")
-        listener = None if only is None else LISTENERS[only]
+        self._check_sides(sides)
+        if only is not None and only not in LISTENERS:
+            raise ValueError(f"only: {' or '.join(map(repr, LISTENERS))}, not {only!r}")
+        network = self._faulty_network("partition")
         if any(CLIENTS in side for side in sides) and only != "controller":
             self._cut_off.update(node for side in sides if CLIENTS not in side for node in side)
-        for one, (number, side) in permutations(enumerate(sides), 2):
-            if not one_way or one[0] < number:
-                self._faulty_network("partition").cut(one[1], side, listener)
+        for (first, one), (second, other) in permutations(enumerate(sides), 2):
+            if only != "broker":
+                self._apart.update(frozenset(pair) for pair in product(one, other))
+            if not one_way or first < second:
+                network.cut(one, other, None if only is None else LISTENERS[only])
 
     def isolate(self, node: NodeId) -> None:
         """Cut a node off from all others, and from clients."""
         self.partition([node], [CLIENTS, *(one for one in self.nodes if one != node)])
 
     def slow(
-        self, node: NodeId, *, latency_ms: float = 0.0, bytes_per_second: float | None = None
+        self,
+        node: NodeId,
+        *,
+        latency_ms: float | None = None,
+        bytes_per_second: float | None = None,
     ) -> None:
-        """Make all that the node says and hears late by so much, or so narrow."""
-        if latency_ms <= 0 and bytes_per_second is None:
-            raise ValueError("slow: say latency_ms, bytes_per_second, or both")
+        """Make all that the node says and hears late by so much, or so narrow.
+
+        Where neither is said it is late by 100 ms each way: far away, but in touch.
+        """
+        party = self._party(node)
+        if any(one is not None and one <= 0 for one in (latency_ms, bytes_per_second)):
+            raise ValueError("slow: latency_ms and bytes_per_second are more than 0, where given")
+        if latency_ms is None:
+            latency_ms = SLOW_MS if bytes_per_second is None else 0.0
         self._faulty_network("slow").slow(
-            node, latency_seconds=latency_ms / 1000, bytes_per_second=bytes_per_second
+            party, latency_seconds=latency_ms / 1000, bytes_per_second=bytes_per_second
         )
 
     def heal(self) -> None:
         """No way is cut and no node is slow any more; what was held arrives."""
         self._faulty_network("heal").heal()
         self._cut_off.clear()
+        self._apart.clear()
+
+    def _check_sides(self, sides: Sequence[Collection[NodeId]]) -> None:
+        """Nothing would be cut, or not what was meant, unless all of this holds."""
+        if len(sides) < 2 or not all(sides):
+            raise ValueError("a partition has two sides or more, and someone on each")
+        named = [self._party(one) for side in sides for one in side]
+        if len(set(named)) < len(named):
+            raise ValueError("nobody can be on two sides of a partition")
+
+    def _party(self, one: NodeId) -> NodeId:
+        return one if one == CLIENTS else self.nodes[one].node_id
 
     def _faulty_network(self, fault: str) -> Network:
+        if not self.layout.has_doors:
+            raise FaultRefused(f"{fault}: this cluster was made with network_faults=False")
         if self._network is None:
-            raise FaultRefused(f"{fault}: start the cluster with Cluster(network_faults=True)")
+            raise FaultRefused(f"{fault}: the cluster does not run")
         return self._network
 
     # -- Disks -------------------------------------------------------------------------------------
@@ -255,7 +297,7 @@ class Cluster(ClusterView):
         if node in self._disks:
             self._disks[node].fill()
         else:
-            take_room(self.nodes[node].pid)
+            take_room(self._running_node("fill_disk", node).pid)
 
     def free_disk(self, node: NodeId) -> None:
         """There is room again."""
@@ -263,3 +305,29 @@ class Cluster(ClusterView):
             self._disks[node].free()
         elif self.nodes[node].is_running:
             give_room(self.nodes[node].pid)
+
+    def _running_node(self, fault: str, node: NodeId) -> NodeProcess:
+        process = self.nodes[node]
+        if not process.is_running:
+            raise FaultRefused(f"{fault}: node {node} does not run ({process.state})")
+        return process
+
+
+def _single_properties(
+    brokers: int,
+    given: Mapping[NodeId, Mapping[str, str]],
+    racks: Sequence[str] | None,
+) -> dict[NodeId, dict[str, str]]:
+    """What is for one node each, and a ValueError for what cannot be."""
+    if brokers < 1:
+        raise ValueError(f"brokers: a cluster has at least one, not {brokers}")
+    if racks is not None and len(racks) != brokers:
+        raise ValueError(f"{len(racks)} racks were given for {brokers} brokers")
+    single = {
+        node: {"broker.rack": racks[node - 1]} if racks else {} for node in range(1, brokers + 1)
+    }
+    for node, some in given.items():
+        if node not in single:
+            raise ValueError(f"broker_properties: there is no node {node}")
+        single[node].update(some)
+    return single

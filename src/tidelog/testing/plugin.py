@@ -2,13 +2,14 @@
 
 `tidelog_cluster` is a cluster of the test's own, made as its marker says:
 
-    @pytest.mark.tidelog(brokers=5, properties={"min.insync.replicas": "2"}, network_faults=True)
+    @pytest.mark.tidelog(brokers=5, properties={"min.insync.replicas": "2"})
 
 `tidelog_shared_cluster` is one for the whole session, whole again after each test. When a test
 fails, its report shows the state of each node and the end of its log.
 """
 
 from collections.abc import Generator, Iterator
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    brokers = config.getoption("--tidelog-brokers")
+    if brokers < 1:
+        raise pytest.UsageError(f"--tidelog-brokers: a cluster has at least one, not {brokers}")
     config.addinivalue_line(
         "markers",
         "tidelog(brokers, properties, broker_properties, racks, network_faults, disk_bytes): "
@@ -43,10 +47,13 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.fixture
 def tidelog_cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
     """A running cluster of this test's own."""
-    wanted = {"brokers": request.config.getoption("--tidelog-brokers")}
+    wanted = {
+        "brokers": request.config.getoption("--tidelog-brokers"),
+        "directory": tmp_path / "tidelog",
+    }
     for marker in reversed(list(request.node.iter_markers("tidelog"))):
-        wanted.update(marker.kwargs)
-    cluster = Cluster(directory=tmp_path / "tidelog", **wanted)
+        wanted.update(signature(Cluster).bind_partial(*marker.args, **marker.kwargs).arguments)
+    cluster = Cluster(**wanted)
     request.node.stash[_cluster_of_test] = cluster
     with cluster:
         yield cluster
@@ -79,11 +86,18 @@ def pytest_runtest_makereport(
     return report
 
 
-@pytest.hookimpl(trylast=True)
-def pytest_runtest_teardown(item: pytest.Item) -> None:
-    shared = item.session.stash.get(_shared_cluster, None)
-    if shared is not None and SHARED in _fixture_names(item):
-        shared.repair()
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
+    """Repair what the test has broken, when its own fixtures have ended and however they did.
+
+    After the session's last test the shared cluster has ended, too, and nothing is to be repaired.
+    """
+    try:
+        return (yield)
+    finally:
+        shared = item.session.stash.get(_shared_cluster, None)
+        if shared is not None and not shared.has_ended and SHARED in _fixture_names(item):
+            shared.repair()
 
 
 def _clusters(item: pytest.Item) -> Iterator[Cluster]:

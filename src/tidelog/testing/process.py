@@ -92,8 +92,11 @@ class NodeProcess:
         self.is_ready = True
 
     def stop(self) -> int:
-        """Ask for a controlled shutdown and wait for it. -> its exit status."""
-        return self._end(signal.SIGTERM)
+        """Ask for a controlled shutdown and wait for it. -> its exit status.
+
+        A process that is paused goes on to do it: until then it would hear nothing.
+        """
+        return self._end(signal.SIGTERM, signal.SIGCONT)
 
     def kill(self) -> None:
         """kill -9."""
@@ -112,11 +115,11 @@ class NodeProcess:
         assert self._process is not None, f"node {self.node_id} has never run"
         self._process.send_signal(number)
 
-    def _end(self, how: signal.Signals) -> int:
+    def _end(self, *signals: signal.Signals) -> int:
         if self._process is None:
             return 0
-        if self._process.poll() is None:
-            self._process.send_signal(how)
+        for number in signals:
+            self._process.send_signal(number)  # which does nothing once it has ended
         try:
             status = self._process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:

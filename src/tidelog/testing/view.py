@@ -2,8 +2,8 @@
 
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from typing import TypeVar
 
 from kio.schema.describe_quorum.v0.request import (
@@ -19,6 +19,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 from tidelog.cli import admin
 from tidelog.cli.client import Client
 from tidelog.cli.connection import Connection, ConnectionLost
+from tidelog.cli.errors import CommandFailed
 from tidelog.cli.free_ports import HOST
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import METADATA_TOPIC, NO_NODE, NodeId
@@ -26,6 +27,7 @@ from tidelog.testing.process import PATIENCE_SECONDS, NodeStuck
 
 POLL_SECONDS = 0.01
 ANSWER_SECONDS = 5.0
+SHOWN_PARTITIONS = 10
 
 R = TypeVar("R", bound=ResponsePayload)
 T = TypeVar("T")
@@ -52,6 +54,11 @@ class ClusterView(ABC):
     def running(self) -> Iterable[NodeId]:
         """The nodes that can be asked."""
 
+    @property
+    def to_ask(self) -> Iterable[NodeId]:
+        """The same, those first who know best."""
+        return self.running
+
     def ask(
         self,
         request: RequestPayload,
@@ -60,8 +67,8 @@ class ClusterView(ABC):
         seconds: float = ANSWER_SECONDS,
     ) -> R:
         """Ask this node, or any that runs; each has so many seconds to answer."""
-        lost: Exception | None = None
-        for one in self.running if node is None else [node]:
+        lost: object = "none runs that can be asked"
+        for one in self.to_ask if node is None else [node]:
             try:
                 connection = Connection(HOST, self.port_to_ask(one), seconds)
                 try:
@@ -79,32 +86,63 @@ class ClusterView(ABC):
         replication_factor: int | None = None,
         *,
         assignment: Sequence[Sequence[NodeId]] | None = None,
+        timeout: float | None = None,
         **configs: object,
     ) -> None:
-        """Create a topic and wait until all of its replicas are in sync.
+        """Create a topic and wait until all of its replicas that run are in sync.
 
         `assignment` places the replicas, the preferred leader of each partition first. `configs`
         are the topic's, with `_` for `.`.
         """
         settings = {key.replace("_", "."): str(value) for key, value in configs.items()}
-        existed = name in self.wait_for(self.topics, "the topics")
-        # A broker that is slow to hear of a creation asks for it again, and is told that it exists.
-        with (
-            Client(self.bootstrap) as client,
-            nullcontext() if existed else admin.topic_may_exist(),
-        ):
-            admin.create_topic(
-                client,
-                name,
-                partitions=partitions,
-                replication_factor=replication_factor,
-                assignment=assignment or (),
-                configs=settings,
-            )
-        for index, one in self.wait_for(lambda: self.topics().get(name), name).items():
-            self.wait_for_isr(name, index, one.replica_nodes)
+        deadline = _deadline(timeout)
+        existed = self._wait_until(deadline, lambda: bool(self._topic(name)), "the topics")
 
-    def controller(self) -> NodeId:
+        def is_made() -> bool:
+            # A broker that is slow to hear of a creation asks for it again; so do we, of the next
+            # where one is slow to answer; and are told that it exists.
+            with (
+                self._client() as client,
+                nullcontext() if existed else admin.topic_may_exist(),
+            ):
+                admin.create_topic(
+                    client,
+                    name,
+                    partitions=partitions,
+                    replication_factor=replication_factor,
+                    assignment=assignment or (),
+                    configs=settings,
+                )
+            return True
+
+        self._wait_until(deadline, is_made, f"the creation of {name}")
+        self._wait_until(
+            deadline,
+            lambda: self._is_in_sync(name) or None,
+            lambda: f"all replicas of {name} to be in sync{self._seen(name)}",
+        )
+
+    @contextmanager
+    def _client(self) -> Iterator[Client]:
+        """Of those who can be asked; when none answers, another attempt may do better."""
+        known = ",".join(f"{HOST}:{self.port_to_ask(node)}" for node in self.to_ask)
+        try:
+            with Client(known, ANSWER_SECONDS) as client:
+                yield client
+        except admin.Refused:
+            raise
+        except CommandFailed as failed:
+            raise NodeStuck(str(failed)) from None
+
+    def _is_in_sync(self, topic: str) -> bool:
+        """Every replica is, but for those of nodes that are down, paused or cut off."""
+        found = self._topic(topic)
+        awake = set(self.running)
+        return bool(found) and all(
+            awake.intersection(one.replica_nodes) <= set(one.isr_nodes) for one in found.values()
+        )
+
+    def controller(self, *, timeout: float | None = None) -> NodeId:
         """The active controller."""
 
         def leader() -> NodeId | None:
@@ -112,7 +150,7 @@ class ClusterView(ABC):
                 topic_name=METADATA_TOPIC, partitions=(PartitionData(partition_index=0),)
             )
             request = DescribeQuorumRequest(topics=(partition,))
-            for node in self.running:
+            for node in self.to_ask:
                 try:
                     answer = self.ask(request, DescribeQuorumResponse, node)
                 except NodeStuck:
@@ -123,7 +161,7 @@ class ClusterView(ABC):
                         return found
             return None
 
-        return self.wait_for(leader, "an active controller")
+        return self.wait_for(leader, "an active controller", timeout=timeout)
 
     def topics(self, node: NodeId | None = None) -> dict[str, dict[int, MetadataResponsePartition]]:
         """Every topic and its partitions, as one node knows them."""
@@ -138,26 +176,30 @@ class ClusterView(ABC):
         """The brokers that are up, as one node knows them."""
         return [broker.node_id for broker in self._metadata((), node).brokers]
 
-    def leader_of(self, topic: str, partition: int = 0) -> NodeId:
+    def leader_of(self, topic: str, partition: int = 0, *, timeout: float | None = None) -> NodeId:
         """Who leads the partition; waits while nobody does."""
 
         def leader() -> NodeId | None:
-            found = self._partition(topic, partition)
+            found = self._topic(topic).get(partition)
             return None if found is None or found.leader_id == NO_NODE else found.leader_id
 
-        return self.wait_for(leader, f"a leader of {topic}-{partition}")
+        what = f"a leader of {topic}-{partition}"
+        return self.wait_for(leader, lambda: what + self._seen(topic, partition), timeout=timeout)
 
-    def wait_for_no_leader(self, topic: str, partition: int = 0) -> None:
+    def wait_for_no_leader(
+        self, topic: str, partition: int = 0, *, timeout: float | None = None
+    ) -> None:
         """Wait until nobody leads the partition."""
 
         def is_gone() -> bool | None:
-            found = self._partition(topic, partition)
-            return True if found is None or found.leader_id == NO_NODE else None
+            found = self._topic(topic).get(partition)
+            return True if found is not None and found.leader_id == NO_NODE else None
 
-        self.wait_for(is_gone, f"the end of the lead of {topic}-{partition}")
+        what = f"the end of the lead of {topic}-{partition}"
+        self.wait_for(is_gone, lambda: what + self._seen(topic, partition), timeout=timeout)
 
     def isr_of(self, topic: str, partition: int = 0) -> frozenset[NodeId]:
-        found = self._partition(topic, partition)
+        found = self._topic(topic).get(partition)
         return frozenset() if found is None else frozenset(found.isr_nodes)
 
     def wait_for_isr(
@@ -167,32 +209,54 @@ class ClusterView(ABC):
         members: Collection[NodeId] | None = None,
         *,
         size: int | None = None,
+        timeout: float | None = None,
     ) -> frozenset[NodeId]:
         """Wait until the in-sync set is this, or has so many members."""
-
-        found: frozenset[NodeId] = frozenset()
+        if members is None and size is None:
+            raise ValueError("wait_for_isr: say members, or size")
 
         def isr() -> frozenset[NodeId] | None:
-            nonlocal found
             found = self.isr_of(topic, partition)
             as_wanted = members is None or found == frozenset(members)
             return found if as_wanted and (size is None or len(found) == size) else None
 
-        wanted = f"the in-sync replicas of {topic}-{partition}: {members or size}"
-        return self.wait_for(isr, lambda: f"{wanted}; last seen: {sorted(found)}")
+        wanted = f"{size} in number" if members is None else _numbers(members)
+        what = f"the in-sync replicas of {topic}-{partition} to be {wanted}"
+        return self.wait_for(isr, lambda: what + self._seen(topic, partition), timeout=timeout)
 
-    def wait_for_replicas(self, topic: str, partition: int, replicas: Sequence[NodeId]) -> None:
+    def wait_for_replicas(
+        self,
+        topic: str,
+        partition: int,
+        replicas: Sequence[NodeId],
+        *,
+        timeout: float | None = None,
+    ) -> None:
         """Wait until a reassignment to these replicas is complete."""
 
         def are_placed() -> bool | None:
-            found = self._partition(topic, partition)
+            found = self._topic(topic).get(partition)
             return True if found and list(found.replica_nodes) == list(replicas) else None
 
-        self.wait_for(are_placed, f"the replicas {replicas} of {topic}-{partition}")
+        what = f"the replicas {replicas} of {topic}-{partition}"
+        self.wait_for(are_placed, lambda: what + self._seen(topic, partition), timeout=timeout)
 
-    def wait_for(self, attempt: Callable[[], T | None], what: str | Callable[[], str]) -> T:
-        """The first result that is not None; `what` names it, or tells at last what was seen."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
+    def wait_for(
+        self,
+        attempt: Callable[[], T | None],
+        what: str | Callable[[], str],
+        *,
+        timeout: float | None = None,
+    ) -> T:
+        """The first result that is not None; `what` names it, or tells at last what was seen.
+
+        What has not come after `timeout` seconds (two minutes unless given) is a `NodeStuck`.
+        """
+        return self._wait_until(_deadline(timeout), attempt, what)
+
+    def _wait_until(
+        self, deadline: float, attempt: Callable[[], T | None], what: str | Callable[[], str]
+    ) -> T:
         while True:
             stuck = ""
             try:
@@ -206,9 +270,27 @@ class ClusterView(ABC):
                 raise NodeStuck(f"waited in vain for {told}{stuck}")
             time.sleep(POLL_SECONDS)
 
-    def _partition(self, topic: str, partition: int) -> MetadataResponsePartition | None:
+    def _seen(self, topic: str, partition: int | None = None) -> str:
+        """How the topic fares, for whoever waited in vain."""
+        try:
+            found = self._topic(topic)
+        except NodeStuck:
+            return ""
+        if not found:
+            return f"; there is no topic {topic}"
+        if partition is not None and partition not in found:
+            return f"; {topic} has no partition {partition}, only {_numbers(found)}"
+        shown = sorted(found)[:SHOWN_PARTITIONS] if partition is None else [partition]
+        return "; last seen: " + "; ".join(
+            f"{topic}-{index} led by {found[index].leader_id}, "
+            f"in sync {_numbers(found[index].isr_nodes)}"
+            for index in shown
+        )
+
+    def _topic(self, topic: str) -> dict[int, MetadataResponsePartition]:
+        """Its partitions; none where it does not exist."""
         found = self._metadata((topic,), None).topics[0].partitions
-        return next((one for one in found if one.partition_index == partition), None)
+        return {one.partition_index: one for one in found}
 
     def _metadata(self, topics: tuple[str, ...] | None, node: NodeId | None) -> MetadataResponse:
         asked = None
@@ -220,3 +302,11 @@ class ClusterView(ABC):
             include_topic_authorized_operations=False,
         )
         return self.ask(request, MetadataResponse, node)
+
+
+def _deadline(timeout: float | None) -> float:
+    return time.monotonic() + (PATIENCE_SECONDS if timeout is None else timeout)
+
+
+def _numbers(some: Iterable[int]) -> str:
+    return ", ".join(map(str, sorted(some)))

@@ -27,6 +27,11 @@ def test_a_block_can_be_claimed_by_others_once_it_is_released() -> None:
         other.bind((HOST, block.first))
 
 
+def test_a_block_of_no_ports_is_refused() -> None:
+    with pytest.raises(ValueError, match="a block of 0 ports"):
+        PortBlock(0)
+
+
 def test_a_port_that_is_listened_on_is_not_free() -> None:
     with socket.create_server((HOST, 0)) as taken:
         assert not is_free(taken.getsockname()[1])
