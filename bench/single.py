@@ -75,7 +75,7 @@ def timed(system: System, add: Add, opt: argparse.Namespace, size: int, copies: 
     """Records of one size as fast as acks allow: acks=1 with one copy, acks=all with more."""
     topic, acks = f"timed-{size}", "1" if copies == 1 else "all"
     create(system, topic, PARTITIONS, copies)
-    await_deletions(opt.work)
+    await_deletions(opt.work / system.name)
     fill_page_cache(opt.work)
     busy = procs.cpu_seconds(system.pids())
     done = pump(system, topic, size, acks, opt.seconds)
