@@ -161,7 +161,7 @@ def test_the_python_that_is_named_is_taken(checkout: Path, tmp_path: Path) -> No
     [
         pytest.param("echo nonsense", id="nonsense"),
         pytest.param("exit 1", id="cannot make an environment"),
-        pytest.param("exec sleep 600", id="hangs"),
+        pytest.param(f"exec {shutil.which('sleep')} 600", id="hangs"),
         pytest.param(FAST.replace(ABI, "pypy311-pp73"), id="another implementation"),
         pytest.param(FAST.replace("$0", "/nowhere/python3"), id="names one that is not there"),
     ],

@@ -334,7 +334,11 @@ def _unlink(path: str) -> None:
     if os.lstat(path).st_size < _LARGE:
         os.unlink(path)
         return
-    number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        os.unlink(path)  # too many files are open: better slowly than not at all
+        return
     try:
         os.unlink(path)
     finally:

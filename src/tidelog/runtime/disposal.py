@@ -17,15 +17,24 @@ _threads: list[Thread] = []
 
 def close_elsewhere(number: int) -> None:
     """Close this descriptor in a thread that nobody waits for."""
-    with _start:
-        if not _threads:
-            # A process may end while it works: the kernel frees the rest.
-            _threads.append(Thread(target=_work, name="disposal", daemon=True))
-            _threads[0].start()
-    _descriptors.put(number)
+    try:
+        with _start:
+            if not _threads:
+                # A process may end while it works: the kernel frees the rest.
+                thread = Thread(target=_work, name="disposal", daemon=True)
+                thread.start()
+                _threads.append(thread)
+    except RuntimeError:
+        _close(number)  # the interpreter is ending, or the system has no thread to give
+    else:
+        _descriptors.put(number)
 
 
 def _work() -> None:
     while True:
-        with suppress(OSError):
-            os.close(_descriptors.get())
+        _close(_descriptors.get())
+
+
+def _close(number: int) -> None:
+    with suppress(OSError):
+        os.close(number)

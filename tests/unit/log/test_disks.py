@@ -414,7 +414,6 @@ def test_a_large_file_is_not_freed_by_whoever_removes_it(
     disk.make_directory("t-0")
     for path, size in (("large", 2 << 20), ("small", 10), ("t-0/large", 2 << 20)):
         disk.open(path).append((bytes(size),))
-    del path
 
     for name in ("large", "small"):
         disk.remove(name)
@@ -442,6 +441,39 @@ def test_a_removed_file_that_is_still_read_is_freed_by_others_too(
 
     [number] = left_to_others
     os.close(number)
+
+
+def test_a_large_file_is_removed_when_no_more_files_can_be_opened(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    disk = RealDisk(tmp_path)
+    disk.open("large").append((bytes(2 << 20),))
+
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EMFILE, "too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "open", refuse)
+        disk.remove("large")
+
+    assert disk.list("") == []
+
+
+def test_where_no_thread_can_be_started_it_is_closed_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("tidelog.runtime.disposal._threads", [])
+    monkeypatch.setattr("tidelog.runtime.disposal.Thread.start", refuse)
+    reading, writing = os.pipe()
+
+    close_elsewhere(writing)
+
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(writing)
+    os.close(reading)
 
 
 def test_what_is_closed_elsewhere_is_closed() -> None:
