@@ -15,6 +15,7 @@ from tests.sim.replication import (
 )
 from tests.sim.talk import Talk, await_true, running
 from tests.sim.test_cluster import created
+from tests.sim.test_partition_faults import reassign
 from tests.sim.told import check_told, events, leader_of_events
 from tests.sim.troubles import TROUBLES, begin, mend
 
@@ -23,9 +24,10 @@ from tidelog.sim.cluster import SimCluster
 from tidelog.sim.host import SimHost
 
 
-def telling(seed: int = 1, **settings: str) -> SimCluster:
+def telling(seed: int = 1, nodes: int = 3, **settings: str) -> SimCluster:
     cluster = running(
         seed,
+        nodes=nodes,
         tidelog_replication_events_enable="true",
         offsets_topic_replication_factor="3",
         **settings,
@@ -118,6 +120,31 @@ def test_a_leader_that_is_silent_is_dead_and_has_returned_when_it_is_heard_again
     assert (elected["reason"], elected["clean"]) == ("dead", True)
     assert fenced["reason"] == "session-expired"
     assert fenced["silent_ms"] >= leader.settings.broker_session_timeout_ms
+    check_told(cluster)
+
+
+@pytest.mark.parametrize("removed", ["leader", "follower"])
+def test_the_end_of_a_reassignment_is_told_as_it_was_made(removed: str) -> None:
+    """The last to join and the first to go are one change, and one of the leader's epoch."""
+    cluster = telling(nodes=4)
+    before = newest(cluster)
+    gone = before.leader if removed == "leader" else followers_of(cluster)[0].id
+    [added] = set(cluster.hosts) - set(before.replicas)
+    wanted = [added if one == gone else one for one in before.replicas]
+    Talk(cluster, leader_of(cluster).id).ask(reassign(TOPIC, wanted))
+
+    await_true(cluster, lambda: newest(cluster).replicas == tuple(wanted))
+    await_true(cluster, lambda: isr_is_full(cluster))
+    after = newest(cluster)
+    if removed == "leader":
+        told = await_event(cluster, "leader_elected", leader_before=gone)
+        assert (told["reason"], told["clean"]) == ("reassigned", True)
+    else:
+        told = await_event(cluster, "isr_expand", joined=[added])
+        assert told["isr_before"] == sorted(before.isr)
+    assert sorted(told["isr"]) == sorted(after.isr) == sorted(wanted)
+    assert sorted(told["replicas"]) == sorted(wanted)
+    assert told["leader_epoch"] == after.leader_epoch
     check_told(cluster)
 
 
