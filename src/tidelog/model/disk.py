@@ -31,7 +31,7 @@ class File(Protocol):
     def sync(self) -> None:
         """fsync, and the directory too when the file is new: after it, power loss takes nothing.
 
-        Blocks: production calls it from a worker thread only (`Flush`), or at start and shutdown.
+        Blocks: production calls it from a worker thread only (a job), or at start and shutdown.
         """
 
     def close(self) -> None: ...

@@ -24,6 +24,7 @@ from tidelog.model.ids import (
     ProducerId,
     TopicPartition,
 )
+from tidelog.model.jobs import AnyJob
 from tidelog.model.watches import PartitionWatch, SessionWatch
 
 # -- Produce ---------------------------------------------------------------------------------------
@@ -290,6 +291,16 @@ class CoordinateAll:
     request: Any
 
 
+# -- Work beside the node --------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class RunJob:
+    """Run a job beside the node. -> its result, or `JobFailed`."""
+
+    job: AnyJob
+
+
 Effect: TypeAlias = (
     AppendBatches
     | FetchBatches
@@ -305,4 +316,5 @@ Effect: TypeAlias = (
     | FetchMetadata
     | Coordinate
     | CoordinateAll
+    | RunJob
 )

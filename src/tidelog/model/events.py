@@ -1,7 +1,7 @@
 """What the world may tell a node. Past tense; slotted, since one of each passes per request."""
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from tidelog.model.ids import ConnId
 
@@ -45,11 +45,14 @@ class FrameReceived:
 
 
 @dataclass(slots=True)
-class Flushed:
-    """The fsync asked for by `Flush` with this token has ended."""
+class Ran:
+    """The job asked for by `Run` with this token has ended."""
 
     token: int
-    error: str | None
+    value: Any
+    """Its result."""
+    error: Exception | None
+    """Why it has none."""
 
 
 @dataclass(slots=True)
@@ -58,5 +61,5 @@ class Ticked:
 
 
 Event: TypeAlias = (
-    FrameReceived | Flushed | Ticked | Connected | Disconnected | PeerConnected | ConnectFailed
+    FrameReceived | Ran | Ticked | Connected | Disconnected | PeerConnected | ConnectFailed
 )

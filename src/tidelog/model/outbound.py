@@ -3,8 +3,9 @@
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from tidelog.model.disk import Buffer, File, FileSlice
+from tidelog.model.disk import Buffer, FileSlice
 from tidelog.model.ids import ConnId
+from tidelog.model.jobs import AnyJob
 
 Chunk: TypeAlias = Buffer | FileSlice
 
@@ -46,11 +47,18 @@ class StartReading:
 
 
 @dataclass(slots=True)
-class Flush:
-    """fsync these files off the node's thread and answer with `Flushed(token)`."""
+class Run:
+    """Run a job off the node's thread and answer with `Ran(token)`."""
 
     token: int
-    files: tuple[File, ...]
+    job: AnyJob
+
+
+@dataclass(slots=True)
+class Cancel:
+    """Stop the job with this token at its next step, or never begin it, and do not answer."""
+
+    token: int
 
 
 @dataclass(slots=True)
@@ -75,5 +83,13 @@ class Stop:
 
 
 Outbound: TypeAlias = (
-    Send | Flush | StopReading | StartReading | CloseConnection | RequestFailed | Connect | Stop
+    Send
+    | Run
+    | Cancel
+    | StopReading
+    | StartReading
+    | CloseConnection
+    | RequestFailed
+    | Connect
+    | Stop
 )

@@ -20,9 +20,9 @@ from tidelog.node.departures import Departures
 from tidelog.node.directory_reports import DirectoryReports
 from tidelog.node.failed_directories import FailedDirectories
 from tidelog.node.fetchers import Fetchers
-from tidelog.node.flushes import Flushes
 from tidelog.node.housekeeping import Housekeeping
 from tidelog.node.isr_proposals import IsrProposals
+from tidelog.node.jobs import Jobs
 from tidelog.node.lifecycle import Lifecycle, Submit
 from tidelog.node.opening import home
 from tidelog.node.partitions import Partitions
@@ -49,7 +49,7 @@ class Broker:
         clock: Clock,
         timers: Timers,
         storage: Storage,
-        flushes: Flushes,
+        jobs: Jobs,
         peers: Peers,
         submit: Submit,
         cluster_id: str,
@@ -58,7 +58,7 @@ class Broker:
     ) -> None:
         self._clock = clock
         self._storage = storage
-        self._flushes = flushes
+        self._jobs = jobs
         self._stop = stop
         self._events = events
         self._has_begun = False
@@ -92,7 +92,7 @@ class Broker:
             timers,
             storage,
             self.partitions,
-            flushes,
+            jobs,
             settings.log_dirs,
             self._reports.report,
             self.failed_directories.directory_failed,
@@ -187,7 +187,7 @@ class Broker:
             if self.partitions.get(replica.partition) is replica:
                 self._storage_failed(replica.partition, OSError(reason))
 
-        self._flushes.start(files, done, failed)
+        self._jobs.sync(files, done, failed)
 
     def propose_isr(self, replica: Replica, proposal: ProposeIsr) -> None:
         self._isr_proposals.broker_epoch = self.lifecycle.epoch

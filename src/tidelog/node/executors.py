@@ -16,10 +16,12 @@ from tidelog.model.effects import (
     FindEpochEnds,
     FindOffsets,
     MoveReplicas,
+    RunJob,
 )
 from tidelog.node.coordinators import Coordinators
 from tidelog.node.deletions import Deletions
 from tidelog.node.departures import Departures
+from tidelog.node.jobs import Jobs
 from tidelog.node.partitions import Partitions
 from tidelog.node.queries import Queries
 from tidelog.node.quorum import Quorum
@@ -33,6 +35,7 @@ def executors(
     quorum: Quorum,
     coordinators: Coordinators,
     departures: Departures,
+    jobs: Jobs,
     change_metadata: Execute,
 ) -> dict[type[Effect], Execute]:
     """One for every effect: a handler may ask for nothing else."""
@@ -53,4 +56,5 @@ def executors(
         FetchMetadata: lambda effect, resume, _: quorum.serve_fetch(effect.request, resume),
         Coordinate: coordinators.coordinate,
         CoordinateAll: coordinators.coordinate_all,
+        RunJob: lambda effect, resume, _: jobs.run(effect, resume),
     }

@@ -21,9 +21,9 @@ from tidelog.model.events import (
     ConnectFailed,
     Disconnected,
     Event,
-    Flushed,
     FrameReceived,
     PeerConnected,
+    Ran,
     Ticked,
 )
 from tidelog.model.ids import (
@@ -45,7 +45,7 @@ from tidelog.node.controller_client import ControllerClient
 from tidelog.node.controller_registration import ControllerRegistration
 from tidelog.node.controlling import Controlling
 from tidelog.node.executors import executors
-from tidelog.node.flushes import Flushes
+from tidelog.node.jobs import Jobs
 from tidelog.node.metadata_log import MetadataGap
 from tidelog.node.opening import (
     NotFormatted,
@@ -103,7 +103,7 @@ class Node:
             directories,
             lambda place, failure: self._broker.failed_directories.directory_failed(place, failure),
         )
-        self._flushes = Flushes(self._emit)
+        self._jobs = Jobs(self._emit, self._clock, self._timers)
         self._peers = Peers(self._clock, self._timers, self._emit)
         place = home(settings)
         disk, own = disks[place], directories[place]
@@ -118,7 +118,7 @@ class Node:
             self._clock,
             self._timers,
             self._storage,
-            self._flushes,
+            self._jobs,
             self._peers,
             self._controller.submit,
             own.meta.cluster_id,
@@ -134,6 +134,7 @@ class Node:
                 self._quorum,
                 self._broker.coordinators,
                 self._broker.departures,
+                self._jobs,
                 self._change_metadata,
             ),
             self._events.counters,
@@ -236,8 +237,8 @@ class Node:
                     if session.is_busy:
                         self._broker.partitions.hurry(event.conn)
                     self._requests.received(session, event.frame)
-            case Flushed():
-                self._flushes.ended(event)
+            case Ran():
+                self._jobs.ended(event)
             case Ticked():
                 self._timers.fire(self._clock.now)
             case Connected():
@@ -351,7 +352,7 @@ class Node:
 
     def _flush_metadata(self) -> None:
         files, up_to = self._metadata_log.begin_flush(self._clock.now)
-        self._flushes.start(files, lambda: self._quorum.flushed(up_to), self._fail)
+        self._jobs.sync(files, lambda: self._quorum.flushed(up_to), self._fail)
 
     def _fail(self, reason: str) -> None:
         self._is_stopping = True

@@ -15,7 +15,7 @@ from tidelog.log.results import AppendRefused
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis, Offset, TopicId, TopicPartition
 from tidelog.node.clock import Clock
-from tidelog.node.flushes import Flushes
+from tidelog.node.jobs import Jobs
 from tidelog.node.partitions import Partitions
 from tidelog.node.replica import Replica
 from tidelog.node.storage import Place, Storage
@@ -46,7 +46,7 @@ class ReplicaMoves:
         timers: Timers,
         storage: Storage,
         partitions: Partitions,
-        flushes: Flushes,
+        jobs: Jobs,
         paths: tuple[str, ...],
         located: Callable[[TopicId, int, UUID], None],
         directory_failed: Callable[[Place, OSError], None],
@@ -55,7 +55,7 @@ class ReplicaMoves:
         self._timers = timers
         self._storage = storage
         self._partitions = partitions
-        self._flushes = flushes
+        self._jobs = jobs
         self._paths = paths
         self._located = located
         self._directory_failed = directory_failed
@@ -163,7 +163,7 @@ class ReplicaMoves:
                 del self._moves[move.replica.partition]
                 self._directory_failed(move.place, OSError(reason))
 
-        self._flushes.start(files, done, failed)
+        self._jobs.sync(files, done, failed)
 
     def _swap(self, move: _Move) -> None:
         replica, future = move.replica, move.future

@@ -18,18 +18,18 @@ from tidelog.model.events import (
     ConnectFailed,
     Disconnected,
     Event,
-    Flushed,
     FrameReceived,
     PeerConnected,
     Ticked,
 )
 from tidelog.model.ids import ConnId, Millis
 from tidelog.model.outbound import (
+    Cancel,
     CloseConnection,
     Connect,
-    Flush,
     Outbound,
     RequestFailed,
+    Run,
     Send,
     StartReading,
     Stop,
@@ -40,13 +40,14 @@ from tidelog.runtime.alarm import Alarm
 from tidelog.runtime.connection import SOCKET, Connection
 from tidelog.runtime.connections import BY_CLOSE, BY_NODE, Connections, Limits
 from tidelog.runtime.dialling import Dialler
+from tidelog.runtime.jobs import JobThreads
 from tidelog.runtime.listeners import Acceptor, ListeningSocket
 from tidelog.runtime.workers import Workers
 
 READ_BYTES = 256 * 1024
 FRAMES_PER_PASS = 64
 EVENTS_PER_PASS = 256
-THREADS = 4
+READING_THREADS = 4
 SWEEPS_PER_IDLE = 8
 """Idle connections are looked for this often in connections.max.idle.ms."""
 
@@ -88,8 +89,8 @@ class Host:
         self._epoll = select.epoll()
         self._alarm = Alarm()
         self._epoll.register(self._alarm.fileno(), select.EPOLLIN)
-        self._flushers = Workers(THREADS, self._alarm.ring)
-        self._readers = Workers(THREADS, self._alarm.ring)
+        self._jobs = JobThreads(self._alarm.ring, self._tell)
+        self._readers = Workers(READING_THREADS, self._alarm.ring)
         self._dialler = Dialler(self._epoll)
         self._acceptor = Acceptor(self._epoll, listeners, limits.backlog)
         self.connections = Connections(self._epoll, limits, self._readers, self._now)
@@ -162,7 +163,7 @@ class Host:
 
     def _answer_alarm(self) -> None:
         self._alarm.quiet()
-        self._flushers.finish()
+        self._jobs.finish()
         self._readers.finish()
         if self._interrupts > 1:
             log.warning("stopped at once, without a controlled shutdown")
@@ -196,7 +197,7 @@ class Host:
                 self._tell(failure)
 
     def _close(self) -> None:
-        self._flushers.stop()
+        self._jobs.stop()
         self._readers.stop()
         self._acceptor.close()
         self._dialler.close()
@@ -291,8 +292,10 @@ class Host:
             match outbound:
                 case Send():
                     self.connections.enqueue(outbound)
-                case Flush():
-                    self._flush(outbound)
+                case Run():
+                    self._jobs.start(outbound)
+                case Cancel():
+                    self._jobs.cancel(outbound.token)
                 case StopReading():
                     if (conn := self.connections.find(outbound.conn)) is not None:
                         conn.muted |= BY_NODE
@@ -325,13 +328,6 @@ class Host:
         )
         if conn is not None:
             self.connections.drop(conn)
-
-    def _flush(self, wish: Flush) -> None:
-        def sync() -> None:
-            for file in wish.files:
-                file.sync()
-
-        self._flushers.submit(sync, lambda error: self._tell(Flushed(wish.token, error)))
 
 
 def _connect_failed(conn: ConnId, error: OSError) -> ConnectFailed:

@@ -11,7 +11,7 @@ from threading import Thread
 from typing import TypeAlias
 
 Job: TypeAlias = Callable[[], None]
-Then: TypeAlias = Callable[[str | None], None]
+Then: TypeAlias = Callable[[Exception | None], None]
 """Called in the loop's thread once the job has ended, with what went wrong."""
 
 
@@ -22,7 +22,7 @@ class Workers:
         self._limit = threads
         self._wake = wake
         self._jobs: SimpleQueue[tuple[Job, Then] | None] = SimpleQueue()
-        self._ended: deque[tuple[Then, str | None]] = deque()
+        self._ended: deque[tuple[Then, Exception | None]] = deque()
         self._threads: list[Thread] = []
 
     def submit(self, job: Job, then: Then) -> None:
@@ -45,10 +45,10 @@ class Workers:
     def _work(self) -> None:
         while (work := self._jobs.get()) is not None:
             job, then = work
-            error = None
+            error: Exception | None = None
             try:
                 job()
             except Exception as failure:  # a thread that died would leave its jobs unanswered
-                error = str(failure) or type(failure).__name__
+                error = failure
             self._ended.append((then, error))
             self._wake()

@@ -18,19 +18,21 @@ from tidelog.model.events import (
     ConnectFailed,
     Disconnected,
     Event,
-    Flushed,
     FrameReceived,
     PeerConnected,
+    Ran,
     Ticked,
 )
 from tidelog.model.ids import ConnId, Millis, NodeId
+from tidelog.model.jobs import Work
 from tidelog.model.outbound import (
+    Cancel,
     Chunk,
     CloseConnection,
     Connect,
-    Flush,
     Outbound,
     RequestFailed,
+    Run,
     Send,
     StartReading,
     Stop,
@@ -39,9 +41,8 @@ from tidelog.model.outbound import (
 from tidelog.node.node import Node
 from tidelog.sim.clock import DriftingClock
 from tidelog.sim.disk import SimDisk
+from tidelog.sim.jobs import SimJobs
 from tidelog.sim.network import Address, Network, Party, Side
-
-FSYNC_MS = 8
 
 
 class SimHost:
@@ -63,6 +64,7 @@ class SimHost:
         """How often it has been started."""
         self._conn_ids = count(1)
         self._conns: dict[ConnId, _Conn] = {}
+        self._jobs = SimJobs(self.world, self._dice, self.when_running, self.tell)
         self._slow_sync_in = 0
         """In which run an fsync was begun on a disk with something wrong, and may end late."""
         self._alarm: Millis | None = None
@@ -173,6 +175,7 @@ class SimHost:
         self.is_paused = False
         self._alarm = None
         self._missed.clear()
+        self._jobs.end()
         self.network.stop_listening(self.name)
         conns, self._conns = self._conns, {}
         for conn in conns.values():
@@ -210,8 +213,10 @@ class SimHost:
             match effect:
                 case Send():
                     self._send(effect)
-                case Flush():
-                    self._flush(effect)
+                case Run():
+                    self._run(effect)
+                case Cancel():
+                    self._jobs.cancel(effect.token)
                 case CloseConnection():
                     self._close(effect)
                 case RequestFailed():
@@ -258,29 +263,14 @@ class SimHost:
             else:
                 self.forget(conn.id)
 
-    def _flush(self, flush: Flush) -> None:
-        """Written through at some moment before the node hears of it."""
-        takes = 1 + self._dice.below(FSYNC_MS + self.disk.faults.sync_ms)
-        runs = self.runs
-        if self.disk.faults.is_any:
-            self._slow_sync_in = runs
-        errors: list[str] = []
-
-        def sync() -> None:
-            if self.runs == runs and self.node is not None:
-                try:
-                    for file in flush.files:
-                        file.sync()
-                except OSError as failure:
-                    errors.append(str(failure))
-
-        def done() -> None:
-            if self.runs == runs:
-                error = errors[0] if errors else None
-                self.when_running(lambda: self.tell(Flushed(flush.token, error)))
-
-        self.world.after(self._dice.below(takes), sync)
-        self.world.after(takes, done)
+    def _run(self, run: Run) -> None:
+        """It does its work at some moment before the node receives its end."""
+        slower_by = 0
+        if run.job.work is Work.FLUSH:
+            slower_by = self.disk.faults.sync_ms
+            if self.disk.faults.is_any:
+                self._slow_sync_in = self.runs
+        self._jobs.start(run, slower_by)
 
     def _set_alarm(self) -> None:
         deadline = self.node.next_deadline() if self.node is not None else None
@@ -381,6 +371,8 @@ def _nobody_listens(host: SimHost) -> None:
 def _described(event: Event) -> str:
     if isinstance(event, FrameReceived):
         return f"hears {event.conn} {len(event.frame)} {crc32(event.frame)}"
+    if isinstance(event, Ran):
+        return f"hears of job {event.token}: {event.error}"
     return f"hears {event}"
 
 

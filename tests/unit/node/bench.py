@@ -9,14 +9,16 @@ from tests.sim.messages import answer_in, frame_of
 
 from tidelog.log.checkpoints import MetaProperties, write_meta_properties
 from tidelog.model.disk import FileSlice
-from tidelog.model.events import Connected, Disconnected, Event, Flushed, FrameReceived, Ticked
+from tidelog.model.events import Connected, Disconnected, Event, FrameReceived, Ran, Ticked
 from tidelog.model.ids import ConnId, Millis
+from tidelog.model.jobs import Work
 from tidelog.model.outbound import (
+    Cancel,
     CloseConnection,
     Connect,
-    Flush,
     Outbound,
     RequestFailed,
+    Run,
     Send,
     StartReading,
     Stop,
@@ -55,7 +57,9 @@ class Bench:
         self.sent: dict[ConnId, deque[bytes]] = defaultdict(deque)
         """Answers that nobody has looked at yet, each without its length."""
         self.closed: dict[ConnId, str] = {}
-        self.flushes: deque[Flush] = deque()
+        self.flushes: deque[Run] = deque()
+        self.jobs: deque[Run] = deque()
+        """All other jobs that have not run yet."""
         self.connects: deque[Connect] = deque()
         self.stopped: Stop | None = None
         self._conns = count(1)
@@ -92,13 +96,30 @@ class Bench:
     def flush(self) -> None:
         """Every fsync under way ends."""
         while self.flushes:
-            flush = self.flushes.popleft()
-            for file in flush.files:
-                file.sync()
-            self.tell(Flushed(flush.token, None))
+            self.end_one_flush()
+
+    def end_one_flush(self) -> None:
+        self._run(self.flushes.popleft())
 
     def fail_flush(self, error: str) -> None:
-        self.tell(Flushed(self.flushes.popleft().token, error))
+        self.tell(Ran(self.flushes.popleft().token, None, OSError(error)))
+
+    def run_jobs(self) -> None:
+        """Every job but fsync ends."""
+        while self.jobs:
+            self._run(self.jobs.popleft())
+
+    def _run(self, run: Run) -> None:
+        steps = run.job.run()
+        while True:
+            try:
+                next(steps)
+            except StopIteration as done:
+                self.tell(Ran(run.token, done.value, None))
+                return
+            except OSError as failure:
+                self.tell(Ran(run.token, None, failure))
+                return
 
     def pass_time(self, duration: Millis) -> None:
         """Tick at every deadline on the way."""
@@ -109,9 +130,10 @@ class Bench:
         self.now = end
 
     def settle(self) -> None:
-        """Let everything happen that needs no more than fsyncs and a moment."""
+        """Let everything happen that needs no more than jobs and a moment."""
         for _ in range(20):
             self.flush()
+            self.run_jobs()
             self.pass_time(10)
 
     def shutdown(self) -> None:
@@ -143,8 +165,11 @@ class Bench:
                     self.closed[effect.conn] = effect.reason
                 case RequestFailed():
                     raise effect.error
-                case Flush():
-                    self.flushes.append(effect)
+                case Run():
+                    is_flush = effect.job.work is Work.FLUSH
+                    (self.flushes if is_flush else self.jobs).append(effect)
+                case Cancel():
+                    self.jobs = deque(run for run in self.jobs if run.token != effect.token)
                 case Connect():
                     self.connects.append(effect)
                 case Stop():

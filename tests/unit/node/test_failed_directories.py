@@ -14,7 +14,7 @@ from tests.unit.node.bench import Bench, formatted
 from tidelog.controller.image import LOST_DIRECTORY
 from tidelog.log.checkpoints import read_meta_properties
 from tidelog.model.errors import ErrorCode
-from tidelog.model.events import Flushed
+from tidelog.model.events import Ran
 from tidelog.sim.disk import SimDisk
 
 DESCRIBE_LOG_DIRS = 35
@@ -152,7 +152,7 @@ def test_a_flush_that_fails_since_its_topic_is_gone_harms_nobody() -> None:
     flush = node.flushes.popleft()
     node.ask(delete_topic("orders"))
 
-    node.tell(Flushed(flush.token, "No such file or directory"))
+    node.tell(Ran(flush.token, None, OSError("No such file or directory")))
     node.settle()
 
     assert node.stopped is None

@@ -13,7 +13,7 @@ from tests.sim.messages import (
 from tests.unit.node.bench import START_MS, Bench, formatted
 
 from tidelog.model.errors import ErrorCode
-from tidelog.model.events import Flushed, PeerConnected, Ticked
+from tidelog.model.events import PeerConnected, Ran, Ticked
 from tidelog.model.ids import TopicPartition
 from tidelog.model.outbound import Connect
 from tidelog.node.node import Node, NotFormatted
@@ -116,7 +116,7 @@ def test_an_fsync_of_the_metadata_that_fails_stops_the_node() -> None:
     node = Bench()
     node.send(node.connect(), create_topic("orders"))
     [flush] = node.flushes
-    node.tell(Flushed(flush.token, "Input/output error"))
+    node.tell(Ran(flush.token, None, OSError("Input/output error")))
     assert node.stopped is not None
     assert node.stopped.status == 1
 

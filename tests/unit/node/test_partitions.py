@@ -17,6 +17,7 @@ from tests.sim.messages import (
 from tests.unit.node.bench import Bench
 
 from tidelog.model.errors import ErrorCode
+from tidelog.model.outbound import Run
 from tidelog.protocol.fetch import PartitionFetched
 from tidelog.protocol.produce import PartitionProduced
 
@@ -87,7 +88,7 @@ def test_writes_during_a_flush_share_the_next_one() -> None:
 
     offsets = [produced(node.answer(conn, wish)).base_offset for wish in wishes]
     assert offsets == [0, 1, 2, 3]
-    flushes = [one for one in node.outbound if type(one).__name__ == "Flush"]
+    flushes = [one for one in node.outbound if isinstance(one, Run)]
     assert sum(one.token >= first.token for one in flushes) == 2
 
 

@@ -13,7 +13,7 @@ from kio.schema.vote.v2.request import VoteRequest
 from tests.unit.node.bench import Bench
 
 from tidelog.model.errors import ErrorCode
-from tidelog.model.events import Flushed, PeerConnected
+from tidelog.model.events import PeerConnected
 from tidelog.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, ConnId, LeaderEpoch, Offset
 from tidelog.protocol import fetch
 from tidelog.protocol.batch import iterate
@@ -132,10 +132,7 @@ class Voter:
         return fetched
 
     def end_one_flush(self) -> None:
-        flush = self.bench.flushes.popleft()
-        for file in flush.files:
-            file.sync()
-        self.bench.tell(Flushed(flush.token, None))
+        self.bench.end_one_flush()
 
 
 def of_epoch_1() -> bytes:

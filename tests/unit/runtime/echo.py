@@ -13,23 +13,24 @@ from tidelog.model.events import (
     ConnectFailed,
     Disconnected,
     Event,
-    Flushed,
     FrameReceived,
     PeerConnected,
+    Ran,
     Ticked,
 )
 from tidelog.model.ids import ConnId, Millis
 from tidelog.model.outbound import (
     CloseConnection,
     Connect,
-    Flush,
     Outbound,
     RequestFailed,
+    Run,
     Send,
     StartReading,
     Stop,
     StopReading,
 )
+from tidelog.node.jobs import SyncFiles
 from tidelog.runtime.clock import wall_clock
 from tidelog.runtime.connections import Limits
 from tidelog.runtime.listeners import bind
@@ -96,8 +97,8 @@ class EchoNode:
             case Disconnected():
                 self._open.remove(event.conn)
                 self.disconnected.append(event.conn)
-            case Flushed():
-                answer = (event.error or "ok").encode()
+            case Ran():
+                answer = str(event.value or event.error or "ok").encode()
                 return [Send(self._flushing.pop(event.token), [framed(answer)])]
             case Ticked():
                 return self._unpark(now)
@@ -123,7 +124,7 @@ class EchoNode:
             case b"y":
                 token = len(self._flushing)
                 self._flushing[token] = conn
-                return [Flush(token, (self.files[rest[0]],))]
+                return [Run(token, SyncFiles((self.files[rest[0]],)))]
             case b"p":
                 self._parked.append((now + NUMBER.unpack(rest)[0], conn))
                 return [StopReading(conn)]

@@ -1,0 +1,105 @@
+"""Jobs under way: each has a token, and a part of the node that waits for its result.
+
+A job that was cancelled is answered to nobody. No more than `WAITING_LIMIT` jobs of `Work.COMPUTE`
+are under way at a time, since clients can ask for them. Each log has at most one fsync under way.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import count
+from typing import Any, ClassVar, NamedTuple, TypeVar
+
+from tidelog.model.disk import File
+from tidelog.model.effects import RunJob
+from tidelog.model.events import Ran
+from tidelog.model.jobs import Job, JobFailed, Steps, TooManyJobs, Work, in_one_step
+from tidelog.model.outbound import Cancel, Outbound, Run
+from tidelog.node.clock import Clock
+from tidelog.node.parking import PARKED, Parked, Resume
+from tidelog.node.timers import Timers
+
+WAITING_LIMIT = 1_000
+
+T = TypeVar("T")
+
+
+@dataclass(slots=True)
+class SyncFiles:
+    """fsync of these files, in one step: a crash keeps any part of what is not synced anyway."""
+
+    work: ClassVar[Work] = Work.FLUSH
+    files: tuple[File, ...]
+
+    def run(self) -> Steps[None]:
+        return in_one_step(self._sync)
+
+    def _sync(self) -> None:
+        for file in self.files:
+            file.sync()
+
+
+class _Waiting(NamedTuple):
+    work: Work
+    done: Callable[[Any], None]
+    failed: Callable[[Exception], None]
+
+
+class Jobs:
+    def __init__(self, emit: Callable[[Outbound], None], clock: Clock, timers: Timers) -> None:
+        self._emit = emit
+        self._clock = clock
+        self._timers = timers
+        self._tokens = count(1)
+        self._waiting: dict[int, _Waiting] = {}
+        self._computing = 0
+
+    def start(
+        self, job: Job[T], done: Callable[[T], None], failed: Callable[[Exception], None]
+    ) -> int:
+        """Run a job beside the node, then call back in an event of its own. -> its token."""
+        token = next(self._tokens)
+        self._waiting[token] = _Waiting(job.work, done, failed)
+        if job.work is Work.COMPUTE:
+            self._computing += 1
+            if self._computing > WAITING_LIMIT:
+                refused = Ran(token, None, TooManyJobs(f"{WAITING_LIMIT} jobs wait already"))
+                self._timers.at(self._clock.now, lambda: self.ended(refused))
+                return token
+        self._emit(Run(token, job))
+        return token
+
+    def cancel(self, token: int) -> None:
+        """Nobody wants its result any more. No effect on a job that has ended."""
+        if self._forget(token) is not None:
+            self._emit(Cancel(token))
+
+    def ended(self, event: Ran) -> None:
+        waiting = self._forget(event.token)
+        if waiting is None:
+            return  # it was cancelled just before
+        if event.error is None:
+            waiting.done(event.value)
+        else:
+            waiting.failed(event.error)
+
+    def sync(
+        self, files: tuple[File, ...], done: Callable[[], None], failed: Callable[[str], None]
+    ) -> None:
+        """Sync the files off the node's thread, then call back."""
+        # After a failed fsync nobody knows what the disk holds; only recovery can tell.
+        self.start(
+            SyncFiles(files),
+            lambda _: done(),
+            lambda error: failed(f"fsync failed: {error}"),
+        )
+
+    def run(self, effect: RunJob, resume: Resume) -> Parked:
+        """For a request handler, which waits for the result."""
+        self.start(effect.job, resume, lambda error: resume(JobFailed(error)))
+        return PARKED
+
+    def _forget(self, token: int) -> _Waiting | None:
+        waiting = self._waiting.pop(token, None)
+        if waiting is not None and waiting.work is Work.COMPUTE:
+            self._computing -= 1
+        return waiting
