@@ -28,6 +28,35 @@ class FewOfAKind(logging.Filter):
         return lines < SAME_PER_SECOND
 
 
+class LineLimit:
+    """For a line that others can provoke: `burst` of them at once, then one every `every_ms`."""
+
+    __slots__ = ("_every_ms", "_left", "_most", "_omitted", "_refilled_at")
+
+    def __init__(self, burst: int, every_ms: Millis) -> None:
+        self._most = self._left = burst
+        self._every_ms = every_ms
+        self._refilled_at: Millis = 0
+        self._omitted = 0
+
+    def allow(self, now: Millis) -> bool:
+        """Whether the line may be written; if not, it is counted as omitted."""
+        refill = (now - self._refilled_at) // self._every_ms
+        if refill > 0:
+            self._left = min(self._most, self._left + refill)
+            self._refilled_at = now
+        if not self._left:
+            self._omitted += 1
+            return False
+        self._left -= 1
+        return True
+
+    def omitted(self) -> str:
+        """What to append to a line that is written: how many like it were not."""
+        omitted, self._omitted = self._omitted, 0
+        return f" ({omitted} such lines were omitted before)" if omitted else ""
+
+
 def log_to_stderr(who: str = "") -> None:
     """`HH:MM:SS.mmm LEVEL message`, with who speaks where several share a terminal."""
     handler = logging.StreamHandler()

@@ -23,6 +23,7 @@ from tidelog.model.events import (
     Ticked,
 )
 from tidelog.model.ids import ConnId, Millis
+from tidelog.model.metrics import Metric
 from tidelog.model.outbound import (
     Cancel,
     CloseConnection,
@@ -40,6 +41,7 @@ from tidelog.runtime.alarm import Alarm
 from tidelog.runtime.connection import SOCKET, Connection
 from tidelog.runtime.connections import BY_CLOSE, BY_NODE, Connections, Limits
 from tidelog.runtime.dialling import Dialler
+from tidelog.runtime.freezes import SLOW_MS, STEP_MS, FreezeMeter
 from tidelog.runtime.jobs import JobThreads
 from tidelog.runtime.listeners import Acceptor, ListeningSocket
 from tidelog.runtime.workers import Workers
@@ -86,6 +88,7 @@ class Host:
         self._limits = limits
         self._clock = clock
         self._now = clock()
+        self._meter = FreezeMeter()
         self._epoll = select.epoll()
         self._alarm = Alarm()
         self._epoll.register(self._alarm.fileno(), select.EPOLLIN)
@@ -115,11 +118,16 @@ class Host:
         """For `signal.set_wakeup_fd`."""
         return self._alarm.button_fd()
 
+    def metrics(self) -> list[Metric]:
+        """What the loop measures of itself. To be called in its own thread."""
+        return self._meter.metrics()
+
     def run(self, ready: Callable[[], None]) -> int:
         """Serve. -> the exit status. `ready` is called once, when the node takes writes."""
         is_announced = False
         try:
             self._perform(self._node.start())
+            self._now = self.connections.now = self._clock()
             while self._status is None:
                 self._pass()
                 if not is_announced and self._node.is_ready:
@@ -133,22 +141,38 @@ class Host:
     # -- One pass ------------------------------------------------------------------------------
 
     def _pass(self) -> None:
-        for fd, mask in self._epoll.poll(self._patience(), EVENTS_PER_PASS):
-            self._now = self.connections.now = self._clock()
+        ready = self._epoll.poll(self._patience(), EVENTS_PER_PASS)
+        meter = self._meter
+        now = self._now = self.connections.now = self._clock()
+        if now != meter.began:
+            meter.begin(now)
+        for fd, mask in ready:
             conn = self.connections.at(fd)
             if conn is not None:
                 self._serve(conn, mask)
             elif fd == self._alarm.fileno():
                 self._answer_alarm()
+                self._step_ended("the results of background work")
             elif self._dialler.dials_on(fd):
                 self._finish_connecting(fd)
+                self._step_ended("a new connection to a peer")
             elif self._acceptor.listens_on(fd):
                 self._accept(fd)
-        self._now = self.connections.now = self._clock()
+                self._step_ended("accepting connections")
         for conn in self.connections.take_holding():
             self._resume(conn)
         self._keep_time()
         self._settle()
+        self._step_ended("sending answers")
+        if self._now - now >= SLOW_MS or meter.longest_ms > STEP_MS:
+            meter.end(self._now, len(ready))
+
+    def _step_ended(self, step: str, conn: Connection | None = None) -> None:
+        """Keep the time, and blame what was done since it was last read if that took long."""
+        now = self._clock()
+        if now - self._now >= self._meter.longest_ms:
+            self._meter.blame(now - self._now, step, conn)
+        self._now = self.connections.now = now
 
     def _patience(self) -> float:
         """How long to wait for something to happen, in seconds."""
@@ -159,7 +183,7 @@ class Host:
             until = min(until, deadline)
         if (resume := self._acceptor.resume_at) is not None:
             until = min(until, resume)
-        return max(0, until - self._clock()) / 1000
+        return max(0, until - self._now) / 1000
 
     def _answer_alarm(self) -> None:
         self._alarm.quiet()
@@ -176,11 +200,13 @@ class Host:
         deadline = self._node.next_deadline()
         if deadline is not None and deadline <= self._now:
             self._tell(Ticked())
+            self._step_ended("timers")
         if self._acceptor.resume_at is not None and self._acceptor.resume_at <= self._now:
             self._acceptor.resume()
         if self._sweep_at <= self._now:
             self._sweep_at = self._now + self._limits.idle_ms // SWEEPS_PER_IDLE
             self.connections.drop_idle()
+            self._step_ended("closing idle connections")
 
     def _settle(self) -> None:
         """Send all answers, and tell what came of it, until there is no more to tell."""
@@ -195,6 +221,7 @@ class Host:
                 self._tell(Disconnected(conn))
             for failure in failed:
                 self._tell(failure)
+            self._step_ended("connections that ended")
 
     def _close(self) -> None:
         self._jobs.stop()
@@ -227,6 +254,7 @@ class Host:
     def _serve(self, conn: Connection, mask: int) -> None:
         if mask & select.EPOLLOUT and conn.waits_for == SOCKET:
             self.connections.send(conn)
+            self._step_ended("sending answers to", conn)
             if conn not in self.connections:
                 return
         if mask & select.EPOLLIN:
@@ -253,6 +281,9 @@ class Host:
         if frames is None:
             self.connections.end(conn, "")
             return
+        if not frames:
+            self._step_ended("receiving from", conn)
+            return
         done = self._deliver(conn, frames)
         if done < len(frames) and not conn.muted & BY_CLOSE:
             self.connections.hold(conn, frames[done:])
@@ -268,7 +299,7 @@ class Host:
 
     def _deliver(self, conn: Connection, frames: list[memoryview]) -> int:
         """Hand over frames up to the connection's share, or until it is muted. -> how many."""
-        handle, perform = self._node.handle, self._perform
+        handle, perform, clock, meter = self._node.handle, self._perform, self._clock, self._meter
         done = 0
         try:
             for frame in frames[:FRAMES_PER_PASS]:
@@ -276,10 +307,15 @@ class Host:
                     break
                 done += 1
                 perform(handle(FrameReceived(conn.id, frame), self._now))
+                now = clock()
+                if now - self._now >= meter.longest_ms:
+                    meter.blame_frame(now - self._now, conn, frame)
+                self._now = now
         except Exception:
             # A bug of ours that one client's request has found: the others are served on.
             log.exception("%s: a request could not be handled", conn.peer)
             self.connections.drop(conn)
+            self._step_ended("a request that could not be handled, from", conn)
         return done
 
     def _tell(self, event: Event) -> None:

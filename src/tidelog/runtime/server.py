@@ -117,7 +117,7 @@ def _open(settings: BrokerSettings, usable: Collection[str]) -> Host:
     host = Host(node, listeners, limits, clock)
     if settings.tidelog_metrics_port is not None:
         at = settings.listeners[0].host, settings.tidelog_metrics_port
-        metrics.serve(*at, node.metrics, host.run_soon)
+        metrics.serve(*at, lambda: node.metrics() + host.metrics(), host.run_soon)
     return host
 
 

@@ -1,0 +1,126 @@
+"""The freeze meter: counts passes of the loop that take too long and reports what held each up.
+
+One thread serves everybody, so a step that takes long delays every other client, and heartbeats as
+well. The loop reads the clock after each step, as it does anyway, and calls the meter only for a
+step of `STEP_MS` or more and for a pass of `SLOW_MS` or more.
+
+Time is reported twice, elapsed and as CPU time of this thread. Where the two differ, the thread was
+waiting, for a processor or for a disk, and the step is not to blame for all of it.
+"""
+
+import logging
+from collections.abc import Callable
+from time import thread_time_ns
+
+from tidelog.model.ids import Millis
+from tidelog.model.metrics import Counter, Gauge, Metric
+from tidelog.protocol.headers import decode_request_header
+from tidelog.protocol.malformed import MalformedMessage
+from tidelog.protocol.schema import API_NAMES
+from tidelog.runtime.connection import Connection
+from tidelog.runtime.logs import LineLimit
+
+SLOW_MS: Millis = 50
+STEP_MS: Millis = 10
+"""A shorter step is never named; a slow pass may consist of many of them."""
+
+CLIENT_ID_LENGTH = 60
+
+log = logging.getLogger(__name__)
+
+
+class FreezeMeter:
+    """Measures one pass after the other."""
+
+    __slots__ = (
+        "_computing",
+        "_cpu_clock",
+        "_cpu_ns",
+        "_lines",
+        "_longest_pass_ms",
+        "_step",
+        "_waiting",
+        "began",
+        "longest_ms",
+    )
+
+    def __init__(self, cpu_clock: Callable[[], int] = thread_time_ns) -> None:
+        self._cpu_clock = cpu_clock
+        self._cpu_ns = 0
+        self._lines = LineLimit(burst=10, every_ms=10_000)
+        self._longest_pass_ms: Millis = 0
+        self._step = ""
+        self._computing = self._waiting = 0
+        self.began: Millis = -1
+        """The start of this pass; passes that start in the same millisecond share a reading."""
+        self.longest_ms: Millis = STEP_MS
+        """A step of this pass is reported to `blame` if it takes as long as this."""
+
+    def begin(self, now: Millis) -> None:
+        self.began = now
+        self._cpu_ns = self._cpu_clock()
+
+    def blame(self, took_ms: Millis, step: str, conn: Connection | None = None) -> None:
+        """This step is the longest of the pass so far."""
+        self._note(took_ms, step if conn is None else f"{step} {conn.peer}")
+
+    def blame_frame(self, took_ms: Millis, conn: Connection, frame: memoryview) -> None:
+        """The same, of a request or of a peer's answer, which must not have been reused yet."""
+        if conn.id < 0:
+            self._note(took_ms, f"an answer of {len(frame)} bytes from {conn.peer}")
+        else:
+            self._note(took_ms, f"{_described(frame)} from {conn.peer}")
+
+    def end(self, now: Millis, events: int) -> None:
+        """Every pass ends here if it took `SLOW_MS`, or if one of its steps was blamed."""
+        took_ms, step, step_ms = now - self.began, self._step, self.longest_ms
+        self._step, self.longest_ms = "", STEP_MS
+        if took_ms < SLOW_MS:
+            return
+        cpu_ms = (self._cpu_clock() - self._cpu_ns) // 1_000_000
+        if cpu_ms >= SLOW_MS:
+            self._computing += 1
+        else:
+            self._waiting += 1
+        self._longest_pass_ms = max(self._longest_pass_ms, took_ms)
+        if not self._lines.allow(now):
+            return
+        log.warning(
+            "the loop was held up for %d ms (%d ms of CPU) by %d events; longest step: %s%s",
+            took_ms,
+            cpu_ms,
+            events,
+            f"{step_ms - 1} ms for {step}" if step else f"less than {STEP_MS} ms",
+            self._lines.omitted(),
+        )
+
+    def metrics(self) -> list[Metric]:
+        return [
+            Counter(
+                "tidelog_loop_slow_passes",
+                f"Passes of the loop that took {SLOW_MS} ms or more, by what they did meanwhile.",
+                (
+                    ((("spent", "computing"),), self._computing),
+                    ((("spent", "waiting"),), self._waiting),
+                ),
+            ),
+            Gauge(
+                "tidelog_loop_longest_pass_ms",
+                "The longest pass of the loop since the start.",
+                (((), self._longest_pass_ms),),
+            ),
+        ]
+
+    def _note(self, took_ms: Millis, step: str) -> None:
+        self._step = step
+        self.longest_ms = took_ms + 1
+
+
+def _described(frame: memoryview) -> str:
+    try:
+        header = decode_request_header(frame)
+    except MalformedMessage:
+        return f"a malformed request of {len(frame)} bytes"
+    name = API_NAMES.get(header.api_key, "").title().replace("_", "") or f"API {header.api_key}"
+    client = (header.client_id or "")[:CLIENT_ID_LENGTH]
+    return f"{name} v{header.api_version} of {len(frame)} bytes, client id {client!r},"
