@@ -1,4 +1,4 @@
-"""Kafka's small text files: offset checkpoints, epochs, topic id, meta.properties, clean shutdown.
+"""Kafka's small text files: offset checkpoints, epochs, topic id, meta.properties.
 
 Invariant: whatever the bytes are, a reader returns what is sound in them and says if that was
 not all. A file that is absent is sound and empty; a line without its newline was torn and is not
@@ -6,7 +6,6 @@ believed.
 """
 
 import binascii
-import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from uuid import UUID
 
 from tidelog.log import names
 from tidelog.model.disk import Disk
-from tidelog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
+from tidelog.model.ids import LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
 
 _VERSION = "0"
 
@@ -165,35 +164,3 @@ def parse_properties(text: str) -> dict[str, str]:
             key, _, value = stripped.partition("=")
             found[key.strip()] = value.strip().replace("\\", "")
     return found
-
-
-# -- The clean-shutdown mark
-
-
-class CleanShutdown(NamedTuple):
-    was_clean: bool
-    broker_epoch: BrokerEpoch = -1
-    """The epoch in which the broker ended; -1 when the mark does not say."""
-
-
-def take_clean_shutdown(disk: Disk) -> CleanShutdown:
-    """Read the mark and remove it for good: from now on only a clean end may set it again.
-
-    The sync covers the partitions' directories, too, which a killed process may not have synced.
-    """
-    if not disk.exists(names.CLEAN_SHUTDOWN):
-        disk.sync_directory("")
-        return CleanShutdown(False)
-    content = disk.read_file(names.CLEAN_SHUTDOWN)
-    disk.remove(names.CLEAN_SHUTDOWN)
-    disk.sync_directory("")
-    try:
-        epoch = json.loads(content)["brokerEpoch"]
-    except (ValueError, KeyError, TypeError):
-        return CleanShutdown(True)
-    return CleanShutdown(True, epoch if isinstance(epoch, int) else -1)
-
-
-def mark_clean_shutdown(disk: Disk, broker_epoch: BrokerEpoch) -> None:
-    content = json.dumps({"version": 0, "brokerEpoch": broker_epoch}, separators=(",", ":"))
-    disk.write_file(names.CLEAN_SHUTDOWN, content.encode())

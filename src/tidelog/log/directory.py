@@ -1,4 +1,4 @@
-"""One log directory: which partitions lie in it, its checkpoints, its clean-shutdown mark.
+"""One log directory: the partitions in it, its checkpoints, its clean-shutdown mark.
 
 Invariant: a partition is opened at most once, and a log that was not opened costs nothing but
 its name, so that a node with ten thousand partitions starts at once.
@@ -9,11 +9,19 @@ from functools import partial
 from heapq import heappop, heappush
 
 from tidelog.log import checkpoints, names
+from tidelog.log.clean_shutdown import NO_BROKER_EPOCH, CleanShutdownMark
 from tidelog.log.config import LogConfig
 from tidelog.log.partition import PartitionLog
 from tidelog.model.dice import Dice
 from tidelog.model.disk import Disk
-from tidelog.model.ids import BrokerEpoch, Millis, Offset, TopicId, TopicPartition
+from tidelog.model.ids import (
+    METADATA_TOPIC,
+    BrokerEpoch,
+    Millis,
+    Offset,
+    TopicId,
+    TopicPartition,
+)
 
 MANY = 100
 """So many logs are cheaper to bring to the disk all at once than file by file."""
@@ -23,7 +31,7 @@ class LogDirectory:
     """All partition logs of one `log.dirs` entry. Its disk is rooted there."""
 
     def __init__(self, disk: Disk, dice: Dice) -> None:
-        """List the partitions, read the checkpoints, take the clean-shutdown mark away."""
+        """List the partitions, read the checkpoints and the clean-shutdown mark."""
         self.notes: list[str] = []
         """What was odd about the files in the root, one sentence each."""
         self._disk = disk
@@ -45,10 +53,10 @@ class LogDirectory:
         self._recovery_points = self._read(names.RECOVERY_POINT_CHECKPOINT)
         self._log_starts = self._read(names.LOG_START_CHECKPOINT)
         self._high_watermarks = self._read(names.HIGH_WATERMARK_CHECKPOINT)
-        mark = checkpoints.take_clean_shutdown(disk)
-        self.clean_shutdown = mark.was_clean
+        self.clean_mark = CleanShutdownMark(disk)
+        self.clean_shutdown = self.clean_mark.found.was_clean
         """The last owner of this directory closed every log before it ended."""
-        self.previous_broker_epoch = mark.broker_epoch
+        self.previous_broker_epoch = self.clean_mark.found.broker_epoch
         """The epoch in which it ended so; -1 when unknown."""
 
     @property
@@ -90,6 +98,7 @@ class LogDirectory:
             return log
         directory = str(partition)
         is_known = partition in self._present
+        is_data = partition.topic != METADATA_TOPIC
         if partition in self._left:
             # The offsets of its namesake must not be taken for its own after a crash.
             self.write_checkpoints({}, durable=True)
@@ -98,10 +107,11 @@ class LogDirectory:
             directory,
             config,
             now,
-            clean_shutdown=self.clean_shutdown and is_known,
+            clean_shutdown=self.clean_shutdown and is_known and is_data,
             recovery_point=self._recovery_points.get(partition, 0),
             log_start_offset=self._log_starts.get(partition, 0),
             lower_recovery_point=partial(self._lower_recovery_point, partition),
+            before_change=self.clean_mark.withdraw if is_data else _do_nothing,
         )
         if not is_known or self.topic_id(partition) is None:
             # Not written here, where it would hold up a node that makes very many.
@@ -121,13 +131,20 @@ class LogDirectory:
         unique = self._dice.uuid()
         directory = names.renamed_directory(partition, unique, names.FUTURE_DIRECTORY)
         return PartitionLog.open(
-            self._disk, directory, config, now, clean_shutdown=False, log_start_offset=start
+            self._disk,
+            directory,
+            config,
+            now,
+            clean_shutdown=False,
+            log_start_offset=start,
+            before_change=self.clean_mark.withdraw,
         )
 
     def adopt(
         self, partition: TopicPartition, future: PartitionLog, topic_id: TopicId, now: Millis
     ) -> PartitionLog:
         """The future log is the partition's own from now on, under its name and for good."""
+        self.clean_mark.withdraw()
         path = f"{future.directory}/{names.PARTITION_METADATA}"
         self._disk.write_file(path, checkpoints.encode_topic_id(topic_id))
         future.close()
@@ -146,6 +163,7 @@ class LogDirectory:
             recovery_point=future.log_end_offset,
             log_start_offset=future.log_start_offset,
             lower_recovery_point=partial(self._lower_recovery_point, partition),
+            before_change=self.clean_mark.withdraw,
         )
         return log
 
@@ -175,6 +193,7 @@ class LogDirectory:
         self._left.add(partition)
         if partition not in self._present:
             return False
+        self.clean_mark.withdraw()
         del self._present[partition]
         self._disk.rename(str(partition), new_name)
         return True
@@ -224,9 +243,14 @@ class LogDirectory:
             self._written[path] = content
 
     def close(
-        self, high_watermarks: Mapping[TopicPartition, Offset], broker_epoch: BrokerEpoch = -1
+        self,
+        high_watermarks: Mapping[TopicPartition, Offset],
+        broker_epoch: BrokerEpoch = NO_BROKER_EPOCH,
     ) -> None:
-        """Close all logs, write the checkpoints, leave the clean-shutdown mark."""
+        """Close all logs, write the checkpoints, leave the clean-shutdown mark.
+
+        A run that was not registered leaves a mark that is still there as it is.
+        """
         # One fsync after another would take minutes where there are very many.
         are_many = len(self._logs) > MANY
         for log in self._logs.values():
@@ -234,10 +258,22 @@ class LogDirectory:
         if are_many:
             self._disk.sync_all()
         self.write_checkpoints(high_watermarks, durable=True)
-        checkpoints.mark_clean_shutdown(self._disk, broker_epoch)
+        if broker_epoch == NO_BROKER_EPOCH and self.clean_mark.is_there:
+            return
+        if self.clean_shutdown or self._has_opened_all:
+            self.clean_mark.set(broker_epoch)
+
+    @property
+    def _has_opened_all(self) -> bool:
+        """Whether no log is left that an unclean end may have damaged and nobody has checked."""
+        return all(partition in self._logs for partition in self._present)
 
     def _read(self, path: str) -> dict[TopicPartition, Offset]:
         offsets, was_sound = checkpoints.read_offsets(self._disk, path)
         if not was_sound:
             self.notes.append(f"{path} was torn or garbage: {len(offsets)} of its lines are used")
         return offsets
+
+
+def _do_nothing() -> None:
+    """The metadata log changes from the first moment on: no mark speaks of it."""

@@ -5,6 +5,8 @@ about to replace segments: it is put in their place, unless a `.cleaned` beside 
 not complete.
 """
 
+from collections.abc import Callable
+
 from tidelog.log import names, scan
 from tidelog.log.scan import BrokenChainError
 from tidelog.model.disk import Disk
@@ -14,7 +16,7 @@ _SNAPSHOT_OF_METADATA = ".checkpoint"
 """KRaft's own snapshots live and die by other rules."""
 
 
-def clear(disk: Disk, directory: str) -> list[str]:
+def clear(disk: Disk, directory: str, before_change: Callable[[], None]) -> list[str]:
     """The names that remain once leftovers are removed and swaps are completed."""
     found = disk.list(directory)
     cleaned = [name for name in found if name.endswith(names.CLEANED)]
@@ -27,6 +29,8 @@ def clear(disk: Disk, directory: str) -> list[str]:
     ]
     if not (cleaned or swaps or rubbish):
         return found
+    if cleaned or swaps:
+        before_change()
     incomplete = min((_offset_in(name) for name in cleaned), default=None)
     if incomplete is not None:
         rubbish += [name for name in swaps if _offset_in(name) >= incomplete]

@@ -5,6 +5,7 @@ recovery point on is scanned, and fsynced before anyone may read it: the page ca
 the process does not survive the machine, and a record once read must not vanish (F11).
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from tidelog.log import leftovers, names, replay
@@ -31,6 +32,8 @@ class LoadedLog(NamedTuple):
     recovery: Recovery
     is_modified: bool
     """The files are not as a clean shutdown would leave them."""
+    before_change: Callable[[], None]
+    """To be called before they become so."""
 
 
 class LogLoader:
@@ -44,8 +47,10 @@ class LogLoader:
         now: Millis,
         recovery_point: Offset,
         log_start_offset: Offset,
+        before_change: Callable[[], None],
     ) -> None:
         self._disk = disk
+        self._before_change = before_change
         self._directory = directory
         self._config = config
         self._now = now
@@ -54,7 +59,7 @@ class LogLoader:
         self._notes: list[str] = []
         self._without_index: list[Offset] = []
         is_new = disk.make_directory(directory)
-        found = [] if is_new else leftovers.clear(disk, directory)
+        found = [] if is_new else leftovers.clear(disk, directory, before_change)
         self._segments = self._find_segments(found)
         has_epochs = names.LEADER_EPOCH_CHECKPOINT in found
         self._epochs = LeaderEpochs(disk, directory, is_on_disk=has_epochs)
@@ -87,6 +92,7 @@ class LogLoader:
             end,
             self._recovery._replace(notes=tuple(self._notes)),
             self._is_modified,
+            self._before_change,
         )
 
     # -- after a clean shutdown
@@ -113,6 +119,7 @@ class LogLoader:
     def _recover(self) -> tuple[ProducerStates, Offset]:
         if not self._segments:
             return ProducerStates(self._log_start), self._log_start
+        self._before_change()
         first = self._first_to_scan()
         sound, scanned = self._segments[:first], self._segments[first:]
         producers = self._state_before(sound, scanned[0].base_offset)
@@ -194,6 +201,7 @@ class LogLoader:
     def _start_over(self) -> Offset:
         """An empty log at the log start: there was none, or all of it lies before that."""
         if self._segments:
+            self._before_change()
             self._note(f"every record lies before the log start offset {self._log_start}")
             self._is_modified = True
         for segment in self._segments:

@@ -82,14 +82,17 @@ class PartitionLog:
         recovery_point: Offset = 0,
         log_start_offset: Offset = 0,
         lower_recovery_point: Callable[[Offset], None] = lambda offset: None,
+        before_change: Callable[[], None] = lambda: None,
     ) -> "PartitionLog":
         """Load the log in `directory`, or create an empty one.
 
         After an unclean shutdown the tail from the recovery point on is scanned, cut at the last
         whole valid batch, and fsynced: nobody reads what power loss could still take. Before the
         log is cut below its recovery point, `lower_recovery_point` is to checkpoint the new one.
+        `before_change` is called before the files change for the first time.
         """
-        loader = LogLoader(disk, directory, config, now, recovery_point, log_start_offset)
+        offsets = recovery_point, log_start_offset
+        loader = LogLoader(disk, directory, config, now, *offsets, before_change)
         loaded = loader.load(clean_shutdown=clean_shutdown)
         return cls(disk, directory, config, now, loaded, lower_recovery_point)
 
@@ -286,7 +289,7 @@ class PartitionLog:
         self._disk.sync_directory(self.directory)
 
     def _before_cut(self, offset: Offset) -> None:
-        self._tail.is_modified = True
+        self._tail.begin_change()
         if offset < self.recovery_point:
             self._lower_recovery_point(offset)
 
@@ -301,6 +304,7 @@ class PartitionLog:
         """Records below are gone for readers; their segments go with the next retention run."""
         assert offset <= self.log_end_offset
         if offset > self.log_start_offset:
+            self._tail.begin_change()
             self.log_start_offset = offset
             self._tail.epochs.truncate_from_start(offset)
 
@@ -322,6 +326,7 @@ class PartitionLog:
         )
         if not count:
             return []
+        self._tail.begin_change()
         if count == len(self._tail.segments):
             self._tail.roll(self.log_end_offset, now)
         dropped = self._tail.segments.drop_first(count)
@@ -381,18 +386,10 @@ class PartitionLog:
 
     def close(self, *, is_synced_by_caller: bool = False) -> None:
         """Write out indexes and producer state and fsync all: the next open may skip the scan."""
-        tail, up_to = self._tail, self.log_end_offset
-        tail.write_owed()
-        if tail.is_modified:
-            tail.segments.active.seal()
-            tail.snapshots.write(up_to, tail.producers.entries)
-            files = [*tail.unsynced, tail.epochs.close(up_to)]
-            for segment in tail.segments.starting_from(self.recovery_point):
-                files += segment.files()
-            if not is_synced_by_caller:
-                for file in files:
-                    file.sync()
-                self._disk.sync_directory(self.directory)
-        self._flush.begin(up_to, self._now)
-        self._flush.ended(up_to)
-        tail.is_modified = False
+        files = self._tail.close(self.recovery_point)
+        if files and not is_synced_by_caller:
+            for file in files:
+                file.sync()
+            self._disk.sync_directory(self.directory)
+        self._flush.begin(self.log_end_offset, self._now)
+        self._flush.ended(self.log_end_offset)

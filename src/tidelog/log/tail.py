@@ -21,6 +21,7 @@ class LogTail:
     """What an append touches."""
 
     __slots__ = (
+        "_before_change",
         "_directory",
         "_disk",
         "_metadata",
@@ -37,6 +38,7 @@ class LogTail:
 
     def __init__(self, disk: Disk, directory: str, config: LogConfig, loaded: LoadedLog) -> None:
         self._disk = disk
+        self._before_change = loaded.before_change
         self._directory = directory
         self.configure(config)
         self.segments = loaded.segments
@@ -49,6 +51,12 @@ class LogTail:
         self.unsynced: list[File] = []
         """To be synced with the next flush, beside the segments."""
         self._metadata: tuple[str, bytes] | None = None
+
+    def begin_change(self) -> None:
+        """The files are about to differ from what a clean shutdown left."""
+        if not self.is_modified:
+            self._before_change()
+            self.is_modified = True
 
     def owe(self, path: str, content: bytes) -> None:
         """A file that has to be there before the first record; an empty log does without."""
@@ -70,6 +78,8 @@ class LogTail:
         self, batch: memoryview, header: BatchHeader, leader_epoch: LeaderEpoch, now: Millis
     ) -> Appended:
         """One batch of records, assigned its place. The hot path: no copy, one write."""
+        if not self.is_modified:
+            self.begin_change()
         base_offset, size = self.end_offset, len(batch)
         last_offset = base_offset + header.last_offset_delta
         timestamp, append_time = header.max_timestamp, NO_TIMESTAMP
@@ -87,7 +97,6 @@ class LogTail:
             self.epochs.write()
         patch(batch, 0, base_offset, leader_epoch)
         position = segment.append(batch)
-        self.is_modified = True
         self.end_offset = last_offset + 1
         interval = self.config.index_interval_bytes
         segment.note(base_offset, last_offset, timestamp, position, size, interval)
@@ -128,6 +137,8 @@ class LogTail:
         self, batches: memoryview, found: list[tuple[int, BatchHeader]], now: Millis
     ) -> None:
         """Batches whose offsets are final, with one write per segment that they enter."""
+        if not self.is_modified:
+            self.begin_change()
         start = end = 0
         run: list[tuple[int, BatchHeader]] = []
         for position, header in found:
@@ -160,7 +171,6 @@ class LogTail:
         if not epochs.is_written:
             epochs.write()
         shift = segment.append(batches) - start
-        self.is_modified = True
         interval = self.config.index_interval_bytes
         for position, header in run:
             base_offset, size = header.base_offset, header.size
@@ -188,3 +198,16 @@ class LogTail:
         self.snapshots.write(base_offset, self.producers.entries)
         self.segments.add(fresh)
         return fresh
+
+    def close(self, recovery_point: Offset) -> list[File]:
+        """Write out indexes, epochs and producers. -> what to fsync; nothing if nothing changed."""
+        self.write_owed()
+        if not self.is_modified:
+            return []
+        self.is_modified = False
+        self.segments.active.seal()
+        self.snapshots.write(self.end_offset, self.producers.entries)
+        files = [*self.unsynced, self.epochs.close(self.end_offset)]
+        for segment in self.segments.starting_from(recovery_point):
+            files += segment.files()
+        return files

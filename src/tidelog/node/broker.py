@@ -170,7 +170,7 @@ class Broker:
     def close(self) -> None:
         """Clean shutdown: nobody is coordinated any more, and every log is closed for good."""
         self.coordinators.resign_all()
-        self._storage.close(self.partitions, self.lifecycle.epoch)
+        self._storage.close(self.partitions, self.lifecycle.epoch_in(self.image))
 
     # -- what replicas ask of their node -----------------------------------------------------------
 

@@ -62,6 +62,9 @@ class Lifecycle:
         self._dice = dice
         self._incarnation = dice.uuid()
         self._previous_epoch = storage.previous_broker_epoch
+        self._interrupted: UUID | None = None
+        if self._previous_epoch >= 0:
+            self._interrupted = storage.interrupted_incarnation
         self._metadata_offset = -1
         self._known_directories: frozenset[UUID] = frozenset()
         self._may_stop: Callable[[], None] | None = None
@@ -75,11 +78,31 @@ class Lifecycle:
     # -- registration ------------------------------------------------------------------------------
 
     def register(self) -> None:
+        """Register this run, after that of an interrupted start if there was one.
+
+        The controller may have registered the interrupted run, in an epoch that this one does not
+        know. That run has changed no log: to register it again tells its epoch, and a clean stop
+        is then proved against that one.
+        """
+        if self._interrupted is not None:
+            self._send_registration(self._interrupted, self._settled)
+        else:
+            if self._previous_epoch >= 0:
+                self._storage.note_registration(self._previous_epoch, self._incarnation)
+            self._send_registration(self._incarnation, self._registered)
+
+    def _settled(self, incarnation: UUID, response: Any) -> None:
+        if incarnation == self._interrupted and self._is_accepted(response):
+            self._previous_epoch = response.broker_epoch
+            self._interrupted = None
+            self.register()
+
+    def _send_registration(self, incarnation: UUID, answered: Callable[[UUID, Any], None]) -> None:
         settings = self._settings
         request = BrokerRegistrationRequest(
             broker_id=settings.node_id,
             cluster_id=self._cluster_id,
-            incarnation_id=self._incarnation,
+            incarnation_id=incarnation,
             listeners=tuple(
                 Listener(
                     name=listener.name,
@@ -101,27 +124,29 @@ class Lifecycle:
             log_dirs=self._storage.online_ids,
             previous_broker_epoch=self._previous_epoch,
         )
-        incarnation = self._incarnation
         self._submit(
             request,
-            lambda response: self._registered(incarnation, response),
+            lambda response: answered(incarnation, response),
             settings.initial_broker_registration_timeout_ms,
         )
 
     def _registered(self, incarnation: UUID, response: Any) -> None:
         if incarnation != self._incarnation:
             return  # it has registered anew meanwhile
+        if self._is_accepted(response):
+            self.epoch = response.broker_epoch
+            self._heard_at = self._clock.now
+            log.info("registered as broker %d, epoch %d", self._settings.node_id, self.epoch)
+            self._heartbeat()
+
+    def _is_accepted(self, response: Any) -> bool:
         error = response.error_code
         if error in _TRY_AGAIN:
             # Another process of this id may still have a session; it ends when that does.
             self._timers.at(self._clock.now + REGISTRATION_RETRY_MS, self.register)
         elif error is not ErrorCode.none:
             self._failed(f"the controller refused this broker: {error.name}")
-        else:
-            self.epoch = response.broker_epoch
-            self._heard_at = self._clock.now
-            log.info("registered as broker %d, epoch %d", self._settings.node_id, self.epoch)
-            self._heartbeat()
+        return error is ErrorCode.none
 
     def is_registered_in(self, image: ClusterImage) -> bool:
         """Whether the image knows of this run of the broker, not only of an earlier one."""
@@ -186,9 +211,11 @@ class Lifecycle:
 
         It registers anew, as one that ended uncleanly: the controller counts on nothing of it.
         """
+        self._storage.distrust()
         if self._previous_epoch >= 0 and not self.is_unfenced:
             log.warning("broker %d has found damage: it starts uncleanly", self._settings.node_id)
             self._previous_epoch = -1
+            self._interrupted = None
             self._incarnation = self._dice.uuid()
             self._register_again()
 

@@ -53,7 +53,6 @@ def open_directories(
         raise NotFormatted("its log directories belong to different clusters")
     opened: list[OpenedDirectory | None] = []
     for place, (disk, meta) in enumerate(zip(disks, metas, strict=True)):
-        # Only now, since it takes the marks of a clean shutdown away.
         open_it = partial(LogDirectory, dice=dice)
         directory = _if_readable(settings, place, disk if meta else None, open_it)
         opened.append(OpenedDirectory(meta, directory) if meta and directory else None)

@@ -10,6 +10,7 @@ from typing import TypeAlias
 from uuid import UUID
 
 from tidelog.controller.image import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
+from tidelog.log.clean_shutdown import NO_BROKER_EPOCH
 from tidelog.log.config import LogConfig
 from tidelog.log.directory import LogDirectory
 from tidelog.log.partition import PartitionLog
@@ -59,7 +60,25 @@ class Storage:
         """The epoch in which this broker shut down cleanly; -1 if any directory cannot say."""
         epochs = {one.previous_broker_epoch for one in self._directories.values()}
         is_whole = len(self._directories) == len(self._counts)
-        return epochs.pop() if is_whole and len(epochs) == 1 else -1
+        return epochs.pop() if is_whole and len(epochs) == 1 else NO_BROKER_EPOCH
+
+    @property
+    def interrupted_incarnation(self) -> UUID | None:
+        """The last run, if it began to register and ended before it had changed a log."""
+        marks = (one.clean_mark.found for one in self._directories.values())
+        return next((mark.incarnation for mark in marks if mark.incarnation is not None), None)
+
+    def note_registration(self, previous: BrokerEpoch, incarnation: UUID) -> None:
+        """Before this run registers: the proof of a clean stop has to outlive an interruption."""
+        self._each(
+            lambda place: self._directories[place].clean_mark.note_registration(
+                previous, incarnation
+            )
+        )
+
+    def distrust(self) -> None:
+        """A log lacks what it had: the next run must not take the last stop for a clean one."""
+        self._each(lambda place: self._directories[place].clean_mark.withdraw())
 
     # -- directories -------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tidelog.log import checkpoints, names
 from tidelog.log.checkpoints import MetaProperties
+from tidelog.log.clean_shutdown import CleanShutdown, CleanShutdownMark
 from tidelog.model.ids import TopicPartition
 from tidelog.sim.disk import SimDisk
 
@@ -54,7 +55,7 @@ def test_f08_garbage_is_read_as_nothing(garbage: bytes) -> None:
     disk.write_file(names.META_PROPERTIES, garbage)
     checkpoints.read_meta_properties(disk)
     disk.write_file(names.CLEAN_SHUTDOWN, garbage)
-    assert checkpoints.take_clean_shutdown(disk).was_clean
+    assert CleanShutdownMark(disk).found == CleanShutdown(True)
 
 
 @pytest.mark.parametrize(
@@ -89,15 +90,6 @@ version=1
 """
     meta = checkpoints.read_meta_properties(written(names.META_PROPERTIES, content))
     assert meta == MetaProperties("4L6g3nShT-eMCtK--X86sw", 1, ID)
-
-
-def test_the_clean_shutdown_mark_is_taken_once() -> None:
-    disk = SimDisk()
-    assert checkpoints.take_clean_shutdown(disk) == (False, -1)
-    checkpoints.mark_clean_shutdown(disk, 77)
-    assert disk.read_file(".kafka_cleanshutdown") == b'{"version":0,"brokerEpoch":77}'
-    assert checkpoints.take_clean_shutdown(disk) == (True, 77)
-    assert checkpoints.take_clean_shutdown(disk) == (False, -1)
 
 
 @given(st.uuids())

@@ -46,7 +46,7 @@ def test_a_partition_is_made_on_first_use_and_opened_once() -> None:
     assert opened(disk).partitions() == [A]
 
 
-def test_a_clean_shutdown_is_remembered_once() -> None:
+def test_a_clean_shutdown_is_remembered_until_a_log_changes() -> None:
     disk = SimDisk()
     directory = filled(disk)
     directory.close({A: 20, B: 30}, broker_epoch=9)
@@ -58,6 +58,8 @@ def test_a_clean_shutdown_is_remembered_once() -> None:
     log = directory.open(A, ID, SMALL, NOW)
     assert log.recovery.scanned_bytes == 0
     assert log.log_end_offset == 30
+    assert opened(disk).clean_shutdown, "nothing has changed"
+    append(log)
     # B was never opened, and the broker ends without a word.
     assert not opened(disk).clean_shutdown
 

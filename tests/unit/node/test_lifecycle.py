@@ -13,7 +13,8 @@ from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
 
 from tidelog.controller.image import BrokerImage, ClusterImage
-from tidelog.log.checkpoints import MetaProperties, mark_clean_shutdown
+from tidelog.log.checkpoints import MetaProperties
+from tidelog.log.clean_shutdown import CleanShutdown, CleanShutdownMark
 from tidelog.log.directory import LogDirectory
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis
@@ -40,22 +41,27 @@ HEARD = BrokerHeartbeatResponse(
 )
 
 
-def directory_of_epoch(epoch: int) -> OpenedDirectory:
-    """Left by a broker that shut down cleanly in this epoch."""
+def disk_of_epoch(epoch: int, interrupted: UUID | None = None) -> SimDisk:
+    """Left by a broker that shut down cleanly in this epoch, and a start that was interrupted."""
     disk = SimDisk()
-    mark_clean_shutdown(disk, epoch)
-    meta = MetaProperties(CLUSTER_ID, 1, DIRECTORY)
-    return OpenedDirectory(meta, LogDirectory(disk, SeededDice(1)))
+    mark = CleanShutdownMark(disk)
+    mark.set(epoch)
+    if interrupted is not None:
+        mark.note_registration(epoch, interrupted)
+    return disk
 
 
 class Desk:
     """The controller's place, taken by the test: it sees each request and answers when it likes."""
 
-    def __init__(self) -> None:
+    def __init__(self, interrupted: UUID | None = None) -> None:
         self.clock, self.timers = Clock(0), Timers()
+        self.disk = disk_of_epoch(77, interrupted)
         self.asked: list[tuple[Any, Callable[[Any], None], Millis | None]] = []
         self.failures: list[str] = []
         self.image = ClusterImage(cluster_id=CLUSTER_ID)
+        directory = LogDirectory(self.disk, SeededDice(1))
+        opened = OpenedDirectory(MetaProperties(CLUSTER_ID, 1, DIRECTORY), directory)
         self.life = Lifecycle(
             node_settings(1, 1),
             SeededDice(1),
@@ -63,7 +69,7 @@ class Desk:
             self.timers,
             self._submit,
             CLUSTER_ID,
-            Storage([directory_of_epoch(77)], lambda place, failure: None),
+            Storage([opened], lambda place, failure: None),
             self.failures.append,
         )
 
@@ -186,6 +192,43 @@ def test_a_refusal_that_will_not_change_ends_the_process(error: ErrorCode) -> No
 
     assert desk.failures == [f"the controller refused this broker: {error.name}"]
     assert desk.asked == []
+
+
+def test_f17_what_it_proves_is_noted_before_it_registers() -> None:
+    desk = Desk()
+    desk.life.register()
+    [(request, _, _)] = desk.asked
+    again = CleanShutdownMark(desk.disk)
+    assert again.found == CleanShutdown(True, 77, request.incarnation_id)
+
+
+@pytest.mark.parametrize("refusals", [0, 3])
+def test_f17_the_run_of_an_interrupted_start_is_settled_first(refusals: int) -> None:
+    """It may have been registered in an epoch that nobody here knows."""
+    desk = Desk(interrupted=UUID(int=4_711))
+    desk.life.register()
+    for _ in range(refusals):
+        desk.answer(ErrorCode.request_timed_out)
+        desk.pass_time(REGISTRATION_RETRY_MS)
+
+    earlier = desk.answer(broker_epoch=90)
+    assert (earlier.incarnation_id, earlier.previous_broker_epoch) == (UUID(int=4_711), 77)
+    assert desk.life.epoch == -1
+    own = desk.answer(broker_epoch=91)
+    assert own.incarnation_id not in (None, UUID(int=4_711))
+    assert own.previous_broker_epoch == 90
+    assert CleanShutdownMark(desk.disk).found == CleanShutdown(True, 90, own.incarnation_id)
+    assert desk.life.epoch == 91
+
+
+def test_f17_a_run_that_has_found_damage_proves_nothing_any_more() -> None:
+    desk = Desk()
+    desk.registered()
+    desk.asked.clear()
+    desk.life.lose_trust()
+    [(request, _, _)] = desk.asked
+    assert request.previous_broker_epoch == -1
+    assert CleanShutdownMark(desk.disk).found == CleanShutdown(False)
 
 
 # -- heartbeats ------------------------------------------------------------------------------------
