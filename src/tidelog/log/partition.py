@@ -20,11 +20,11 @@ from tidelog.log.results import (
     AppendOrigin,
     AppendRefused,
     ReadResult,
-    TimestampOffset,
 )
 from tidelog.log.scan import BrokenChainError
 from tidelog.log.segment import Segment
 from tidelog.log.tail import LogTail
+from tidelog.log.timestamps import NewestSearch, TimeSearch
 from tidelog.log.validation import check_produced, check_replicated
 from tidelog.model.disk import Disk, File
 from tidelog.model.effects import ActiveProducer, EpochEnd
@@ -194,25 +194,21 @@ class PartitionLog:
         except BrokenChainError:
             return ErrorCode.corrupt_message
 
-    def offset_for_timestamp(
-        self, timestamp: Millis, limit: Offset
-    ) -> TimestampOffset | ErrorCode | None:
-        """The first record below `limit` that is not older than `timestamp`."""
-        try:
-            return timestamps.first_not_older(
-                self._tail.segments, timestamp, self.log_start_offset, limit
-            )
-        except BrokenChainError:
-            return ErrorCode.corrupt_message
+    def search_by_time(
+        self, timestamp: Millis, limit: Offset, start: Offset = 0
+    ) -> TimeSearch | None:
+        """A job: the first record in [start, limit) that is not older than `timestamp`.
 
-    def max_timestamp_offset(self, limit: Offset) -> TimestampOffset | ErrorCode | None:
-        """The first record with the largest timestamp below `limit`."""
-        try:
-            return timestamps.newest(
-                self._tail.segments, self.log_start_offset, self.log_end_offset, limit
-            )
-        except BrokenChainError:
-            return ErrorCode.corrupt_message
+        It searches one segment, and where it finds nothing the search goes on at its `next_offset`.
+        """
+        start = max(start, self.log_start_offset)
+        return timestamps.first_not_older(self._tail.segments, timestamp, start, limit)
+
+    def search_newest(self, limit: Offset) -> NewestSearch | None:
+        """A job: the first record with the largest timestamp below `limit`."""
+        return timestamps.newest(
+            self._tail.segments, self.log_start_offset, self.log_end_offset, limit
+        )
 
     def last_stable_offset(self, high_watermark: Offset) -> Offset:
         """What a read_committed consumer may see, given the high watermark."""

@@ -30,6 +30,29 @@ class Hole(NamedTuple):
     end_offset: Offset
 
 
+class Stretch(NamedTuple):
+    """A part of a segment's file as it is now, which a job may read while the log goes on."""
+
+    file: File
+    position: int
+    """A batch boundary."""
+    end: int
+    holes: tuple[Hole, ...]
+    base_offset: Offset
+
+    def headers(self, read_ahead: int = scan.NEAR) -> Iterator[tuple[int, BatchHeader]]:
+        """Its batches, without those in holes."""
+        position = self.position
+        for hole in self.holes:
+            if position < hole.position:
+                yield from self._run(position, hole.position, read_ahead)
+            position = max(position, hole.end)
+        yield from self._run(position, self.end, read_ahead)
+
+    def _run(self, position: int, end: int, read_ahead: int) -> Iterator[tuple[int, BatchHeader]]:
+        return scan.headers(self.file, position, end, read_ahead, self.base_offset)
+
+
 class Segment:
     __slots__ = (
         "_disk",
@@ -172,14 +195,14 @@ class Segment:
         self, position: int = 0, read_ahead: int = scan.NEAR
     ) -> Iterator[tuple[int, BatchHeader]]:
         """Batches from a batch boundary on."""
-        for hole in self.holes:
-            if position < hole.position:
-                yield from self._run(position, hole.position, read_ahead)
-            position = max(position, hole.end)
-        yield from self._run(position, self.size, read_ahead)
+        return self._stretch(position).headers(read_ahead)
 
-    def _run(self, position: int, end: int, read_ahead: int) -> Iterator[tuple[int, BatchHeader]]:
-        return scan.headers(self.file, position, end, read_ahead, self.base_offset)
+    def _stretch(self, position: int) -> Stretch:
+        return Stretch(self.file, position, self.size, self.holes, self.base_offset)
+
+    def stretch_from(self, offset: Offset) -> Stretch:
+        """From somewhat before the batch that reaches `offset` to the end."""
+        return self._stretch(self.offset_index.position_before(offset))
 
     def headers_from(self, offset: Offset) -> Iterator[tuple[int, BatchHeader]]:
         """Batches from the one that reaches `offset` on."""

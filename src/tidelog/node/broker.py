@@ -24,6 +24,7 @@ from tidelog.node.housekeeping import Housekeeping
 from tidelog.node.isr_proposals import IsrProposals
 from tidelog.node.jobs import Jobs
 from tidelog.node.lifecycle import Lifecycle, Submit
+from tidelog.node.offset_queries import OffsetQueries
 from tidelog.node.opening import home
 from tidelog.node.partitions import Partitions
 from tidelog.node.peers import Peers
@@ -97,9 +98,8 @@ class Broker:
             self._reports.report,
             self.failed_directories.directory_failed,
         )
-        self.queries = Queries(
-            self.partitions, storage, settings.log_dirs, self._storage_failed, moves
-        )
+        self.queries = Queries(self.partitions, storage, settings.log_dirs, moves)
+        self.offset_queries = OffsetQueries(self.partitions, self._storage_failed, jobs)
         self.deletions = Deletions(clock, timers, self.partitions, self._storage_failed)
 
     def _assemble_replication(

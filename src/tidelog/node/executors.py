@@ -22,6 +22,7 @@ from tidelog.node.coordinators import Coordinators
 from tidelog.node.deletions import Deletions
 from tidelog.node.departures import Departures
 from tidelog.node.jobs import Jobs
+from tidelog.node.offset_queries import OffsetQueries
 from tidelog.node.partitions import Partitions
 from tidelog.node.queries import Queries
 from tidelog.node.quorum import Quorum
@@ -31,6 +32,7 @@ from tidelog.node.requests import Execute
 def executors(
     partitions: Partitions,
     queries: Queries,
+    offset_queries: OffsetQueries,
     deletions: Deletions,
     quorum: Quorum,
     coordinators: Coordinators,
@@ -44,7 +46,9 @@ def executors(
         FetchBatches: lambda effect, resume, request: partitions.fetch(
             effect, resume, request.conn
         ),
-        FindOffsets: lambda effect, *_: queries.find_offsets(effect),
+        FindOffsets: lambda effect, resume, request: offset_queries.find(
+            effect, resume, request.conn
+        ),
         FindEpochEnds: lambda effect, *_: queries.find_epoch_ends(effect),
         DeleteRecordsBefore: lambda effect, resume, _: deletions.delete(effect, resume),
         DescribeProducers: lambda effect, *_: queries.describe_producers(effect),

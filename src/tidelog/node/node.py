@@ -130,6 +130,7 @@ class Node:
             executors(
                 self._broker.partitions,
                 self._broker.queries,
+                self._broker.offset_queries,
                 self._broker.deletions,
                 self._quorum,
                 self._broker.coordinators,
@@ -251,6 +252,7 @@ class Node:
                 if session is not None:
                     session.is_closed = True
                     self._broker.partitions.connection_lost(event.conn)
+                    self._broker.offset_queries.connection_lost(event.conn)
                     self._controlling.connection_lost(event.conn)
             case FrameReceived() | Disconnected() | PeerConnected() | ConnectFailed():
                 self._peers.handle(event)

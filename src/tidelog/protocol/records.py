@@ -33,8 +33,9 @@ from tidelog.protocol.batch import (
     BatchHeader,
     read_header,
 )
-from tidelog.protocol.compression import CODECS, UnreadableRecords, compress, decompress
+from tidelog.protocol.compression import compress
 from tidelog.protocol.malformed import MalformedMessage
+from tidelog.protocol.unpacking import CODECS, UnreadableRecords, unpack
 from tidelog.protocol.varint import read_varint, read_varlong, varint
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "Record",
     "UnreadableRecords",
     "build_batch",
+    "codec_of",
     "control_key",
     "control_type",
     "iterate_records",
@@ -52,6 +54,7 @@ __all__ = [
 _HEADER = Struct(">qiibIhiqqqhii")
 _CRC_START = 21
 _CONTROL_KEY = Struct(">hh")
+_LONGEST_VARINT = 5
 
 
 class ControlType(IntEnum):
@@ -188,11 +191,12 @@ def read_records(batch: Buffer) -> list[Record]:
 def iterate_records(batch: Buffer) -> Iterator[Record]:
     """The records of one whole batch, one by one; raises UnreadableRecords where they break off."""
     header = read_header(batch)
-    body: Buffer = memoryview(batch)[HEADER_SIZE : header.size]
-    if header.compression:
-        body = decompress(_codec(header), bytes(body))
+    body = memoryview(batch)[HEADER_SIZE : header.size]
     try:
-        yield from _records(header, body)
+        if header.compression:
+            yield from _packed_records(header, unpack(codec_of(header), (body,)))
+        else:
+            yield from _records(header, body)
     except (struct.error, IndexError):
         raise UnreadableRecords("a record is cut short") from None
     except UnreadableRecords:
@@ -201,7 +205,8 @@ def iterate_records(batch: Buffer) -> Iterator[Record]:
         raise UnreadableRecords(error.reason) from None
 
 
-def _codec(header: BatchHeader) -> str:
+def codec_of(header: BatchHeader) -> str:
+    """The name of the codec that packed a batch."""
     if header.compression >= len(CODECS):
         raise UnreadableRecords(f"compression type {header.compression}")
     return CODECS[header.compression]
@@ -209,23 +214,60 @@ def _codec(header: BatchHeader) -> str:
 
 def _records(header: BatchHeader, body: Buffer) -> Iterator[Record]:
     position = 0
-    append_time = header.max_timestamp if header.uses_log_append_time else None
     for _ in range(header.record_count):
         size, position = read_varint(body, position)
         end = position + size
         if size < 0 or end > len(body):
             raise UnreadableRecords(f"a record of {size} bytes")
-        timestamp_delta, position = read_varlong(body, position + 1)
-        offset_delta, position = read_varint(body, position)
-        key, position = _read_sized(body, position)
-        value, position = _read_sized(body, position)
-        headers, position = _read_headers(body, position)
-        if position != end:
-            raise UnreadableRecords(f"a record of {size} bytes that does not fill them")
-        timestamp = header.base_timestamp + timestamp_delta if append_time is None else append_time
-        yield Record(key, value, timestamp, headers, header.base_offset + offset_delta)
+        yield _record(header, body, position, end)
+        position = end
     if position != len(body):
         raise UnreadableRecords(f"{len(body) - position} bytes after the last record")
+
+
+def _packed_records(header: BatchHeader, chunks: Iterator[bytes]) -> Iterator[Record]:
+    """The same, unpacked as they are read: never more than a record and a chunk are in memory."""
+    body, position = b"", 0
+
+    def await_bytes(size: int) -> None:
+        """Go on unpacking until so many bytes lie behind the position, or there are no more."""
+        nonlocal body, position
+        if len(body) - position < size:
+            parts, held = [body[position:]], len(body) - position
+            while held < size and (chunk := next(chunks, None)) is not None:
+                parts.append(chunk)
+                held += len(chunk)
+            body, position = b"".join(parts), 0
+
+    for _ in range(header.record_count):
+        await_bytes(_LONGEST_VARINT)
+        size, position = read_varint(body, position)
+        if size < 0:
+            raise UnreadableRecords(f"a record of {size} bytes")
+        await_bytes(size)
+        end = position + size
+        if end > len(body):
+            raise UnreadableRecords(f"a record of {size} bytes")
+        yield _record(header, body, position, end)
+        position = end
+    await_bytes(1)
+    if position != len(body):
+        raise UnreadableRecords("bytes after the last record")
+
+
+def _record(header: BatchHeader, body: Buffer, position: int, end: int) -> Record:
+    """The one whose content lies between two positions."""
+    timestamp_delta, position = read_varlong(body, position + 1)
+    offset_delta, position = read_varint(body, position)
+    key, position = _read_sized(body, position)
+    value, position = _read_sized(body, position)
+    headers, position = _read_headers(body, position)
+    if position != end:
+        raise UnreadableRecords("a record that does not fill its bytes")
+    timestamp = header.max_timestamp
+    if not header.uses_log_append_time:
+        timestamp = header.base_timestamp + timestamp_delta
+    return Record(key, value, timestamp, headers, header.base_offset + offset_delta)
 
 
 def _read_sized(body: Buffer, position: int) -> tuple[bytes | None, int]:

@@ -64,7 +64,7 @@ class SimHost:
         """How often it has been started."""
         self._conn_ids = count(1)
         self._conns: dict[ConnId, _Conn] = {}
-        self._jobs = SimJobs(self.world, self._dice, self.when_running, self.tell)
+        self.jobs = SimJobs(self.world, self._dice, self.when_running, self.tell)
         self._slow_sync_in = 0
         """In which run an fsync was begun on a disk with something wrong, and may end late."""
         self._alarm: Millis | None = None
@@ -175,7 +175,7 @@ class SimHost:
         self.is_paused = False
         self._alarm = None
         self._missed.clear()
-        self._jobs.end()
+        self.jobs.end()
         self.network.stop_listening(self.name)
         conns, self._conns = self._conns, {}
         for conn in conns.values():
@@ -216,7 +216,7 @@ class SimHost:
                 case Run():
                     self._run(effect)
                 case Cancel():
-                    self._jobs.cancel(effect.token)
+                    self.jobs.cancel(effect.token)
                 case CloseConnection():
                     self._close(effect)
                 case RequestFailed():
@@ -270,7 +270,7 @@ class SimHost:
             slower_by = self.disk.faults.sync_ms
             if self.disk.faults.is_any:
                 self._slow_sync_in = self.runs
-        self._jobs.start(run, slower_by)
+        self.jobs.start(run, slower_by)
 
     def _set_alarm(self) -> None:
         deadline = self.node.next_deadline() if self.node is not None else None

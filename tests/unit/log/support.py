@@ -1,14 +1,19 @@
 """What the tests of the log share: batches, a log on a simulated disk, a plain way to read it."""
 
 from collections.abc import Callable
+from typing import TypeVar, cast
 
 from tidelog.log.config import LogConfig
 from tidelog.log.partition import PartitionLog
 from tidelog.log.results import Appended, ReadResult
+from tidelog.log.timestamps import Found
 from tidelog.model.disk import Disk
+from tidelog.model.jobs import Job
 from tidelog.protocol.batch import BatchHeader, iterate
 from tidelog.protocol.records import ControlType, Record, build_batch, control_key
 from tidelog.sim.disk import SimDisk
+
+T = TypeVar("T")
 
 DIRECTORY = "orders-0"
 NOW = 1_700_000_000_000
@@ -131,3 +136,29 @@ def headers(log: PartitionLog) -> list[BatchHeader]:
 
 def base_offsets(log: PartitionLog) -> list[int]:
     return [header.base_offset for header in headers(log)]
+
+
+def run(job: Job[T]) -> T:
+    """The result of a job, run here and now."""
+    steps = job.run()
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            return cast(T, done.value)
+
+
+def offset_for_timestamp(log: PartitionLog, timestamp: int, limit: int) -> Found:
+    """As the node searches: segment after segment."""
+    search = log.search_by_time(timestamp, limit)
+    while search is not None:
+        found = run(search)
+        if found is not None or search.next_offset >= limit:
+            return found
+        search = log.search_by_time(timestamp, limit, search.next_offset)
+    return None
+
+
+def max_timestamp_offset(log: PartitionLog, limit: int) -> Found:
+    search = log.search_newest(limit)
+    return None if search is None else run(search)

@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.unit.log.support import NOW, append, batch, headers, raw
+from tests.unit.log.support import NOW, append, batch, headers, offset_for_timestamp, raw
 
 from tidelog.log.config import LogConfig
 from tidelog.log.directory import LogDirectory
@@ -114,7 +114,7 @@ def test_idempotent_producers_are_known(log: PartitionLog) -> None:
 def test_look_ups_by_time_match_the_records(log: PartitionLog) -> None:
     for timestamp in sorted({record[1] for record in EXPECTED["read_uncommitted"]}):
         first = next(r for r in EXPECTED["read_uncommitted"] if r[1] >= timestamp)
-        found = log.offset_for_timestamp(timestamp, 68)
+        found = offset_for_timestamp(log, timestamp, 68)
         assert isinstance(found, TimestampOffset)
         assert (found.offset, found.timestamp) == (first[0], first[1])
 

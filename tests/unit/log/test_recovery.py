@@ -15,6 +15,7 @@ from tests.unit.log.support import (
     batch,
     flush,
     headers,
+    offset_for_timestamp,
     open_log,
     raw,
     replicated,
@@ -347,7 +348,7 @@ def test_indexes_that_are_missing_or_wrong_are_rebuilt(
     assert log.recovery.notes or damage in ("torn", "of another file") or suffix == ".timeindex"
     check_sound(log)
     for number in range(0, 200, 7):
-        found = log.offset_for_timestamp(NOW + number, 200)
+        found = offset_for_timestamp(log, NOW + number, 200)
         assert found is not None
         assert not isinstance(found, ErrorCode)
         assert found.offset == number

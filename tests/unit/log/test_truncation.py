@@ -12,6 +12,7 @@ from tests.unit.log.support import (
     base_offsets,
     batch,
     flush,
+    max_timestamp_offset,
     new_log,
     open_log,
     raw,
@@ -59,7 +60,7 @@ def test_appends_and_cuts_leave_what_a_list_would(steps: list[tuple[str, float, 
         assert log.log_start_offset <= end
         assert log.recovery_point <= end
         newest = max((records_newest(content) for _, _, content in model), default=None)
-        found = log.max_timestamp_offset(end)
+        found = max_timestamp_offset(log, end)
         assert not isinstance(found, ErrorCode)
         assert (None if found is None else found.timestamp) == newest
     assert raw(open_log(disk)) == raw(log)

@@ -1,0 +1,79 @@
+"""A search by time runs beside the node: others are served meanwhile, and a crash may end it."""
+
+import pytest
+from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsTopic
+from tests.sim.messages import ask, create_topic, fetch_from, produce_to
+from tests.sim.talk import Asked, Talk, await_ready, await_true, running
+from tests.sim.test_cluster import created
+
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol.records import Record, build_batch
+from tidelog.sim.cluster import SimCluster
+from tidelog.sim.world import EPOCH_MS
+
+MANY = 20_000
+
+
+def searched(timestamp: int) -> object:
+    partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    topic = ListOffsetsTopic(name="orders", partitions=(partition,))
+    return ask(2, replica_id=-1, isolation_level=0, topics=(topic,))
+
+
+def found(asked: Asked) -> tuple[ErrorCode, int]:
+    [one] = asked.answer.topics[0].partitions
+    return one.error_code, one.offset
+
+
+def with_a_large_batch(seed: int) -> SimCluster:
+    cluster = running(seed, nodes=1)
+    talk = Talk(cluster, 1)
+    assert created(talk.ask(create_topic("orders", flush_messages="1")))
+    records = [Record(None, b"x" * 10, EPOCH_MS + number) for number in range(MANY)]
+    answer = talk.ask(produce_to("orders", build_batch(records, compression="gzip")))
+    [(_, [produced])] = answer.topics
+    assert produced.error is ErrorCode.none
+    return cluster
+
+
+def test_f64_others_are_served_while_a_search_unpacks_a_batch() -> None:
+    cluster = with_a_large_batch(seed=1)
+    asked = Talk(cluster, 1).begin(searched(EPOCH_MS + MANY - 1))
+    await_true(cluster, lambda: len(cluster.hosts[1].jobs) == 1)
+    bystander, served = Talk(cluster, 1), 0
+    while not asked.is_done:
+        assert bystander.ask(fetch_from("orders")).topics
+        served += 1
+    assert served > 3
+    assert found(asked) == (ErrorCode.none, MANY - 1)
+    assert len(cluster.hosts[1].jobs) == 0
+
+
+@pytest.mark.parametrize("kind", ["kill", "lose_power"])
+def test_f64_a_node_that_dies_within_a_search_finds_the_same_later(kind: str) -> None:
+    for seed in range(5):
+        cluster = with_a_large_batch(seed)
+        host = cluster.hosts[1]
+        asked = Talk(cluster, 1, patience_ms=2_000).begin(searched(EPOCH_MS + MANY // 2))
+        await_true(cluster, lambda host=host: len(host.jobs) == 1)
+        cluster.world.run(1 + cluster.world.dice.below(20))
+        assert not asked.is_done
+        getattr(host, kind)()
+        assert len(host.jobs) == 0
+        cluster.world.run(5_000)
+        assert asked.answer is None
+        host.start()
+        await_ready(cluster)
+        again = Talk(cluster, 1).begin(searched(EPOCH_MS + MANY // 2))
+        await_true(cluster, lambda again=again: again.is_done)
+        assert found(again) == (ErrorCode.none, MANY // 2)
+
+
+def test_f64_nobody_searches_for_a_client_that_is_gone() -> None:
+    cluster = with_a_large_batch(seed=2)
+    host, talk = cluster.hosts[1], Talk(cluster, 1)
+    talk.begin(searched(EPOCH_MS + MANY - 1))
+    await_true(cluster, lambda: len(host.jobs) == 1)
+    talk.close()
+    cluster.world.run(10)
+    assert len(host.jobs) == 0
