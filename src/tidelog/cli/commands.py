@@ -34,6 +34,7 @@ COMMANDS = {
     "cluster": Entry(LOOK, "cluster", "Describe the cluster: brokers, controller, features."),
     "quorum": Entry(LOOK, "quorum", "Describe the quorum of controllers."),
     "dump-log": Entry(LOOK, "dump_log", "Print segments and indexes as they are on disk."),
+    "stray": Entry(LOOK, "stray", "List and restore partition directories that were set aside."),
     "whatif": Entry(PROVE, "whatif", "What do I lose if? Your own settings under faults."),
     "simulate": Entry(PROVE, "simulate", "Run whole clusters under simulated faults, by the seed."),
 }

@@ -65,6 +65,11 @@ def _why(facts: Facts) -> Iterator[str]:
             yield _departure(facts, broker)
         elif facts.has_lost_directory(broker):
             yield f"The log directory of broker {broker} that holds it has failed."
+    if any(facts.has_lost_directory(broker) for broker in facts.replicas):
+        yield (
+            "A broker also keeps a partition out of use when its directory is damaged; then its "
+            "log says so, and `tidelog stray` lists and restores the directory."
+        )
     yield from _election(facts)
     yield from _losses(facts)
     if facts.controller is None:

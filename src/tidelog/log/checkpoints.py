@@ -1,4 +1,4 @@
-"""Kafka's small text files: offset checkpoints, epochs, topic id, meta.properties.
+"""Kafka's small text files: offset checkpoints, epochs, meta.properties.
 
 Invariant: whatever the bytes are, a reader returns what is sound in them and says if that was
 not all. A file that is absent is sound and empty; a line without its newline was torn and is not
@@ -14,7 +14,7 @@ from uuid import UUID
 
 from tidelog.log import names
 from tidelog.model.disk import Disk
-from tidelog.model.ids import LeaderEpoch, NodeId, Offset, TopicId, TopicPartition
+from tidelog.model.ids import LeaderEpoch, NodeId, Offset, TopicPartition
 
 _VERSION = "0"
 
@@ -98,25 +98,6 @@ def _read_rows(disk: Disk, path: str, width: int) -> tuple[list[list[str]], bool
 
 def _is_number(text: str) -> bool:
     return len(text) < 20 and text.isascii() and text.isdigit()
-
-
-# -- partition.metadata
-
-
-def read_topic_id(disk: Disk, directory: str) -> TopicId | None:
-    """The topic id; None when the file is absent or bad."""
-    path = f"{directory}/{names.PARTITION_METADATA}"
-    if not disk.exists(path):
-        return None
-    for line in disk.read_file(path).decode("utf-8", errors="replace").splitlines():
-        key, _, value = line.partition(":")
-        if key.strip() == "topic_id":
-            return decode_id(value.strip())
-    return None
-
-
-def encode_topic_id(topic_id: TopicId) -> bytes:
-    return f"version: 0\ntopic_id: {encode_id(topic_id)}\n".encode()
 
 
 # -- meta.properties

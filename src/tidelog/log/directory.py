@@ -5,10 +5,11 @@ its name, so that a node with ten thousand partitions starts at once.
 """
 
 from collections.abc import Mapping
+from enum import Enum
 from functools import partial
 from heapq import heappop, heappush
 
-from tidelog.log import checkpoints, names
+from tidelog.log import checkpoints, names, partition_metadata
 from tidelog.log.clean_shutdown import NO_BROKER_EPOCH, CleanShutdownMark
 from tidelog.log.config import LogConfig
 from tidelog.log.partition import PartitionLog
@@ -27,10 +28,25 @@ MANY = 100
 """So many logs are cheaper to bring to the disk all at once than file by file."""
 
 
+DEFAULT_DELETE_DELAY_MS: Millis = 60_000
+
+
+class Belonging(Enum):
+    """Whether a partition directory belongs to a topic."""
+
+    YES = "yes"
+    NO = "no"
+    """It belongs to another topic of the same name."""
+    UNKNOWN = "unknown"
+    """It holds records, and its partition.metadata is missing or damaged."""
+
+
 class LogDirectory:
     """All partition logs of one `log.dirs` entry. Its disk is rooted there."""
 
-    def __init__(self, disk: Disk, dice: Dice) -> None:
+    def __init__(
+        self, disk: Disk, dice: Dice, delete_delay_ms: Millis = DEFAULT_DELETE_DELAY_MS
+    ) -> None:
         """List the partitions, read the checkpoints and the clean-shutdown mark."""
         self.notes: list[str] = []
         """What was odd about the files in the root, one sentence each."""
@@ -38,6 +54,12 @@ class LogDirectory:
         self._dice = dice
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._deleted: list[tuple[Millis, str]] = []
+        self._leftovers: list[str] = []
+        """Directories whose deletion an earlier process began; the first `purge` sets their time.
+        """
+        self._delete_delay_ms = delete_delay_ms
+        self.strays: list[str] = []
+        """Directories that were set aside, in this run or an earlier one, and are kept."""
         self._present: dict[TopicPartition, None] = {}
         self._topic_ids: dict[TopicPartition, TopicId] = {}
         self._written: dict[str, bytes] = {}
@@ -45,7 +67,11 @@ class LogDirectory:
         """Partitions that are gone, but not yet from the checkpoints on disk."""
         for name in disk.list(""):
             partition = names.partition_of(name)
-            if names.is_deleted_directory(name) or names.is_future_directory(name):
+            if names.is_deleted_directory(name):
+                self._leftovers.append(name)
+            elif names.is_stray_directory(name):
+                self.strays.append(name)
+            elif names.is_future_directory(name):
                 # A move between directories that was cut off begins anew when it is asked for.
                 heappush(self._deleted, (0, name))
             elif partition is not None:
@@ -76,10 +102,39 @@ class LogDirectory:
         """From partition.metadata; None when it is absent or bad."""
         known = self._topic_ids.get(partition)
         if known is None:
-            known = checkpoints.read_topic_id(self._disk, str(partition))
+            found = partition_metadata.read(self._disk, str(partition))
+            known = found.topic_id
             if known is not None:
                 self._topic_ids[partition] = known
+                if found.needs_repair:
+                    self._write_topic_id(partition, known)
+                    self.notes.append(
+                        f"{partition}/{names.PARTITION_METADATA} was damaged; its copy of the "
+                        "topic id is sound, and the file is written anew"
+                    )
         return known
+
+    def belongs_to(self, partition: TopicPartition, topic_id: TopicId) -> Belonging:
+        """Whether the directory on disk is the one of this topic."""
+        known = self.topic_id(partition)
+        if known is not None:
+            return Belonging.YES if known == topic_id else Belonging.NO
+        if partition_metadata.read(self._disk, str(partition)).is_restored:
+            self._write_topic_id(partition, topic_id)
+            return Belonging.YES
+        # The file is written with the first record: a log that has none may lack it.
+        return Belonging.UNKNOWN if self._has_records(partition) else Belonging.YES
+
+    def _has_records(self, partition: TopicPartition) -> bool:
+        return any(
+            name.endswith(names.LOG) and self._disk.size(f"{partition}/{name}")
+            for name in self._disk.list(str(partition))
+        )
+
+    def _write_topic_id(self, partition: TopicPartition, topic_id: TopicId) -> None:
+        path = partition_metadata.path_in(str(partition))
+        self._disk.write_file(path, partition_metadata.encode(topic_id))
+        self._topic_ids[partition] = topic_id
 
     def high_watermark(self, partition: TopicPartition) -> Offset:
         """From replication-offset-checkpoint; 0 when absent."""
@@ -115,8 +170,8 @@ class LogDirectory:
         )
         if not is_known or self.topic_id(partition) is None:
             # Not written here, where it would hold up a node that makes very many.
-            path = f"{directory}/{names.PARTITION_METADATA}"
-            log.owe(path, checkpoints.encode_topic_id(topic_id))
+            path = partition_metadata.path_in(directory)
+            log.owe(path, partition_metadata.encode(topic_id))
             self._topic_ids[partition] = topic_id
         self._logs[partition] = log
         self._present[partition] = None
@@ -145,8 +200,8 @@ class LogDirectory:
     ) -> PartitionLog:
         """The future log is the partition's own from now on, under its name and for good."""
         self.clean_mark.withdraw()
-        path = f"{future.directory}/{names.PARTITION_METADATA}"
-        self._disk.write_file(path, checkpoints.encode_topic_id(topic_id))
+        path = partition_metadata.path_in(future.directory)
+        self._disk.write_file(path, partition_metadata.encode(topic_id))
         future.close()
         self._disk.rename(future.directory, str(partition))
         self._disk.sync_directory("")
@@ -178,20 +233,46 @@ class LogDirectory:
         if self._leave(partition, name):
             heappush(self._deleted, (now + delay_ms, name))
 
-    def set_aside(self, partition: TopicPartition) -> None:
-        """Rename what the cluster no longer places here to `...-stray`, and keep it."""
-        self._leave(
-            partition,
-            names.renamed_directory(partition, self._dice.uuid(), names.STRAY_DIRECTORY),
-        )
+    def set_aside(self, partition: TopicPartition) -> str:
+        """Rename it to `<topic>-<n>.<uuid>-stray` and keep it. -> the new name."""
+        name = names.renamed_directory(partition, self._dice.uuid(), names.STRAY_DIRECTORY)
+        if self._leave(partition, name):
+            self._disk.sync_directory("")
+            self.strays.append(name)
+        return name
 
-    def _leave(self, partition: TopicPartition, new_name: str) -> bool:
+    def restore(self, name: str) -> TopicPartition | None:
+        """Have a directory opened as that of the topic of its name, whatever its id says.
+
+        For an operator, while no node uses the directory. The partition is read in full and is not
+        trusted to be in sync, since the mark of a clean shutdown goes. -> None when there is no
+        such directory, or when another one with records has its place.
+        """
+        partition = names.stray_partition(name) or names.partition_of(name)
+        if partition is None or not self._disk.list(name):
+            return None
+        self.clean_mark.withdraw()
+        if name != str(partition):
+            if partition in self._present and self._has_records(partition):
+                return None
+            if partition in self._present:
+                self.set_aside(partition)
+            self._disk.rename(name, str(partition))
+            self.strays.remove(name)
+        self._leave(partition, None)
+        path = partition_metadata.path_in(str(partition))
+        self._disk.write_file(path, partition_metadata.RESTORED)
+        self._disk.sync_directory("")
+        self.write_checkpoints({}, durable=True)
+        return partition
+
+    def _leave(self, partition: TopicPartition, new_name: str | None) -> bool:
         for state in (self._recovery_points, self._log_starts, self._high_watermarks):
             state.pop(partition, None)
         self._logs.pop(partition, None)
         self._topic_ids.pop(partition, None)
         self._left.add(partition)
-        if partition not in self._present:
+        if partition not in self._present or new_name is None:
             return False
         self.clean_mark.withdraw()
         del self._present[partition]
@@ -200,6 +281,9 @@ class LogDirectory:
 
     def purge(self, now: Millis) -> None:
         """Remove directories that were deleted long enough ago."""
+        for name in self._leftovers:
+            heappush(self._deleted, (now + self._delete_delay_ms, name))
+        self._leftovers.clear()
         while self._deleted and self._deleted[0][0] <= now:
             self._disk.remove_tree(self._deleted[0][1])
             heappop(self._deleted)

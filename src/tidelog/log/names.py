@@ -68,6 +68,18 @@ def is_deleted_directory(directory: str) -> bool:
     return stem != directory and bool(dot) and len(unique) == 32
 
 
+def is_stray_directory(directory: str) -> bool:
+    """`<topic>-<n>.<uuid>-stray`: a partition that was set aside and is kept."""
+    return stray_partition(directory) is not None
+
+
+def stray_partition(directory: str) -> TopicPartition | None:
+    """The partition that a stray directory was; its topic's name may have been cut."""
+    stem = directory.removesuffix(STRAY_DIRECTORY)
+    name, _, unique = stem.rpartition(".")
+    return partition_of(name) if stem != directory and len(unique) == 32 else None
+
+
 def is_future_directory(directory: str) -> bool:
     """`<topic>-<n>.<uuid>-future`: a partition on its way from another log directory."""
     stem = directory.removesuffix(FUTURE_DIRECTORY)

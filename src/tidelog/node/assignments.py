@@ -24,6 +24,7 @@ from tidelog.node.fetchers import Fetchers
 from tidelog.node.partitions import Partitions
 from tidelog.node.replica import Replica, ReplicaOwner
 from tidelog.node.storage import Storage
+from tidelog.node.stray_replicas import StrayReplicas
 from tidelog.node.timers import Timer, Timers
 from tidelog.node.topic_config import TopicConfigs
 from tidelog.replication.isr.leader import IsrAgreed
@@ -68,15 +69,19 @@ class Assignments:
         self._damaged = damaged
         self._located = located
         self._storage_failed = storage_failed
-        self._behind: dict[TopicPartition, None] = {}
+        self._behind: dict[TopicPartition, bool] = {}
+        """Partitions to be brought up, and whether committed records say so, not a snapshot."""
         self._catching_up: Timer | None = None
+        self._strays = StrayReplicas(
+            self._me, clock, storage, self._configs, partitions.offline, located, damaged
+        )
 
-    def apply(self, old: ClusterImage, new: ClusterImage) -> None:
+    def apply(self, old: ClusterImage, new: ClusterImage, *, by_records: bool) -> None:
         self._partitions.image = new
         changes = diff(old, new)
         for topic in changes.deleted:
             gone = [TopicPartition(topic.name, index) for index in topic.partitions]
-            self._behind.update(dict.fromkeys(gone))
+            self._behind.update(dict.fromkeys(gone, by_records))
             for partition in gone:
                 if (replica := self._partitions.get(partition)) is not None:
                     # Its turn to be dropped may come late, and its namesake be asked for before.
@@ -85,7 +90,7 @@ class Assignments:
             self._deleted(gone)
         for change in changes.partitions:
             if self._me in change.new.replicas or change.partition in self._partitions:
-                self._behind[change.partition] = None
+                self._behind[change.partition] = by_records
         if changes.brokers:
             self._fetchers.brokers_changed()
         if self._catching_up is None:
@@ -106,9 +111,9 @@ class Assignments:
         self._catching_up = None
         for _ in range(min(len(self._behind), PARTITIONS_PER_TURN)):
             partition = next(iter(self._behind))
-            del self._behind[partition]
+            by_records = self._behind.pop(partition)
             try:
-                self._bring_up(partition)
+                self._bring_up(partition, by_records)
             except OSError as failure:
                 self._storage_failed(partition, failure)
         if self._behind:
@@ -116,18 +121,18 @@ class Assignments:
         else:
             self._caught_up()
 
-    def _bring_up(self, partition: TopicPartition) -> None:
+    def _bring_up(self, partition: TopicPartition, by_records: bool) -> None:
         """To what the newest image says, whatever has been said since it was put on the list."""
         image = self._partitions.image
         topic, placed = image.topics.get(partition.topic), image.partition(partition)
         replica = self._partitions.get(partition)
         if replica is not None and (topic is None or topic.topic_id != replica.topic_id):
-            self._drop(partition)
+            self._drop(partition, by_records)
         self._forget_offline(partition, topic, placed)
         if topic is not None and placed is not None and self._me in placed.replicas:
             self._place(partition, topic, placed)
         else:
-            self._drop(partition)
+            self._drop(partition, by_records)
 
     def take_offline(self, partition: TopicPartition) -> None:
         """The log directory of the partition has failed: nobody is served from it any more."""
@@ -153,41 +158,39 @@ class Assignments:
         is_same_topic = topic is not None and topic.topic_id == lost
         if not is_same_topic or placed is None or self._me not in placed.replicas:
             del self._partitions.offline[partition]
-            self._storage.delete(partition, self._clock.now, 0)
+            self._strays.let_go(partition)
+            self._storage.forget_offline(partition)
 
-    def remove_strays(self, image: ClusterImage) -> None:
-        """Delete what is on disk of topics that were deleted while this node was down."""
+    def sort_out_strays(self, image: ClusterImage, removed: Collection[TopicId]) -> None:
+        """Set aside what is on disk and does not fit the image of a leader of this run."""
         for partition in self._storage.partitions():
             try:
-                if self._is_stray(partition, image):
-                    log.info("%s is no longer placed here and is deleted", partition)
-                    self._storage.delete(partition, self._clock.now, 0)
+                self._strays.sort_out(partition, image, removed)
             except OSError as failure:
                 self._storage_failed(partition, failure)
 
-    def _is_stray(self, partition: TopicPartition, image: ClusterImage) -> bool:
-        topic, placed = image.topics.get(partition.topic), image.partition(partition)
-        if topic is None or placed is None or self._me not in placed.replicas:
-            return True
-        return self._storage.topic_id(partition) not in (None, topic.topic_id)
-
     # -- one partition -----------------------------------------------------------------------------
 
-    def _drop(self, partition: TopicPartition) -> None:
+    def _drop(self, partition: TopicPartition, by_records: bool) -> None:
         replica = self._partitions.remove(partition)
         if replica is not None:
             self._fetchers.drop(replica)
             replica.resign(ErrorCode.not_leader_or_follower)
             self._resigned(replica)
-            delay = replica.log.config.file_delete_delay_ms
-            self._storage.delete(partition, self._clock.now, delay)
+            if by_records:
+                delay = replica.log.config.file_delete_delay_ms
+                self._storage.delete(partition, self._clock.now, delay)
+            else:
+                self._strays.set_aside(partition, "is not placed here by the leader's snapshot")
 
     def _place(self, partition: TopicPartition, topic: TopicImage, placed: PartitionImage) -> None:
         image = self._partitions.image
         replica = self._partitions.get(partition)
         assigned = placed.directory_of(self._me)
         if replica is None:
-            if self._storage.is_out_of_reach(partition, assigned):
+            if self._strays.is_held(partition, topic.topic_id) or self._storage.is_out_of_reach(
+                partition, assigned
+            ):
                 self._partitions.offline[partition] = topic.topic_id
                 return
             config = self._configs.of(image, topic.name)

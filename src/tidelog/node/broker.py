@@ -10,7 +10,7 @@ from tidelog.api.internal_topics import CONSUMER_OFFSETS
 from tidelog.controller.image import RECOVERING, ClusterImage
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.dice import Dice
-from tidelog.model.ids import NodeId, Offset, TopicPartition
+from tidelog.model.ids import NodeId, Offset, TopicId, TopicPartition
 from tidelog.model.replication_events import Truncated, UncleanLoss
 from tidelog.node.assignments import Assignments
 from tidelog.node.clock import Clock
@@ -63,6 +63,7 @@ class Broker:
         self._stop = stop
         self._events = events
         self._has_begun = False
+        self._removed: dict[TopicId, None] = {}  # by records read before this run begins
         self.image = ClusterImage()
         self._throttles = Throttles(settings.node_id, clock)
         read_replicas = ReadReplicas(settings.replica_selector_class, settings.broker_rack)
@@ -147,25 +148,31 @@ class Broker:
         if self._events.is_on:
             self._replica_states.start()
 
-    def image_changed(self, old: ClusterImage, new: ClusterImage) -> None:
+    def image_changed(self, old: ClusterImage, new: ClusterImage, *, by_records: bool) -> None:
         self.image = new
         if old.configs is not new.configs:
             self._throttles.configure(new)
         if self._has_begun:
-            self._assignments.apply(old, new)
+            self._assignments.apply(old, new, by_records=by_records)
         elif self.lifecycle.is_registered_in(new):
             # Earlier images tell what an earlier run led and followed. With a log that may have
             # lost its tail this one would lead in the same epoch again: two values for one offset.
             self._has_begun = True
             self.lifecycle.is_willing = False
-            self._assignments.remove_strays(new)
-            self._assignments.apply(ClusterImage(), new)
+            self._assignments.sort_out_strays(new, self._removed)
+            self._removed.clear()
+            self._assignments.apply(ClusterImage(), new, by_records=by_records)
         if old.brokers is not new.brokers:
             for replica in self.partitions:
                 replica.settle_deletions()
         self.lifecycle.image_changed(new)
         self.departures.image_changed(old, new)
         self._isr_proposals.image_changed(new)
+
+    def topic_removed(self, topic_id: TopicId) -> None:
+        """Its data may be deleted where it is found on disk."""
+        if not self._has_begun:
+            self._removed[topic_id] = None
 
     def close(self) -> None:
         """Clean shutdown: nobody is coordinated any more, and every log is closed for good."""

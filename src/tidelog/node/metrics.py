@@ -46,6 +46,7 @@ def of_broker(
     replicas: Iterable[Replica],
     image: ClusterImage,
     offline: int,
+    strays: int,
     fetch_sessions: int,
     counters: Counters,
 ) -> Iterator[Metric]:
@@ -69,6 +70,11 @@ def of_broker(
     )
     yield _gauge(
         f"{_REPLICAS}_offlinereplicacount", "Replicas in log directories that failed.", offline
+    )
+    yield _gauge(
+        "tidelog_log_stray_directories",
+        "Partition directories that were set aside and are kept.",
+        strays,
     )
     yield _counter(f"{_REPLICAS}_isrshrinks", "Shrinks that it asked for.", counters.isr_shrinks)
     yield _counter(f"{_REPLICAS}_isrexpands", "Expansions likewise.", counters.isr_expands)

@@ -33,6 +33,7 @@ from tidelog.model.ids import (
     LeaderEpoch,
     Millis,
     NodeId,
+    TopicId,
     TopicPartition,
 )
 from tidelog.model.metrics import Metric
@@ -202,8 +203,8 @@ class Node:
         told = [*metrics.of_requests(listeners, connections, counters)]
         if self._settings.is_broker:
             held, sessions = self._broker.partitions, len(self._context.fetch_sessions)
-            offline = len(held.offline)
-            told += metrics.of_broker(held, self.image, offline, sessions, counters)
+            offline, strays = len(held.offline), self._storage.strays
+            told += metrics.of_broker(held, self.image, offline, strays, sessions, counters)
         if self._settings.is_controller:
             told += metrics.of_controller(self.image, self.is_active_controller, counters)
         return told
@@ -290,11 +291,14 @@ class Node:
 
     # -- told by the quorum ------------------------------------------------------------------------
 
-    def image_changed(self, old: ClusterImage, new: ClusterImage) -> None:
+    def image_changed(self, old: ClusterImage, new: ClusterImage, *, by_records: bool) -> None:
         self._context.image = new
         self._registration.image_changed(new)
         if self._settings.is_broker:
-            self._broker.image_changed(old, new)
+            self._broker.image_changed(old, new, by_records=by_records)
+
+    def topic_removed(self, topic_id: TopicId) -> None:
+        self._broker.topic_removed(topic_id)
 
     def leader_known(self, leader: NodeId, epoch: LeaderEpoch) -> None:
         log.info("follows node %d, which leads the quorum in epoch %d", leader, epoch)

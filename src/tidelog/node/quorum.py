@@ -18,7 +18,7 @@ from tidelog.controller.apply import apply_all
 from tidelog.controller.image import ClusterImage
 from tidelog.model.disk import Disk
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_EPOCH, NO_NODE, LeaderEpoch, Millis, NodeId, Offset
+from tidelog.model.ids import NO_EPOCH, NO_NODE, LeaderEpoch, Millis, NodeId, Offset, TopicId
 from tidelog.node import quorum_describing, quorum_state, quorum_wire
 from tidelog.node.clock import Clock
 from tidelog.node.metadata_log import MetadataLog
@@ -29,7 +29,7 @@ from tidelog.node.quorum_serving import QuorumServing
 from tidelog.node.snapshots import decode
 from tidelog.node.timers import Timer, Timers
 from tidelog.protocol.fetch import FetchRequest, FetchResponse, SnapshotId
-from tidelog.protocol.metadata_records import MetadataRecord
+from tidelog.protocol.metadata_records import MetadataRecord, RemoveTopicRecord
 from tidelog.replication.quorum.events import (
     AnswerPeer,
     BeginEpoch,
@@ -55,7 +55,11 @@ from tidelog.replication.quorum.state import QuorumTimeouts, VoterSet
 class QuorumListener(Protocol):
     """Who is told of what the quorum decides."""
 
-    def image_changed(self, old: ClusterImage, new: ClusterImage) -> None: ...
+    def image_changed(self, old: ClusterImage, new: ClusterImage, *, by_records: bool) -> None:
+        """By committed records one after the other, or by a snapshot that stands for many."""
+
+    def topic_removed(self, topic_id: TopicId) -> None:
+        """A committed record in this node's log deletes the topic."""
 
     def leader_known(self, leader: NodeId, epoch: LeaderEpoch) -> None:
         """Another node leads."""
@@ -170,7 +174,7 @@ class Quorum:
         if restored is not None:
             self.image = restored
             self.machine.log_end = self._log.synced_end
-            self._listener.image_changed(ClusterImage(), restored)
+            self._listener.image_changed(ClusterImage(), restored, by_records=False)
         self.machine.voters = self._log.voters.latest
         self.machine.voters_offset = self._log.voters.latest_offset
         self.machine.is_retiring = self._log.voters.is_retiring(
@@ -287,7 +291,7 @@ class Quorum:
         self._log.start_at(snapshot, found, self._clock.now)
         old, self.image = self.image, found.image
         self._snapshot_at = (self._log.log.size, self._clock.now)
-        self._listener.image_changed(old.visible, self.image.visible)
+        self._listener.image_changed(old.visible, self.image.visible, by_records=False)
         self.log_changed()
         self.step(LogGrew(self._log.synced_end))
 
@@ -356,7 +360,7 @@ class Quorum:
         old = self.image
         self._advance(to)
         if self.image is not old:
-            self._listener.image_changed(old.visible, self.image.visible)
+            self._listener.image_changed(old.visible, self.image.visible, by_records=True)
         if self._leading != NO_EPOCH and not self._is_active and self.high_watermark >= to:
             self._is_active = True
             self._listener.leadership_taken(self._leading)
@@ -380,6 +384,9 @@ class Quorum:
             self.image = self._pending.popleft()[1]
         for last, epoch, records in self._log.read(self.image.offset + 1, to):
             self.image = apply_all(self.image, records, last, epoch)
+            for record in records:
+                if isinstance(record, RemoveTopicRecord):
+                    self._listener.topic_removed(record.topic_id)
 
     def _set_alarm(self) -> None:
         if self._alarm is not None:

@@ -12,7 +12,7 @@ from uuid import UUID
 from tidelog.controller.image import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from tidelog.log.clean_shutdown import NO_BROKER_EPOCH
 from tidelog.log.config import LogConfig
-from tidelog.log.directory import LogDirectory
+from tidelog.log.directory import Belonging, LogDirectory
 from tidelog.log.partition import PartitionLog
 from tidelog.model.ids import METADATA_TOPIC, BrokerEpoch, Millis, Offset, TopicId, TopicPartition
 from tidelog.node.opening import OpenedDirectory
@@ -45,11 +45,13 @@ class Storage:
         for place, directory in self._directories.items():
             for partition in directory.partitions():
                 self._found(partition, place)
+            self._report(directory)
 
     def _found(self, partition: TopicPartition, place: Place) -> None:
         if partition in self._places:
             # A move between directories was cut off after the copy had got its name.
-            self._directories[place].set_aside(partition)
+            name = self._directories[place].set_aside(partition)
+            log.warning("%s lies in two log directories: the second is now %s", partition, name)
             return
         self._places[partition] = place
         if partition.topic != METADATA_TOPIC:
@@ -132,6 +134,18 @@ class Storage:
         """The topic that it was made for, where that is known."""
         return self._directories[self._places[partition]].topic_id(partition)
 
+    def belongs_to(self, partition: TopicPartition, topic_id: TopicId) -> Belonging:
+        """Whether what lies here under this name is of this topic."""
+        directory = self._directories[self._places[partition]]
+        found = directory.belongs_to(partition, topic_id)
+        self._report(directory)
+        return found
+
+    @property
+    def strays(self) -> int:
+        """How many directories have been set aside and are kept."""
+        return sum(len(directory.strays) for directory in self._directories.values())
+
     def open(
         self,
         partition: TopicPartition,
@@ -142,18 +156,15 @@ class Storage:
     ) -> PartitionLog:
         """Open the partition where it lies; a new one goes where the fewest are."""
         place = self._places.get(partition)
-        if place is not None and not self._is_of(partition, place, topic_id):
+        if place is not None and self.belongs_to(partition, topic_id) is not Belonging.YES:
             # Its topic was deleted and made again while this node was down (F30).
-            self.delete(partition, now, 0)
+            log.warning("%s of another topic is now %s", partition, self.set_aside(partition))
             place = None
         if place is None:
             place = self._place_for_new(assigned)
             self._places[partition] = place
             self._counts[place] += 1
         return self._directories[place].open(partition, topic_id, config, now)
-
-    def _is_of(self, partition: TopicPartition, place: Place, topic_id: TopicId) -> bool:
-        return self._directories[place].topic_id(partition) in (None, topic_id)
 
     def _place_for_new(self, assigned: UUID) -> Place:
         online = self._online()
@@ -175,6 +186,19 @@ class Storage:
                 self._directories[place].delete(partition, now, delay_ms)
             del self._places[partition]
             self._counts[place] -= 1
+
+    def forget_offline(self, partition: TopicPartition) -> None:
+        """A partition in a directory that has failed is not needed any more."""
+        place = self._places.get(partition)
+        if place is not None and place in self._offline:
+            del self._places[partition]
+            self._counts[place] -= 1
+
+    def set_aside(self, partition: TopicPartition) -> str:
+        """Rename the partition's directory and keep it. -> its new name."""
+        place = self._places.pop(partition)
+        self._counts[place] -= 1
+        return self._directories[place].set_aside(partition)
 
     # -- moves between directories -----------------------------------------------------------------
 
@@ -227,6 +251,11 @@ class Storage:
                 self._directories[place].close(watermarks[place], broker_epoch)
             except OSError as failure:
                 log.error("a log directory could not be closed in order: %s", failure)
+
+    def _report(self, directory: LogDirectory) -> None:
+        for note in directory.notes:
+            log.warning("%s", note)
+        directory.notes.clear()
 
     def _each(self, chore: Callable[[Place], None]) -> None:
         for place in self._online():

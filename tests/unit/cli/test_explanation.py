@@ -142,6 +142,7 @@ def test_a_failed_directory_that_no_event_tells_of() -> None:
     ) in said(out)
     alone = facts(leader=-1, replicas=(1,), isr=(1,), ends={1: None}, offline=(1,))
     assert "Why\n  The log directory of broker 1 that holds it has failed.\n" in said(alone)
+    assert "`tidelog stray` lists and restores the directory.\n" in said(alone)
 
 
 def test_below_min_isr() -> None:

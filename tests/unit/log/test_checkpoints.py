@@ -49,9 +49,7 @@ def test_f08_garbage_is_read_as_nothing(garbage: bytes) -> None:
     disk = written("orders-0/x", garbage)
     checkpoints.read_offsets(disk, "orders-0/x")
     checkpoints.read_epochs(disk, "orders-0/x")
-    for name in ("partition.metadata", "leader-epoch-checkpoint"):
-        disk.write_file(f"orders-0/{name}", garbage)
-    checkpoints.read_topic_id(disk, "orders-0")
+    disk.write_file("orders-0/leader-epoch-checkpoint", garbage)
     disk.write_file(names.META_PROPERTIES, garbage)
     checkpoints.read_meta_properties(disk)
     disk.write_file(names.CLEAN_SHUTDOWN, garbage)
@@ -63,13 +61,6 @@ def test_f08_garbage_is_read_as_nothing(garbage: bytes) -> None:
 )
 def test_f08_what_does_not_fit_is_said(content: bytes) -> None:
     assert checkpoints.read_offsets(written("x", content), "x") == ({}, False)
-
-
-def test_the_topic_id_is_kafkas() -> None:
-    content = checkpoints.encode_topic_id(ID)
-    assert content == b"version: 0\ntopic_id: jzscUmweT46aVQ1vD3obLA\n"
-    disk = written("orders-0/partition.metadata", content)
-    assert checkpoints.read_topic_id(disk, "orders-0") == ID
 
 
 def test_meta_properties_read_back() -> None:

@@ -169,6 +169,8 @@ def test_a_restart_finishes_a_deletion() -> None:
     directory = opened(disk)
     assert directory.partitions() == [B]
     directory.purge(NOW)
+    assert any(name.startswith("orders-0") for name in disk.list(""))
+    directory.purge(NOW + 60_000)
     assert not any(name.startswith("orders-0") for name in disk.list(""))
 
 
@@ -179,6 +181,7 @@ def test_a_partition_that_does_not_belong_here_is_set_aside() -> None:
     (stray,) = [name for name in disk.list("") if name.startswith("orders-0")]
     assert stray.endswith("-stray")
     assert directory.partitions() == opened(disk).partitions() == [B]
+    assert directory.strays == opened(disk).strays == [stray]
 
 
 def test_f52_a_namesake_does_not_inherit_offsets() -> None:

@@ -67,7 +67,7 @@ def test_a_replica_that_is_only_being_added_is_not_missed(
     held.lead(1, 5, IsrAgreed(frozenset(in_sync), frozenset(replicas), 7, 1))
     image = cluster(4, {"orders": partition(replicas, isr=in_sync, adding=(4,), removing=(3,))})
 
-    told = metrics.of_broker([held], image, 0, 0, Counters())
+    told = metrics.of_broker([held], image, 0, 0, 0, Counters())
 
     assert values(list(told))["kafka_server_replicamanager_underreplicatedpartitions"] == missed
 

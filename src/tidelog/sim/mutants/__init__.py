@@ -1,6 +1,7 @@
 """Known wrong rules, by name: the simulator must catch each of them, and nothing without them."""
 
 from tidelog.sim.mutants.controlling import CONTROLLING
+from tidelog.sim.mutants.damage import DAMAGE
 from tidelog.sim.mutants.lag import LAG
 from tidelog.sim.mutants.membership import MEMBERSHIP
 from tidelog.sim.mutants.mutant import Mutant
@@ -9,5 +10,5 @@ from tidelog.sim.mutants.truncation import LADDER
 __all__ = ["MUTANTS", "Mutant"]
 
 MUTANTS: dict[str, Mutant] = {
-    mutant.name: mutant for mutant in (*LADDER, *MEMBERSHIP, *CONTROLLING, *LAG)
+    mutant.name: mutant for mutant in (*LADDER, *MEMBERSHIP, *CONTROLLING, *LAG, *DAMAGE)
 }

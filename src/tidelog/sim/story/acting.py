@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import Any
 
+from tidelog.log.directory import LogDirectory
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, Millis, NodeId, TopicPartition
 from tidelog.sim.host import SimHost
@@ -120,6 +121,21 @@ class Actor:
             self._watcher.power_lost(host.id)
 
         return self._each(places, wipe)
+
+    def _spoil(self, places: dict[str, str]) -> str:
+        disk = self._stage.hosts[self._witness.node(places["node"])].disk
+        path = f"{places['partition']}/{places['file']}"
+        if not disk.exists(path):
+            return "there is no such file"
+        disk.write_file(path, bytes(range(128, 256)))
+        return ""
+
+    def _restore(self, places: dict[str, str]) -> str:
+        host = self._stage.hosts[self._witness.node(places["node"])]
+        host.disk.kill()
+        directory = LogDirectory(host.disk, self._stage.world.dice.fork("restore"))
+        restored = directory.restore(places["partition"])
+        return "there is nothing to restore" if restored is None else ""
 
     def _pause(self, places: dict[str, str]) -> str:
         return self._each(places, SimHost.pause)
