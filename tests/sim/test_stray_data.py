@@ -48,8 +48,9 @@ def stop(cluster: SimCluster, host: SimHost, *, cleanly: bool) -> None:
 
 
 def written(seed: int, replicas: tuple[int, ...]) -> tuple[SimCluster, Producer]:
-    cluster = running(seed)
-    make_topic(cluster, replicas, min_isr=min(2, len(replicas)))
+    """Records that were synced: their directory's id was, too."""
+    cluster = running(seed, log_flush_offset_checkpoint_interval_ms="100")
+    make_topic(cluster, replicas, min_isr=min(2, len(replicas)), flush_messages="1")
     producer = Producer(cluster)
     cluster.world.run(1_000)
     return cluster, producer
@@ -106,6 +107,24 @@ def test_f58_the_only_copy_with_a_damaged_id_is_held_and_can_be_restored(
     leader_of(cluster)
     check_healed(cluster, producer)
     assert files_of(host) == held
+
+
+def test_f58_an_id_that_power_loss_took_before_its_first_sync_is_given_again(seed: int) -> None:
+    cluster = running(seed)
+    make_topic(cluster, (1,), min_isr=1)
+    producer = Producer(cluster)
+    cluster.world.run(1_000)
+    producer.stop()
+    await_true(cluster, lambda: producer.is_idle)
+    host = leader_of(cluster)
+    for _ in range(2):
+        stop(cluster, host, cleanly=False)
+        DAMAGES["gone"](host)
+        host.start()
+        await_ready(cluster)
+        leader_of(cluster)
+    check_healed(cluster, producer)
+    assert strays(host) == []
 
 
 def test_f58_a_changed_bit_in_the_id_of_the_only_copy_mends_itself(seed: int) -> None:

@@ -114,16 +114,29 @@ class LogDirectory:
                     )
         return known
 
-    def belongs_to(self, partition: TopicPartition, topic_id: TopicId) -> Belonging:
-        """Whether the directory on disk is the one of this topic."""
+    def belongs_to(
+        self, partition: TopicPartition, topic_id: TopicId, *, had_namesake: bool = False
+    ) -> Belonging:
+        """Whether the directory on disk is the one of this topic.
+
+        partition.metadata is written with the first record and synced with the first flush: power
+        loss may take it before that, and leave records. Then the directory is the topic's, unless
+        there was another topic of this name that it could be of.
+        """
         known = self.topic_id(partition)
         if known is not None:
             return Belonging.YES if known == topic_id else Belonging.NO
-        if partition_metadata.read(self._disk, str(partition)).is_restored:
-            self._write_topic_id(partition, topic_id)
+        is_restored = partition_metadata.read(self._disk, str(partition)).is_restored
+        if not is_restored and not self._has_records(partition):
             return Belonging.YES
-        # The file is written with the first record: a log that has none may lack it.
-        return Belonging.UNKNOWN if self._has_records(partition) else Belonging.YES
+        if not is_restored and (had_namesake or self._recovery_points.get(partition, 0) > 0):
+            return Belonging.UNKNOWN
+        self._write_topic_id(partition, topic_id)
+        self.notes.append(
+            f"{partition}/{names.PARTITION_METADATA} is written anew: "
+            + ("the operator restored the directory" if is_restored else "it was never synced")
+        )
+        return Belonging.YES
 
     def _has_records(self, partition: TopicPartition) -> bool:
         return any(

@@ -4,7 +4,7 @@ Invariant: after `apply`, the node leads exactly what the image says, in the epo
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from uuid import UUID
 
 from tidelog.controller.diff import diff
@@ -161,7 +161,7 @@ class Assignments:
             self._strays.let_go(partition)
             self._storage.forget_offline(partition)
 
-    def sort_out_strays(self, image: ClusterImage, removed: Collection[TopicId]) -> None:
+    def sort_out_strays(self, image: ClusterImage, removed: Mapping[TopicId, str]) -> None:
         """Set aside what is on disk and does not fit the image of a leader of this run."""
         for partition in self._storage.partitions():
             try:

@@ -63,7 +63,7 @@ class Broker:
         self._stop = stop
         self._events = events
         self._has_begun = False
-        self._removed: dict[TopicId, None] = {}  # by records read before this run begins
+        self._removed: dict[TopicId, str] = {}  # by records read before this run begins
         self.image = ClusterImage()
         self._throttles = Throttles(settings.node_id, clock)
         read_replicas = ReadReplicas(settings.replica_selector_class, settings.broker_rack)
@@ -169,10 +169,10 @@ class Broker:
         self.departures.image_changed(old, new)
         self._isr_proposals.image_changed(new)
 
-    def topic_removed(self, topic_id: TopicId) -> None:
+    def topic_removed(self, topic_id: TopicId, name: str) -> None:
         """Its data may be deleted where it is found on disk."""
         if not self._has_begun:
-            self._removed[topic_id] = None
+            self._removed[topic_id] = name
 
     def close(self) -> None:
         """Clean shutdown: nobody is coordinated any more, and every log is closed for good."""

@@ -297,8 +297,8 @@ class Node:
         if self._settings.is_broker:
             self._broker.image_changed(old, new, by_records=by_records)
 
-    def topic_removed(self, topic_id: TopicId) -> None:
-        self._broker.topic_removed(topic_id)
+    def topic_removed(self, topic_id: TopicId, name: str) -> None:
+        self._broker.topic_removed(topic_id, name)
 
     def leader_known(self, leader: NodeId, epoch: LeaderEpoch) -> None:
         log.info("follows node %d, which leads the quorum in epoch %d", leader, epoch)

@@ -58,7 +58,7 @@ class QuorumListener(Protocol):
     def image_changed(self, old: ClusterImage, new: ClusterImage, *, by_records: bool) -> None:
         """By committed records one after the other, or by a snapshot that stands for many."""
 
-    def topic_removed(self, topic_id: TopicId) -> None:
+    def topic_removed(self, topic_id: TopicId, name: str) -> None:
         """A committed record in this node's log deletes the topic."""
 
     def leader_known(self, leader: NodeId, epoch: LeaderEpoch) -> None:
@@ -383,10 +383,12 @@ class Quorum:
         while self._pending and self._pending[0][0] <= to:
             self.image = self._pending.popleft()[1]
         for last, epoch, records in self._log.read(self.image.offset + 1, to):
+            names = self.image.topic_names
             self.image = apply_all(self.image, records, last, epoch)
             for record in records:
                 if isinstance(record, RemoveTopicRecord):
-                    self._listener.topic_removed(record.topic_id)
+                    name = names.get(record.topic_id, "")
+                    self._listener.topic_removed(record.topic_id, name)
 
     def _set_alarm(self) -> None:
         if self._alarm is not None:

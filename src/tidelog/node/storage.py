@@ -134,10 +134,12 @@ class Storage:
         """The topic that it was made for, where that is known."""
         return self._directories[self._places[partition]].topic_id(partition)
 
-    def belongs_to(self, partition: TopicPartition, topic_id: TopicId) -> Belonging:
+    def belongs_to(
+        self, partition: TopicPartition, topic_id: TopicId, *, had_namesake: bool = False
+    ) -> Belonging:
         """Whether what lies here under this name is of this topic."""
         directory = self._directories[self._places[partition]]
-        found = directory.belongs_to(partition, topic_id)
+        found = directory.belongs_to(partition, topic_id, had_namesake=had_namesake)
         self._report(directory)
         return found
 

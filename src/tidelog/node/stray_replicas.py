@@ -6,7 +6,7 @@ renamed to `<topic>-<n>.<uuid>-stray` and kept, as Kafka does. docs/adr/0015 has
 """
 
 import logging
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from tidelog.controller.image import LOST_DIRECTORY, ClusterImage, PartitionImage, TopicImage
@@ -41,14 +41,15 @@ class StrayReplicas:
         self._held: dict[TopicPartition, TopicId] = {}
 
     def sort_out(
-        self, partition: TopicPartition, image: ClusterImage, removed: Collection[TopicId]
+        self, partition: TopicPartition, image: ClusterImage, removed: Mapping[TopicId, str]
     ) -> None:
         """Deal with a directory found at the start; `removed` are topics seen to be deleted."""
+        had_namesake = partition.topic in removed.values()
         topic, placed = image.topics.get(partition.topic), image.partition(partition)
         if topic is None or placed is None or self._me not in placed.replicas:
             self._leave(partition, image, removed, "is no longer placed on this node")
             return
-        match self._storage.belongs_to(partition, topic.topic_id):
+        match self._storage.belongs_to(partition, topic.topic_id, had_namesake=had_namesake):
             case Belonging.NO:
                 self._leave(partition, image, removed, "belongs to another topic of this name")
                 self._lose_trust(placed)
@@ -82,7 +83,7 @@ class StrayReplicas:
         self,
         partition: TopicPartition,
         image: ClusterImage,
-        removed: Collection[TopicId],
+        removed: Mapping[TopicId, str],
         why: str,
     ) -> None:
         if self._storage.topic_id(partition) in removed:

@@ -1,6 +1,6 @@
 """Wrong rules about damaged and misplaced data."""
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable, Mapping
 
 from tidelog.controller.image import ClusterImage
 from tidelog.log.directory import Belonging
@@ -15,7 +15,7 @@ def _deletes_strays() -> Iterable[Replacement]:
         self: StrayReplicas,
         partition: TopicPartition,
         image: ClusterImage,
-        removed: Collection[TopicId],
+        removed: Mapping[TopicId, str],
     ) -> None:
         topic, placed = image.topics.get(partition.topic), image.partition(partition)
         is_placed = topic is not None and placed is not None and self._me in placed.replicas

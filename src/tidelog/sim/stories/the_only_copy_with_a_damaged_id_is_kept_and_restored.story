@@ -5,8 +5,10 @@
 # an error until an operator says that the directory belongs to the topic.
 
 brokers 1
-topic orders on 1
+set log.flush.offset.checkpoint.interval.ms 100
+topic orders on 1 flush.messages=1
 write 3
+wait 1 s
 kill 1
 spoil partition.metadata of orders-0 on 1
 start 1
