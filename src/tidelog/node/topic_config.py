@@ -21,7 +21,7 @@ class TopicConfig:
         self._throttled_leaders = frozenset(values["leader.replication.throttled.replicas"])
         self._throttled_followers = frozenset(values["follower.replication.throttled.replicas"])
         self.log = LogConfig(
-            segment_bytes=values["segment.bytes"],
+            segment_bytes=values.get("internal.segment.bytes") or values["segment.bytes"],
             segment_ms=values["segment.ms"],
             segment_jitter_ms=values["segment.jitter.ms"],
             segment_index_bytes=values["segment.index.bytes"],
