@@ -14,6 +14,8 @@ LONGEST_MS: Millis = 9_000
 STORM_MS: Millis = 1_200
 """Between two faults of a storm, at most."""
 
+_FEW = 100
+"""So many records of a batch fit into the smallest segment, which must hold a whole batch."""
 _OFTEN = ("kill", "power-loss", "quick-restart", "pause", "isolate", "one-way", "sever")
 """Kinds that are drawn more often: they are where most has gone wrong in such systems."""
 
@@ -22,12 +24,13 @@ def filled_in(plan: Plan) -> Plan:
     """The plan with everything that was left to the seed."""
     dice = SeededDice(plan.seed).fork("plan")
     nodes = plan.nodes or MIN_NODES + dice.fork("nodes").below(MAX_NODES - MIN_NODES + 1)
+    workload = plan.workload or _drawn_workload(dice.fork("workload"))
     return replace(
         plan,
         nodes=nodes,
         faults=tuple(KINDS) if plan.faults is None else plan.faults,
-        workload=plan.workload or _drawn_workload(dice.fork("workload")),
-        topics=_drawn_topics(dice.fork("topics"), nodes, plan.beyond)
+        workload=workload,
+        topics=_drawn_topics(dice.fork("topics"), nodes, plan.beyond, workload.records)
         if plan.topics is None
         else plan.topics,
         settings=_drawn_settings(dice.fork("settings")) if plan.settings is None else plan.settings,
@@ -45,8 +48,11 @@ def _drawn_workload(dice: SeededDice) -> Workload:
     return WORKLOADS[names[dice.below(len(names))]]
 
 
-def _drawn_topics(dice: SeededDice, nodes: int, beyond: bool) -> tuple[TopicPlan, ...]:
+def _drawn_topics(
+    dice: SeededDice, nodes: int, beyond: bool, records: int
+) -> tuple[TopicPlan, ...]:
     """One or two; now and then every write is flushed first, so that all may lose power."""
+    least = 4_096 if records <= _FEW else 131_072
     flushes = dice.below(4) == 0
     topics: list[TopicPlan] = []
     for name in ("orders", "payments")[: 1 + dice.below(2)]:
@@ -54,7 +60,7 @@ def _drawn_topics(dice: SeededDice, nodes: int, beyond: bool) -> tuple[TopicPlan
         if flushes:
             configs.append(("flush.messages", "1"))
         if dice.below(2):
-            configs.append(("internal.segment.bytes", str(4_096 << dice.below(4))))
+            configs.append(("internal.segment.bytes", str(least << dice.below(4))))
         if beyond and dice.below(2):
             configs.append(("unclean.leader.election.enable", "true"))
         replicas = 3 if dice.below(4) else min(nodes, 4)
