@@ -49,6 +49,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--chaos-seed", type=int, default=None, help="what the chaos test draws its faults from"
     )
     group.addoption(
+        "--rounds",
+        type=int,
+        default=None,
+        help="how often a node's files are damaged; unless given, a few times with fixed seeds",
+    )
+    group.addoption(
+        "--seed", type=int, default=None, help="of the first round of damage; the next has the next"
+    )
+    group.addoption(
+        "--damage", action="append", default=None, help="damage in this way only (may be repeated)"
+    )
+    group.addoption(
         "--ingest-records", type=int, default=20_000, help="how many records the pipeline ingests"
     )
     group.addoption(

@@ -23,6 +23,7 @@ from tidelog.testing import Cluster
 
 PREFIX, LAST_DELTA, CRC = struct.Struct(">qi"), struct.Struct(">i"), struct.Struct(">I")
 AT_ONCE = 20_000
+SEGMENTS = "[0-9]" * 20 + ".log"
 
 
 @dataclass
@@ -98,7 +99,7 @@ def replica_of(cluster: Cluster, node: NodeId, topic: str, partition: int, end: 
     """Read a replica's segments; its offsets must run on from 0 and every checksum must hold."""
     directory = cluster.data(node) / f"{topic}-{partition}"
     digest, size, batches, next_offset = hashlib.blake2b(), 0, 0, 0
-    paths = sorted(directory.glob("*.log"))
+    paths = sorted(directory.glob(SEGMENTS))
     for base, last, content in (batch for path in paths for batch in _batches(path)):
         if base >= end:
             break

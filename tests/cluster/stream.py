@@ -29,10 +29,13 @@ class Stream:
         partitions: int = 1,
         *,
         in_flight: int = IN_FLIGHT,
+        per_second: float | None = None,
         **config: Any,
     ) -> None:
+        """`per_second` holds back how many records are sent; without, as many as are taken."""
         self.topic = topic
         self._in_flight = in_flight
+        self._pause_seconds = 0.0 if per_second is None else 1 / per_second
         self.sent = [0] * partitions
         self.acked = [0] * partitions
         self.strays: list[str] = []
@@ -64,6 +67,13 @@ class Stream:
         self._thread.join(4 * PATIENCE)
         assert not self._thread.is_alive(), f"not answered: {len(self._producer)}"
 
+    def abandon(self) -> None:
+        """Give up what is not answered, of a cluster that will not answer."""
+        self._stopping.set()
+        while self._thread.is_alive():
+            self._producer.purge()
+            self._thread.join(0.1)
+
     def await_acks(self, more: int = 1) -> None:
         """Wait until so many more records of each partition are acknowledged."""
         goals = [count + more for count in self.acked]
@@ -93,7 +103,14 @@ class Stream:
             )
             self.sent[partition] += 1
             self._producer.poll(0)
+            self._rest()
         self._producer.flush(3 * PATIENCE)
+
+    def _rest(self) -> None:
+        """Until the next record is due."""
+        due = time.monotonic() + self._pause_seconds
+        while (left := due - time.monotonic()) > 0 and not self._stopping.is_set():
+            self._producer.poll(left)
 
     def _delivered(self, problem: KafkaError | None, message: Message) -> None:
         partition, number = NUMBER.unpack_from(message.value() or b"")

@@ -15,6 +15,8 @@ What is promised, and so what is allowed at any one moment:
 * **A partition that flushes before it acknowledges (flush.messages=1) survives any power loss**, a
   blackout too.
 * **One bad disk at a time.** A full, read-only or failing disk stops its node or its directory.
+* **Any file of one node at a time may be damaged while it is down**, and of another when the first
+  is back in sync and has the metadata again; a flush does not help against that.
 * **Clocks may differ and drift**: nothing but patience is measured with them.
 
 With `Plan.beyond` the budget is open: then `silent_loss` holds the cluster to saying what it lost.
@@ -24,7 +26,7 @@ from collections.abc import Iterator
 
 from tidelog.controller.effective import topic_value
 from tidelog.controller.image import TOPIC_RESOURCE, ClusterImage, PartitionImage
-from tidelog.model.ids import BrokerEpoch, NodeId, TopicPartition
+from tidelog.model.ids import BrokerEpoch, NodeId, Offset, TopicPartition
 from tidelog.sim.cluster import SimCluster
 from tidelog.sim.host import SimHost
 
@@ -39,6 +41,8 @@ class Budget:
         self._ends: dict[TopicPartition, Ends] = {}
         self._isolated: set[NodeId] = set()
         self._bad_disks: set[NodeId] = set()
+        self._damaged: dict[NodeId, Offset] = {}
+        """Up to where each damaged voter must have the metadata before another may be."""
 
     # -- what is allowed ---------------------------------------------------------------------------
 
@@ -60,6 +64,19 @@ class Budget:
     def allows_bad_disk(self, host: SimHost, *, is_lossy: bool) -> bool:
         return (self._is_open or not self._bad_disks - {host.id}) and self.allows_unclean_end(
             host, is_lossy=is_lossy
+        )
+
+    def allows_damage(self, host: SimHost) -> bool:
+        """Whether a file of this node may be damaged, which a flush does not help against."""
+        return self.allows_absence(host) and (
+            self._is_open
+            or (
+                all(self._has_recovered(node, end) for node, end in self._damaged.items())
+                and all(
+                    self._survives(where, partition, host.id, is_lossy=True, despite_flush=True)
+                    for where, partition in self._held_by(host.id)
+                )
+            )
         )
 
     def allows_blackout(self) -> bool:
@@ -84,6 +101,10 @@ class Budget:
             _, was_lossy = ends.get(host.id, (-1, False))
             ends[host.id] = (epoch, is_lossy or was_lossy)
 
+    def damaged(self, host: SimHost) -> None:
+        self._damaged[host.id] = self._newest().offset
+        self.ended_uncleanly(host, is_lossy=True)
+
     def isolated(self, host: SimHost) -> None:
         self._isolated.add(host.id)
 
@@ -106,11 +127,20 @@ class Budget:
             and host.id not in self._bad_disks
         )
 
+    def _has_recovered(self, node: NodeId, end: Offset) -> bool:
+        found = self._cluster.hosts[node].node
+        return found is not None and found.image.offset >= end
+
     def _survives(
-        self, where: TopicPartition, partition: PartitionImage, node: NodeId, is_lossy: bool
+        self,
+        where: TopicPartition,
+        partition: PartitionImage,
+        node: NodeId,
+        is_lossy: bool,
+        despite_flush: bool = False,
     ) -> bool:
         image = self._newest()
-        if _flushes(image, where):
+        if _flushes(image, where) and not despite_flush:
             return True
         ends = self._ends.get(where, {})
         for other, (epoch, _) in list(ends.items()):

@@ -8,92 +8,12 @@ first part stays: all drawn from the dice, so a seed gives one outcome.
 
 import errno
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tidelog.model.dice import Dice
 from tidelog.model.disk import Buffer
-
-PAGE = 4096
-
-
-class Inode:
-    """A file's bytes: as the cache has them, and what of the durable ones they hide."""
-
-    __slots__ = ("content", "durable_size", "handle", "hidden")
-
-    def __init__(self, content: bytes = b"") -> None:
-        self.content = bytearray(content)
-        self.durable_size = len(content)
-        self.hidden: dict[int, bytes] = {}  # by page: what a crash may bring back
-        self.handle: SimFile | None = None
-
-    def dirty(self, start: int, end: int) -> None:
-        """Remember the durable bytes of these pages before they change."""
-        for page in range(start // PAGE, (max(end, start + 1) - 1) // PAGE + 1):
-            if page not in self.hidden:
-                first = page * PAGE
-                self.hidden[page] = bytes(
-                    self.content[first : min(first + PAGE, self.durable_size)]
-                )
-
-    def sync(self) -> None:
-        self.hidden.clear()
-        self.durable_size = len(self.content)
-
-    def survive(self, dice: Dice) -> "Inode":
-        """The file as it is found after a crash."""
-        size = _between(dice, self.durable_size, len(self.content))
-        content = self.content[:size].ljust(size, b"\0")
-        for page in sorted(self.hidden):
-            first = page * PAGE
-            if first >= size:
-                continue
-            written = bytes(content[first : first + PAGE])
-            lost = self.hidden[page][: len(written)].ljust(len(written), b"\0")
-            torn = _between(dice, 0, len(written))
-            content[first : first + PAGE] = written[:torn] + lost[torn:]
-        return Inode(bytes(content))
-
-
-def _between(dice: Dice, one: int, other: int) -> int:
-    """One end, the other, or something between them, as likely as each other."""
-    low, high = min(one, other), max(one, other)
-    match dice.below(3):
-        case 0:
-            return one
-        case 1:
-            return other
-        case _:
-            return low + dice.below(high - low + 1)
-
-
-class Directory:
-    """Names in a directory: as they are, as they are durable, and the steps between the two."""
-
-    __slots__ = ("durable", "entries", "steps")
-
-    def __init__(self, entries: "dict[str, Node] | None" = None) -> None:
-        self.entries: dict[str, Node] = entries or {}
-        self.durable: dict[str, Node] = dict(self.entries)
-        self.steps: list[Callable[[dict[str, Node]], None]] = []
-
-    def change(self, step: "Callable[[dict[str, Node]], None]") -> None:
-        step(self.entries)
-        self.steps.append(step)
-
-    def sync(self) -> None:
-        self.durable = dict(self.entries)
-        self.steps.clear()
-
-    def survive(self, dice: Dice) -> "Directory":
-        entries = dict(self.durable)
-        for step in self.steps[: dice.below(len(self.steps) + 1)]:
-            step(entries)
-        return Directory({name: entries[name].survive(dice) for name in sorted(entries)})
-
-
-Node = Inode | Directory
+from tidelog.sim.inodes import Directory, Inode, Node, inodes_below, paths_below, sync_below
 
 
 @dataclass
@@ -199,7 +119,7 @@ class SimDisk:
 
     def kill(self) -> None:
         """The process ends, the machine lives: the cache stays. Files held so far are void."""
-        for inode in _inodes(self._root):
+        for inode in inodes_below(self._root):
             inode.handle = None
         self._new_directories.clear()
 
@@ -207,6 +127,20 @@ class SimDisk:
         """A bit on the platter changes behind everyone's back."""
         inode = self._inode(path)
         inode.content[bit // 8] ^= 1 << bit % 8
+
+    def rot(self, path: str, content: bytes | None) -> None:
+        """A file has other content for good, or (None) is gone, though nobody did that."""
+        parent, name = self._parent(path)
+        for entries in (parent.entries, parent.durable):
+            if content is None:
+                entries.pop(name, None)
+            else:
+                entries[name] = Inode(content)
+        parent.steps.clear()
+
+    def files(self) -> list[str]:
+        """The path of every file."""
+        return sorted(paths_below(self._root, ""))
 
     def durable_size(self, path: str) -> int:
         """How much of a file that only grows is surely on the platter."""
@@ -230,7 +164,7 @@ class SimDisk:
     @property
     def used(self) -> int:
         """Bytes in all files that have a name."""
-        return sum(len(inode.content) for inode in _inodes(self._root))
+        return sum(len(inode.content) for inode in inodes_below(self._root))
 
     # -- the port
 
@@ -311,7 +245,7 @@ class SimDisk:
 
     def sync_all(self) -> None:
         self.check_sync()
-        _sync(self._root)
+        sync_below(self._root)
         self._new_directories.clear()
 
     def remove_tree(self, directory: str) -> None:
@@ -371,20 +305,3 @@ def _follow(node: Node, path: str) -> None:
             _follow(inside, f"{path}/{name}")
     elif node.handle is not None:
         node.handle.path = path
-
-
-def _sync(directory: Directory) -> None:
-    directory.sync()
-    for node in directory.entries.values():
-        if isinstance(node, Directory):
-            _sync(node)
-        else:
-            node.sync()
-
-
-def _inodes(directory: Directory) -> Iterator[Inode]:
-    for node in directory.entries.values():
-        if isinstance(node, Directory):
-            yield from _inodes(node)
-        else:
-            yield node

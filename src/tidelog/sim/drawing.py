@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tidelog.model.ids import Millis, NodeId
 from tidelog.sim.dice import SeededDice
-from tidelog.sim.faults import CONTROLLER, KINDS, LEADER, Fault
+from tidelog.sim.faults import CONTROLLER, LEADER, USUAL, Fault
 from tidelog.sim.plan import MAX_NODES, MIN_NODES, WORKLOADS, Plan, TopicPlan, Workload
 from tidelog.sim.recipes import RECIPES
 
@@ -28,7 +28,7 @@ def filled_in(plan: Plan) -> Plan:
     return replace(
         plan,
         nodes=nodes,
-        faults=tuple(KINDS) if plan.faults is None else plan.faults,
+        faults=USUAL if plan.faults is None else plan.faults,
         workload=workload,
         topics=_drawn_topics(dice.fork("topics"), nodes, plan.beyond, workload.records)
         if plan.topics is None
@@ -90,7 +90,7 @@ def _drawn_settings(dice: SeededDice) -> tuple[tuple[str, str], ...]:
 
 
 def _drawn_schedule(dice: SeededDice, plan: Plan, nodes: int) -> tuple[Fault, ...]:
-    kinds = list(KINDS) if plan.faults is None else list(plan.faults)
+    kinds = list(USUAL) if plan.faults is None else list(plan.faults)
     if not kinds:
         return ()
     kinds += [kind for kind in _OFTEN if kind in kinds]
@@ -150,6 +150,8 @@ def _drawn_fault(dice: SeededDice, kind: str, at: Millis, one: NodeId, nodes: in
             amount = 50 << dice.below(5)
         case "drift":
             amount, lasts = dice.below(101) - 50, lasts * 3
+        case "damage":
+            amount = dice.below(2)
         case "quick-restart":
             lasts = 100 + dice.below(300)
         case _:

@@ -37,9 +37,12 @@ KINDS: dict[str, str] = {
     "read-only-disk": "the file system of one machine goes read-only",
     "failing-fsync": "fsync fails once; what was not synced is lost or torn",
     "flipped-bit": "a bit in the unsynced tail of a log flips while its node is down",
+    "damage": "a file of one machine is changed, cut, deleted or swapped while it is down",
     "drift": "a machine's clock runs faster or slower than the others'",
 }
 """Every kind of fault, with what it is."""
+USUAL = tuple(kind for kind in KINDS if kind != "damage")
+"""What is drawn unless kinds are named."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +55,10 @@ class Fault:
     nodes: tuple[NodeId, ...]
     lasts_ms: Millis = 0
     amount: int = 0
-    """How much: added delay in ms, lost segments per thousand, drift in parts per thousand."""
+    """How much: added delay in ms, lost segments per thousand, drift in parts per thousand.
+
+    For damage: 1 after a shutdown in order, 0 after a kill.
+    """
 
     def __post_init__(self) -> None:
         assert self.kind in KINDS, f"{self.kind} is no kind of fault"

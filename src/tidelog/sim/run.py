@@ -23,12 +23,14 @@ from tidelog.sim.outcome import Counts, Failure, Outcome
 from tidelog.sim.plan import Plan, TopicPlan
 from tidelog.sim.recorder import Recorder
 from tidelog.sim.recording import Recording
+from tidelog.sim.reports import Reports, kept
 from tidelog.sim.rules import wired
 from tidelog.sim.scene import Scene, Violation
 from tidelog.sim.strikes import Strikes
 from tidelog.sim.talk import Talk
 from tidelog.sim.workload.client import Surroundings
 from tidelog.sim.workload.workload import Clients
+from tidelog.sim.wounds import Wounds
 
 START_LIMIT_MS: Millis = 60_000
 SKEW_MS: Millis = 2_000
@@ -38,13 +40,14 @@ CALM_STEP_MS: Millis = 250
 
 def simulate(plan: Plan, recorder: Recorder | None = None) -> Outcome:
     """Run it. A violated invariant is a value in the outcome, and so is a bug of the node's."""
-    with wired(plan.rules):
-        return _Run(filled_in(plan), recorder).outcome()
+    with wired(plan.rules), kept() as reports:
+        return _Run(filled_in(plan), recorder, reports).outcome()
 
 
 class _Run:
-    def __init__(self, plan: Plan, recorder: Recorder | None) -> None:
+    def __init__(self, plan: Plan, recorder: Recorder | None, reports: Reports) -> None:
         assert plan.nodes is not None
+        self._reports = reports
         self._plan = plan
         self._recorder = recorder
         self._counts = Counts()
@@ -122,6 +125,7 @@ class _Run:
         around = Surroundings(self._cluster, self._checker, self._history)
         clients = Clients(around, plan.workload, plan.topics or ())
         budget = Budget(self._cluster, is_open=self._scene.is_beyond)
+        wounds = Wounds(self._cluster, budget, self._reports)
         strikes = Strikes(
             self._cluster,
             budget,
@@ -129,6 +133,7 @@ class _Run:
             self._begun_at,
             clients.partitions[0],
             self._recorder,
+            wounds,
         )
         strikes.schedule(plan.schedule or ())
         clients.gather_at([fault.at_ms for fault in plan.schedule or ()])
@@ -136,6 +141,8 @@ class _Run:
         strikes.calm()
         clients.finish()
         self._get_well(clients)
+        if unreported := wounds.unreported():
+            raise Violation("every damage is reported", "; ".join(unreported), None)
 
     def _get_well(self, clients: Clients) -> None:
         end = self._world.now + liveness.LIMIT_MS

@@ -15,6 +15,7 @@ from tidelog.sim.faults import CONTROLLER, LEADER, NEXT_LEADER, Fault
 from tidelog.sim.host import SimHost
 from tidelog.sim.outcome import Counts
 from tidelog.sim.recorder import Recorder
+from tidelog.sim.wounds import Wounds
 
 QUICK_MS: Millis = 40
 """How long a quick restart takes: nobody's patience ends in that time."""
@@ -32,8 +33,10 @@ class Strikes:
         begun_at: Millis,
         partition: TopicPartition,
         recorder: Recorder | None,
+        wounds: Wounds,
     ) -> None:
         self._cluster = cluster
+        self._wounds = wounds
         self._network = cluster.network
         self._world = cluster.world
         self._budget = budget
@@ -63,6 +66,7 @@ class Strikes:
             "read-only-disk": self._read_only_disk,
             "failing-fsync": self._failing_fsync,
             "flipped-bit": self._flipped_bit,
+            "damage": self._damage,
             "drift": self._drift,
         }
 
@@ -311,6 +315,9 @@ class Strikes:
             path, at = places[self._dice.below(len(places))]
             self._world.note(f"a bit flips in {host.name} {path}")
             host.disk.flip_bit(path, at * 8 + self._dice.below(8))
+
+    def _damage(self, fault: Fault, host: SimHost) -> Undo | None:
+        return self._wounds.strike(fault, host, self._start)
 
     def _breaks(self, host: SimHost, *, is_lossy: bool) -> None:
         self._budget.disk_broke(host)

@@ -14,7 +14,8 @@ from tidelog.model.disk import Disk
 from tidelog.runtime.disk import RealDisk, RealFile
 from tidelog.runtime.disposal import close_elsewhere
 from tidelog.sim.dice import SeededDice
-from tidelog.sim.disk import PAGE, SimDisk
+from tidelog.sim.disk import SimDisk
+from tidelog.sim.inodes import PAGE
 
 
 @pytest.fixture(params=["real", "simulated"])

@@ -1,0 +1,36 @@
+"""What simulated nodes report: their warnings and errors, kept whoever else may see them."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+class Reports(logging.Handler):
+    """The messages at WARNING and above, in their order."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.WARNING)
+        self.messages: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.messages.append(record.getMessage())
+
+    def mention(self, names: set[str], since: int) -> bool:
+        """Whether one of the messages from a number on contains one of these."""
+        return any(name in said for said in self.messages[since:] for name in names)
+
+
+@contextmanager
+def kept() -> Iterator[Reports]:
+    """Keep what nodes report inside, also where nothing is to be shown."""
+    reports, logger = Reports(), logging.getLogger("tidelog")
+    disabled, propagates = logging.root.manager.disable, logger.propagate
+    logger.addHandler(reports)
+    logger.propagate = propagates and disabled < logging.WARNING
+    logging.disable(logging.NOTSET)
+    try:
+        yield reports
+    finally:
+        logging.disable(disabled)
+        logger.propagate = propagates
+        logger.removeHandler(reports)

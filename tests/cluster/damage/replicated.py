@@ -1,0 +1,169 @@
+"""Topics with several replicas under load: what was acknowledged is on every one of them."""
+
+import struct
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+from tests.clients.librdkafka import consumer_of
+from tests.cluster.audit import replica_of
+from tests.cluster.stream import NUMBER, Stream
+
+from tidelog.model.ids import NodeId
+from tidelog.testing import Cluster
+
+WIDE, PAIRS = "wide", "pairs"
+PER_SECOND = 250.0
+"""Records, for each of the topics."""
+BATCH_RECORDS = 20
+"""At most, so that a segment holds many batches."""
+QUIET_POLLS = 40
+"""So many empty polls, of half a second, mean that a partition brings no more."""
+
+
+class Replicated:
+    """Two topics, one with three replicas and one with two, written to all the time."""
+
+    def __init__(self, cluster: Cluster, **configs: object) -> None:
+        self._cluster = cluster
+        nodes = list(cluster.nodes)
+        cluster.create_topic(WIDE, 3, 3, min_insync_replicas=2, **configs)
+        pairs = [[one, nodes[place - 1]] for place, one in enumerate(nodes)]
+        cluster.create_topic(PAIRS, assignment=pairs, min_insync_replicas=1, **configs)
+        self.replicas: dict[tuple[str, int], list[NodeId]] = {
+            (topic, index): list(placed.replica_nodes)
+            for topic in (WIDE, PAIRS)
+            for index, placed in cluster.topics()[topic].items()
+        }
+        self._stack = ExitStack()
+        self.streams = {
+            topic: self._stack.enter_context(
+                Stream(
+                    cluster.bootstrap,
+                    topic,
+                    3,
+                    in_flight=2_000,
+                    per_second=PER_SECOND,
+                    batch_num_messages=BATCH_RECORDS,
+                )
+            )
+            for topic in (WIDE, PAIRS)
+        }
+
+    def directories(self) -> list[str]:
+        return [f"{topic}-{index}" for topic, index in self.replicas]
+
+    def await_whole(self, timeout: float) -> None:
+        """Wait until every replica is in sync and writes go on everywhere."""
+        self.await_in_sync(timeout)
+        for stream in self.streams.values():
+            stream.await_acks()
+
+    def await_in_sync(self, timeout: float) -> None:
+        for (topic, index), nodes in self.replicas.items():
+            self._cluster.wait_for_isr(topic, index, nodes, timeout=timeout)
+
+    def stop(self) -> None:
+        """All that was sent is answered."""
+        self._stack.close()
+
+    def abandon(self) -> None:
+        for stream in self.streams.values():
+            stream.abandon()
+        self._stack.close()
+
+    @property
+    def acknowledged(self) -> int:
+        return sum(sum(stream.acked) for stream in self.streams.values())
+
+    # -- what must hold ----------------------------------------------------------------------------
+
+    def problems(self) -> list[str]:
+        """Answers that were not due, and what a consumer reads of what was acknowledged."""
+        found = [line for one in self.streams.values() for line in (*one.strays, *one.failed)]
+        ends = {
+            (topic, index): stream.acked[index]
+            for topic, stream in self.streams.items()
+            for index in range(len(stream.acked))
+        }
+        return found[:5] + _read_back(self._cluster, ends)
+
+    def problems_on(self, node: NodeId) -> list[str]:
+        """What a node's files lack of what was acknowledged, against those of another replica."""
+        found = []
+        for (topic, index), nodes in self.replicas.items():
+            if node in nodes:
+                end = self.streams[topic].acked[index]
+                found += compared(self._cluster, topic, index, end, nodes)
+        return found
+
+    def problems_on_all(self) -> list[str]:
+        return [
+            problem
+            for (topic, index), nodes in self.replicas.items()
+            for problem in compared(
+                self._cluster, topic, index, self.streams[topic].sent[index], nodes
+            )
+        ]
+
+
+def compared(cluster: Cluster, topic: str, index: int, end: int, nodes: list[NodeId]) -> list[str]:
+    """Replicas that do not hold the same batches, byte for byte, up to an offset."""
+    found, digests = [], {}
+    for node in nodes:
+        try:
+            replica = replica_of(cluster, node, topic, index, end)
+        except (AssertionError, OSError, struct.error, ValueError) as broken:
+            found.append(f"{topic}-{index} on node {node}: {broken}")
+            continue
+        digests[node] = replica.digest
+        if replica.end < end:
+            found.append(f"{topic}-{index} on node {node} ends at {replica.end}, not at {end}")
+    if len(set(digests.values())) > 1 and not found:
+        found.append(f"{topic}-{index}: the replicas {list(digests)} differ below {end}")
+    return found
+
+
+def _read_back(cluster: Cluster, ends: dict[tuple[str, int], int]) -> list[str]:
+    """Read every partition from its beginning; record n must be at offset n, checksums holding."""
+    found: list[str] = []
+    due = dict.fromkeys(ends, 0)
+    with _consumer(cluster) as consumer:
+        consumer.assign([TopicPartition(topic, index, 0) for topic, index in ends])
+        quiet = 0
+        while quiet < QUIET_POLLS and any(due[where] < end for where, end in ends.items()):
+            messages = consumer.consume(10_000, 0.5)
+            quiet = 0 if messages else quiet + 1
+            for message in messages:
+                problem = message.error()
+                if problem is not None:
+                    if not problem.retriable() and problem.code() != KafkaError._PARTITION_EOF:
+                        found.append(f"{message.topic()}-{message.partition()}: {problem}")
+                    if len(found) > 10:
+                        return found
+                    continue
+                topic, index, offset = message.topic(), message.partition(), message.offset()
+                assert topic is not None
+                assert index is not None
+                assert offset is not None
+                where = (topic, index)
+                if offset != due[where]:
+                    found.append(f"{topic}-{index}: offset {offset} after {due[where] - 1}")
+                if NUMBER.unpack_from(message.value() or b"\0" * NUMBER.size) != (index, offset):
+                    found.append(f"{topic}-{index}: wrong data at {offset}")
+                due[where] = offset + 1
+    for (topic, index), end in ends.items():
+        if due[(topic, index)] < end:
+            lost = end - due[(topic, index)]
+            found.append(
+                f"{topic}-{index}: read to {due[(topic, index)]}, {lost} acknowledged more"
+            )
+    return found[:10]
+
+
+@contextmanager
+def _consumer(cluster: Cluster) -> Iterator[Consumer]:
+    # Without the checksums a client would not notice what no broker looks at on its way.
+    config = {"check_crcs": True, "enable_partition_eof": False, "auto_offset_reset": "error"}
+    with consumer_of(cluster, **config) as consumer:  # type: ignore[arg-type]
+        yield consumer

@@ -1,0 +1,69 @@
+"""What a node says of damage, and which damage it can know of at all.
+
+`tidelog.sim.damage` says what a file's content shows; here are directories and links as well.
+"""
+
+import re
+from pathlib import Path
+
+from tests.cluster.damage.site import Harm
+
+from tidelog.sim.damage import METADATA, is_visible, recovery_points
+from tidelog.testing import NodeProcess
+
+BUGS = ("Traceback (most recent call last)", "bug in Tidelog", "AssertionError")
+UNCLEAN = re.compile(r"(\S+-\d+): leader \d+ was elected uncleanly")
+_REPORT = re.compile(r" (WARNING|ERROR|CRITICAL) ")
+_OTHER = re.compile(r" (INFO|DEBUG) ")
+
+
+class NodeLog:
+    """What a node has written to its log since this was made."""
+
+    def __init__(self, process: NodeProcess) -> None:
+        self._path = process.log
+        self._start = process.log.stat().st_size if process.log.exists() else 0
+
+    def text(self) -> str:
+        with self._path.open("rb") as file:
+            file.seek(self._start)
+            return file.read().decode(errors="replace")
+
+    def reports(self) -> list[str]:
+        """Warnings and errors, and whatever has no level: the sentence of a node that ends."""
+        return [
+            line
+            for line in self.text().splitlines()
+            if _REPORT.search(line) or not _OTHER.search(line)
+        ]
+
+    def bugs(self) -> list[str]:
+        return [line for line in self.text().splitlines() if any(bug in line for bug in BUGS)]
+
+    def unclean_elections(self) -> set[str]:
+        """The partitions that the node saw led by a replica that was not in sync."""
+        return set(UNCLEAN.findall(self.text()))
+
+    def mentions(self, names: set[str]) -> bool:
+        return any(name in line for line in self.reports() for name in names)
+
+
+def can_be_known(harm: Harm, before: Path, after: Path, *, was_clean: bool) -> bool:
+    """Whether anything shows the damage, given copies of the directory before and after it."""
+    if not harm.must_be_reported:
+        return False
+    files = contents(before)
+    points = recovery_points(files)
+    for path in harm.paths:
+        if (before / path).is_dir() or (after / path).is_dir() or (after / path).is_symlink():
+            directory = Path(path).parts[0]
+            return was_clean or points.get(directory, 0) > 0 or directory == METADATA
+    return is_visible(harm.paths, files, contents(after), was_clean=was_clean)
+
+
+def contents(directory: Path) -> dict[str, bytes]:
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in sorted(directory.rglob("*"))
+        if path.is_file()
+    }

@@ -1,0 +1,126 @@
+"""Topics with one replica per partition: what is damaged there is on no other node.
+
+Nothing may be deleted, whatever can be read is read, the rest is an error, and no record is wrong.
+"""
+
+from datetime import timedelta
+from pathlib import Path
+
+from kio.schema.fetch.v12 import request as fetch
+from kio.schema.fetch.v12.response import FetchResponse
+from tests.clients.librdkafka import producer_of
+from tests.clients.systems import PATIENCE
+from tests.cluster.damage.batch_files import CHECKED_FROM, batches_under, offsets_in, whole_batches
+from tests.cluster.stream import NUMBER, VALUE_BYTES
+
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NodeId
+from tidelog.protocol.records import iterate_records
+from tidelog.testing import Cluster
+
+RECORDS = 400
+AT_ONCE = 20
+
+
+class Singles:
+    """A topic with a partition on each node, written once; a damaged one is replaced."""
+
+    def __init__(self, cluster: Cluster, **configs: object) -> None:
+        self._cluster = cluster
+        self._configs = configs
+        self._made = 0
+        self.topic = ""
+        self.renew()
+
+    def renew(self) -> None:
+        self._made += 1
+        self.topic = f"alone{self._made}"
+        nodes = list(self._cluster.nodes)
+        self._cluster.create_topic(
+            self.topic, assignment=[[node] for node in nodes], **self._configs
+        )
+        producer = producer_of(self._cluster, enable_idempotence=True, batch_num_messages=AT_ONCE)  # type: ignore[arg-type]
+        for number in range(RECORDS):
+            for partition in range(len(nodes)):
+                producer.produce(self.topic, value(partition, number), partition=partition)
+            if number % AT_ONCE == 0:
+                producer.flush(PATIENCE)
+        assert producer.flush(PATIENCE) == 0
+
+    def partition_of(self, node: NodeId) -> int:
+        return list(self._cluster.nodes).index(node)
+
+    def directory_of(self, node: NodeId) -> str:
+        return f"{self.topic}-{self.partition_of(node)}"
+
+    def problems(self, node: NodeId, after: Path, *, was_damaged: bool) -> list[str]:
+        """What is wrong with the node's partition, whose directory was `after` at the start."""
+        partition = self.partition_of(node)
+        read, errors = self._read(node, partition)
+        found = [
+            f"{self.topic}-{partition}: wrong data at {offset}: {got[:40]!r}"
+            for offset, got in read.items()
+            if offset >= RECORDS or got != value(partition, offset)
+        ]
+        directory = after / self.directory_of(node)
+        could = offsets_in(directory) if was_damaged else set(range(RECORDS))
+        if missing := could - set(read):
+            found.append(
+                f"{self.topic}-{partition}: {len(missing)} records could be read and are not, "
+                f"from {min(missing)} on: {errors}"
+            )
+        if was_damaged and directory.is_dir():
+            kept = batches_under(self._cluster.data(node))
+            deleted = [
+                batch.base
+                for log in directory.glob("*.log")
+                if log.is_file()
+                for batch in whole_batches(log.read_bytes())
+                if batch.content[CHECKED_FROM:] not in kept
+            ]
+            if deleted:
+                found.append(f"{self.topic}-{partition}: deleted batches at {sorted(deleted)[:10]}")
+        return found
+
+    def _read(self, node: NodeId, partition: int) -> tuple[dict[int, bytes], dict[str, int]]:
+        """Every record that a fetch from its offset brings, and how often each error came."""
+        read: dict[int, bytes] = {}
+        errors: dict[str, int] = {}
+        offset = 0
+        while offset < RECORDS:
+            error, content = self._fetch(node, partition, offset)
+            before = offset
+            if error is ErrorCode.none:
+                for batch in whole_batches(content):
+                    for record in iterate_records(memoryview(batch.content)):
+                        read[record.offset] = bytes(record.value or b"")
+                    offset = max(offset, batch.last + 1)
+            if offset == before:
+                name = error.name if error is not ErrorCode.none else "nothing"
+                errors[name] = errors.get(name, 0) + 1
+                offset += 1
+        return read, errors
+
+    def _fetch(self, node: NodeId, partition: int, offset: int) -> tuple[ErrorCode, bytes]:
+        request = fetch.FetchRequest(
+            max_wait=timedelta(0),
+            min_bytes=0,
+            max_bytes=1 << 20,
+            topics=(
+                fetch.FetchTopic(
+                    topic=self.topic,
+                    partitions=(
+                        fetch.FetchPartition(
+                            partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20
+                        ),
+                    ),
+                ),
+            ),
+            forgotten_topics_data=(),
+        )
+        answer = self._cluster.ask(request, FetchResponse, node).responses[0].partitions[0]
+        return answer.error_code, answer.records or b""
+
+
+def value(partition: int, number: int) -> bytes:
+    return NUMBER.pack(partition, number).ljust(VALUE_BYTES, b".")

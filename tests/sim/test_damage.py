@@ -1,0 +1,43 @@
+"""Damage at rest in whole runs: the simulator finds a damage of which no node says a word."""
+
+import pytest
+
+from tidelog.sim import wounds
+from tidelog.sim.damage import Harm
+from tidelog.sim.disk import SimDisk
+from tidelog.sim.faults import Fault
+from tidelog.sim.plan import WORKLOADS, Plan
+from tidelog.sim.run import simulate
+from tidelog.sim.wounds import AFTER_SHUTDOWN
+
+SCHEDULE = (Fault(2_000, "damage", (2,), 500, AFTER_SHUTDOWN), Fault(5_000, "damage", (3,), 500))
+PLAN = Plan(1, nodes=3, seconds=8, schedule=SCHEDULE, workload=WORKLOADS["light"])
+
+
+def test_a_damage_that_could_be_known_and_is_not_reported_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unnoticed(disk: SimDisk, dice: object) -> Harm:
+        disk.rot("nobody-looks-here", b"")
+        return Harm("nothing that anybody reads", ("nobody-looks-here",))
+
+    monkeypatch.setattr(wounds, "damage", unnoticed)
+    failure = simulate(PLAN).failure
+
+    assert failure is not None
+    assert failure.invariant == "every damage is reported"
+    assert "node 2: nothing that anybody reads" in failure.sentence
+    assert "node 3" in failure.sentence
+
+
+def test_leader_epochs_that_are_garbage_are_reported_and_do_no_harm(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def garbage(disk: SimDisk, dice: object) -> Harm:
+        path = "orders-0/leader-epoch-checkpoint"
+        disk.rot(path, b"garbage")
+        return Harm("garbage", (path,))
+
+    monkeypatch.setattr(wounds, "damage", garbage)
+
+    assert simulate(PLAN).failure is None
