@@ -143,7 +143,7 @@ def damage(disk: SimDisk, dice: Dice) -> Harm | None:
     meta.properties is left alone: without it a node rightly declines to start.
     """
     paths = [path for path in disk.files() if path != names.META_PROPERTIES]
-    path = _drawn(paths, dice)
+    path, other = _drawn(paths, dice), _drawn(paths, dice)
     content = disk.read_file(path)
     match dice.below(6):
         case 0 if content:
@@ -161,17 +161,21 @@ def damage(disk: SimDisk, dice: Dice) -> Harm | None:
         case 3:
             disk.rot(path, None)
             return Harm(f"{path} deleted", (path,))
-        case 4:
-            other = _drawn(paths, dice)
+        case 4 if not _could_be(path, other):
             disk.rot(other, content)
-            return Harm(f"{other} replaced by {path}", (other,)) if other != path else None
-        case 5:
-            other = _drawn(paths, dice)
+            return Harm(f"{other} replaced by {path}", (other,))
+        case 5 if not _could_be(path, other):
             disk.rot(path, disk.read_file(other))
             disk.rot(other, content)
-            return Harm(f"{path} and {other} swapped", (path, other)) if other != path else None
+            return Harm(f"{path} and {other} swapped", (path, other))
         case _:
             return None
+
+
+def _could_be(one: str, other: str) -> bool:
+    """Whether one log could be the other: no batch says to which partition it belongs."""
+    name = one.rpartition("/")[2]
+    return one == other or (name.endswith(names.LOG) and name == other.rpartition("/")[2])
 
 
 def _drawn(paths: list[str], dice: Dice) -> str:

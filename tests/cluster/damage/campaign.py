@@ -5,6 +5,7 @@ what earlier damage has left behind; after a round that failed the next one gets
 """
 
 import random
+import re
 import shutil
 import time
 from collections import Counter
@@ -113,7 +114,26 @@ class Campaign:
             for kind, found in sorted(counts.items())
         ]
         total = Counter(one.verdict for one in self.outcomes)
-        return [*lines, f"  {'':38}" + "".join(f"{total[head]:>20}" for head in heads)]
+        lines.append(f"  {'':38}" + "".join(f"{total[head]:>20}" for head in heads))
+        found = [problem for one in self.outcomes for problem in one.problems] + self.ends
+        sorts = Counter(sort_of(problem) for problem in found)
+        told = ", ".join(f"{sort} {sorts[sort]}" for sort in SORTS)
+        return [*lines, f"  acknowledged {self.acknowledged:,}; problems: {told}"]
+
+
+SORTS = {
+    "lost": r"acknowledged more|ends at|could be read and are not|deleted batches|offset \d+ after",
+    "wrong": r"wrong data|differ below|is damaged|batch at",
+    "tracebacks": r"Traceback|bug in Tidelog|AssertionError: $",
+    "not reported": r"not reported",
+    "unclean elections": r"unclean election",
+    "stuck": r"NodeStuck|has ended",
+    "other": r"",
+}
+
+
+def sort_of(problem: str) -> str:
+    return next(sort for sort, words in SORTS.items() if re.search(words, problem))
 
 
 class Rounds:
@@ -157,6 +177,7 @@ class Rounds:
         log = NodeLog(self._cluster.nodes[node])
         self._start(node, harm, outcome, log)
         self.load.await_whole(ISR_SECONDS)
+        outcome.problems += self.load.problems(rng)
         self._check(node, harm, known, outcome, log, logs)
 
     def _victim(self, rng: random.Random) -> NodeId:
@@ -226,7 +247,6 @@ class Rounds:
         logs: dict[NodeId, NodeLog],
     ) -> None:
         problems = outcome.problems
-        problems += self.load.problems()
         problems += self.load.problems_on(node)
         alone = self._singles.directory_of(node)
         was_touched = harm.touches(alone) or META_PROPERTIES in harm.paths
@@ -256,7 +276,7 @@ class Rounds:
             self.load.await_in_sync(ISR_SECONDS)
         except NodeStuck as stuck:
             return [str(stuck)]
-        problems = self.load.problems()
+        problems = self.load.problems(random.Random(0))
         for node in self._cluster.nodes:
             self._cluster.stop(node)
         return problems + self.load.problems_on_all()

@@ -44,8 +44,8 @@ def data_directory_emptied(site: Site) -> Harm:
 
 def partitions_swapped(site: Site) -> Harm:
     one, other = site.partition(), site.partition()
-    if one == other:
-        raise NothingToDamage
+    if _topic_of(one) == _topic_of(other):
+        raise NothingToDamage  # nothing in the files says which partition of a topic they are
     aside = one.with_name("aside")
     one.rename(aside)
     other.rename(one)
@@ -209,7 +209,7 @@ def segments_swapped(site: Site) -> Harm:
 
 def segments_swapped_across_partitions(site: Site) -> Harm:
     one, other = site.log(), site.log()
-    if one.parent == other.parent:
+    if one.parent == other.parent or _could_be(one, other):
         raise NothingToDamage
     _swap(one, other)
     return _harm(site, "swapped", one, other)
@@ -217,7 +217,7 @@ def segments_swapped_across_partitions(site: Site) -> Harm:
 
 def segment_replaced_by_another(site: Site) -> Harm:
     one, other = site.log(), site.log()
-    if one == other:
+    if one == other or _could_be(one, other):
         raise NothingToDamage
     shutil.copy(other, one)
     return _harm(site, f"replaced by {site.relative(other)}", one)
@@ -385,7 +385,7 @@ def any_duplicated(site: Site) -> Harm:
 
 def any_swapped(site: Site) -> Harm:
     one, other = site.any_file(), site.any_file()
-    if one.read_bytes() == other.read_bytes():
+    if one.read_bytes() == other.read_bytes() or _could_be(one, other):
         raise NothingToDamage
     _swap(one, other)
     names = {one.name, other.name}
@@ -394,6 +394,15 @@ def any_swapped(site: Site) -> Harm:
 
 def _any(site: Site, path: Path, what: str) -> Harm:
     return _harm(site, what, path, may_refuse=path.name == META_PROPERTIES)
+
+
+def _topic_of(partition: Path) -> str:
+    return partition.name.rpartition("-")[0]
+
+
+def _could_be(one: Path, other: Path) -> bool:
+    """Whether one log could be the other: no batch says to which partition it belongs."""
+    return one.name == other.name and one.suffix == ".log"
 
 
 def _swap(one: Path, other: Path) -> None:

@@ -1,12 +1,14 @@
 """Topics with several replicas under load: what was acknowledged is on every one of them."""
 
+import random
 import struct
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-from confluent_kafka import Consumer, KafkaError, TopicPartition
+from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from tests.clients.librdkafka import consumer_of
 from tests.cluster.audit import replica_of
+from tests.cluster.damage import look_ups
 from tests.cluster.stream import NUMBER, Stream
 
 from tidelog.model.ids import NodeId
@@ -78,7 +80,7 @@ class Replicated:
 
     # -- what must hold ----------------------------------------------------------------------------
 
-    def problems(self) -> list[str]:
+    def problems(self, rng: random.Random) -> list[str]:
         """Answers that were not due, and what a consumer reads of what was acknowledged."""
         found = [line for one in self.streams.values() for line in (*one.strays, *one.failed)]
         ends = {
@@ -86,7 +88,11 @@ class Replicated:
             for topic, stream in self.streams.items()
             for index in range(len(stream.acked))
         }
-        return found[:5] + _read_back(self._cluster, ends)
+        back = ReadBack(ends)
+        back.read(self._cluster)
+        for (topic, index), timestamps in back.timestamps.items():
+            back.problems += look_ups.problems(self._cluster, topic, index, timestamps, rng)
+        return found[:5] + back.problems[:10]
 
     def problems_on(self, node: NodeId) -> list[str]:
         """What a node's files lack of what was acknowledged, against those of another replica."""
@@ -124,41 +130,49 @@ def compared(cluster: Cluster, topic: str, index: int, end: int, nodes: list[Nod
     return found
 
 
-def _read_back(cluster: Cluster, ends: dict[tuple[str, int], int]) -> list[str]:
-    """Read every partition from its beginning; record n must be at offset n, checksums holding."""
-    found: list[str] = []
-    due = dict.fromkeys(ends, 0)
-    with _consumer(cluster) as consumer:
-        consumer.assign([TopicPartition(topic, index, 0) for topic, index in ends])
-        quiet = 0
-        while quiet < QUIET_POLLS and any(due[where] < end for where, end in ends.items()):
-            messages = consumer.consume(10_000, 0.5)
-            quiet = 0 if messages else quiet + 1
-            for message in messages:
-                problem = message.error()
-                if problem is not None:
-                    if not problem.retriable() and problem.code() != KafkaError._PARTITION_EOF:
-                        found.append(f"{message.topic()}-{message.partition()}: {problem}")
-                    if len(found) > 10:
-                        return found
-                    continue
-                topic, index, offset = message.topic(), message.partition(), message.offset()
-                assert topic is not None
-                assert index is not None
-                assert offset is not None
-                where = (topic, index)
-                if offset != due[where]:
-                    found.append(f"{topic}-{index}: offset {offset} after {due[where] - 1}")
-                if NUMBER.unpack_from(message.value() or b"\0" * NUMBER.size) != (index, offset):
-                    found.append(f"{topic}-{index}: wrong data at {offset}")
-                due[where] = offset + 1
-    for (topic, index), end in ends.items():
-        if due[(topic, index)] < end:
-            lost = end - due[(topic, index)]
-            found.append(
-                f"{topic}-{index}: read to {due[(topic, index)]}, {lost} acknowledged more"
-            )
-    return found[:10]
+class ReadBack:
+    """Every partition from its beginning on; record n must be at offset n, checksums holding."""
+
+    def __init__(self, ends: dict[tuple[str, int], int]) -> None:
+        self._ends = ends
+        self._due = dict.fromkeys(ends, 0)
+        self.problems: list[str] = []
+        self.timestamps: dict[tuple[str, int], dict[int, int]] = {where: {} for where in ends}
+
+    def read(self, cluster: Cluster) -> None:
+        with _consumer(cluster) as consumer:
+            consumer.assign([TopicPartition(topic, index, 0) for topic, index in self._ends])
+            quiet = 0
+            while quiet < QUIET_POLLS and len(self.problems) < 10 and self._is_any_due():
+                messages = consumer.consume(10_000, 0.5)
+                quiet = 0 if messages else quiet + 1
+                for message in messages:
+                    self._see(message)
+        for (topic, index), end in self._ends.items():
+            at = self._due[(topic, index)]
+            if at < end:
+                self.problems.append(f"{topic}-{index}: read to {at}, {end - at} acknowledged more")
+
+    def _is_any_due(self) -> bool:
+        return any(self._due[where] < end for where, end in self._ends.items())
+
+    def _see(self, message: Message) -> None:
+        problem = message.error()
+        topic, index, offset = message.topic(), message.partition(), message.offset()
+        if problem is not None:
+            if not problem.retriable() and problem.code() != KafkaError._PARTITION_EOF:
+                self.problems.append(f"{topic}-{index}: {problem}")
+            return
+        assert topic is not None
+        assert index is not None
+        assert offset is not None
+        where = (topic, index)
+        if offset != self._due[where]:
+            self.problems.append(f"{topic}-{index}: offset {offset} after {self._due[where] - 1}")
+        if NUMBER.unpack_from(message.value() or b"\0" * NUMBER.size) != (index, offset):
+            self.problems.append(f"{topic}-{index}: wrong data at {offset}")
+        self._due[where] = offset + 1
+        self.timestamps[where][offset] = message.timestamp()[1]
 
 
 @contextmanager

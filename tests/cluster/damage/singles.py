@@ -3,14 +3,12 @@
 Nothing may be deleted, whatever can be read is read, the rest is an error, and no record is wrong.
 """
 
-from datetime import timedelta
 from pathlib import Path
 
-from kio.schema.fetch.v12 import request as fetch
-from kio.schema.fetch.v12.response import FetchResponse
 from tests.clients.librdkafka import producer_of
 from tests.clients.systems import PATIENCE
 from tests.cluster.damage.batch_files import CHECKED_FROM, batches_under, offsets_in, whole_batches
+from tests.cluster.damage.look_ups import fetch_at
 from tests.cluster.stream import NUMBER, VALUE_BYTES
 
 from tidelog.model.errors import ErrorCode
@@ -88,7 +86,7 @@ class Singles:
         errors: dict[str, int] = {}
         offset = 0
         while offset < RECORDS:
-            error, content = self._fetch(node, partition, offset)
+            error, content = fetch_at(self._cluster, node, self.topic, partition, offset)
             before = offset
             if error is ErrorCode.none:
                 for batch in whole_batches(content):
@@ -100,26 +98,6 @@ class Singles:
                 errors[name] = errors.get(name, 0) + 1
                 offset += 1
         return read, errors
-
-    def _fetch(self, node: NodeId, partition: int, offset: int) -> tuple[ErrorCode, bytes]:
-        request = fetch.FetchRequest(
-            max_wait=timedelta(0),
-            min_bytes=0,
-            max_bytes=1 << 20,
-            topics=(
-                fetch.FetchTopic(
-                    topic=self.topic,
-                    partitions=(
-                        fetch.FetchPartition(
-                            partition=partition, fetch_offset=offset, partition_max_bytes=1 << 20
-                        ),
-                    ),
-                ),
-            ),
-            forgotten_topics_data=(),
-        )
-        answer = self._cluster.ask(request, FetchResponse, node).responses[0].partitions[0]
-        return answer.error_code, answer.records or b""
 
 
 def value(partition: int, number: int) -> bytes:
