@@ -2,7 +2,7 @@
 
 import pytest
 from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsTopic
-from tests.sim.messages import ask, create_topic, fetch_from, produce_to
+from tests.sim.messages import ask, batch, create_topic, fetch_from, produce_to
 from tests.sim.talk import Asked, Talk, await_ready, await_true, running
 from tests.sim.test_cluster import created
 
@@ -77,3 +77,44 @@ def test_f64_nobody_searches_for_a_client_that_is_gone() -> None:
     talk.close()
     cluster.world.run(10)
     assert len(host.jobs) == 0
+
+
+# -- batches that are unpacked before they are appended --------------------------------------------
+
+IN_DOUBT = build_batch([Record(b"k", None, EPOCH_MS)] * 30_000, compression="zstd")
+
+
+def offset_of(asked: Asked) -> int:
+    [(_, [one])] = asked.answer.topics
+    assert one.error is ErrorCode.none
+    return one.base_offset
+
+
+def test_f64_a_batch_that_is_checked_first_keeps_its_place_before_the_next() -> None:
+    cluster = running(seed=3, nodes=1)
+    talk = Talk(cluster, 1)
+    assert created(talk.ask(create_topic("orders")))
+    wishes = [IN_DOUBT, batch(b"one"), IN_DOUBT, batch(b"two")]
+    asked = [talk.begin(produce_to("orders", wish)) for wish in wishes]
+    await_true(cluster, lambda: all(one.is_done for one in asked))
+    assert [offset_of(one) for one in asked] == [0, 30_000, 30_001, 60_001]
+
+
+def test_f64_a_node_that_dies_within_a_check_has_appended_nothing() -> None:
+    for seed in range(5):
+        cluster = running(seed, nodes=1)
+        host = cluster.hosts[1]
+        assert created(Talk(cluster, 1).ask(create_topic("orders", flush_messages="1")))
+        cluster.world.run(100)
+        asked = Talk(cluster, 1, patience_ms=2_000).begin(produce_to("orders", IN_DOUBT))
+        await_true(cluster, lambda host=host: len(host.jobs) == 1)
+        cluster.world.run(1 + cluster.world.dice.below(10))
+        assert not asked.is_done
+        host.kill()
+        cluster.world.run(5_000)
+        assert asked.answer is None
+        host.start()
+        await_ready(cluster)
+        again = Talk(cluster, 1).begin(produce_to("orders", IN_DOUBT))
+        await_true(cluster, lambda again=again: again.is_done)
+        assert offset_of(again) == 0

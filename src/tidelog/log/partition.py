@@ -7,13 +7,14 @@ at or past the log end.
 
 from collections.abc import Callable
 
-from tidelog.log import deletions, reading, record_checks, replay, timestamps
+from tidelog.log import deletions, reading, replay, timestamps
 from tidelog.log.config import LogConfig
 from tidelog.log.deletions import DeletedFiles
 from tidelog.log.epochs import EpochStart
 from tidelog.log.flushing import FlushProgress
 from tidelog.log.loading import LoadedLog, LogLoader
 from tidelog.log.producers import ProducerStates
+from tidelog.log.record_checks import RecordCheck, check_records, looks_inside, rules_of
 from tidelog.log.results import (
     AbortedTxn,
     Appended,
@@ -61,7 +62,7 @@ class PartitionLog:
         self._disk = disk
         self._lower_recovery_point = lower_recovery_point
         self._tail = LogTail(disk, directory, config, loaded)
-        self._looks_inside = record_checks.looks_inside(config)
+        self._looks_inside = looks_inside(config)
         self._now = now
         self._deleted = DeletedFiles(disk)
         self._flush = FlushProgress(loaded.log_end_offset, now)
@@ -102,7 +103,7 @@ class PartitionLog:
 
     def update_config(self, config: LogConfig) -> None:
         self._tail.configure(config)
-        self._looks_inside = record_checks.looks_inside(config)
+        self._looks_inside = looks_inside(config)
 
     @property
     def log_end_offset(self) -> Offset:
@@ -127,26 +128,29 @@ class PartitionLog:
         leader_epoch: LeaderEpoch,
         now: Millis,
         origin: AppendOrigin = AppendOrigin.CLIENT,
-    ) -> Appended | AppendRefused:
-        """Check, assign offsets in place, write. Raises OSError with the log as it was."""
+    ) -> Appended | AppendRefused | RecordCheck:
+        """Check, assign offsets in place, write. Raises OSError with the log as it was.
+
+        Nothing is written where records must be looked at first: that is the job that comes back.
+        """
         self._now = now
-        if origin is not AppendOrigin.CLIENT:
-            return self._tail.append_internal(batches, leader_epoch, origin, now)
         tail = self._tail
-        header = check_produced(batches, tail.config, now)
+        if origin is not AppendOrigin.CLIENT and origin is not AppendOrigin.CHECKED_CLIENT:
+            return tail.append_internal(batches, leader_epoch, origin, now)
+        header = check_produced(batches, tail.config, now, origin)
         if not isinstance(header, BatchHeader):
             return header
-        if self._looks_inside:
-            refused = record_checks.check_records(batches, tail.config, now)
+        if self._looks_inside and origin is AppendOrigin.CLIENT:
+            refused = check_records(batches, rules_of(tail.config, now))
             if refused is not None:
                 return refused
         if header.producer_id >= 0:
             span = tail.producers.duplicate_of(header)
             if span is not None:
                 return Appended(span.first_offset, span.last_offset, span.timestamp, duplicate=True)
-            refused = tail.producers.refusal(header, check_sequence=True)
-            if refused is not None:
-                return refused
+            out_of_order = tail.producers.refusal(header, check_sequence=True)
+            if out_of_order is not None:
+                return out_of_order
         return tail.append_one(batches, header, leader_epoch, now)
 
     def append_as_follower(self, batches: memoryview) -> Appended | AppendRefused:

@@ -1,108 +1,170 @@
-"""The few questions that only records can answer, asked where a topic's configuration needs it.
+"""The few questions that only records can answer, asked where a batch or its topic makes it needed.
 
 A batch whose codec this broker cannot read is judged by its header: clients can read it.
 """
 
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
 from tidelog.log.config import UNLIMITED, LogConfig
 from tidelog.log.results import AppendRefused
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_TIMESTAMP, Millis, Offset
-from tidelog.protocol.batch import COMPRESSION_MASK, HEADER_SIZE, BatchHeader
-from tidelog.protocol.malformed import MalformedMessage
-from tidelog.protocol.records import UnreadableRecords, iterate_records
-from tidelog.protocol.varint import read_varint
+from tidelog.model.ids import NO_TIMESTAMP, Millis
+from tidelog.model.jobs import Steps, Work
+from tidelog.protocol.batch import HEADER_SIZE, BatchHeader, read_header
+from tidelog.protocol.record_heads import RecordHead, record_heads
+from tidelog.protocol.records import codec_of
+from tidelog.protocol.unpacking import OverBudget, UnreadableRecords, unpack
 
-_SMALLEST_RECORD = 7
-"""Its length, attributes, two deltas, no key, no value and no headers: a byte each."""
-_WALKED = 16
-"""How many records of a batch are looked at, at most: a walk over thousands costs too much."""
-_BEGINNINGS = {1: b"\x1f\x8b", 3: b"\x04\x22\x4d\x18", 4: b"\x28\xb5\x2f\xfd"}
-"""Of what gzip, lz4 and zstd write; snappy's may begin in any way."""
-
-
-def check_body(batch: memoryview, header: BatchHeader) -> AppendRefused | None:
-    """Refuse a batch that cannot hold the records that its header counts.
-
-    What is compressed stays so, and a long batch is judged by its size and its first records.
-    """
-    codec = header.attributes & COMPRESSION_MASK
-    if codec:
-        beginning = _BEGINNINGS.get(codec, b"")
-        body = batch[HEADER_SIZE : HEADER_SIZE + max(1, len(beginning))]
-        if not body or (beginning and body != beginning):
-            return AppendRefused(
-                ErrorCode.corrupt_message, "The records are not compressed as the batch says"
-            )
-    elif not _may_hold(batch, header.record_count):
-        return AppendRefused(
-            ErrorCode.invalid_record,
-            f"The batch does not hold the {header.record_count} records that it counts",
-        )
-    return None
+CHECKED_BYTES = 256 * 1024 * 1024
+"""How much of a packed batch is unpacked to check its records; one that holds more is refused."""
+CHECKED_RECORDS = 1_000_000
+"""How many records a packed batch may hold, unless it has a byte for each of them."""
+_AT_ONCE_BYTES = 16 * 1024
+_AT_ONCE_RECORDS = 64
+"""What is checked at once, and not in a job."""
+_BLAMED = 1_000
+"""How many bad records of a batch are named, at most."""
 
 
-def _may_hold(batch: memoryview, count: int) -> bool:
-    end = len(batch)
-    if count * _SMALLEST_RECORD > end - HEADER_SIZE:
-        return False
-    position = HEADER_SIZE
-    try:
-        for _ in range(min(count, _WALKED)):
-            length, position = read_varint(batch, position)
-            position += length
-            if length < _SMALLEST_RECORD - 1 or position > end:
-                return False
-    except (IndexError, MalformedMessage):
-        return False
-    return position == end or count > _WALKED
+class RecordRules(NamedTuple):
+    """What is asked of every record of a batch."""
+
+    needs_keys: bool
+    oldest: Millis | None
+    newest: Millis | None
+    """None: any time will do."""
+    is_counted: bool
+    """Whether the count is in doubt: offsets must follow each other without gaps, too."""
+
+
+def rules_of(config: LogConfig, now: Millis, *, is_counted: bool = False) -> RecordRules:
+    """Compaction needs keys; a bound on age is a bound on each record's age."""
+    oldest = newest = None
+    if not config.stamps_append_time:
+        oldest = now - config.message_timestamp_before_max_ms
+        newest = now + config.message_timestamp_after_max_ms
+    return RecordRules("compact" in config.cleanup_policy, oldest, newest, is_counted)
 
 
 def looks_inside(config: LogConfig) -> bool:
-    """Compaction needs keys; a bound on age is a bound on each record's age."""
+    """Whether a topic has rules for records that a header cannot show to be kept."""
     return "compact" in config.cleanup_policy or (
         not config.stamps_append_time and config.message_timestamp_before_max_ms != UNLIMITED
     )
 
 
-def check_records(batch: memoryview, config: LogConfig, now: Millis) -> AppendRefused | None:
-    """Refuse records without a key in a compacted topic, and ones that are too old or too new."""
-    found: list[tuple[int, str]] = []
-    error = ErrorCode.invalid_record
+@dataclass(slots=True)
+class RecordCheck:
+    """A job: unpack a batch, count its records, hold them to rules. -> why it is refused, or None.
+
+    It has bytes of its own, since those of a request are the host's again.
+    """
+
+    work: ClassVar[Work] = Work.COMPUTE
+    batch: bytearray
+    rules: RecordRules
+
+    def run(self) -> Steps[AppendRefused | None]:
+        size, budget = len(self.batch), CHECKED_BYTES
+        if not read_header(self.batch).compression:
+            budget = size
+        records = max(CHECKED_RECORDS, size)
+        try:
+            return (yield from _check(memoryview(self.batch), self.rules, budget, records))
+        except OverBudget as over:
+            return AppendRefused(ErrorCode.invalid_record, f"The batch cannot be checked: {over}")
+
+
+def check_records(batch: memoryview, rules: RecordRules) -> AppendRefused | RecordCheck | None:
+    """Why a batch is refused; for a large one, the job that finds out."""
+    steps = _check(batch, rules, _AT_ONCE_BYTES, _AT_ONCE_RECORDS)
     try:
-        for index, record in enumerate(iterate_records(batch)):
-            if "compact" in config.cleanup_policy and record.key is None:
-                found.append((index, "Compacted topic cannot accept message without key"))
-            elif not config.stamps_append_time and record.timestamp != NO_TIMESTAMP:
-                fault = _time_fault(record.timestamp, config, now)
-                if fault is not None:
-                    error = ErrorCode.invalid_timestamp
-                    found.append((index, fault))
+        while True:
+            next(steps)
+    except StopIteration as done:
+        refused: AppendRefused | None = done.value
+        return refused
+    except OverBudget:
+        return RecordCheck(bytearray(batch), rules)
+
+
+def _check(
+    batch: memoryview, rules: RecordRules, budget: int, most: int
+) -> Steps[AppendRefused | None]:
+    header = read_header(batch)
+    faults = _Faults(header, rules)
+    try:
+        chunks = unpack(codec_of(header), (batch[HEADER_SIZE:],), budget)
+        for heads in record_heads(chunks, header.record_count):
+            faults.look_at(heads)
+            if faults.seen > most:
+                raise OverBudget(f"it holds more than {most} records")
+            yield
+    except OverBudget:
+        raise
     except UnreadableRecords as unreadable:
         if unreadable.error is ErrorCode.unsupported_compression_type:
             return None
-        return AppendRefused(ErrorCode.corrupt_message, unreadable.reason)
-    if not found:
-        return None
-    reason = f"{found[0][1]} (record {found[0][0]}; {len(found)} of the batch are refused)"
-    return AppendRefused(error, reason, tuple(found))
+        return AppendRefused(unreadable.error, unreadable.reason)
+    return faults.refusal()
 
 
-def _time_fault(timestamp: Millis, config: LogConfig, now: Millis) -> str | None:
-    oldest = now - config.message_timestamp_before_max_ms
-    newest = now + config.message_timestamp_after_max_ms
-    if oldest <= timestamp <= newest:
-        return None
-    return f"Timestamp {timestamp} is out of range: it should lie within [{oldest}, {newest}]"
+class _Faults:
+    """The records of a batch that break a rule."""
 
+    def __init__(self, header: BatchHeader, rules: RecordRules) -> None:
+        self._base = header.base_timestamp
+        self._rules = rules
+        self._found: list[tuple[int, str]] = []
+        self._count = 0
+        self._error = ErrorCode.invalid_record
+        self.seen = 0
 
-def first_not_older(
-    batch: memoryview, header: BatchHeader, timestamp: Millis, start: Offset
-) -> tuple[Offset, Millis] | None:
-    """(offset, timestamp) of the first record from `start` on that is not older than that."""
-    try:
-        for record in iterate_records(batch):
-            if record.timestamp >= timestamp and record.offset >= start:
-                return record.offset, record.timestamp
-    except UnreadableRecords:
-        return max(header.base_offset, start), header.max_timestamp
-    return None
+    def look_at(self, heads: list[RecordHead]) -> None:
+        if heads:
+            self._look_at_keys_and_times(heads)
+            if self._rules.is_counted:
+                offsets = [offset for _, offset, _ in heads]
+                if offsets != list(range(self.seen, self.seen + len(heads))):
+                    raise UnreadableRecords(
+                        "The offsets of the records have gaps", ErrorCode.invalid_record
+                    )
+            self.seen += len(heads)
+
+    def _look_at_keys_and_times(self, heads: list[RecordHead]) -> None:
+        rules, base = self._rules, self._base
+        are_keyed = not rules.needs_keys or min(key for _, _, key in heads) >= 0
+        are_timely = (
+            rules.oldest is None
+            or rules.newest is None
+            or (rules.oldest <= base + min(heads)[0] and base + max(heads)[0] <= rules.newest)
+        )
+        if are_keyed and are_timely:
+            return
+        for index, (delta, _, key) in enumerate(heads, self.seen):
+            if rules.needs_keys and key < 0:
+                self._blame(index, "Compacted topic cannot accept message without key")
+            elif not are_timely and (fault := self._time_fault(base + delta)) is not None:
+                self._error = ErrorCode.invalid_timestamp
+                self._blame(index, fault)
+
+    def _time_fault(self, timestamp: Millis) -> str | None:
+        oldest, newest = self._rules.oldest, self._rules.newest
+        assert oldest is not None
+        assert newest is not None
+        if timestamp == NO_TIMESTAMP or oldest <= timestamp <= newest:
+            return None
+        return f"Timestamp {timestamp} is out of range: it should lie within [{oldest}, {newest}]"
+
+    def _blame(self, index: int, fault: str) -> None:
+        self._count += 1
+        if self._count <= _BLAMED:
+            self._found.append((index, fault))
+
+    def refusal(self) -> AppendRefused | None:
+        if not self._found:
+            return None
+        index, fault = self._found[0]
+        reason = f"{fault} (record {index}; {self._count} of the batch are refused)"
+        return AppendRefused(self._error, reason, tuple(self._found))

@@ -13,6 +13,8 @@ class AppendOrigin(Enum):
 
     CLIENT = "client"
     """A produce request: one batch, no control records, sequence numbers in order."""
+    CHECKED_CLIENT = "checked client"
+    """The same, of a batch whose records have been looked at."""
     COORDINATOR = "coordinator"
     """A group or transaction coordinator: epochs are checked, sequences are not."""
     RAFT_LEADER = "raft leader"

@@ -1,8 +1,9 @@
 """Whether a client's batch may enter the log: what Kafka checks, for a good one by its header."""
 
+from tidelog.log.body_checks import IN_DOUBT, check_body
 from tidelog.log.config import LogConfig
-from tidelog.log.record_checks import check_body, check_records
-from tidelog.log.results import AppendRefused
+from tidelog.log.record_checks import RecordCheck, check_records, rules_of
+from tidelog.log.results import AppendOrigin, AppendRefused
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis
 from tidelog.protocol.batch import (
@@ -26,9 +27,15 @@ _NOT_ONE_BATCH = "There must be exactly one record batch"
 
 
 def check_produced(
-    batches: memoryview, config: LogConfig, now: Millis
-) -> BatchHeader | AppendRefused:
-    """The header of the one sound batch that a produce request may carry per partition."""
+    batches: memoryview,
+    config: LogConfig,
+    now: Millis,
+    origin: AppendOrigin = AppendOrigin.CLIENT,
+) -> BatchHeader | AppendRefused | RecordCheck:
+    """The header of the one sound batch that a produce request may carry per partition.
+
+    Where its records must be counted first, it is the job that does so.
+    """
     header = check(batches)
     if not isinstance(header, BatchHeader):
         return _unsound(header, batches)
@@ -47,9 +54,12 @@ def check_produced(
         if refused is not None:
             return refused
         header = claim_create_time(batches, 0, header)
-    refused = check_body(batches, header)
-    if refused is not None:
-        return refused
+    fault = check_body(batches, header)
+    if fault is not None:
+        if fault is not IN_DOUBT:
+            return fault
+        if origin is not AppendOrigin.CHECKED_CLIENT:
+            return RecordCheck(bytearray(batches), rules_of(config, now, is_counted=True))
     if size > config.segment_bytes:
         return AppendRefused(
             ErrorCode.record_list_too_large,
@@ -59,7 +69,10 @@ def check_produced(
     if not config.stamps_append_time:
         latest = now + config.message_timestamp_after_max_ms
         if header.max_timestamp > latest:
-            return check_records(batches, config, now) or AppendRefused(
+            blamed = check_records(batches, rules_of(config, now))
+            if isinstance(blamed, AppendRefused):
+                return blamed
+            return AppendRefused(
                 ErrorCode.invalid_timestamp,
                 f"Timestamp {header.max_timestamp} is out of range: the latest is {latest}",
             )

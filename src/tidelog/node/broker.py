@@ -12,6 +12,7 @@ from tidelog.controller.settings import BrokerSettings
 from tidelog.model.dice import Dice
 from tidelog.model.ids import NodeId, Offset, TopicId, TopicPartition
 from tidelog.model.replication_events import Truncated, UncleanLoss
+from tidelog.node.append_checks import AppendChecks, Hold
 from tidelog.node.assignments import Assignments
 from tidelog.node.clock import Clock
 from tidelog.node.coordinators import Coordinators
@@ -51,6 +52,7 @@ class Broker:
         timers: Timers,
         storage: Storage,
         jobs: Jobs,
+        hold: Hold,
         peers: Peers,
         submit: Submit,
         cluster_id: str,
@@ -68,7 +70,13 @@ class Broker:
         self._throttles = Throttles(settings.node_id, clock)
         read_replicas = ReadReplicas(settings.replica_selector_class, settings.broker_rack)
         self.partitions = Partitions(
-            clock, timers, self._storage_failed, events.counters, read_replicas, self._throttles
+            clock,
+            timers,
+            self._storage_failed,
+            events.counters,
+            read_replicas,
+            self._throttles,
+            AppendChecks(jobs, hold),
         )
         self.coordinators = Coordinators(
             settings, dice, clock, timers, self.partitions, self._offsets_partitions

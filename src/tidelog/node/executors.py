@@ -1,5 +1,6 @@
 """Who carries out which effect of a request handler."""
 
+from tidelog.log.results import AppendOrigin
 from tidelog.model.effects import (
     AppendBatches,
     AskQuorum,
@@ -42,7 +43,9 @@ def executors(
 ) -> dict[type[Effect], Execute]:
     """One for every effect: a handler may ask for nothing else."""
     return {
-        AppendBatches: lambda effect, resume, _: partitions.append(effect, resume),
+        AppendBatches: lambda effect, resume, request: partitions.append(
+            effect, resume, AppendOrigin.CLIENT, request.conn
+        ),
         FetchBatches: lambda effect, resume, request: partitions.fetch(
             effect, resume, request.conn
         ),

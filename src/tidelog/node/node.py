@@ -5,7 +5,7 @@ ticked. It reads no clock and touches no socket: production and the simulator ru
 """
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, assert_never
 
 from tidelog.api.handler import Request
@@ -120,6 +120,7 @@ class Node:
             self._timers,
             self._storage,
             self._jobs,
+            self._hold,
             self._peers,
             self._controller.submit,
             own.meta.cluster_id,
@@ -359,6 +360,14 @@ class Node:
     def _flush_metadata(self) -> None:
         files, up_to = self._metadata_log.begin_flush(self._clock.now)
         self._jobs.sync(files, lambda: self._quorum.flushed(up_to), self._fail)
+
+    def _hold(self, conn: ConnId) -> Callable[[], None]:
+        """Begin no other request of a connection. -> what ends that."""
+        session = self._sessions.get(conn)
+        if session is None:
+            return lambda: None
+        session.hold()
+        return session.release
 
     def _fail(self, reason: str) -> None:
         self._is_stopping = True

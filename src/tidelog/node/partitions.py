@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 from tidelog.controller.image import ClusterImage
-from tidelog.log.results import AppendOrigin, AppendRefused, ReadResult
+from tidelog.log.record_checks import RecordCheck
+from tidelog.log.results import Appended, AppendOrigin, AppendRefused, ReadResult
 from tidelog.model.effects import (
     AbortedTransaction,
     AppendBatches,
@@ -31,6 +32,7 @@ from tidelog.model.ids import (
     TopicPartition,
 )
 from tidelog.node import reading
+from tidelog.node.append_checks import UNCHECKED, AppendChecks, refusal
 from tidelog.node.clock import Clock
 from tidelog.node.counters import Counters
 from tidelog.node.fetches import FetchAttempt, PendingFetch
@@ -42,13 +44,6 @@ from tidelog.node.throttles import Throttles
 from tidelog.node.timers import Timers
 from tidelog.replication.isr.leader import FollowerFetched
 
-_BEFORE_THE_LOG = (
-    ErrorCode.message_too_large,
-    ErrorCode.record_list_too_large,
-    ErrorCode.corrupt_message,
-)
-"""Refusals in which Kafka does not say where the log starts."""
-
 
 class Partitions:
     def __init__(
@@ -59,6 +54,7 @@ class Partitions:
         counters: Counters,
         read_replicas: ReadReplicas,
         throttles: Throttles,
+        checks: AppendChecks,
     ) -> None:
         self.image = ClusterImage()
         self._replicas: dict[TopicPartition, Replica] = {}
@@ -75,6 +71,9 @@ class Partitions:
         self._waiting: dict[ConnId, dict[PendingFetch, None]] = {}
         """Parked fetches by the connection that waits for them."""
         self._turns = count()
+        self._checks = checks
+        self._to_check: list[RecordCheck] = []
+        """Of the append under way."""
 
     def __iter__(self) -> Iterator[Replica]:
         return iter(self._replicas.values())
@@ -124,6 +123,7 @@ class Partitions:
         effect: AppendBatches,
         resume: Resume,
         origin: AppendOrigin = AppendOrigin.CLIENT,
+        conn: ConnId = 0,
     ) -> list[AppendResult] | Parked:
         """Append each batch; park until `acks` is satisfied wherever it is not yet."""
         acks = effect.acks
@@ -143,6 +143,12 @@ class Partitions:
                 replica.moved()
         for replica in grown:
             replica.appended()
+        if self._to_check:
+            checks, self._to_check = self._to_check, []
+            resume = self._checks.begin(effect, results, checks, self.append, conn, resume)
+            if acks == 0 or self._await_acks(effect, results, ends, resume) is not PARKED:
+                resume(results)
+            return PARKED
         if acks == 0 or not grown:
             return results
         return self._await_acks(effect, results, ends, resume)
@@ -170,8 +176,11 @@ class Partitions:
         except OSError as failure:
             self._storage_failed(partition, failure)
             return AppendResult(ErrorCode.kafka_storage_error), -1
-        if isinstance(outcome, AppendRefused):
-            return _refused(outcome, replica.log.log_start_offset), -1
+        if not isinstance(outcome, Appended):
+            if isinstance(outcome, AppendRefused):
+                return refusal(outcome, replica.log.log_start_offset), -1
+            self._to_check.append(outcome)
+            return UNCHECKED, -1
         self._counters.bytes_in += len(records)
         self._counters.messages_in += outcome.last_offset + 1 - outcome.base_offset
         return AppendResult(
@@ -385,12 +394,3 @@ class Partitions:
         return FetchResult(
             ErrorCode.none, high_watermark, stable, start, aborted=aborted, is_at_rest=is_at_rest
         )
-
-
-def _refused(outcome: AppendRefused, log_start: Offset) -> AppendResult:
-    return AppendResult(
-        outcome.error,
-        log_start_offset=NO_OFFSET if outcome.error in _BEFORE_THE_LOG else log_start,
-        message=outcome.message,
-        record_errors=outcome.record_errors,
-    )

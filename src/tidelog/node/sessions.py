@@ -1,6 +1,7 @@
 """One client connection: requests begin as they come and are answered in that same order.
 
-Invariant: a connection has a bounded number of requests in work; over it the host stops reading.
+Invariants: a connection has a bounded number of requests in work; over it the host stops reading.
+While one of them is worked on in slices, no other begins.
 """
 
 from collections import deque
@@ -35,8 +36,9 @@ class Answer:
 class Session:
     __slots__ = (
         "_emit",
+        "_holds",
         "_in_work",
-        "_is_paused",
+        "_is_full",
         "apis",
         "conn",
         "host",
@@ -60,7 +62,8 @@ class Session:
         self.is_closed = False
         self._emit = emit
         self._in_work: deque[Answer] = deque()
-        self._is_paused = False
+        self._is_full = False
+        self._holds = 0
 
     @property
     def is_busy(self) -> bool:
@@ -71,10 +74,23 @@ class Session:
         """Take the next place in the order of answers."""
         answer = Answer()
         self._in_work.append(answer)
-        if len(self._in_work) >= MAX_IN_WORK and not self._is_paused:
-            self._is_paused = True
-            self._emit(StopReading(self.conn))
+        if len(self._in_work) >= MAX_IN_WORK and not self._is_full:
+            self._is_full = True
+            if not self._holds:
+                self._emit(StopReading(self.conn))
         return answer
+
+    def hold(self) -> None:
+        """A request is worked on in slices: the next one waits until `release`."""
+        self._holds += 1
+        if self._holds == 1 and not self._is_full:
+            self._emit(StopReading(self.conn))
+
+    def release(self) -> None:
+        assert self._holds > 0
+        self._holds -= 1
+        if not (self._holds or self._is_full or self.is_closed):
+            self._emit(StartReading(self.conn))
 
     def fill(self, answer: Answer, chunks: list[Chunk] | None) -> None:
         """The answer is there (None: nothing to send); send all that waits for no elder."""
@@ -87,9 +103,10 @@ class Session:
             ready = in_work.popleft().chunks
             if ready is not None:
                 self._emit(Send(self.conn, ready))
-        if self._is_paused and len(in_work) <= RESUME_AT:
-            self._is_paused = False
-            self._emit(StartReading(self.conn))
+        if self._is_full and len(in_work) <= RESUME_AT:
+            self._is_full = False
+            if not self._holds:
+                self._emit(StartReading(self.conn))
 
     def close(self, reason: str) -> None:
         if not self.is_closed:

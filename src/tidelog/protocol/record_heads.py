@@ -6,6 +6,7 @@ It takes the records' bytes in chunks, as they are unpacked, and keeps no more t
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
+from tidelog.model.errors import ErrorCode
 from tidelog.protocol.malformed import MalformedMessage
 from tidelog.protocol.unpacking import UnreadableRecords
 from tidelog.protocol.varint import read_varint, read_varlong
@@ -36,9 +37,9 @@ def record_heads(chunks: Iterable[bytes], count: int) -> Iterator[list[RecordHea
     heads, position = _heads(buffer + bytes(_LONGEST_HEAD), position, size - 1, count)
     yield heads
     if len(heads) < count:
-        raise UnreadableRecords(f"{count - len(heads)} records are missing")
+        raise _ill(f"{count - len(heads)} of the records that the batch counts are missing")
     if position != size:
-        raise UnreadableRecords("the last record does not end where the records end")
+        raise _ill("the last record does not end where the records end")
 
 
 def _heads(buffer: bytes, position: int, last: int, count: int) -> tuple[list[RecordHead], int]:
@@ -73,12 +74,16 @@ def _heads(buffer: bytes, position: int, last: int, count: int) -> tuple[list[Re
             else:
                 key, at = read_varint(buffer, at)
             if size < _SMALLEST or at > end or key > end - at:
-                raise UnreadableRecords(f"a record of {size} bytes")
+                raise _ill(f"a record of {size} bytes")
             note((timestamp, offset, key))
             position = end
             count -= 1
     except (IndexError, MalformedMessage) as error:
         if isinstance(error, UnreadableRecords):
             raise
-        raise UnreadableRecords("a record is cut short") from None
+        raise _ill("a record is cut short") from None
     return heads, position
+
+
+def _ill(reason: str) -> UnreadableRecords:
+    return UnreadableRecords(reason, ErrorCode.invalid_record)

@@ -27,8 +27,10 @@ from tidelog.model.effects import (
 )
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
+from tidelog.node.append_checks import AppendChecks
 from tidelog.node.clock import Clock
 from tidelog.node.counters import Counters
+from tidelog.node.jobs import Jobs
 from tidelog.node.parking import PARKED
 from tidelog.node.partitions import Partitions
 from tidelog.node.read_replicas import ReadReplicas
@@ -58,6 +60,7 @@ class Leader:
 
     def __init__(self) -> None:
         self.clock, self.timers, self.owner = Clock(NOW), Timers(), Owner()
+        jobs = Jobs(lambda outbound: None, self.clock, self.timers)
         self.partitions = Partitions(
             self.clock,
             self.timers,
@@ -65,6 +68,7 @@ class Leader:
             Counters(),
             ReadReplicas(),
             Throttles(ME, self.clock),
+            AppendChecks(jobs, lambda conn: lambda: None),
         )
         self.answers: list[tuple[int, bytes]] = []
         self.last: dict[int, FetchResponse] = {}
