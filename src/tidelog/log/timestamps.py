@@ -22,9 +22,9 @@ from tidelog.protocol.record_heads import record_heads
 from tidelog.protocol.records import codec_of
 from tidelog.protocol.unpacking import UnreadableRecords, unpack
 
-SEARCHED_BYTES = 64 * 1024 * 1024
+SEARCHED_BYTES = 32 * 1024 * 1024
 """How much a search unpacks of one batch at most."""
-SEARCHED_RECORDS = 500_000
+SEARCHED_RECORDS = 200_000
 """How many records of one batch it looks at: far more than any batch of an ordinary producer."""
 _SEARCHED_BATCHES = 64
 """How many batches it opens whose header promises a record that is not in them."""

@@ -97,6 +97,11 @@ class Broker:
             settings, clock, timers, storage, self.partitions, self._storage_failed, self.lifecycle
         )
         self._replica_states = ReplicaStates(settings, clock, timers, self.partitions, events.tell)
+        self._assemble_queries(settings, timers)
+
+    def _assemble_queries(self, settings: BrokerSettings, timers: Timers) -> None:
+        """What answers questions about logs and directories."""
+        clock, storage, jobs = self._clock, self._storage, self._jobs
         moves = ReplicaMoves(
             clock,
             timers,
