@@ -110,6 +110,7 @@ def _resolve(scratch: Path) -> None:
     builder = builder.config("spark.jars.packages", ",".join(COORDINATES))
     builder = builder.config("spark.jars.excludes", ",".join(SHIPPED))
     builder = builder.config("spark.jars.ivy", str(scratch / "ivy"))
+    builder = builder.config("spark.sql.warehouse.dir", str(scratch / "warehouse"))
     for settings in IVY_SETTINGS:
         if (path := Path(settings).expanduser()).exists():
             builder = builder.config("spark.jars.ivySettings", str(path))

@@ -81,7 +81,9 @@ def _launch(settings: SparkSettings, chosen: dict[str, str]) -> dict[str, str]:
     if master.startswith("local"):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         os.environ["PYSPARK_PYTHON"] = sys.executable
-        configuration |= LOCALLY
+        # Spark makes this directory at its start, by default where the command was called.
+        warehouse = str(cache_directory() / "spark-warehouse")
+        configuration |= {**LOCALLY, "spark.sql.warehouse.dir": warehouse}
     quiet = f"-Dlog4j2.configurationFile={LOG4J.as_uri()}"
     return configuration | chosen | {JAVA_OPTIONS: f"{quiet} {chosen.get(JAVA_OPTIONS, '')}"}
 

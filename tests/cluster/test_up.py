@@ -1,6 +1,8 @@
 """`tidelog up`: one line when it takes writes, a file that says who runs, an end in order."""
 
+import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -10,7 +12,7 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Producer
 from tests.clients.systems import PATIENCE
-from tests.cluster.foreground import TIDELOG, Up, await_seen
+from tests.cluster.foreground import TIDELOG, Up, await_seen, tidelog
 from tests.cluster.ports import first_free_port
 
 
@@ -110,3 +112,117 @@ def test_a_bad_setting_is_one_sentence(tmp_path: Path) -> None:
     assert "num.partitions: 'many' is not usable" in refused(
         *where, "--override", "num.partitions=many"
     )
+
+
+def stopped(up: Up) -> Path:
+    """The directory of a cluster that has run."""
+    up.bootstrap()
+    assert up.end() == 0
+    return up.directory
+
+
+def test_another_number_of_brokers_is_refused_and_changes_nothing(up: Up) -> None:
+    directory = stopped(up)
+    config = directory / "1" / "server.properties"
+    before = config.read_bytes()
+    port = ("--port", str(first_free_port(3)))
+    assert refused("--dir", str(directory), "--brokers", "3", *port) == (
+        f"tidelog: {directory} holds a cluster of 1 broker: start it with --brokers 1, "
+        "or use another --dir for a new cluster.\n"
+    )
+    assert config.read_bytes() == before
+    assert sorted(path.name for path in directory.iterdir()) == ["1"]
+
+
+def test_the_cluster_moves_to_other_ports_with_its_size_and_its_data(up: Up) -> None:
+    assert acknowledged(up.bootstrap(), "first") == 0
+    assert up.end() == 0
+    port = first_free_port(1)
+    again = subprocess.Popen(
+        [*TIDELOG, "up", "--dir", str(up.directory), "--port", str(port)],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert again.stdout is not None
+    with again, again.stdout:
+        assert again.stdout.readline() == f"bootstrap 127.0.0.1:{port}\n"
+        assert acknowledged(f"127.0.0.1:{port}", "second") == 1
+        again.send_signal(signal.SIGINT)
+
+
+def test_a_failed_up_leaves_nothing_behind(tmp_path: Path) -> None:
+    where = ("--dir", str(tmp_path / "new"), "--port", str(first_free_port(1)), "--brokers", "1")
+    refused(*where, "--override", "num.partitions=many")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_f40_a_node_whose_directory_is_gone_starts_empty_and_gets_all_of_it_again(
+    tmp_path: Path,
+) -> None:
+    up = Up(tmp_path / "data", first_free_port(3), brokers=3)
+    assert acknowledged(up.bootstrap(), "first") == 0
+    assert up.end() == 0
+    shutil.rmtree(up.directory / "2")
+    again = Up(up.directory, up.port, brokers=3)
+    bootstrap = again.bootstrap()
+    assert acknowledged(bootstrap, "second") == 1
+    described = ("topics", "--describe", "--topic", "t", "--bootstrap-server", bootstrap)
+    await_seen(lambda: tidelog(*described), lambda told: "Isr: 1,2,3" in _sorted_isr(told))
+    again.process.send_signal(signal.SIGINT)
+    _, told = again.process.communicate()
+    assert told.startswith(f"tidelog: {up.directory}/2/data is missing: node 2 starts empty")
+    assert "uncleanly" not in told
+
+
+def _sorted_isr(told: str) -> str:
+    isr = told.partition("Isr: ")[2].split()[0]
+    return f"Isr: {','.join(sorted(isr.split(',')))}"
+
+
+# -- What a killed `up` leaves ---------------------------------------------------------------------
+
+
+def test_after_a_killed_up_the_next_waits_for_its_nodes_and_goes_on(up: Up) -> None:
+    assert acknowledged(up.bootstrap(), "first") == 0
+    up.process.kill()
+    again = Up(up.directory, up.port)
+    try:
+        assert acknowledged(again.bootstrap(), "second") == 1
+    finally:
+        assert again.end() == 0
+
+
+def test_a_paused_node_does_not_outlive_its_up_either(up: Up) -> None:
+    """The system hangs up on a stopped process whose parent is gone."""
+    up.bootstrap()
+    (node,) = up.nodes()
+    os.kill(node["pid"], signal.SIGSTOP)
+    up.process.kill()
+    again = Up(up.directory, up.port)
+    assert again.bootstrap() == f"127.0.0.1:{up.port}"
+    assert again.end() == 0
+
+
+@pytest.mark.parametrize("verb", ["kill", "stop", "pause"])
+def test_a_pid_in_a_stale_file_is_never_signalled(tmp_path: Path, verb: str) -> None:
+    """It may be somebody else's by now: `node` asks the `up` that runs, and knows no pids."""
+    with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as bystander:
+        node = {"id": 1, "pid": bystander.pid, "ports": {"broker": 9092, "controller": 19092}}
+        state = {"cluster_id": "x", "bootstrap": "127.0.0.1:9092", "nodes": [node]}
+        (tmp_path / "cluster.json").write_text(json.dumps(state))
+        assert tidelog("node", verb, "1", "--dir", str(tmp_path), status=1) == (
+            f"tidelog: no cluster is running in {tmp_path}; `tidelog up` starts one.\n"
+        )
+        status = Path(f"/proc/{bystander.pid}/stat").read_text().rpartition(")")[2].split()[0]
+        assert status == "S", "it runs, and is not stopped"
+        bystander.communicate()
+
+
+def test_up_goes_on_in_a_directory_with_a_stale_file(up: Up) -> None:
+    directory = stopped(up)
+    for garbage in ("[]", json.dumps({"nodes": [{"id": 1, "pid": os.getpid()}]})):
+        (directory / "cluster.json").write_text(garbage)
+        again = Up(directory, up.port)
+        assert again.bootstrap() == f"127.0.0.1:{up.port}"
+        assert again.end() == 0
+        assert not (directory / "cluster.json").exists()

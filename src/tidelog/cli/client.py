@@ -15,6 +15,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from tidelog.cli.connection import ANSWER_SECONDS, Connection, ConnectionLost
 from tidelog.cli.errors import CommandFailed
+from tidelog.cli.wait_notice import WaitNotice
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, NodeId, TopicPartition
 
@@ -58,8 +59,16 @@ def explain(error: ErrorCode, message: str | None = None) -> str:
 class Client:
     """The brokers of one cluster."""
 
-    def __init__(self, bootstrap: str, answer_seconds: float = ANSWER_SECONDS) -> None:
+    def __init__(
+        self,
+        bootstrap: str,
+        answer_seconds: float = ANSWER_SECONDS,
+        *,
+        tell: Callable[[str], None] | None = None,
+    ) -> None:
+        """`tell` is given a sentence when a request or a leader is waited for for long."""
         self.bootstrap = parse_bootstrap(bootstrap)
+        self.notice = WaitNotice(tell)
         self._answer_seconds = answer_seconds
         self._nodes: dict[NodeId, Address] = {}
         self._connections: dict[Address, Connection] = {}
@@ -116,21 +125,25 @@ class Client:
         self, partition: TopicPartition, request: RequestPayload, response: type[R]
     ) -> R:
         """Ask the partition's leader; `Moved` when there is none or it cannot be reached."""
-        address = self._nodes.get(self.leader(partition))
+        leader = self.leader(partition)
+        address = self._nodes.get(leader)
         if address is None:
             raise Moved(f"partition {partition} has no leader")
         try:
             return self._connect(address).ask(request, response)
         except ConnectionLost as lost:
             self._forget(address)
-            raise Moved(str(lost)) from None
+            raise Moved(
+                f"broker {leader}, which leads partition {partition}, cannot be reached ({lost})"
+            ) from None
 
     def leader(self, partition: TopicPartition) -> NodeId:
         """Who led the partition when metadata was last asked for."""
         return self._leaders.get(partition, NO_NODE)
 
-    def look_again(self, topic: str) -> None:
+    def look_again(self, topic: str, moved: Moved) -> None:
         """After `Moved`: let leadership settle a little, then find out who leads now."""
+        self.notice.waiting(str(moved))
         time.sleep(PAUSE_SECONDS)
         self.metadata((topic,))
 
@@ -139,11 +152,14 @@ class Client:
         deadline = time.monotonic() + RETRY_SECONDS
         while True:
             try:
-                return attempt()
+                result = attempt()
             except Moved as moved:
                 if time.monotonic() > deadline:
                     raise CommandFailed(f"{moved}; gave up after {RETRY_SECONDS:.0f} s.") from None
-            self.look_again(topic)
+                self.look_again(topic, moved)
+            else:
+                self.notice.over()
+                return result
 
     # -- Metadata ----------------------------------------------------------------------------------
 
@@ -172,15 +188,25 @@ class Client:
         while True:
             (found,) = self.metadata((topic,), create=create).topics
             error = found.error_code
-            if error is ErrorCode.none and all(p.leader_id >= 0 for p in found.partitions):
+            leaderless = [p.partition_index for p in found.partitions if p.leader_id < 0]
+            if error is ErrorCode.none and not leaderless:
+                self.notice.over()
                 return sorted(partition.partition_index for partition in found.partitions)
             is_late = time.monotonic() > deadline
-            if error is ErrorCode.unknown_topic_or_partition and (is_late or not create):
-                raise CommandFailed(f"Topic '{topic}' does not exist.")
-            if error is not ErrorCode.none and (is_late or not error.retriable):
-                raise CommandFailed(f"Topic '{topic}': {explain(error)}.")
-            if is_late:
-                raise CommandFailed(f"Topic '{topic}' has a partition without a leader.")
+            reason = f"Topic '{topic}': {explain(error)}"
+            if error is ErrorCode.unknown_topic_or_partition:
+                if not create:
+                    raise CommandFailed(f"Topic '{topic}' does not exist.")
+                reason = (
+                    f"Topic '{topic}' does not exist, and no controller has made it; "
+                    "`tidelog cluster describe` tells whether there is one"
+                )
+            elif error is ErrorCode.none:
+                where = f"{topic}-{min(leaderless)}"
+                reason = f"partition {where} has no leader; `tidelog explain {where}` tells why"
+            if is_late or not (error is ErrorCode.none or error.retriable):
+                raise CommandFailed(f"{reason}.")
+            self.notice.waiting(reason)
             time.sleep(PAUSE_SECONDS)
 
     # -- Connections -------------------------------------------------------------------------------
@@ -188,7 +214,8 @@ class Client:
     def _connect(self, address: Address) -> Connection:
         connection = self._connections.get(address)
         if connection is None:
-            connection = self._connections[address] = Connection(*address, self._answer_seconds)
+            connection = Connection(*address, self._answer_seconds, self.notice)
+            self._connections[address] = connection
         return connection
 
     def _forget(self, address: Address) -> None:

@@ -31,7 +31,7 @@ def command() -> None:
 @options.command_config("-c", "--config")
 def cluster_id(bootstrap_server: str) -> None:
     """Print the cluster's id, as kafka-cluster.sh does."""
-    with Client(bootstrap_server) as client:
+    with Client(bootstrap_server, tell=options.tell) as client:
         click.echo(f"Cluster ID: {quorum_admin.describe_cluster(client).cluster_id}")
 
 

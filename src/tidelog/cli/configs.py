@@ -63,7 +63,7 @@ def command(
     if describe == alter:
         raise click.UsageError("exactly one of --describe and --alter is needed")
     entity = _entity(named)
-    with Client(bootstrap_server) as client:
+    with Client(bootstrap_server, tell=options.tell) as client:
         if describe:
             _describe(client, entity, everything=all_)
         else:

@@ -16,6 +16,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from tidelog import __version__
 from tidelog.cli.errors import CommandFailed
+from tidelog.cli.wait_notice import NOTICE_SECONDS, WaitNotice
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.headers import correlation_id_of, response_position
 from tidelog.protocol.malformed import MalformedMessage
@@ -39,8 +40,16 @@ class ConnectionLost(Exception):
 class Connection:
     """A broker that has told which versions it speaks."""
 
-    def __init__(self, host: str, port: int, answer_seconds: float = ANSWER_SECONDS) -> None:
+    def __init__(
+        self,
+        host: str,
+        port: int,
+        answer_seconds: float = ANSWER_SECONDS,
+        notice: WaitNotice | None = None,
+    ) -> None:
         self.address = f"{host}:{port}"
+        self._answer_seconds = answer_seconds
+        self._notice = notice if notice is not None and notice.is_wanted else None
         self._correlation_ids = count()
         try:
             self._socket = socket.create_connection((host, port), CONNECT_SECONDS)
@@ -107,11 +116,24 @@ class Connection:
         view = memoryview(received)
         filled = 0
         while filled < length:
-            got = self._socket.recv_into(view[filled:])
+            got = self._receive_into(view[filled:])
             if got == 0:
                 raise ConnectionLost(f"{self.address} closed the connection")
             filled += got
         return bytes(received)
+
+    def _receive_into(self, view: memoryview) -> int:
+        if self._notice is None or self._answer_seconds <= NOTICE_SECONDS:
+            return self._socket.recv_into(view)
+        self._socket.settimeout(NOTICE_SECONDS)
+        try:
+            return self._socket.recv_into(view)
+        except TimeoutError:
+            self._notice.say(f"the broker at {self.address} has not answered yet")
+            self._socket.settimeout(self._answer_seconds - NOTICE_SECONDS)
+            return self._socket.recv_into(view)
+        finally:
+            self._socket.settimeout(self._answer_seconds)
 
     def _ask_versions(self) -> dict[int, tuple[int, int]]:
         try:

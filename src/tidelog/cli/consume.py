@@ -57,7 +57,7 @@ def command(
     show = Columns.of(given) if layout is None else Format(layout, topic)
     start = _start(from_beginning, partition, offset)
     printed = 0
-    with Client(bootstrap_server) as client:
+    with Client(bootstrap_server, tell=options.tell) as client:
         fetcher = Fetcher(client, topic)
         fetcher.start(_chosen(client, topic, partition), start)
         out = sys.stdout.buffer

@@ -52,9 +52,19 @@ def command(
         raise click.UsageError("name at least one file")
     detail = Detail(deep_iteration, print_data_log, cluster_metadata_decoder, skip_record_metadata)
     for name in wanted:
+        _check_that_it_is_a_file(Path(name))
         click.echo(f"Dumping {name}")
         for line in lines(Path(name), detail):
             click.echo(line)
+
+
+def _check_that_it_is_a_file(path: Path) -> None:
+    if not path.exists():
+        raise CommandFailed(f"{path}: there is no such file.")
+    if path.is_dir():
+        raise CommandFailed(f"{path}: this is a directory; name files in it.")
+    if not path.is_file():
+        raise CommandFailed(f"{path}: this is not a regular file.")
 
 
 def lines(path: Path, detail: Detail) -> Iterator[str]:
@@ -68,7 +78,10 @@ def lines(path: Path, detail: Detail) -> Iterator[str]:
         yield f"Log starting offset: {base}"
         yield from _segment(path, detail)
     elif (base := names.offset_of(path.name, path.suffix)) is not None and path.suffix in _BESIDE:
-        yield from _BESIDE[path.suffix](path.read_bytes(), base)
+        try:
+            yield from _BESIDE[path.suffix](path.read_bytes(), base)
+        except CommandFailed as failure:
+            raise CommandFailed(f"{path}: {failure}") from None
     else:
         raise CommandFailed(f"{path}: the name is not that of a segment, an index or a snapshot.")
 

@@ -37,6 +37,7 @@ class Fetcher:
         self._client = client
         self._topic = topic
         self.positions: dict[int, Offset] = {}
+        self._has_waited = False
 
     def start(self, partitions: list[int], start: Offset) -> None:
         """Begin at an offset, or at an end of each partition's log."""
@@ -73,11 +74,14 @@ class Fetcher:
 
     def poll(self) -> Iterator[Fetched]:
         """What one round of fetches brings, partition by partition; it waits a little for more."""
+        self._has_waited = False
         by_leader = self._by_leader()
         wait_ms = MAX_WAIT_MS // max(1, len(by_leader))
         for partitions in by_leader.values():
             for answer in self._fetch(partitions, wait_ms):
                 yield from self._records(answer)
+        if not self._has_waited:
+            self._client.notice.over()
 
     def _by_leader(self) -> Mapping[NodeId, list[int]]:
         leaders: dict[NodeId, list[int]] = {}
@@ -112,8 +116,8 @@ class Fetcher:
             if answer.error_code is not ErrorCode.none:
                 raise CommandFailed(f"fetch: {explain(answer.error_code)}.")
             return [one for topic in answer.responses for one in topic.partitions]
-        except Moved:
-            self._client.look_again(self._topic)
+        except Moved as moved:
+            self._wait(moved)
             return []
 
     def _records(self, answer: PartitionData) -> Iterator[Fetched]:
@@ -126,8 +130,8 @@ class Fetcher:
             return
         try:
             self._check(partition, answer.error_code)
-        except Moved:
-            self._client.look_again(self._topic)
+        except Moved as moved:
+            self._wait(moved)
             return
         data = memoryview(answer.records or b"")
         for position, header in iterate(data):
@@ -146,6 +150,10 @@ class Fetcher:
             raise CommandFailed(
                 f"partition {self._topic}-{partition} at {self.positions[partition]}: {unreadable}."
             ) from None
+
+    def _wait(self, moved: Moved) -> None:
+        self._has_waited = True
+        self._client.look_again(self._topic, moved)
 
     def _check(self, partition: int, error: ErrorCode) -> None:
         if error is ErrorCode.none:

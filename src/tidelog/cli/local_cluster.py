@@ -8,6 +8,7 @@ DIR/1/data                   its log directory, formatted on first use
 
 import fcntl
 import json
+import os
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -17,8 +18,9 @@ from typing import IO
 from tidelog.cli.errors import CommandFailed
 from tidelog.cli.format import format_directories, read_identity
 from tidelog.cli.free_ports import HOST, PortBlock, is_free
-from tidelog.cli.node_settings import load_settings
+from tidelog.cli.node_settings import settings_of
 from tidelog.cli.random_uuid import new_cluster_id
+from tidelog.controller.properties import format_properties
 from tidelog.model.ids import NodeId
 from tidelog.network import Place
 
@@ -51,6 +53,8 @@ class LocalCluster:
     """What keeps its ports from others, where they were looked for."""
     _was_whole: bool = False
     _lock: IO[str] | None = None
+    _made: list[Path] = field(default_factory=list)
+    """Directories that were not there before; what stays empty goes with a start that fails."""
 
     @property
     def node_ids(self) -> range:
@@ -63,6 +67,9 @@ class LocalCluster:
     def port(self, node: NodeId) -> int:
         """Where clients and other brokers reach the node."""
         return self.first_port + node - 1
+
+    def controller_addresses(self) -> dict[NodeId, str]:
+        return {node: f"{HOST}:{self.controller_port(node)}" for node in self.node_ids}
 
     def controller_port(self, node: NodeId) -> int:
         return self.port(node) + self._to_controllers
@@ -106,22 +113,62 @@ class LocalCluster:
 
     def claim(self) -> None:
         """Take the directory; only one `up` at a time may have it."""
+        self._check_name()
+        for path in (self.directory, *self.directory.parents):
+            if not path.exists():
+                self._made.append(path)
         self.directory.mkdir(parents=True, exist_ok=True)
-        lock = (self.directory / ".lock").open("w")
+        while self._lock is None:
+            self._lock = self._try_lock()
+        self._state.unlink(missing_ok=True)
+
+    def _check_name(self) -> None:
+        if "," in str(self.directory.absolute()):
+            raise CommandFailed(
+                f"{str(self.directory.absolute())!r} has a comma in it, and log.dirs takes what is "
+                "before and after a comma for two directories; use another --dir."
+            )
+
+    def _try_lock(self) -> IO[str] | None:
+        """The lock; None if the file was removed meanwhile by the one who had it."""
+        path = self.directory / ".lock"
+        lock = path.open("w")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
+            lock.close()
             where = _running_at(self._state)
             raise CommandFailed(
                 f"a cluster is running in {self.directory} already{where}."
             ) from None
-        self._lock = lock
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
+                return lock
+        lock.close()
+        return None
+
+    def release(self) -> None:
+        """Leave the directory to others, with nothing in it but data."""
+        if self._lock is None:
+            return
         self._state.unlink(missing_ok=True)
+        # While it is still locked: whoever has opened it meanwhile finds that it is gone.
+        (self.directory / ".lock").unlink(missing_ok=True)
+        self._lock.close()
+        self._lock = None
+        for path in self._made:
+            with suppress(OSError):  # not empty: something has come of it
+                path.rmdir()
 
     def check_ports(self) -> None:
         firsts = [self.port(1), self.controller_port(1)]
         if self.has_metrics:
             firsts.append(self.metrics_port(1))
+        last = max(firsts) + self._width - 1
+        if min(firsts) < 1 or last > HIGHEST_PORT or self._width > CONTROLLER_PORTS // 2:
+            raise CommandFailed(
+                f"there are no ports for {self.brokers} brokers from {self.first_port} on."
+            )
         for first in firsts:
             for port in range(first, first + self._width):
                 if not is_free(port):
@@ -131,19 +178,23 @@ class LocalCluster:
 
     def prepare(self) -> None:
         """Write each node's configuration and format its log directory on first use."""
+        self._check_name()
         cluster_id = self._known_cluster_id() or new_cluster_id()
+        settings = {
+            node: settings_of(str(self.config(node)), self.properties(node))
+            for node in self.node_ids
+        }
         for node in self.node_ids:
             config = self.config(node)
             config.parent.mkdir(exist_ok=True)
-            lines = [f"{key}={value}" for key, value in self.properties(node).items()]
-            config.write_text("\n".join(["# Written by `tidelog up` at every start.", *lines, ""]))
-            settings = load_settings(str(config), {})
-            format_directories(settings, cluster_id, ignore_formatted=True)
+            content = format_properties(self.properties(node))
+            config.write_text(f"# Written by `tidelog up` at every start.\n{content}")
+            format_directories(settings[node], cluster_id, ignore_formatted=True)
 
     def properties(self, node: NodeId) -> dict[str, str]:
         copies = min(3, self.brokers)
         in_sync = max(1, copies - 1)
-        voters = (f"{one}@{HOST}:{self.controller_port(one)}" for one in self.node_ids)
+        voters = (f"{one}@{at}" for one, at in self.controller_addresses().items())
         behind = self.brokers if self.has_doors else 0
         listeners = (
             f"{BROKER_LISTENER}://{HOST}:{self.port(node) + behind}",
@@ -190,9 +241,6 @@ class LocalCluster:
         if self._was_whole:
             self._write_state()
         return self._was_whole
-
-    def ended(self) -> None:
-        self._state.unlink(missing_ok=True)
 
     def _ports(self, node: NodeId) -> dict[str, int]:
         ports = {"broker": self.port(node), "controller": self.controller_port(node)}
@@ -242,5 +290,5 @@ def on_free_ports(
 def _running_at(state: Path) -> str:
     try:
         return f" (bootstrap {json.loads(state.read_text())['bootstrap']})"
-    except (OSError, ValueError, KeyError):
+    except (OSError, ValueError, KeyError, TypeError):
         return ""

@@ -16,9 +16,12 @@ def load_settings(config: str, overrides: Mapping[str, str]) -> BrokerSettings:
         raise CommandFailed(f"{config}: this is not a text file.") from None
     except OSError as error:
         raise CommandFailed(f"{config}: {error.strerror}.") from None
+    return settings_of(config, {**parse_properties(text), **overrides})
+
+
+def settings_of(config: str, properties: Mapping[str, str]) -> BrokerSettings:
+    """The settings that these keys make, as the file `config` has or is to have them."""
     try:
-        return BrokerSettings.from_properties(
-            {**parse_properties(text), **overrides}, socket.gethostname()
-        )
+        return BrokerSettings.from_properties(properties, socket.gethostname())
     except BadSetting as bad:
         raise CommandFailed(f"{config}: {bad}.") from None

@@ -16,6 +16,11 @@ A_DAY_SECONDS = 86_400
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+def tell(sentence: str) -> None:
+    """A sentence beside the output of a command."""
+    click.echo(f"tidelog: {sentence}", err=True)
+
+
 def interval(default: float) -> Callable[[F], F]:
     return click.option(
         "--interval",

@@ -115,7 +115,7 @@ def command(
     """
     given = dict(options.key_value("--property", one, strip=False) for one in properties)
     layout = LineFormat.of(given, key_separator)
-    with Client(bootstrap_server) as client, _opened(ledger) as book:
+    with Client(bootstrap_server, tell=options.tell) as client, _opened(ledger) as book:
         producer = Producer(
             client, topic, acks=ACKS[acks], compression=compression_codec, ledger=book
         )

@@ -132,5 +132,9 @@ def _producer_id(client: Client) -> tuple[int, int]:
         if answer.error_code is ErrorCode.none:
             return answer.producer_id, answer.producer_epoch
         if not answer.error_code.retriable or time.monotonic() > deadline:
-            raise CommandFailed(f"no producer id: {explain(answer.error_code)}.")
+            raise CommandFailed(
+                f"no controller gives this producer an id ({explain(answer.error_code)}); "
+                "`tidelog cluster describe` tells whether there is one."
+            )
+        client.notice.waiting("no controller gives this producer an id")
         time.sleep(PAUSE_SECONDS)

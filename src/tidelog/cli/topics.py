@@ -106,7 +106,7 @@ def command(bootstrap_server: str, **given: Any) -> None:
             raise click.UsageError(f"--{option.replace('_', '-')} does not go with --{action}")
     wanted = Options(**given)
     run = {"create": create, "list": list_, "describe": describe, "alter": alter, "delete": delete}
-    with Client(bootstrap_server) as client:
+    with Client(bootstrap_server, tell=options.tell) as client:
         run[action](client, wanted)
 
 

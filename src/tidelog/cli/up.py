@@ -6,18 +6,45 @@ import click
 
 from tidelog.cli import options
 from tidelog.cli.child import NodeProcess
+from tidelog.cli.cluster_directory import ClusterDirectory
 from tidelog.cli.control import ControlSocket
 from tidelog.cli.local_cluster import HIGHEST_PORT, LocalCluster
 from tidelog.cli.supervisor import Supervisor, run_until_interrupted
 from tidelog.model.ids import NodeId
 from tidelog.runtime.logs import log_to_stderr
 
+DEFAULT_BROKERS = 3
+OWN_KEYS = {
+    "node.id",
+    "broker.id",
+    "process.roles",
+    "controller.quorum.voters",
+    "listeners",
+    "advertised.listeners",
+    "controller.listener.names",
+    "log.dir",
+    "log.dirs",
+    "metadata.log.dir",
+}
+
+
+def _named(ctx: click.Context, param: click.Parameter, directory: str) -> Path:
+    if not directory:
+        raise click.BadParameter("a name is needed")
+    return Path(directory)
+
 
 @click.command("up")
-@click.option("--brokers", default=3, show_default=True, help="How many brokers.")
+@click.option(
+    "--brokers",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="How many brokers.  [default: 3, or as many as DIR has]",
+)
 @click.option(
     "--dir",
     "directory",
+    callback=_named,
     default="tidelog-data",
     show_default=True,
     metavar="DIR",
@@ -37,7 +64,11 @@ from tidelog.runtime.logs import log_to_stderr
     "--override", multiple=True, metavar="KEY=VALUE", help="Set a key of every server.properties."
 )
 def command(
-    brokers: int, directory: str, first_port: int, no_restart: bool, override: tuple[str, ...]
+    brokers: int | None,
+    directory: Path,
+    first_port: int,
+    no_restart: bool,
+    override: tuple[str, ...],
 ) -> int:
     """Start a local cluster and stay in the foreground until Ctrl-C.
 
@@ -47,15 +78,23 @@ def command(
     again. `tidelog node` stops, kills, pauses and starts single ones. Data stays in DIR: the next
     `up` goes on where this one ended.
     """
-    if brokers < 1:
-        raise click.UsageError("--brokers: a cluster has at least one")
     given = dict(options.key_value("--override", one) for one in override)
+    for key in sorted(OWN_KEYS & given.keys()):
+        raise click.UsageError(f"--override: {key} is what `up` itself sets for each node")
     overrides = {"tidelog.replication.events.enable": "true", **given}
-    cluster = LocalCluster(Path(directory), brokers, first_port, overrides, has_metrics=True)
+    brokers = brokers or ClusterDirectory(directory).brokers or DEFAULT_BROKERS
+    cluster = LocalCluster(directory, brokers, first_port, overrides, has_metrics=True)
     cluster.claim()
-    cluster.check_ports()
-    cluster.prepare()
-    return run(cluster, restart=not no_restart)
+    try:
+        earlier = ClusterDirectory(directory)
+        earlier.await_end_of_nodes(options.tell)
+        for sentence in earlier.check(brokers, cluster.controller_addresses()):
+            options.tell(sentence)
+        cluster.check_ports()
+        cluster.prepare()
+        return run(cluster, restart=not no_restart)
+    finally:
+        cluster.release()
 
 
 def run(cluster: LocalCluster, *, restart: bool) -> int:
@@ -68,7 +107,4 @@ def run(cluster: LocalCluster, *, restart: bool) -> int:
     log_to_stderr()
     nodes = [NodeProcess(node, str(cluster.config(node))) for node in cluster.node_ids]
     control = ControlSocket(cluster.directory)
-    try:
-        return run_until_interrupted(Supervisor(nodes, tell, restart=restart, control=control))
-    finally:
-        cluster.ended()
+    return run_until_interrupted(Supervisor(nodes, tell, restart=restart, control=control))

@@ -1,14 +1,42 @@
 """Java's .properties format, as server.properties is written in it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 _SEPARATORS = "=: \t\f"
 _ESCAPES = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+_ESCAPED = {character: f"\\{letter}" for letter, character in _ESCAPES.items()}
 
 
 def parse_properties(text: str) -> dict[str, str]:
     """Keys and values; the last of a repeated key counts, as in Java."""
     return dict(_split(line) for line in _logical_lines(text))
+
+
+def format_properties(properties: Mapping[str, str]) -> str:
+    """Lines that `parse_properties`, and Java's, read back as they are, in ASCII."""
+    return "".join(
+        f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}\n"
+        for key, value in properties.items()
+    )
+
+
+def _escape(text: str, *, is_key: bool) -> str:
+    out: list[str] = []
+    for place, character in enumerate(text):
+        if character in _ESCAPED:
+            out.append(_ESCAPED[character])
+        elif (
+            character == "\\"
+            or (character == " " and (is_key or place == 0))
+            or (is_key and character in "=:#!")
+        ):
+            out.append("\\" + character)
+        elif " " <= character <= "~":
+            out.append(character)
+        else:
+            units = character.encode("utf-16-be", "surrogatepass")
+            out += [f"\\u{units[at] << 8 | units[at + 1]:04x}" for at in range(0, len(units), 2)]
+    return "".join(out)
 
 
 def _logical_lines(text: str) -> Iterator[str]:
@@ -66,4 +94,6 @@ def _unescape(text: str) -> str:
             position += 4
         else:
             out.append(_ESCAPES.get(escaped, escaped))
-    return "".join(out)
+    # Java writes what lies beyond 16 bits as two escapes.
+    units = "".join(out).encode("utf-16-le", "surrogatepass")
+    return units.decode("utf-16-le", "surrogatepass")

@@ -1,5 +1,6 @@
 """Files that Apache Kafka 4.1 wrote, and what its own kafka-dump-log.sh printed of them."""
 
+import os
 from pathlib import Path
 from struct import pack
 
@@ -138,5 +139,44 @@ def test_producer_snapshots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
 
 
 def test_any_other_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "leader-epoch-checkpoint").touch()
     with pytest.raises(CommandFailed, match="the name is not that of a segment"):
         invoke(["dump-log", str(tmp_path / "leader-epoch-checkpoint")])
+
+
+@pytest.mark.parametrize("name", ["nope.log", SEGMENT, "nope"])
+def test_a_file_that_is_not_there_is_said_to_be_missing(tmp_path: Path, name: str) -> None:
+    with pytest.raises(CommandFailed, match=f"{name}: there is no such file"):
+        invoke(["dump-log", str(tmp_path / name)])
+
+
+def test_a_directory_is_no_file(tmp_path: Path) -> None:
+    (tmp_path / SEGMENT).mkdir()
+    for path in (tmp_path, tmp_path / SEGMENT):
+        with pytest.raises(CommandFailed, match=f"{path}: this is a directory"):
+            invoke(["dump-log", str(path)])
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / SEGMENT)
+    with pytest.raises(CommandFailed, match="this is not a regular file"):
+        invoke(["dump-log", str(tmp_path / SEGMENT)])
+
+
+@pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex", ".txnindex"])
+def test_an_empty_file_has_nothing_to_show(
+    tmp_path: Path, suffix: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / f"{7:020d}{suffix}"
+    path.touch()
+    assert invoke(["dump-log", str(path)]) == 0
+    first, *rest = capsys.readouterr().out.splitlines()
+    assert first == f"Dumping {path}"
+    assert rest == (["Log starting offset: 7"] if suffix == ".log" else [])
+
+
+def test_a_torn_producer_snapshot_is_named(tmp_path: Path) -> None:
+    path = tmp_path / f"{7:020d}.snapshot"
+    path.touch()
+    with pytest.raises(CommandFailed, match=f"{path}: the producer snapshot is torn"):
+        invoke(["dump-log", str(path)])

@@ -51,8 +51,95 @@ def test_the_state_is_written_when_all_nodes_take_writes(tmp_path: Path) -> None
     assert not cluster.note(1, None)
     assert not cluster.note(2, 44)
     assert [node["pid"] for node in json.loads(state.read_text())["nodes"]] == [None, 44]
-    cluster.ended()
-    assert not state.exists()
+
+
+def test_nothing_but_data_is_left_when_it_ends(tmp_path: Path) -> None:
+    cluster = LocalCluster(tmp_path, 1, 9092)
+    cluster.claim()
+    cluster.prepare()
+    cluster.note(1, 11)
+    cluster.release()
+    assert [path.name for path in tmp_path.iterdir()] == ["1"]
+
+
+def test_a_start_that_fails_leaves_nothing(tmp_path: Path) -> None:
+    cluster = LocalCluster(tmp_path / "new" / "deep", 3, 9092, {"num.partitions": "many"})
+    cluster.claim()
+    with pytest.raises(CommandFailed, match=r"num\.partitions"):
+        cluster.prepare()
+    cluster.release()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_that_is_removed_by_its_owner_is_taken_by_one_only(tmp_path: Path) -> None:
+    """Who opened the file before it was removed has locked nothing that others see."""
+    for _ in range(20):
+        first, second = LocalCluster(tmp_path, 1, 9092), LocalCluster(tmp_path, 1, 9092)
+        first.claim()
+        first.release()
+        second.claim()
+        with pytest.raises(CommandFailed, match="already"):
+            first.claim()
+        second.release()
+
+
+@pytest.mark.parametrize("state", ["[]", "{}", "7", '{"bootstrap": ', "", "\udcff"])
+def test_garbage_in_the_state_is_no_bug(tmp_path: Path, state: str) -> None:
+    first, second = LocalCluster(tmp_path, 1, 9092), LocalCluster(tmp_path, 1, 9092)
+    first.claim()
+    (tmp_path / "cluster.json").write_bytes(state.encode(errors="surrogateescape"))
+    with pytest.raises(CommandFailed, match=f"a cluster is running in {tmp_path} already\\."):
+        second.claim()
+    first.release()
+    second.claim()  # what a killed `up` left is no obstacle
+    assert not (tmp_path / "cluster.json").exists()
+    second.release()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "back\\slash",
+        "new\nline",
+        "ta\tb",
+        "eq=ual",
+        " leading",
+        "trailing ",
+        "#hash",
+        "!bang",
+        "co:lon",
+        "$HOME",
+        "\\u0041",
+        "潮 🌊",
+        "\udcff",
+    ],
+)
+def test_data_lies_in_the_directory_that_was_named(tmp_path: Path, name: str) -> None:
+    cluster = LocalCluster(tmp_path / name, 1, 9092)
+    cluster.claim()
+    cluster.prepare()
+    cluster.release()
+    assert list(tmp_path.iterdir()) == [tmp_path / name]
+    settings = load_settings(str(cluster.config(1)), {})
+    assert settings.log_dirs == (str(tmp_path / name / "1" / "data"),)
+    assert (tmp_path / name / "1" / "data" / "meta.properties").exists()
+
+
+def test_a_comma_is_refused_before_anything_is_made(tmp_path: Path) -> None:
+    cluster = LocalCluster(tmp_path / "a,b", 1, 9092)
+    with pytest.raises(CommandFailed, match="has a comma in it"):
+        cluster.claim()
+    with pytest.raises(CommandFailed, match="has a comma in it"):
+        cluster.prepare()
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("brokers", "port"), [(6_000, 9092), (40_000, 9092), (10, 65_530)])
+def test_brokers_for_which_there_are_no_ports_are_refused(
+    tmp_path: Path, brokers: int, port: int
+) -> None:
+    with pytest.raises(CommandFailed, match=f"there are no ports for {brokers} brokers"):
+        LocalCluster(tmp_path, brokers, port, has_metrics=True).check_ports()
 
 
 def test_a_directory_has_one_cluster_at_a_time(tmp_path: Path) -> None:

@@ -1,0 +1,36 @@
+"""Says what a command waits for, once it has waited for a while: silence looks like a hang."""
+
+import time
+from collections.abc import Callable
+
+NOTICE_SECONDS = 2.0
+
+
+class WaitNotice:
+    """One sentence for each stretch of waiting that lasts."""
+
+    def __init__(self, tell: Callable[[str], None] | None) -> None:
+        self._tell = tell
+        self._since: float | None = None
+        self._has_told = False
+
+    @property
+    def is_wanted(self) -> bool:
+        return self._tell is not None
+
+    def waiting(self, reason: str) -> None:
+        """The command is about to try again, for this reason."""
+        if self._since is None:
+            self._since = time.monotonic()
+        elif time.monotonic() - self._since >= NOTICE_SECONDS:
+            self.say(reason)
+
+    def say(self, reason: str) -> None:
+        if self._tell is not None and not self._has_told:
+            self._has_told = True
+            self._tell(f"waiting: {reason}")
+
+    def over(self) -> None:
+        """What it waited for has come."""
+        self._since = None
+        self._has_told = False

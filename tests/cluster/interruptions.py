@@ -1,0 +1,64 @@
+"""Starts of `tidelog up` that are interrupted at a chosen line of its log."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from tests.clients.systems import PATIENCE
+from tests.cluster.foreground import TIDELOG
+
+ALARMS = ("uncleanly", "may be lost", "lost what was committed", "Traceback")
+
+
+def children_of(pid: int) -> list[int]:
+    tasks = Path(f"/proc/{pid}/task").glob("*/children")
+    return [int(child) for task in tasks for child in task.read_text().split()]
+
+
+def stop_in_order(up: subprocess.Popen[str]) -> None:
+    """Ctrl-C."""
+    up.send_signal(signal.SIGINT)
+
+
+def kill_all(up: subprocess.Popen[str]) -> None:
+    """kill -9 of `up` and of all of its nodes at once."""
+    nodes = children_of(up.pid)
+    up.kill()
+    for node in nodes:
+        with suppress(ProcessLookupError):
+            os.kill(node, signal.SIGKILL)
+
+
+def kill_up(up: subprocess.Popen[str]) -> None:
+    """kill -9 of `up` alone: its nodes shut down by themselves."""
+    up.kill()
+
+
+def interrupted(
+    directory: Path, port: int, line: int, interrupt: Callable[[subprocess.Popen[str]], None]
+) -> Iterator[str]:
+    """Start, and interrupt after so many lines. -> what was logged.
+
+    A broker that takes writes may have written: from there on only a stop in order is a clean one.
+    """
+    up = subprocess.Popen(
+        [*TIDELOG, "up", "--dir", str(directory), "--port", str(port)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    assert up.stdout is not None
+    is_interrupted = False
+    with up.stdout:
+        for number, told in enumerate(up.stdout, start=1):
+            yield told
+            if not is_interrupted and "takes writes" in told:
+                is_interrupted = True
+                stop_in_order(up)
+            elif number == line and not is_interrupted:
+                is_interrupted = True
+                interrupt(up)
+    up.wait(PATIENCE)
