@@ -66,12 +66,13 @@ class Connect:
     """Open a connection under this negative id; answered by `PeerConnected` or `ConnectFailed`.
 
     From then on it is like any other: `Send` to it, `FrameReceived` from it, `Disconnected` at its
-    end unless the node itself has closed it.
+    end unless the node itself has closed it. A frame longer than `answer_bytes` ends it.
     """
 
     conn: ConnId
     host: str
     port: int
+    answer_bytes: int
 
 
 @dataclass(slots=True)

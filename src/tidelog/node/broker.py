@@ -121,7 +121,11 @@ class Broker:
     ) -> None:
         """What brings each replica to what the image says of it, and keeps it there."""
         self._isr_proposals = IsrProposals(
-            settings.node_id, submit, self._events.tell, self._events.counters
+            settings.node_id,
+            submit,
+            self._events.tell,
+            self._events.counters,
+            settings.socket_request_max_bytes,
         )
         self.departures = Departures(self._clock, timers, lambda: self.image)
         self._fetchers = Fetchers(
@@ -136,7 +140,12 @@ class Broker:
             self.departures,
         )
         self._reports = DirectoryReports(
-            settings.node_id, self._clock, timers, submit, lambda: self.lifecycle.epoch
+            settings.node_id,
+            self._clock,
+            timers,
+            submit,
+            lambda: self.lifecycle.epoch,
+            settings.socket_request_max_bytes,
         )
         self._assignments = Assignments(
             settings,

@@ -6,6 +6,7 @@ it asks the same node next.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -18,12 +19,13 @@ from tidelog.model.ids import METADATA_TOPIC, Millis, Offset
 from tidelog.node.clock import Clock
 from tidelog.node.controlling import Controlling
 from tidelog.node.parking import Resume
-from tidelog.node.peers import Channel, Peers, Unanswered, coded
+from tidelog.node.peers import LONG_ANSWER_BYTES, Channel, Peers, Unanswered, coded
 from tidelog.node.quorum import Quorum
 from tidelog.node.timers import Timers
 from tidelog.protocol.messages import versions_of
 
 RETRY_MS: Millis = 20
+LONGEST_RETRY_MS: Millis = 1_000
 ANSWER_MS: Millis = 5_000
 """How long a controller may take over one request before it is asked again."""
 CATCH_UP_MS: Millis = 1_000
@@ -52,12 +54,12 @@ class ControllerClient:
         self._clock = clock
         self._timers = timers
         self._patience_ms = patience_ms
-        self._channels: dict[tuple[str, int], Channel] = {}
+        self._channels: dict[tuple[str, int, bool], Channel] = {}
 
     def submit(self, message: Any, resume: Resume, patience_ms: Millis | None = None) -> None:
         """Get a decision; `resume` hears the response, at the latest when patience is over."""
         patience = self._patience_with(message) if patience_ms is None else patience_ms
-        self._try(message, resume, self._clock.now + patience)
+        self._try(_Submission(message, resume, self._clock.now + patience))
 
     def change(self, message: Any, resume: Resume) -> None:
         """Submit for a client, and answer once this node knows of the change itself."""
@@ -68,7 +70,8 @@ class ControllerClient:
             else:
                 self._catch_up(lambda: resume(response))
 
-        self.submit(message, answered)
+        deadline = self._clock.now + self._patience_with(message)
+        self._try(_Submission(message, answered, deadline, is_clients=True))
 
     def _catch_up(self, done: Callable[[], None]) -> None:
         """Ask how far the leader has committed, and wait for that; not for long, come what may."""
@@ -85,7 +88,7 @@ class ControllerClient:
             else:
                 go_on()
 
-        channel = self._channel()
+        channel = self._channel(is_clients=True)
         if channel is None:
             go_on()
             return
@@ -99,38 +102,60 @@ class ControllerClient:
             return self._patience_ms
         return min(self._patience_ms, max(LEAST_PATIENCE_MS, timeout // timedelta(milliseconds=1)))
 
-    def _try(self, message: Any, resume: Resume, deadline: Millis) -> None:
+    def _try(self, submission: "_Submission") -> None:
         def answered(response: Any) -> None:
-            if isinstance(response, Unanswered) or is_refused_by_a_non_controller(response):
-                self._again(message, resume, deadline)
+            if isinstance(response, Unanswered):
+                submission.losses += response.was_lost
+                self._again(submission)
+            elif is_refused_by_a_non_controller(response):
+                self._again(submission)
             else:
-                resume(response)
+                submission.resume(response)
 
+        message = submission.message
         if self._quorum.is_active:
             self._controlling.submit(message, answered)
             return
-        channel = self._channel()
+        channel = self._channel(submission.is_clients)
         if channel is None:
-            self._again(message, resume, deadline)
+            self._again(submission)
             return
         encode, decode = coded(message, versions_of(message.__api_key__)[-1])
-        left = max(1, min(ANSWER_MS, deadline - self._clock.now))
+        left = max(1, min(ANSWER_MS, submission.deadline - self._clock.now))
         channel.request(encode, decode, answered, left)
 
-    def _again(self, message: Any, resume: Resume, deadline: Millis) -> None:
+    def _again(self, submission: "_Submission") -> None:
         now = self._clock.now
-        if now >= deadline:
-            resume(refusal(message, ErrorCode.request_timed_out))
+        if now >= submission.deadline:
+            submission.resume(refusal(submission.message, ErrorCode.request_timed_out))
             return
-        self._timers.at(now + RETRY_MS, lambda: self._try(message, resume, deadline))
+        self._timers.at(now + submission.retry_ms, lambda: self._try(submission))
 
-    def _channel(self) -> Channel | None:
-        """To the leader as this node knows it."""
+    def _channel(self, is_clients: bool) -> Channel | None:
+        """To the leader as this node knows it.
+
+        What a client sends goes by a connection of its own: a controller that cannot take it, and
+        hangs up, is not to miss this node's heartbeats for that.
+        """
         address = self._quorum.leader_address
         if address is None:
             return None
-        channel = self._channels.get(address)
+        channel = self._channels.get((*address, is_clients))
         if channel is None:
-            channel = self._peers.channel(*address, lambda: None)
-            self._channels[address] = channel
+            channel = self._peers.channel(*address, lambda: None, LONG_ANSWER_BYTES)
+            self._channels[*address, is_clients] = channel
         return channel
+
+
+@dataclass(slots=True)
+class _Submission:
+    message: Any
+    resume: Resume
+    deadline: Millis
+    is_clients: bool = False
+    losses: int = 0
+    """How often the connection has ended at it: the request itself may be the reason."""
+
+    @property
+    def retry_ms(self) -> Millis:
+        return min(LONGEST_RETRY_MS, RETRY_MS << max(0, self.losses - 1))

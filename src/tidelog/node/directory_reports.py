@@ -23,6 +23,8 @@ from tidelog.node.timers import Timers
 
 RETRY_MS: Millis = 500
 REPLICAS_PER_REQUEST = 2_000
+REPLICA_BYTES = 64
+"""What one replica takes at most in a request."""
 
 _Key: TypeAlias = tuple[TopicId, int]
 
@@ -35,7 +37,9 @@ class DirectoryReports:
         timers: Timers,
         submit: Submit,
         broker_epoch: Callable[[], BrokerEpoch],
+        request_bytes: int,
     ) -> None:
+        self._at_most = max(1, min(REPLICAS_PER_REQUEST, request_bytes // REPLICA_BYTES - 4))
         self._me = me
         self._clock = clock
         self._timers = timers
@@ -65,7 +69,7 @@ class DirectoryReports:
         if self._broker_epoch() < 0:
             self._soon(RETRY_MS)
             return
-        for key in list(self._waiting)[:REPLICAS_PER_REQUEST]:
+        for key in list(self._waiting)[: self._at_most]:
             self._under_way[key] = self._waiting.pop(key)
         self._submit(self._request(), self._answered)
 

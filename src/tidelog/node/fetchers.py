@@ -7,7 +7,7 @@ from tidelog.controller.settings import BrokerSettings
 from tidelog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicPartition
 from tidelog.node.clock import Clock
 from tidelog.node.departures import Departures
-from tidelog.node.peers import Peers
+from tidelog.node.peers import LONG_ANSWER_BYTES, Peers
 from tidelog.node.replica import Replica
 from tidelog.node.replica_fetcher import ReplicaFetcher
 from tidelog.node.throttles import Throttles
@@ -82,7 +82,9 @@ class Fetchers:
             endpoint = self._endpoint(leader)
             if endpoint is None:
                 return None
-            channel = self._peers.channel(endpoint.host, endpoint.port, lambda: None)
+            channel = self._peers.channel(
+                endpoint.host, endpoint.port, lambda: None, LONG_ANSWER_BYTES
+            )
             fetcher = ReplicaFetcher(
                 self._settings,
                 self._clock,

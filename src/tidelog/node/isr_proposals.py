@@ -10,6 +10,7 @@ when the image shows it and nobody but this leader can have asked for it.
 
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import islice
 from typing import Any
 
 from kio.schema.alter_partition.v3.request import (
@@ -35,6 +36,9 @@ from tidelog.replication.isr.leader import (
     ProposeIsr,
 )
 
+PARTITION_BYTES = 512
+"""What one partition takes at most in a request: its in-sync set has 13 bytes for each member."""
+
 _NOT_MADE = (ErrorCode.ineligible_replica, ErrorCode.operation_not_attempted)
 
 
@@ -45,8 +49,11 @@ class IsrProposals:
         submit: Submit,
         tell: Callable[[ReplicationEvent], None],
         counters: Counters,
+        request_bytes: int,
     ) -> None:
         self._me = me
+        self._at_most = max(1, request_bytes // PARTITION_BYTES)
+        """How many partitions a request may name: a controller refuses one that is too long."""
         self._submit = submit
         self._tell = tell
         self._counters = counters
@@ -91,7 +98,9 @@ class IsrProposals:
         if self._is_under_way or not self._waiting:
             return
         self._is_under_way = True
-        asked, self._waiting = self._waiting, {}
+        asked = dict(islice(self._waiting.items(), self._at_most))
+        for replica in asked:
+            del self._waiting[replica]
         topics: dict[TopicId, list[PartitionData]] = {}
         for replica, (epoch, proposal) in asked.items():
             topics.setdefault(replica.topic_id, []).append(self._data(replica, epoch, proposal))

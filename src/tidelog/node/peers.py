@@ -28,6 +28,8 @@ class Unanswered:
     """Nobody listens at the address."""
     was_lost: bool = False
     """There was a connection, and the other side ended it."""
+    was_connected: bool = False
+    """There was a connection: no answer came by it, or none that can be used."""
 
 
 Encode: TypeAlias = Callable[[int], list[Chunk]]
@@ -44,6 +46,13 @@ RECONNECT_MS: Millis = 100
 QUICK_RECONNECTS = 3
 """So many connections in a row may end within that time before the next one waits for it: a process
 that is dying is still to be found out at once, one that turns everyone away is not to be pestered.
+"""
+ANSWER_BYTES = 100 << 20
+"""How long an answer may be where nothing asks for more: far more than any of them is."""
+LONG_ANSWER_BYTES = 2**31 - 1
+"""How long one may be that carries what somebody else has sized: a batch of any size that a leader
+holds, or a line for each thing that a client has named. What arrives takes memory, a length does
+not.
 """
 PROBE_MS: Millis = 500
 """How long a probe stays connected before it is taken for a sign of life."""
@@ -62,11 +71,19 @@ class _Pending:
 class Channel:
     """One connection to one address for one purpose."""
 
-    def __init__(self, peers: "Peers", host: str, port: int, refused: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        peers: "Peers",
+        host: str,
+        port: int,
+        refused: Callable[[], None],
+        answer_bytes: int,
+    ) -> None:
         self._peers = peers
         self._host = host
         self._port = port
         self._refused = refused
+        self._answer_bytes = answer_bytes
         self._conn: ConnId | None = None
         self._is_connected = False
         self._is_probe = False
@@ -134,7 +151,7 @@ class Channel:
         peers = self._peers
         was_short = peers.clock.now - self._connected_at < RECONNECT_MS
         self._short_lives = self._short_lives + 1 if was_short else 0
-        self._lose(Unanswered("the connection was lost", was_lost=True))
+        self._lose(Unanswered("the connection was lost", was_lost=True, was_connected=True))
         if self._short_lives <= QUICK_RECONNECTS:
             self._reconnect()
         else:
@@ -170,7 +187,7 @@ class Channel:
 
     def _connect(self) -> None:
         self._conn = self._peers.open(self)
-        self._peers.emit(Connect(self._conn, self._host, self._port))
+        self._peers.emit(Connect(self._conn, self._host, self._port, self._answer_bytes))
 
     def _send(self, pending: _Pending) -> None:
         assert self._conn is not None
@@ -191,7 +208,7 @@ class Channel:
         if first <= self._peers.clock.now:
             if self._conn is not None:
                 self._peers.emit(CloseConnection(self._conn, ""))
-            self._lose(Unanswered("no answer in time"))
+            self._lose(Unanswered("no answer in time", was_connected=self._is_connected))
         elif self._pending:
             self._look_again(first)
 
@@ -199,7 +216,7 @@ class Channel:
         """What this peer says cannot be taken: nobody is to wait for it."""
         if self._conn is not None:
             self._peers.emit(CloseConnection(self._conn, f"sent a bad answer: {why_not}"))
-        why = Unanswered(f"a bad answer: {why_not}")
+        why = Unanswered(f"a bad answer: {why_not}", was_connected=True)
         self._lose(why)
         return why
 
@@ -225,8 +242,14 @@ class Peers:
         self._ids = count(1)
         self._channels: dict[ConnId, Channel] = {}
 
-    def channel(self, host: str, port: int, refused: Callable[[], None]) -> Channel:
-        return Channel(self, host, port, refused)
+    def channel(
+        self,
+        host: str,
+        port: int,
+        refused: Callable[[], None],
+        answer_bytes: int = ANSWER_BYTES,
+    ) -> Channel:
+        return Channel(self, host, port, refused, answer_bytes)
 
     def find(self, conn: ConnId) -> Channel | None:
         return self._channels.get(conn)

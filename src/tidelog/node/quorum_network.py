@@ -11,7 +11,14 @@ from typing import Any, TypeAlias
 
 from tidelog.model.ids import NO_NODE, Millis, NodeId
 from tidelog.node import quorum_wire
-from tidelog.node.peers import Channel, Peers, Unanswered, coded
+from tidelog.node.peers import (
+    ANSWER_BYTES,
+    LONG_ANSWER_BYTES,
+    Channel,
+    Peers,
+    Unanswered,
+    coded,
+)
 from tidelog.replication.quorum.events import (
     BeginEpoch,
     EndEpoch,
@@ -120,7 +127,8 @@ class QuorumNetwork:
             return found[1]
         if found is not None:
             found[1].close()
-        channel = self._peers.channel(*address, lambda: self._refused(voter, address))
+        longest = LONG_ANSWER_BYTES if purpose == "fetch" else ANSWER_BYTES
+        channel = self._peers.channel(*address, lambda: self._refused(voter, address), longest)
         self._channels[voter, purpose] = (address, channel)
         return channel
 

@@ -2,7 +2,8 @@
 
 Invariant: what is asked for next proves what is held, so a partition that waits for its own flush
 is left out until it is durable; an answer for an epoch that has passed changes nothing (F09). What
-has not moved since it was asked for costs nothing.
+has not moved since it was asked for costs nothing. A partition that fails waits by itself, and the
+others are followed on (F62).
 """
 
 import logging
@@ -16,6 +17,8 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import BrokerEpoch, LeaderEpoch, Millis, TopicId, TopicPartition
 from tidelog.model.outbound import Chunk
 from tidelog.node.clock import Clock
+from tidelog.node.fetch_suspects import FetchSuspects
+from tidelog.node.followed import RETRY_MS, Followed, back_off_ms
 from tidelog.node.peers import Channel, Unanswered, coded
 from tidelog.node.replica import Replica
 from tidelog.node.throttles import Throttles
@@ -31,42 +34,15 @@ from tidelog.protocol.fetch import (
 from tidelog.replication.divergence import truncation_point
 
 VERSION = 17
-RETRY_MS: Millis = 50
+PARTITION_BYTES = 96
+"""What one partition takes at most in a request that asks for it and forgets another."""
+REQUEST_BYTES = 256
+"""What a request takes beside its partitions."""
 THROTTLED_MS: Millis = 1_000
 """How long a throttled partition is left out at most before the rate is looked at again."""
 _NUDGE = ApiVersionsRequest(client_software_name="", client_software_version="")
 
 log = logging.getLogger(__name__)
-
-
-class _Followed:
-    """One partition as it is followed in one leader epoch."""
-
-    __slots__ = (
-        "epoch",
-        "is_in_session",
-        "is_in_sync",
-        "replica",
-        "retry_at",
-        "sent_offset",
-        "sent_start",
-    )
-
-    def __init__(self, replica: Replica, epoch: LeaderEpoch) -> None:
-        self.replica = replica
-        self.epoch = epoch
-        self.is_in_session = False
-        self.is_in_sync = False
-        """Whether it held all that was committed when the leader answered last."""
-        self.sent_offset = -1
-        """What the leader's session believes that we ask for; -1 when that is not so any more."""
-        self.sent_start = -1
-        """Where the leader's session believes that our log begins."""
-        self.retry_at: Millis = 0
-
-    @property
-    def key(self) -> tuple[TopicId, int]:
-        return self.replica.topic_id, self.replica.partition.partition
 
 
 class ReplicaFetcher:
@@ -94,9 +70,15 @@ class ReplicaFetcher:
         self._lost = lost
         self._found = found
         self._is_lost = False
-        self._followed: dict[TopicPartition, _Followed] = {}
-        self._by_id: dict[tuple[TopicId, int], _Followed] = {}
-        self._due: dict[_Followed, None] = {}
+        self._suspects = FetchSuspects()
+        room = settings.socket_request_max_bytes - REQUEST_BYTES
+        self._at_most = max(1, room // PARTITION_BYTES)
+        """How many partitions a request may name: a leader refuses one that is too long (F60)."""
+        self._has_more = False
+        """Whether there is more to say than the last request could name."""
+        self._followed: dict[TopicPartition, Followed] = {}
+        self._by_id: dict[tuple[TopicId, int], Followed] = {}
+        self._due: dict[Followed, None] = {}
         """What the next fetch may have to say something new about."""
         self._in_session = 0
         """How many partitions the leader's session has."""
@@ -117,7 +99,7 @@ class ReplicaFetcher:
 
     def follow(self, replica: Replica, epoch: LeaderEpoch) -> None:
         self.drop(replica)
-        followed = _Followed(replica, epoch)
+        followed = Followed(replica, epoch)
         self._followed[replica.partition] = followed
         self._by_id[followed.key] = followed
         self._due[followed] = None
@@ -128,6 +110,7 @@ class ReplicaFetcher:
         if followed is not None:
             self._by_id.pop(followed.key, None)
             self._due.pop(followed, None)
+            self._suspects.forget(followed)
             self._forget(followed)
 
     def flushed(self, replica: Replica) -> None:
@@ -153,7 +136,7 @@ class ReplicaFetcher:
         self._is_fetching = True
         settings = self._settings
         request = FetchRequest(
-            settings.replica_fetch_wait_max_ms,
+            0 if self._has_more else settings.replica_fetch_wait_max_ms,
             settings.replica_fetch_min_bytes,
             settings.replica_fetch_response_max_bytes,
             session_id=self._session_id,
@@ -163,7 +146,6 @@ class ReplicaFetcher:
             replica_id=settings.node_id,
             replica_epoch=self._broker_epoch(),
         )
-        self._forgotten = {}
 
         def encode(correlation_id: int) -> list[Chunk]:
             return [encode_request(VERSION, correlation_id, self._name, request)]
@@ -192,10 +174,13 @@ class ReplicaFetcher:
     def _changed(self) -> list[tuple[TopicId, list[FetchPartition]]]:
         """What the session does not know yet: new partitions, and new offsets of old ones."""
         topics: dict[TopicId, list[FetchPartition]] = {}
-        now = self._clock.now
+        now, room = self._clock.now, self._at_most
         looked_at, self._due = self._due, {}
         for followed in looked_at:
             replica = followed.replica
+            if followed.is_held_back or not room:
+                self._due[followed] = None
+                continue
             if replica.is_flush_due:
                 self._forget(followed)
                 self._due[followed] = None
@@ -213,6 +198,7 @@ class ReplicaFetcher:
                 self._due[followed] = None
                 continue
             followed.sent_offset, followed.sent_start = end, start
+            room -= 1
             if not followed.is_in_session:
                 followed.is_in_session = True
                 self._in_session += 1
@@ -229,13 +215,17 @@ class ReplicaFetcher:
                     self._settings.replica_fetch_max_bytes,
                 )
             )
+        self._has_more = not room and bool(self._due)
         return list(topics.items())
 
     def _to_forget(self) -> list[tuple[TopicId, list[int]]]:
         topics: dict[TopicId, list[int]] = {}
-        if self._forgotten and self._session_epoch != 0:
-            for topic_id, index in self._forgotten:
+        if self._session_epoch == 0:
+            self._forgotten = {}
+        elif self._forgotten:
+            for topic_id, index in list(self._forgotten)[: self._at_most]:
                 topics.setdefault(topic_id, []).append(index)
+                del self._forgotten[topic_id, index]
         return list(topics.items())
 
     def _answered(self, answer: FetchResponse | Unanswered) -> None:
@@ -243,6 +233,7 @@ class ReplicaFetcher:
         if self._is_closed:
             return
         self._see_whether_it_lives(answer)
+        self._look_for_suspects(answer)
         if isinstance(answer, Unanswered) or answer.error is not ErrorCode.none:
             self._begin_session_anew()
             self._timers.at(self._clock.now + RETRY_MS, self._fetch)
@@ -264,6 +255,23 @@ class ReplicaFetcher:
             self._is_lost = False
             self._found()
 
+    def _look_for_suspects(self, answer: FetchResponse | Unanswered) -> None:
+        if not isinstance(answer, Unanswered):
+            blamed = self._suspects.passed()
+        elif answer.was_connected:
+            asked = (one for one in self._followed.values() if one.is_in_session)
+            blamed = self._suspects.failed(asked)
+        else:
+            self._suspects.unreachable()
+            return
+        for one in blamed:
+            log.warning(
+                "%s: no fetch from its leader succeeds that asks for this partition: the others "
+                "are fetched without it",
+                one.replica.partition,
+            )
+            self._later(one, back_off_ms(one.blames))
+
     def _begin_session_anew(self) -> None:
         """With the old one's id, so that the leader ends that."""
         self._session_epoch = 0
@@ -283,7 +291,7 @@ class ReplicaFetcher:
                 if followed is not None and followed.replica.leader is None:
                     self._take_one(followed, fetched)
 
-    def _take_one(self, followed: _Followed, fetched: PartitionFetched) -> None:
+    def _take_one(self, followed: Followed, fetched: PartitionFetched) -> None:
         replica = followed.replica
         if replica.log.log_end_offset != followed.sent_offset:
             return  # the answer to a question of an earlier epoch (F09)
@@ -302,17 +310,22 @@ class ReplicaFetcher:
                 self._append(followed, fetched)
         except OSError as failure:
             self._storage_failed(replica.partition, failure)
-            self._later(followed)
+            self._set_aside(followed)
+        except Exception:
+            # A bug of ours that this partition's answer has found: the others are followed on.
+            log.exception("%s: what the leader sent could not be taken", replica.partition)
+            self._set_aside(followed)
 
-    def _append(self, followed: _Followed, fetched: PartitionFetched) -> None:
+    def _append(self, followed: Followed, fetched: PartitionFetched) -> None:
         replica, records = followed.replica, fetched.records
         held = replica.log
         if isinstance(records, memoryview) and records:
             outcome = held.append_as_follower(records)
             if isinstance(outcome, AppendRefused):
                 log.error("%s: the leader sent %s", replica.partition, outcome.message)
-                self._later(followed)
+                self._set_aside(followed)
                 return
+            followed.failures = 0
             replica.appended()
             self._throttles.taken(replica, len(records), in_sync=followed.is_in_sync)
         followed.is_in_sync = held.log_end_offset >= fetched.high_watermark
@@ -324,7 +337,7 @@ class ReplicaFetcher:
                 replica.moved()
         replica.learn_high_watermark(fetched.high_watermark)
 
-    def _truncate(self, followed: _Followed, cut: int) -> None:
+    def _truncate(self, followed: Followed, cut: int) -> None:
         replica = followed.replica
         end = replica.log.log_end_offset
         log.info("%s: cut from %d to %d, where its leader parts", replica.partition, end, cut)
@@ -332,7 +345,7 @@ class ReplicaFetcher:
         if replica.log.log_end_offset == end:
             self._later(followed)
 
-    def _out_of_range(self, followed: _Followed, fetched: PartitionFetched) -> None:
+    def _out_of_range(self, followed: Followed, fetched: PartitionFetched) -> None:
         """The leader has deleted what comes next here: begin anew where its log begins.
 
         So does a log without records that begins where the leader's has not come to.
@@ -346,13 +359,21 @@ class ReplicaFetcher:
         else:
             self._later(followed)
 
-    def _later(self, followed: _Followed, delay: Millis = RETRY_MS) -> None:
+    def _set_aside(self, followed: Followed) -> None:
+        """What came for it cannot be taken: the others do not wait for it, and it waits for long.
+
+        The leader may be mended, or another may lead.
+        """
+        followed.failures += 1
+        self._later(followed, back_off_ms(followed.failures))
+
+    def _later(self, followed: Followed, delay: Millis = RETRY_MS) -> None:
         """Leave the partition out for a moment; a new image may come before that."""
         followed.retry_at = self._clock.now + delay
         self._forget(followed)
         self._timers.at(followed.retry_at, self._fetch)
 
-    def _forget(self, followed: _Followed) -> None:
+    def _forget(self, followed: Followed) -> None:
         """The leader's session is to hold it no longer, or it would answer for it at once again."""
         if followed.is_in_session:
             self._forgotten[followed.key] = None

@@ -13,13 +13,16 @@ One `FrameSplitter` per connection; the host owns the socket and one large buffe
 A frame is a writable view, without its length: of the fed buffer when it lies there whole (nothing
 is copied), else of a buffer of its own. It is valid until the host receives the next bytes.
 
-Invariants: between frames a splitter holds no buffer. Inside one it holds at most `GROWTH` times
-the bytes that really came, whatever the length says, or a buffer that was there already; each byte
-is copied at most a few times.
+Invariants: between frames a splitter holds no buffer. Inside one it takes at most `GROWTH` times
+the memory of the bytes that really came, whatever the length says, or a buffer that was there
+already; each byte is copied at most a few times. A frame larger than `SPARE_BYTES` gets pages that
+cost nothing before they are written to, and go back to the system with its last view.
 """
 
+from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from struct import Struct
 from sys import getrefcount
+from typing import TypeAlias
 
 GROWTH = 4
 """How far a buffer may run ahead of the bytes received."""
@@ -31,6 +34,10 @@ SPARE_BYTES = 16 * 1024 * 1024
 """What is kept for frames to come, all connections together."""
 
 _GRAIN = 128 * 1024
+_MAP_NORESERVE = 0x4000
+"""Linux: address space only. Python's module names it from 3.13 on."""
+
+Store: TypeAlias = bytearray | mmap
 
 _LENGTH = Struct(">i")
 _EMPTY = bytearray()
@@ -97,7 +104,7 @@ class FrameSplitter:
         self._buffers = buffers
         self._head = b""  # the first bytes of a length, never all four
         self._size = -1  # of the frame that has begun; -1 between frames
-        self._frame = _EMPTY  # its first `_filled` bytes
+        self._frame: Store = _EMPTY  # its first `_filled` bytes
         self._filled = 0
 
     def feed(self, data: memoryview) -> list[memoryview]:
@@ -159,27 +166,37 @@ class FrameSplitter:
     def _keep(self, part: memoryview) -> None:
         filled = self._filled + len(part)
         self._reserve(filled, filled)
-        self._frame[self._filled : filled] = part
+        memoryview(self._frame)[self._filled : filled] = part
         self._filled = filled
 
     def _reserve(self, needed: int, received: int) -> None:
         if len(self._frame) >= needed:
             return
-        grown = None
-        if self._size >= DIRECT and self._buffers is not None:
+        grown: Store | None = None
+        if self._size > SPARE_BYTES and received >= DIRECT:
+            grown = _pages(self._size)
+        elif self._size >= DIRECT and self._buffers is not None:
             grown = self._buffers.take(self._size)
         if grown is None:
             # A new buffer, not a resize: the host may still hold a view of the old one. In round
             # sizes, so that it fits the next frame of about this length as well.
             round_size = -(-self._size // _GRAIN) * _GRAIN if self._size >= DIRECT else self._size
             grown = bytearray(min(round_size, GROWTH * received))
-        grown[: self._filled] = memoryview(self._frame)[: self._filled]
+        memoryview(grown)[: self._filled] = memoryview(self._frame)[: self._filled]
         self._frame = grown
 
     def _finish(self) -> memoryview:
         frame = memoryview(self._frame)[: self._size]
         assert len(frame) == self._size
-        if self._buffers is not None:
+        if self._buffers is not None and isinstance(self._frame, bytearray):
             self._buffers.keep(self._frame)
         self._size, self._frame, self._filled = -1, _EMPTY, 0
         return frame
+
+
+def _pages(size: int) -> mmap | None:
+    """Fresh memory that is there only where it was written to; None where there is none to have."""
+    try:
+        return mmap(-1, size, flags=MAP_PRIVATE | MAP_ANONYMOUS | _MAP_NORESERVE)
+    except OSError:
+        return None

@@ -69,9 +69,16 @@ class Connections:
     def at(self, fd: int) -> Connection | None:
         return self._by_fd.get(fd)
 
-    def admit(self, conn: ConnId, sock: socket.socket, peer: str) -> None:
-        """Serve a socket that epoll watches for input already."""
-        splitter = FrameSplitter(self._limits.request_bytes, self._buffers)
+    def admit(
+        self, conn: ConnId, sock: socket.socket, peer: str, answer_bytes: int | None = None
+    ) -> None:
+        """Serve a socket that epoll watches for input already.
+
+        `answer_bytes` bounds the frames of a connection that this node made: they are answers, to
+        which the limit for clients' requests does not apply (F60).
+        """
+        longest = self._limits.request_bytes if answer_bytes is None else answer_bytes
+        splitter = FrameSplitter(longest, self._buffers)
         admitted = Connection(conn, sock, peer, splitter, self.now, interest=_IN)
         self._by_id[conn] = self._by_fd[sock.fileno()] = admitted
 

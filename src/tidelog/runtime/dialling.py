@@ -11,12 +11,15 @@ import socket
 from typing import NamedTuple
 
 from tidelog.model.ids import ConnId
+from tidelog.model.outbound import Connect
 
 
 class Dialled(NamedTuple):
     conn: ConnId
     sock: socket.socket
     peer: str
+    answer_bytes: int
+    """How long a frame that comes back may be."""
     error: OSError | None
 
 
@@ -30,10 +33,10 @@ class Dialler:
     def dials_on(self, fd: int) -> bool:
         return fd in self._by_fd
 
-    def dial(self, conn: ConnId, host: str, port: int) -> OSError | None:
+    def dial(self, wish: Connect) -> OSError | None:
         """Begin to connect. -> why that is hopeless."""
         try:
-            found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            found = socket.getaddrinfo(wish.host, wish.port, type=socket.SOCK_STREAM)
             family, _, _, _, address = found[0]
             sock = socket.socket(family, socket.SOCK_STREAM)
         except OSError as error:
@@ -44,7 +47,8 @@ class Dialler:
         if error_number not in (0, errno.EINPROGRESS):
             sock.close()
             return OSError(error_number, os.strerror(error_number))
-        self._by_fd[sock.fileno()] = Dialled(conn, sock, f"{host}:{port}", None)
+        peer = f"{wish.host}:{wish.port}"
+        self._by_fd[sock.fileno()] = Dialled(wish.conn, sock, peer, wish.answer_bytes, None)
         self._epoll.register(sock.fileno(), select.EPOLLOUT)
         return None
 

@@ -243,12 +243,12 @@ class Host:
             self._tell(Connected(conn, peer, listener))
 
     def _finish_connecting(self, fd: int) -> None:
-        conn, sock, peer, error = self._dialler.finish(fd)
+        conn, sock, peer, answer_bytes, error = self._dialler.finish(fd)
         if error is not None:
             self._tell(_connect_failed(conn, error))
             return
         self._epoll.modify(fd, select.EPOLLIN)
-        self.connections.admit(conn, sock, peer)
+        self.connections.admit(conn, sock, peer, answer_bytes)
         self._tell(PeerConnected(conn))
 
     def _serve(self, conn: Connection, mask: int) -> None:
@@ -346,7 +346,7 @@ class Host:
                 case RequestFailed():
                     self._fail(outbound)
                 case Connect():
-                    error = self._dialler.dial(outbound.conn, outbound.host, outbound.port)
+                    error = self._dialler.dial(outbound)
                     if error is not None:
                         self._failed_to_connect.append(_connect_failed(outbound.conn, error))
                 case Stop():

@@ -185,13 +185,20 @@ class SimHost:
 
     def _listen(self, listener: str, address: Address) -> None:
         def accept(side: Side, source: str) -> Party:
-            conn = _Conn(self, next(self._conn_ids), side)
+            longest = self.settings.socket_request_max_bytes
+            conn = _Conn(self, next(self._conn_ids), longest, side)
             self._conns[conn.id] = conn
             peer = f"{source}:{40_000 + conn.id}"
             self.when_running(lambda: self.tell(Connected(conn.id, peer, listener)))
             return conn
 
         self.network.listen(address, accept)
+
+    def cut(self, conn: "_Conn", reason: str) -> None:
+        """End a connection by which something came that cannot be read."""
+        self._note(f"closes {conn.id}: {reason}")
+        conn.close()
+        self._soon(conn.lost)
 
     def forget(self, conn: ConnId) -> bool:
         """The connection is gone. -> whether that is news."""
@@ -249,7 +256,7 @@ class SimHost:
     def _connect(self, wish: Connect) -> None:
         assert wish.conn < 0, "what a node opens itself has a negative id"
         assert wish.conn not in self._conns, "one id, one connection"
-        conn = _Conn(self, wish.conn)
+        conn = _Conn(self, wish.conn, wish.answer_bytes)
         self._conns[wish.conn] = conn
         conn.side = self.network.connect(self.name, (wish.host, wish.port), conn)
 
@@ -312,8 +319,9 @@ class SimHost:
 class _Conn:
     """A connection as a host keeps it: its id, and its frames while they may not be read."""
 
-    def __init__(self, host: SimHost, id: ConnId, side: Side | None = None) -> None:
+    def __init__(self, host: SimHost, id: ConnId, longest: int, side: Side | None = None) -> None:
         self.id = id
+        self._longest = longest
         self.side = side
         self.is_connected = side is not None
         self.is_muted = False
@@ -361,6 +369,9 @@ class _Conn:
     def _read(self) -> None:
         while self._held and not self.is_muted:
             frame = self._held.popleft()
+            if len(frame) > self._longest:
+                self._host.cut(self, f"a frame of {len(frame)} bytes")
+                return
             self._host.tell(FrameReceived(self.id, memoryview(bytearray(frame))))
 
 

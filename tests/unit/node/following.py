@@ -65,7 +65,7 @@ class Owner:
 class Following:
     """One fetcher; `asked` is the request that waits for its answer."""
 
-    def __init__(self) -> None:
+    def __init__(self, **properties: str) -> None:
         self.clock, self.timers = Clock(NOW), Timers()
         self.owner = Owner()
         self.failures: list[OSError] = []
@@ -77,6 +77,7 @@ class Following:
             {"node.id": str(ME), "process.roles": "broker", "log.dirs": "data"}
             | {"listeners": "PLAINTEXT://me:9092", "controller.listener.names": "CONTROLLER"}
             | {"controller.quorum.voters": "1@leader:9093"}
+            | {key.replace("_", "."): value for key, value in properties.items()}
         )
         self.losses: list[bool] = []
         self.nudges = 0
@@ -127,6 +128,12 @@ class Following:
             bytes(chunk) for chunk in encode_response(VERSION, correlation_id, response)
         )
         self.channel.received(memoryview(frame)[4:])
+
+    def answer_garbage(self) -> None:
+        """An answer that cannot be read as one."""
+        self._read()
+        correlation_id, _ = self._waiting.pop()
+        self.channel.received(memoryview(correlation_id.to_bytes(4, "big") + b"\0garbage"))
 
     def lose_connection(self) -> None:
         self._waiting.clear()

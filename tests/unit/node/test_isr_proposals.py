@@ -38,7 +38,7 @@ class Desk(Owner):
         self.clock = Clock(NOW)
         self.told: list[ReplicationEvent] = []
         self.counters = Counters()
-        self.outgoing = IsrProposals(ME, self._submit, self.told.append, self.counters)
+        self.outgoing = IsrProposals(ME, self._submit, self.told.append, self.counters, 100 << 20)
         partition = TopicPartition("orders", 0)
         self.replica = Replica(partition, TOPIC_ID, new_log(), 0, self.clock, self)
         agreed = IsrAgreed(frozenset({ME, SECOND}), frozenset({ME, SECOND, THIRD}), 4, 2)

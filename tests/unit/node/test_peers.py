@@ -7,6 +7,7 @@ import pytest
 from tidelog.model.outbound import CloseConnection, Connect, Outbound, Send
 from tidelog.node.clock import Clock
 from tidelog.node.peers import (
+    ANSWER_BYTES,
     PROBE_MS,
     QUICK_RECONNECTS,
     RECONNECT_MS,
@@ -74,7 +75,7 @@ def test_it_connects_when_first_needed_and_sends_once_connected() -> None:
 
     desk.ask(b"a")
     desk.ask(b"b")
-    assert desk.take() == [Connect(-1, "node2", 9093)]
+    assert desk.take() == [Connect(-1, "node2", 9093, ANSWER_BYTES)]
     desk.channel.connected()
 
     assert desk.take() == [Send(-1, [pack(">i", 1) + b"a"]), Send(-1, [pack(">i", 2) + b"b"])]
@@ -130,10 +131,10 @@ def test_no_answer_in_time_gives_up_the_connection_and_all_that_waits_on_it() ->
     desk.pass_time(1_000)
 
     assert desk.take() == [CloseConnection(conn, "")]
-    assert desk.answers == [Unanswered("no answer in time")] * 2
+    assert desk.answers == [Unanswered("no answer in time", was_connected=True)] * 2
     assert desk.peers.find(conn) is None
     desk.ask()
-    assert desk.take() == [Connect(-2, "node2", 9093)]
+    assert desk.take() == [Connect(-2, "node2", 9093, ANSWER_BYTES)]
 
 
 def test_a_request_that_has_less_time_than_its_elder_is_given_up_in_its_own() -> None:
@@ -146,7 +147,7 @@ def test_a_request_that_has_less_time_than_its_elder_is_given_up_in_its_own() ->
     assert desk.answers == []
     desk.pass_time(1_000)
 
-    assert desk.answers == [Unanswered("no answer in time")] * 2
+    assert desk.answers == [Unanswered("no answer in time", was_connected=True)] * 2
 
 
 def test_a_request_has_all_its_time_though_its_elder_was_answered() -> None:
@@ -162,7 +163,7 @@ def test_a_request_has_all_its_time_though_its_elder_was_answered() -> None:
     assert desk.answers == [b"yes"]
     desk.pass_time(1_500)
 
-    assert desk.answers == [b"yes", Unanswered("no answer in time")]
+    assert desk.answers == [b"yes", Unanswered("no answer in time", was_connected=True)]
 
 
 def test_who_asks_again_when_told_of_a_loss_has_time_anew() -> None:
@@ -180,7 +181,10 @@ def test_who_asks_again_when_told_of_a_loss_has_time_anew() -> None:
     assert len(desk.answers) == 1
     desk.pass_time(3_000)
 
-    assert desk.answers == [Unanswered("no answer in time")] * 2
+    assert desk.answers == [
+        Unanswered("no answer in time", was_connected=True),
+        Unanswered("no answer in time"),
+    ]
 
 
 def test_a_request_after_a_long_silence_times_out_as_well() -> None:
@@ -193,7 +197,7 @@ def test_a_request_after_a_long_silence_times_out_as_well() -> None:
 
     desk.pass_time(11_000)
 
-    assert desk.answers == [b"yes", Unanswered("no answer in time")]
+    assert desk.answers == [b"yes", Unanswered("no answer in time", was_connected=True)]
 
 
 def test_the_time_for_an_answer_runs_while_it_connects() -> None:
@@ -227,8 +231,10 @@ def test_a_lost_connection_is_told_and_made_again_to_see_whether_anyone_is_there
     desk.take()
 
     desk.channel.disconnected()
-    assert desk.answers == [Unanswered("the connection was lost", was_lost=True)]
-    assert desk.take() == [Connect(-2, "node2", 9093)]
+    assert desk.answers == [
+        Unanswered("the connection was lost", was_lost=True, was_connected=True)
+    ]
+    assert desk.take() == [Connect(-2, "node2", 9093, ANSWER_BYTES)]
     assert desk.refusals == 0
     desk.channel.connect_failed(True, "Connection refused")
 
@@ -245,7 +251,7 @@ def test_a_loss_whose_news_makes_someone_ask_again_connects_once() -> None:
     desk.take()
 
     desk.channel.disconnected()
-    assert desk.take() == [Connect(-2, "node2", 9093)]
+    assert desk.take() == [Connect(-2, "node2", 9093, ANSWER_BYTES)]
     desk.channel.connected()
 
     assert desk.take() == [Send(-2, [pack(">i", 2) + b"once more"])]
@@ -280,7 +286,7 @@ def test_a_probe_that_a_dying_process_still_accepted_is_made_again() -> None:
     desk.connected()
 
     desk.channel.disconnected()
-    assert desk.take() == [Connect(-2, "node2", 9093)]
+    assert desk.take() == [Connect(-2, "node2", 9093, ANSWER_BYTES)]
     desk.channel.connect_failed(True, "Connection refused")
 
     assert desk.refusals == 1
@@ -337,7 +343,7 @@ def test_a_bad_answer_ends_the_connection_and_everyone_on_it_is_told(frame: memo
     assert len(desk.answers) == 2
     assert all(isinstance(one, Unanswered) for one in desk.answers)
     desk.ask()
-    assert desk.take() == [Connect(-2, "node2", 9093)]
+    assert desk.take() == [Connect(-2, "node2", 9093, ANSWER_BYTES)]
 
 
 def test_correlation_ids_stay_positive() -> None:

@@ -1,7 +1,9 @@
 """The splitter gives back exactly the frames that were sent, however the stream is cut."""
 
+import resource
 from collections.abc import Iterator
 from itertools import cycle, pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -17,6 +19,7 @@ from tidelog.protocol.framing import (
 )
 
 MAX = 100 * 1024 * 1024
+LARGEST = 2**31 - 1
 
 
 def framed(frames: list[bytes]) -> bytes:
@@ -109,12 +112,61 @@ def test_space_is_offered_only_inside_a_large_frame() -> None:
 
 def test_a_lying_length_costs_no_more_than_the_bytes_that_came() -> None:
     splitter = FrameSplitter(MAX)
-    splitter.feed(memoryview(MAX.to_bytes(4, "big") + b"half a frame, then silence"))
+    splitter.feed(memoryview(SPARE_BYTES.to_bytes(4, "big") + b"half a frame, then silence"))
     assert held(splitter) < 200
 
     splitter.feed(memoryview(bytes(DIRECT)))
     assert splitter.space() is not None
     assert held(splitter) <= GROWTH * (DIRECT + 26)
+
+
+def resident_bytes() -> int:
+    """The memory that this process really has."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize()
+
+
+def test_f60_a_length_of_two_gigabytes_takes_the_memory_of_the_bytes_that_came() -> None:
+    splitter = FrameSplitter(LARGEST)
+    came = memoryview(bytes(4 * DIRECT))
+    before = resident_bytes()
+
+    splitter.feed(memoryview(LARGEST.to_bytes(4, "big")))
+    splitter.feed(came)
+
+    space = splitter.space()
+    assert space is not None
+    assert len(space) == LARGEST - len(came)
+    assert resident_bytes() - before < 4 * len(came)
+
+
+def test_f60_a_frame_larger_than_any_buffer_that_is_kept_arrives_whole() -> None:
+    buffers = Buffers()
+    body = bytes(range(256)) * (SPARE_BYTES // 256 + 3)
+
+    frame = received_whole(FrameSplitter(LARGEST, buffers), body)
+    frame[0] = 7
+
+    assert frame[1:] == body[1:]
+    assert buffers.take(DIRECT) is None, "it is not kept for other frames"
+
+
+def received_whole(splitter: FrameSplitter, body: bytes) -> memoryview:
+    stream = memoryview(framed([body]))
+    position = 0
+    while True:
+        space = splitter.space()
+        room = DIRECT if space is None else len(space)
+        part = stream[position : position + min(room, 1_000_003)]
+        position += len(part)
+        if space is None:
+            got = splitter.feed(part)
+        else:
+            space[: len(part)] = part
+            got = splitter.received(len(part))
+        if got:
+            [frame] = got
+            return frame
 
 
 def test_a_frame_in_single_bytes_is_not_copied_again_and_again() -> None:

@@ -39,6 +39,8 @@ from tidelog.runtime.loop import Host
 SLICE = struct.Struct(">qi")
 NUMBER = struct.Struct(">i")
 PEER: ConnId = -1
+ANSWER = 32 * 1024 * 1024
+"""How long an answer of the peer may be."""
 
 
 def framed(payload: bytes) -> bytes:
@@ -130,7 +132,7 @@ class EchoNode:
                 return [StopReading(conn)]
             case b"c":
                 self._asker = conn
-                return [Connect(PEER, rest[4:].decode(), NUMBER.unpack(rest[:4])[0])]
+                return [Connect(PEER, rest[4:].decode(), NUMBER.unpack(rest[:4])[0], ANSWER)]
             case b"r":
                 return [Send(PEER, [framed(rest)])]
             case b"h":

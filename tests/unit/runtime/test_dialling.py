@@ -3,7 +3,9 @@
 import socket
 import struct
 
-from tests.unit.runtime.echo import framed, serving
+from tests.unit.runtime.echo import ANSWER, framed, serving
+
+from tidelog.runtime.connections import Limits
 
 
 def connect_to(port: int, host: bytes = b"127.0.0.1") -> bytes:
@@ -46,3 +48,19 @@ def test_the_node_may_hang_up_while_the_peer_has_not_answered_yet() -> None:
         assert client.ask(b"eserved") == b"served"
         for sock in queued:
             sock.close()
+
+
+def test_f60_an_answer_may_be_longer_than_a_request() -> None:
+    """It is bounded by what the node asked for, not by socket.request.max.bytes."""
+    with serving() as peer, serving(limits=Limits(request_bytes=1_000)) as served:
+        client = served.client()
+        client.ask(connect_to(peer.address[1]))
+        assert len(client.ask(b"rm" + struct.pack(">i", 300_000))) == 300_000
+
+
+def test_f60_an_answer_longer_than_was_asked_for_ends_the_connection() -> None:
+    with serving() as peer, serving() as served:
+        client = served.client()
+        client.ask(connect_to(peer.address[1]))
+        assert client.ask(b"rm" + struct.pack(">i", ANSWER + 1)) == b"lost"
+        assert client.ask(b"eserved") == b"served"

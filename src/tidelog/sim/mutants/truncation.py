@@ -11,8 +11,9 @@ from weakref import WeakKeyDictionary
 from tidelog.model.effects import EpochEnd
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset, TopicId
+from tidelog.node.followed import Followed
 from tidelog.node.replica import Replica
-from tidelog.node.replica_fetcher import ReplicaFetcher, _Followed
+from tidelog.node.replica_fetcher import ReplicaFetcher
 from tidelog.protocol.fetch import FetchPartition, PartitionFetched
 from tidelog.sim.mutants.mutant import Mutant
 from tidelog.sim.rules import Replacement
@@ -28,10 +29,10 @@ class _Lookups:
             WeakKeyDictionary()
         )
 
-    def is_done(self, fetcher: ReplicaFetcher, followed: _Followed) -> bool:
+    def is_done(self, fetcher: ReplicaFetcher, followed: Followed) -> bool:
         return (*followed.key, followed.epoch) in self._done.get(fetcher, ())
 
-    def done(self, fetcher: ReplicaFetcher, followed: _Followed) -> None:
+    def done(self, fetcher: ReplicaFetcher, followed: Followed) -> None:
         self._done.setdefault(fetcher, set()).add((*followed.key, followed.epoch))
 
 
@@ -71,7 +72,7 @@ def _with_lookups(until_they_match: bool) -> Iterable[Replacement]:
             for topic_id, asked in right_changed(self)
         ]
 
-    def take_one(self: ReplicaFetcher, followed: _Followed, fetched: PartitionFetched) -> None:
+    def take_one(self: ReplicaFetcher, followed: Followed, fetched: PartitionFetched) -> None:
         is_current = followed.replica.log.log_end_offset == followed.sent_offset
         right_take_one(self, followed, fetched)
         matches = fetched.diverging_epoch is None or not until_they_match

@@ -1,0 +1,86 @@
+"""Limits of size between nodes: what clients may send does not bound what replicas fetch."""
+
+from collections.abc import Mapping
+
+from kio.schema.create_topics.v7.request import CreateTopicsRequest
+from tests.sim.messages import batch, create_topic, produce_to
+from tests.sim.talk import Talk, await_ready, await_true, running
+from tests.sim.test_cluster import created
+
+from tidelog.controller.image import PartitionImage
+from tidelog.model.errors import ErrorCode
+from tidelog.sim.cluster import SimCluster
+
+TOPIC = "wide"
+
+
+def make_topic(cluster: SimCluster, partitions: int, **configs: str) -> None:
+    """Led by one broker, so that one answer may carry all of it."""
+    make(cluster, create_topic(TOPIC, on=[(1, 2, 3)] * partitions, **configs))
+
+
+def make(cluster: SimCluster, wish: CreateTopicsRequest) -> None:
+    assert created(Talk(cluster, 1).ask(wish))
+    await_true(cluster, lambda: all(TOPIC in host.node.image.topics for host in cluster.up))
+
+
+def write(cluster: SimCluster, partition: int, size: int) -> ErrorCode:
+    leader = placed(cluster)[partition].leader
+    request = produce_to(TOPIC, {partition: batch(b"." * size)})
+    answer = Talk(cluster, leader, patience_ms=30_000).ask(request)
+    [(_, [produced])] = answer.topics
+    return produced.error
+
+
+def placed(cluster: SimCluster) -> Mapping[int, PartitionImage]:
+    return cluster.hosts[1].node.image.topics[TOPIC].partitions
+
+
+def out_of_sync(cluster: SimCluster) -> list[int]:
+    """The partitions whose in-sync set is not full."""
+    return [i for i, one in placed(cluster).items() if set(one.isr) != set(one.replicas)]
+
+
+def catches_up_after_a_restart(cluster: SimCluster, partitions: int, size: int, each: int) -> None:
+    behind = cluster.hosts[3]
+    behind.kill()
+    await_true(cluster, lambda: len(out_of_sync(cluster)) == partitions)
+    for partition in range(partitions):
+        for _ in range(each):
+            assert write(cluster, partition, size) is ErrorCode.none
+
+    behind.start()
+    await_ready(cluster)
+
+    await_true(cluster, lambda: not out_of_sync(cluster))
+    disks = [host.disk for host in cluster.hosts.values()]
+    for partition in range(partitions):
+        file = f"{TOPIC}-{partition}/{0:020}.log"
+        assert len({disk.read_file(file) for disk in disks}) == 1
+
+
+def test_f60_a_restarted_broker_catches_up_though_an_answer_is_longer_than_a_request(
+    seed: int,
+) -> None:
+    cluster = running(seed, socket_request_max_bytes="20000")
+    make_topic(cluster, 12)
+    catches_up_after_a_restart(cluster, 12, size=15_000, each=4)
+
+
+def test_f60_a_leader_that_waits_for_bytes_sends_them_all_the_same(seed: int) -> None:
+    cluster = running(seed, socket_request_max_bytes="20000", replica_fetch_min_bytes="100000")
+    make_topic(cluster, 4)
+    catches_up_after_a_restart(cluster, 4, size=15_000, each=2)
+
+
+def test_f60_a_batch_larger_than_all_that_a_follower_asks_for_is_replicated(seed: int) -> None:
+    cluster = running(seed, replica_fetch_max_bytes="1000", replica_fetch_response_max_bytes="2000")
+    make_topic(cluster, 3)
+    catches_up_after_a_restart(cluster, 3, size=60_000, each=2)
+
+
+def test_f60_a_node_asks_for_many_partitions_in_requests_that_others_take() -> None:
+    """One that named all 400 partitions at once would be longer than a node reads."""
+    cluster = running(socket_request_max_bytes="2000")
+    make(cluster, create_topic(TOPIC, 400, 3))
+    catches_up_after_a_restart(cluster, 400, size=10, each=1)
