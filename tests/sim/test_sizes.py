@@ -1,17 +1,20 @@
 """Limits of size between nodes: what clients may send does not bound what replicas fetch."""
 
 from collections.abc import Mapping
+from itertools import count
 
 from kio.schema.create_topics.v7.request import CreateTopicsRequest
 from tests.sim.messages import batch, create_topic, produce_to
 from tests.sim.talk import Talk, await_ready, await_true, running
-from tests.sim.test_cluster import created
+from tests.sim.test_cluster import created, images_agree
 
 from tidelog.controller.image import PartitionImage
 from tidelog.model.errors import ErrorCode
-from tidelog.sim.cluster import SimCluster
+from tidelog.sim.cluster import SimCluster, node_settings
+from tidelog.sim.host import SimHost
 
 TOPIC = "wide"
+METADATA = "__cluster_metadata-0"
 
 
 def make_topic(cluster: SimCluster, partitions: int, **configs: str) -> None:
@@ -84,3 +87,59 @@ def test_f60_a_node_asks_for_many_partitions_in_requests_that_others_take() -> N
     cluster = running(socket_request_max_bytes="2000")
     make(cluster, create_topic(TOPIC, 400, 3))
     catches_up_after_a_restart(cluster, 400, size=10, each=1)
+
+
+def test_f60_a_node_without_data_gets_a_snapshot_that_is_longer_than_a_request(seed: int) -> None:
+    cluster = running(
+        seed,
+        socket_request_max_bytes="2000",
+        metadata_log_max_record_bytes_between_snapshots="20000",
+    )
+    make(cluster, create_topic(TOPIC, 200, 3))
+    for number in range(60):
+        assert created(Talk(cluster, 1).ask(create_topic(f"more-{number}", 3, 3)))
+    behind = next(host for host in cluster.up if not host.node.is_active_controller)
+    behind.kill()
+    behind.wipe()
+
+    behind.start()
+    await_ready(cluster)
+
+    await_true(cluster, lambda: images_agree(cluster))
+    snapshots = [one for one in behind.disk.list(METADATA) if one.endswith(".checkpoint")]
+    assert max(behind.disk.size(f"{METADATA}/{one}") for one in snapshots) > 4_000
+    await_true(cluster, lambda: not out_of_sync(cluster))
+
+
+def test_f60_a_request_that_its_controller_does_not_read_costs_its_broker_nothing() -> None:
+    """A broker takes a long request from a client; the other nodes have a smaller limit."""
+    cluster, asked = one_with_a_larger_limit()
+    epoch = asked.node.image.brokers[asked.id].epoch
+    fenced = 0
+
+    def look(host: SimHost) -> None:
+        nonlocal fenced
+        broker = host.node.image.brokers[asked.id]
+        fenced += broker.fenced or broker.epoch != epoch
+
+    cluster.controllers[0].told = look
+    wish = create_topic("long", on=[(1, 2, 3)] * 400, timeout_ms=8_000)
+
+    answer = Talk(cluster, asked.id, patience_ms=20_000).ask(wish)
+
+    assert answer.topics[0].error_code is ErrorCode.request_timed_out
+    assert fenced == 0
+    assert created(Talk(cluster, asked.id).ask(create_topic("short", 1, 3)))
+
+
+def one_with_a_larger_limit() -> tuple[SimCluster, SimHost]:
+    """A cluster, and a node of it that is not its controller."""
+    for seed in count():
+        cluster = SimCluster(seed, overrides={"socket.request.max.bytes": "3000"})
+        larger = cluster.hosts[3]
+        larger.settings = node_settings(3, 3, {"socket.request.max.bytes": "100000"})
+        cluster.start()
+        await_ready(cluster)
+        if larger not in cluster.controllers:
+            return cluster, larger
+    raise AssertionError

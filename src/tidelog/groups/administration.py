@@ -98,9 +98,9 @@ def _described_members(group: ClassicGroup) -> tuple[DescribedGroupMember, ...]:
 
 
 def delete_groups(core: ShardCore, request: DeleteGroupsRequest, ticket: int) -> None:
-    """Remove empty groups with all their offsets, in one write."""
+    """Remove empty groups with all their offsets, which come first."""
     changes: list[Change] = []
-    removed: list[ClassicGroup] = []
+    removed: dict[str, ClassicGroup] = {}
     results: list[DeletableGroupResult] = []
     for group_id in request.groups_names:
         group = core.groups.get(group_id)
@@ -108,7 +108,7 @@ def delete_groups(core: ShardCore, request: DeleteGroupsRequest, ticket: int) ->
         if error is ErrorCode.none:
             assert group is not None
             changes += group_tombstones(core, group_id)
-            removed.append(core.groups.pop(group_id))
+            removed[group_id] = core.groups.pop(group_id)
         results.append(DeletableGroupResult(group_id=group_id, error_code=error))
 
     def settled(error: ErrorCode) -> None:
@@ -119,7 +119,7 @@ def delete_groups(core: ShardCore, request: DeleteGroupsRequest, ticket: int) ->
         core.answer(ticket, response)
 
     if changes:
-        core.write(changes, settled, undo=lambda error: restore(core, removed))
+        core.write_parts(changes, settled, undo=lambda part: restore(core, removed, part))
     else:
         settled(ErrorCode.none)
 
@@ -141,7 +141,13 @@ def group_tombstones(core: ShardCore, group_id: str) -> list[Change]:
     return changes
 
 
-def restore(core: ShardCore, removed: list[ClassicGroup]) -> None:
-    """Bring back groups whose removal could not be written, unless they were made anew since."""
-    for group in removed:
-        core.groups.setdefault(group.group_id, group)
+def restore(core: ShardCore, removed: dict[str, ClassicGroup], unwritten: list[Change]) -> None:
+    """Bring back groups whose removal could not be written, unless they were made anew since.
+
+    So exists one whose own removal was written and that of its offsets was not.
+    """
+    for key, _ in unwritten:
+        if isinstance(key, GroupMetadataKey):
+            core.groups.setdefault(key.group, removed[key.group])
+        elif core.offsets.get(key.group, key.topic, key.partition) is not None:
+            core.ensure_group(key.group)

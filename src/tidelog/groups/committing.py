@@ -208,7 +208,7 @@ def delete_offsets(core: ShardCore, request: OffsetDeleteRequest, ticket: int) -
         core.answer(ticket, response if good else replies.refusal(request, error, 0))
 
     if changes:
-        core.write(changes, settled)
+        core.write_parts(changes, settled)
     else:
         settled(ErrorCode.none)
 

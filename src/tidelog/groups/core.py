@@ -6,10 +6,11 @@ event is handled, so `now` is set once at the door.
 Writes are in flight until their outcome is known. The offsets in them become visible on success
 only, and a success means that all that was written before is durable too. A write that takes
 longer than the commit timeout fails for whoever waits for it, but stays in flight: its records are
-in the log and may yet be replicated.
+in the log and may yet be replicated. A write that is larger than a batch of the log may be fails
+with MESSAGE_TOO_LARGE and never leaves the shard (F61).
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -69,17 +70,31 @@ _IN_THE_LOG = (ErrorCode.request_timed_out, ErrorCode.not_enough_replicas_after_
 
 _TIMED_OUT = _WRITE_ERRORS[ErrorCode.request_timed_out]
 
+MAX_RECORDS = 1_000
+"""Of a write whose records need not come together."""
+
+
+_BATCH_BYTES = 61
+"""The header of a batch."""
+_RECORD_BYTES = 24
+"""What a record takes at most beside its key and its value."""
+
 
 class ShardCore:
-    def __init__(self, settings: GroupSettings, dice: Dice) -> None:
+    def __init__(
+        self, settings: GroupSettings, dice: Dice, largest_batch: Callable[[], int]
+    ) -> None:
         self.settings = settings
         self.dice = dice
+        self.largest_batch = largest_batch
+        """max.message.bytes of the log, which may change at any time."""
         self.now: Millis = 0
         self.groups: dict[str, ClassicGroup] = {}
         self.offsets = OffsetStore()
         self.timers = Timers()
         self._answers: list[GroupEffect] = []
         self._writes: list[GroupEffect] = []
+        self._too_large: list[int] = []
         self._in_flight: dict[int, _InFlight] = {}
         self._last_write = 0
 
@@ -90,6 +105,8 @@ class ShardCore:
 
     def take_effects(self) -> list[GroupEffect]:
         """What is to be done now; writes first, since an answer may bring the next request."""
+        while self._too_large:
+            self.settle_write(self._too_large.pop(0), ErrorCode.message_too_large)
         effects = self._writes + self._answers
         self._writes, self._answers = [], []
         return effects
@@ -115,12 +132,67 @@ class ShardCore:
         After a timeout `undo` may still come, when `settled` has long been told.
         """
         changes = tuple(changes)
-        records = tuple(map(_encode, changes))
         waiting = [] if settled is None else [settled]
         self._last_write += 1
         self._in_flight[self._last_write] = _InFlight(changes, waiting, undo)
         self.schedule(WriteTimeout(self._last_write), self.settings.offsets_commit_timeout_ms)
-        self._writes.append(Write(self._last_write, records))
+        records = self._encoded(changes)
+        if records is None:
+            # Whoever asks does not expect to be told before it has finished: told in a moment.
+            self._too_large.append(self._last_write)
+        else:
+            self._writes.append(Write(self._last_write, records))
+
+    def write_parts(
+        self,
+        changes: Sequence[Change],
+        settled: Settled | None = None,
+        *,
+        undo: Callable[[list[Change]], None] | None = None,
+    ) -> None:
+        """The same for changes that need not come together: as many writes as it takes.
+
+        `undo` is called with those that never will be written.
+        """
+        parts = self._parts(changes)
+        errors: list[ErrorCode] = []
+
+        def part_settled(error: ErrorCode) -> None:
+            errors.append(error)
+            if settled is not None and len(errors) == len(parts):
+                settled(next((one for one in errors if one is not ErrorCode.none), ErrorCode.none))
+
+        def undo_of(part: list[Change]) -> Settled | None:
+            return None if undo is None else lambda error: undo(part)
+
+        for part in parts:
+            self.write(part, part_settled, undo=undo_of(part))
+
+    def _encoded(self, changes: tuple[Change, ...]) -> tuple[LogRecord, ...] | None:
+        """None if that would be larger than a batch may be; then little of it is encoded."""
+        room = self.largest_batch() - _BATCH_BYTES
+        records: list[LogRecord] = []
+        for change in changes:
+            if _payload(change[1]) > room:
+                return None
+            record = _encode(change)
+            room -= _size(record)
+            if room < 0:
+                return None
+            records.append(record)
+        return tuple(records)
+
+    def _parts(self, changes: Sequence[Change]) -> list[list[Change]]:
+        room = largest = self.largest_batch() - _BATCH_BYTES
+        parts: list[list[Change]] = [[]]
+        for change in changes:
+            size = _size(_encode(change))
+            if size > room or len(parts[-1]) == MAX_RECORDS:
+                parts.append([])
+                room = largest
+            parts[-1].append(change)
+            room -= size
+        return [part for part in parts if part]
 
     def settle_write(self, write_id: int, error: ErrorCode) -> None:
         """The outcome of a write is known."""
@@ -232,6 +304,18 @@ def group_record(group: ClassicGroup, assignment: dict[str, bytes]) -> Change:
             for member in group.members.values()
         ),
     )
+
+
+def _payload(value: Value | None) -> int:
+    """What clients have given for it, in bytes: known before it is encoded."""
+    if not isinstance(value, GroupMetadataValue):
+        return 0
+    return sum(len(member.subscription) + len(member.assignment) for member in value.members)
+
+
+def _size(record: LogRecord) -> int:
+    key, value = record
+    return _RECORD_BYTES + len(key) + len(value or b"")
 
 
 def _encode(change: Change) -> LogRecord:

@@ -51,6 +51,8 @@ def join(
     joiner = _joiner(request, client, version, ticket)
     error = _check(core.settings, request.group_id, joiner)
     group = core.groups.get(request.group_id)
+    if error is ErrorCode.none and not _can_be_written(core, group, joiner):
+        error = ErrorCode.unknown_server_error
     if error is ErrorCode.none and group is None and joiner.member_id:
         error = ErrorCode.unknown_member_id
     if error is not ErrorCode.none:
@@ -89,6 +91,27 @@ def _check(settings: GroupSettings, group_id: str, joiner: _Joiner) -> ErrorCode
     if not low <= joiner.session_timeout_ms <= high:
         return ErrorCode.invalid_session_timeout
     return ErrorCode.none
+
+
+def _can_be_written(core: ShardCore, group: ClassicGroup | None, joiner: _Joiner) -> bool:
+    """Whether a group with this member could ever be stored: else nothing of it is kept (F61).
+
+    Kafka finds out when it writes the assignment, and gives this error then, to all members.
+    """
+    limit = core.largest_batch()
+    if sum(len(protocol.metadata) for protocol in joiner.protocols) > limit:
+        return False
+    others = () if group is None else group.members.values()
+    least = _least_bytes(joiner.protocols)
+    for member in others:
+        if member.member_id != joiner.member_id:
+            least += _least_bytes(member.protocols)
+    return least <= limit
+
+
+def _least_bytes(protocols: tuple[Protocol, ...]) -> int:
+    """What a member adds to the group's record at least, whichever protocol is chosen."""
+    return min((len(protocol.metadata) for protocol in protocols), default=0)
 
 
 def _has_room(settings: GroupSettings, group: ClassicGroup, member_id: str) -> bool:

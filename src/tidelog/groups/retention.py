@@ -14,9 +14,6 @@ from tidelog.groups.records import GroupMetadataKey, OffsetCommitKey, OffsetComm
 from tidelog.groups.timers import RetentionCheck
 from tidelog.model.ids import NO_TIMESTAMP, Millis, TopicPartition
 
-MAX_RECORDS = 1_000
-"""Tombstones go in writes of so many records, to stay below the limit of a batch."""
-
 
 def schedule_check(core: ShardCore) -> None:
     core.schedule(RetentionCheck(), core.settings.offsets_retention_check_interval_ms)
@@ -28,19 +25,15 @@ def check(core: ShardCore) -> None:
     in_flight = core.offsets_in_flight()
     busy = {key.group for key in in_flight}
     tombstones: list[Change] = []
-    removed: list[ClassicGroup] = []
+    removed: dict[str, ClassicGroup] = {}
     for group in list(core.groups.values()):
         kept, expired = _sort_out(core, group, in_flight)
-        if len(tombstones) + len(expired) >= MAX_RECORDS:
-            _write(core, tombstones, removed)
-            tombstones, removed = [], []
         tombstones += [(key, None) for key in expired]
-        unused = kept == 0 and group.state is GroupState.EMPTY and group.group_id not in busy
-        # A group goes in the same write as the last of its offsets, or later: never before them.
-        if unused and len(tombstones) < MAX_RECORDS:
+        if kept == 0 and group.state is GroupState.EMPTY and group.group_id not in busy:
+            # A group goes after the last of its offsets, never before them.
             tombstones.append((GroupMetadataKey(group.group_id), None))
-            removed.append(core.groups.pop(group.group_id))
-    _write(core, tombstones, removed)
+            removed[group.group_id] = core.groups.pop(group.group_id)
+    core.write_parts(tombstones, undo=lambda part: restore(core, removed, part))
 
 
 def partitions_deleted(core: ShardCore, partitions: Collection[TopicPartition]) -> None:
@@ -52,15 +45,7 @@ def partitions_deleted(core: ShardCore, partitions: Collection[TopicPartition]) 
         for key, _ in core.offsets.of_group(group_id)
     }
     keys.update(core.offsets_in_flight())
-    _write(core, [(key, None) for key in keys if (key.topic, key.partition) in gone], [])
-
-
-def _write(core: ShardCore, tombstones: list[Change], removed: list[ClassicGroup]) -> None:
-    """Only a list that fits one write may hold groups to be removed."""
-    assert not removed or len(tombstones) <= MAX_RECORDS
-    for start in range(0, len(tombstones), MAX_RECORDS):
-        chunk = tombstones[start : start + MAX_RECORDS]
-        core.write(chunk, undo=lambda error: restore(core, removed))
+    core.write_parts([(key, None) for key in keys if (key.topic, key.partition) in gone])
 
 
 def _sort_out(

@@ -5,7 +5,7 @@ Whoever leads the partition coordinates its groups. The node replays the log int
 back. Every ticket gets exactly one answer, at the latest from `abandon`.
 """
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from typing import Any
 
 from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
@@ -52,8 +52,10 @@ from tidelog.protocol.versions import lift
 
 
 class GroupShard:
-    def __init__(self, settings: GroupSettings, dice: Dice) -> None:
-        self._core = ShardCore(settings, dice)
+    def __init__(
+        self, settings: GroupSettings, dice: Dice, largest_batch: Callable[[], int]
+    ) -> None:
+        self._core = ShardCore(settings, dice, largest_batch)
         self._loader: loading.Loader | None = loading.Loader(self._core)
         self._refusing = ErrorCode.coordinator_load_in_progress
 

@@ -7,6 +7,11 @@ from tidelog.model.ids import Millis
 UNLIMITED = (1 << 63) - 1
 """Kafka's "never" and "no bound" for a long."""
 
+LARGEST_BATCH = (1 << 31) - 1 - (16 << 20)
+"""A frame has four bytes for its length, and an answer that carries a batch has other lines, too: a
+larger batch could be appended and never be fetched (F61).
+"""
+
 CREATE_TIME = "CreateTime"
 LOG_APPEND_TIME = "LogAppendTime"
 
@@ -29,6 +34,11 @@ class LogConfig:
     cleanup_policy: frozenset[str] = frozenset({"delete"})
     file_delete_delay_ms: Millis = 60_000
     producer_id_expiration_ms: Millis = 24 * 3_600_000
+
+    @property
+    def largest_batch(self) -> int:
+        """How large a batch may be that is appended here."""
+        return min(self.max_message_bytes, self.segment_bytes)
 
     @property
     def stamps_append_time(self) -> bool:

@@ -13,6 +13,7 @@ from tidelog.log.rolling import RollPolicy
 from tidelog.log.segment import Segment
 from tidelog.log.validation import check_whole
 from tidelog.model.disk import Disk, File
+from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_TIMESTAMP, LeaderEpoch, Millis, Offset
 from tidelog.protocol.batch import BatchHeader, patch, read_header, stamp_append_time
 
@@ -116,6 +117,12 @@ class LogTail:
         base_offset = end = self.end_offset
         found = []
         for position, header in checked:
+            if origin is AppendOrigin.COORDINATOR and header.size > self.config.largest_batch:
+                return AppendRefused(
+                    ErrorCode.message_too_large,
+                    f"The record batch size is {header.size} bytes, "
+                    f"which exceeds the maximum of {self.config.largest_batch}",
+                )
             if origin is AppendOrigin.COORDINATOR and header.producer_id >= 0:
                 refused = self._refusal(header, batches[position : position + header.size])
                 if refused is not None:

@@ -70,7 +70,8 @@ class Coordinators:
         index, now = replica.partition.partition, self._clock.now
         if index in self._shards:
             self.resign(index)
-        shard = GroupShard(self._settings, self._dice)
+        held = replica.log
+        shard = GroupShard(self._settings, self._dice, lambda: held.config.largest_batch)
         records = _records_of(replica)
         if records is None:
             return  # half of what was committed would pass for all of it: better NOT_COORDINATOR

@@ -37,6 +37,8 @@ PARTITION = TopicPartition(REPLICATION_EVENTS, 0)
 RETRY_MS: Millis = 200
 ANSWER_MS: Millis = 5_000
 PLACES_MS: Millis = 10_000
+REQUEST_BYTES = 256
+"""What a request takes beside its batch."""
 _CREATION_RETRY_MS: Millis = 1_000
 _VERSION, _INIT_VERSION = 9, 4
 _CLIENT_ID = "__admin_client"
@@ -160,6 +162,11 @@ class EventProducer:
             producer_epoch=0,
             base_sequence=self._sequence,
         )
+        if len(batch) + REQUEST_BYTES > self._settings.socket_request_max_bytes:
+            # Its leader would hang up, every time.
+            log.error("%s does not take %d bytes of events", REPLICATION_EVENTS, len(batch))
+            self._end(is_written=False)
+            return
         request = ProduceRequest(
             None, -1, ANSWER_MS, [(REPLICATION_EVENTS, [(0, memoryview(batch))])]
         )

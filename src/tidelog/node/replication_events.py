@@ -35,6 +35,8 @@ LIMIT = 10_000
 PER_SLICE = 200
 PAUSE_MS: Millis = 5
 """Between two slices: other events have their turn."""
+SLICE_BYTES = 512 * 1024
+"""Half of what a batch may have by default."""
 LINGER_MS: Millis = 20
 """Events of one moment leave in one batch."""
 DRAIN_MS: Millis = 500
@@ -141,9 +143,14 @@ class ReplicationEvents:
             self._timers.at(self._clock.now + LINGER_MS, self._send)
 
     def _send(self) -> None:
-        some = [self._waiting.popleft() for _ in range(min(PER_SLICE, len(self._waiting)))]
         node = self._settings.node_id
-        records = [Record(key_of(event), encode_event(event, ts, node), ts) for ts, event in some]
+        records: list[Record] = []
+        room = min(SLICE_BYTES, self._settings.socket_request_max_bytes // 2)
+        while self._waiting and len(records) < PER_SLICE and (room > 0 or not records):
+            ts, event = self._waiting.popleft()
+            key, value = key_of(event), encode_event(event, ts, node)
+            records.append(Record(key, value, ts))
+            room -= len(key) + len(value)
         self._producer.send(records, lambda is_written: self._sent(len(records), is_written))
 
     def _sent(self, count: int, is_written: bool) -> None:

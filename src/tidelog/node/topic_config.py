@@ -6,7 +6,7 @@ from typing import Any
 from tidelog.controller.effective import topic_defaults, with_overrides
 from tidelog.controller.image import TOPIC_RESOURCE, ClusterImage
 from tidelog.controller.settings import BrokerSettings
-from tidelog.log.config import LogConfig
+from tidelog.log.config import LARGEST_BATCH, LogConfig
 from tidelog.model.ids import NodeId
 from tidelog.node.replica import Throttling
 
@@ -28,7 +28,7 @@ class TopicConfig:
             index_interval_bytes=values["index.interval.bytes"],
             retention_ms=values["retention.ms"],
             retention_bytes=values["retention.bytes"],
-            max_message_bytes=values["max.message.bytes"],
+            max_message_bytes=min(values["max.message.bytes"], LARGEST_BATCH),
             flush_messages=values["flush.messages"],
             flush_ms=values["flush.ms"],
             message_timestamp_type=values["message.timestamp.type"],

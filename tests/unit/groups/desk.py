@@ -46,6 +46,7 @@ SESSION_MS = 10_000
 REBALANCE_MS = 60_000
 SETTINGS = GroupSettings()
 GROUP = "group"
+LARGEST_BATCH = 1_048_588
 
 
 class CountingDice:
@@ -142,7 +143,8 @@ class Desk:
     ) -> None:
         self.settings = settings
         self.dice = CountingDice() if predecessor is None else predecessor.dice
-        self.shard = GroupShard(settings, self.dice)
+        self.largest_batch = LARGEST_BATCH
+        self.shard = GroupShard(settings, self.dice, lambda: self.largest_batch)
         self.now = 1_000_000 if predecessor is None else predecessor.now
         self.writes_succeed = writes_succeed
         self.answers: dict[int, Any] = {}

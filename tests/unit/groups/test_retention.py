@@ -2,8 +2,8 @@
 
 from tests.unit.groups.desk import GROUP, Desk, subscription
 
+from tidelog.groups.core import MAX_RECORDS
 from tidelog.groups.records import GroupMetadataKey, OffsetCommitKey, decode_key
-from tidelog.groups.retention import MAX_RECORDS
 from tidelog.groups.settings import GroupSettings
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
@@ -126,12 +126,24 @@ def test_many_tombstones_go_in_several_writes_and_the_group_last() -> None:
     offsets = [key for key in keys if isinstance(key, OffsetCommitKey)]
     assert len(offsets) == count + 1
     assert GroupMetadataKey("other") in keys
-    # Not all offsets of the large group fit in one write: the group waits until they are gone.
-    assert GroupMetadataKey(GROUP) not in keys
+    of_group = [key for key in keys if key.group == GROUP]
+    assert of_group.index(GroupMetadataKey(GROUP)) == count
     desk.writes_succeed = True
     desk.write_all()
-    desk.advance(CHECK_MS)
     assert desk.list_groups() == []
+
+
+def test_a_group_whose_own_removal_is_written_and_that_of_its_offsets_is_not_still_exists() -> None:
+    desk = Desk(SHORT)
+    desk.commit({("t", partition): 1 for partition in range(MAX_RECORDS + 1)})
+    desk.writes_succeed = False
+    desk.advance(RETENTION_MS)
+
+    desk.settle(ErrorCode.not_enough_replicas)
+    desk.settle(ErrorCode.none)
+
+    assert len(desk.committed()) == MAX_RECORDS
+    assert desk.list_groups() == [GROUP]
 
 
 def test_offsets_of_deleted_partitions_are_forgotten() -> None:

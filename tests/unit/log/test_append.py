@@ -1,6 +1,7 @@
 """Appending: what is assigned, what is refused, when a segment is rolled."""
 
 import struct
+from dataclasses import replace
 
 import pytest
 from crc32c import crc32c
@@ -397,3 +398,17 @@ def test_the_patched_header_is_the_stored_one() -> None:
     append(log, records, epoch=6)
     assert read_header(records).base_offset == 1
     assert bytes(records) == raw(log, 1)
+
+
+@pytest.mark.parametrize("limit", ["max_message_bytes", "segment_bytes"])
+def test_f61_a_coordinators_batch_is_bounded_as_a_clients_is(limit: str) -> None:
+    log = new_log(replace(SMALL, **{limit: 500}))
+    by = AppendOrigin.COORDINATOR
+    too_large = memoryview(bytearray(build_batch([Record(b"k", bytes(600), NOW)])))
+
+    outcome = log.append_as_leader(too_large, 1, NOW, by)
+
+    assert isinstance(outcome, AppendRefused)
+    assert outcome.error is ErrorCode.message_too_large
+    assert log.log_end_offset == 0
+    assert log.append_as_leader(batch(1), 1, NOW, by) == Appended(0, 0, -1)

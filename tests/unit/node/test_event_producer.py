@@ -32,7 +32,7 @@ RECORDS = [Record(b"a-0", b"{}", NOW), Record(b"a-1", b"{}", NOW)]
 
 
 class Desk:
-    def __init__(self, image: ClusterImage) -> None:
+    def __init__(self, image: ClusterImage, **properties: str) -> None:
         self.image = image
         self.clock, self.timers = Clock(NOW), Timers()
         self.submitted: list[Any] = []
@@ -40,7 +40,10 @@ class Desk:
         self._sent: list[Outbound] = []
         self._peers = Peers(self.clock, self.timers, self._sent.append)
         self.producer = EventProducer(
-            settings({"offsets.topic.replication.factor": "3"}),
+            settings(
+                {"offsets.topic.replication.factor": "3"}
+                | {key.replace("_", "."): value for key, value in properties.items()}
+            ),
             self.clock,
             self.timers,
             self._peers,
@@ -207,3 +210,10 @@ def test_a_cluster_that_stays_small_gets_a_small_topic() -> None:
     desk.wait(PLACES_MS)
 
     assert desk.submitted[0].topics[0].replication_factor == 1
+
+
+def test_f60_events_that_no_leader_would_read_are_given_up() -> None:
+    desk = Desk(with_topic(), socket_request_max_bytes="1000")
+    desk.producer.send([Record(b"a-0", bytes(1_000), NOW)], desk.outcomes.append)
+    desk.identify()
+    assert desk.outcomes == [False]
