@@ -56,7 +56,7 @@ def commit(core: ShardCore, request: OffsetCommitRequest, version: int, ticket: 
     core.ensure_group(request.group_id)
     if group is not None and group.is_in(GroupState.STABLE, GroupState.PREPARING_REBALANCE):
         rebalancing.renew_session(core, group, group.members[request.member_id])
-    expires = _expire_timestamp(request, core.now)
+    expires = _expire_timestamp(request, core.wall)
     changes: list[Change] = []
 
     def take(topic: OffsetCommitRequestTopic, partition: OffsetCommitRequestPartition) -> ErrorCode:
@@ -68,7 +68,7 @@ def commit(core: ShardCore, request: OffsetCommitRequest, version: int, ticket: 
             offset=partition.committed_offset,
             leader_epoch=partition.committed_leader_epoch,
             metadata=metadata,
-            commit_timestamp=core.now,
+            commit_timestamp=core.wall,
             expire_timestamp=expires,
             topic_id=topic.topic_id or ZERO_TOPIC_ID,
         )

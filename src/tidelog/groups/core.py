@@ -12,7 +12,7 @@ with MESSAGE_TOO_LARGE and never leaves the shard (F61).
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from tidelog.groups.effects import Answer, GroupEffect, LogRecord, Write
 from tidelog.groups.group import ClassicGroup, GroupState
@@ -80,12 +80,28 @@ _RECORD_BYTES = 24
 """What a record takes at most beside its key and its value."""
 
 
+class WallClock(Protocol):
+    """What the machine's clock shows, as its distance from the time of deadlines."""
+
+    @property
+    def ahead_ms(self) -> Millis: ...
+
+    @property
+    def settled_ms(self) -> Millis:
+        """The same, as far as something may be deleted for it."""
+
+
 class ShardCore:
     def __init__(
-        self, settings: GroupSettings, dice: Dice, largest_batch: Callable[[], int]
+        self,
+        settings: GroupSettings,
+        dice: Dice,
+        wall_clock: WallClock,
+        largest_batch: Callable[[], int],
     ) -> None:
         self.settings = settings
         self.dice = dice
+        self._wall_clock = wall_clock
         self.largest_batch = largest_batch
         """max.message.bytes of the log, which may change at any time."""
         self.now: Millis = 0
@@ -97,6 +113,16 @@ class ShardCore:
         self._too_large: list[int] = []
         self._in_flight: dict[int, _InFlight] = {}
         self._last_write = 0
+
+    @property
+    def wall(self) -> Millis:
+        """For timestamps that outlive this coordinator."""
+        return self.now + self._wall_clock.ahead_ms
+
+    @property
+    def settled_wall(self) -> Millis:
+        """By which offsets expire."""
+        return self.now + self._wall_clock.settled_ms
 
     # -- Answers -----------------------------------------------------------------------------------
 
@@ -277,7 +303,7 @@ class ShardCore:
     def ensure_group(self, group_id: str) -> None:
         """Whoever stores offsets without being a member makes a simple group."""
         if group_id not in self.groups:
-            self.groups[group_id] = ClassicGroup(group_id, GroupState.EMPTY, self.now)
+            self.groups[group_id] = ClassicGroup(group_id, GroupState.EMPTY, self.wall)
 
     def forget_simple_group(self, group_id: str) -> None:
         """Drop a group that nothing stands for any more: no member, no offset."""

@@ -130,7 +130,7 @@ def _has_room(settings: GroupSettings, group: ClassicGroup, member_id: str) -> b
 
 def _create_group(core: ShardCore, group_id: str) -> ClassicGroup:
     """A group exists from its first record on: if that cannot be written, nobody has joined it."""
-    group = ClassicGroup(group_id, GroupState.EMPTY, core.now)
+    group = ClassicGroup(group_id, GroupState.EMPTY, core.wall)
 
     def settled(error: ErrorCode) -> None:
         if error is not ErrorCode.none and group.generation == 0:

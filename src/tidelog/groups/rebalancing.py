@@ -33,7 +33,7 @@ def prepare_rebalance(core: ShardCore, group: ClassicGroup) -> None:
     group.pending_syncs.clear()
     core.timers.cancel(SyncTimeout(group.group_id))
     initial = group.state is GroupState.EMPTY
-    group.transition_to(GroupState.PREPARING_REBALANCE, core.now)
+    group.transition_to(GroupState.PREPARING_REBALANCE, core.wall)
     if initial:
         delay_ms = core.settings.initial_rebalance_delay_ms
         group.initial_delay_ms = delay_ms
@@ -83,7 +83,7 @@ def complete_join(core: ShardCore, group: ClassicGroup) -> None:
         # Only static members are left and none has joined: their sessions decide.
         core.schedule(JoinTimeout(group.group_id), max(group.rebalance_timeout_ms, 1))
         return
-    group.next_generation(core.now)
+    group.next_generation(core.wall)
     if group.state is GroupState.EMPTY:
         # A failure is harmless: what was written before comes back after a failover, and expires.
         core.write([group_record(group, {})])

@@ -69,8 +69,8 @@ def _is_expired(
     if since is None or group.is_subscribed_to(key.topic):
         return False
     if value.expire_timestamp != NO_TIMESTAMP:
-        return core.now >= value.expire_timestamp
-    return core.now - since >= core.settings.offsets_retention_ms
+        return core.settled_wall >= value.expire_timestamp
+    return core.settled_wall - since >= core.settings.offsets_retention_ms
 
 
 def _unused_since(group: ClassicGroup, value: OffsetCommitValue) -> Millis | None:

@@ -27,7 +27,7 @@ from tidelog.groups import (
     retention,
     syncing,
 )
-from tidelog.groups.core import ShardCore
+from tidelog.groups.core import ShardCore, WallClock
 from tidelog.groups.effects import Answer, ClientInfo, GroupEffect
 from tidelog.groups.group import GroupState
 from tidelog.groups.replies import refusal
@@ -53,9 +53,13 @@ from tidelog.protocol.versions import lift
 
 class GroupShard:
     def __init__(
-        self, settings: GroupSettings, dice: Dice, largest_batch: Callable[[], int]
+        self,
+        settings: GroupSettings,
+        dice: Dice,
+        wall_clock: WallClock,
+        largest_batch: Callable[[], int],
     ) -> None:
-        self._core = ShardCore(settings, dice, largest_batch)
+        self._core = ShardCore(settings, dice, wall_clock, largest_batch)
         self._loader: loading.Loader | None = loading.Loader(self._core)
         self._refusing = ErrorCode.coordinator_load_in_progress
 
@@ -80,7 +84,7 @@ class GroupShard:
         self._refusing = ErrorCode.not_coordinator
         core = self._core
         for group in core.groups.values():
-            group.transition_to(GroupState.DEAD, core.now)
+            group.transition_to(GroupState.DEAD, core.wall)
             for member in group.members.values():
                 rebalancing.refuse_parked(core, member, self._refusing, member.member_id)
         core.groups.clear()

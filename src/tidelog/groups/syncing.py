@@ -81,7 +81,7 @@ def _store_assignment(core: ShardCore, group: ClassicGroup, request: SyncGroupRe
         for member in group.members.values():
             member.assignment = assignment[member.member_id]
         rebalancing.answer_syncs(core, group, ErrorCode.none)
-        group.transition_to(GroupState.STABLE, core.now)
+        group.transition_to(GroupState.STABLE, core.wall)
 
     core.write([group_record(group, assignment)], settled)
 

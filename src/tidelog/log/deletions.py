@@ -15,6 +15,7 @@ def count_deletable(
     segments: SegmentList,
     config: LogConfig,
     now: Millis,
+    ahead_ms: Millis,
     log_start_offset: Offset,
     log_end_offset: Offset,
     high_watermark: Offset,
@@ -27,19 +28,21 @@ def count_deletable(
         if end > high_watermark or (segment is segments.active and segment.size == 0):
             return count
         is_too_much = config.retention_bytes >= 0 and excess >= segment.size
-        is_unwanted = is_too_much or _is_expired(segment, config.retention_ms, now)
+        is_unwanted = is_too_much or _is_expired(segment, config.retention_ms, now, ahead_ms)
         if end > log_start_offset and not (deletes and is_unwanted):
             return count
         excess -= segment.size
     return len(segments)
 
 
-def _is_expired(segment: Segment, retention_ms: Millis, now: Millis) -> bool:
+def _is_expired(segment: Segment, retention_ms: Millis, now: Millis, ahead_ms: Millis) -> bool:
     if retention_ms < 0:
         return False
     newest = segment.max_timestamp
-    # Without timestamps the segment counts as written when this broker first saw it.
-    return now - (segment.created if newest == NO_TIMESTAMP else newest) > retention_ms
+    if newest == NO_TIMESTAMP:
+        # Such a segment counts as written when this broker first saw it.
+        return now - segment.created > retention_ms
+    return now + ahead_ms - newest > retention_ms
 
 
 class DeletedFiles:

@@ -128,20 +128,23 @@ class PartitionLog:
         leader_epoch: LeaderEpoch,
         now: Millis,
         origin: AppendOrigin = AppendOrigin.CLIENT,
+        ahead_ms: Millis = 0,
     ) -> Appended | AppendRefused | RecordCheck:
         """Check, assign offsets in place, write. Raises OSError with the log as it was.
 
         Nothing is written where records must be looked at first: that is the job that comes back.
+        Timestamps are judged by the machine's clock, `ahead_ms` ahead of `now`.
         """
         self._now = now
         tail = self._tail
         if origin is not AppendOrigin.CLIENT and origin is not AppendOrigin.CHECKED_CLIENT:
             return tail.append_internal(batches, leader_epoch, origin, now)
-        header = check_produced(batches, tail.config, now, origin)
+        wall = now + ahead_ms
+        header = check_produced(batches, tail.config, wall, origin)
         if not isinstance(header, BatchHeader):
             return header
         if self._looks_inside and origin is AppendOrigin.CLIENT:
-            refused = check_records(batches, rules_of(tail.config, now))
+            refused = check_records(batches, rules_of(tail.config, wall))
             if refused is not None:
                 return refused
         if header.producer_id >= 0:
@@ -151,7 +154,7 @@ class PartitionLog:
             out_of_order = tail.producers.refusal(header, check_sequence=True)
             if out_of_order is not None:
                 return out_of_order
-        return tail.append_one(batches, header, leader_epoch, now)
+        return tail.append_one(batches, header, leader_epoch, now, wall)
 
     def append_as_follower(self, batches: memoryview) -> Appended | AppendRefused:
         """Write what a leader assigned, byte for byte; a batch cut short at the end is left out."""
@@ -308,21 +311,19 @@ class PartitionLog:
             self.log_start_offset = offset
             self._tail.epochs.truncate_from_start(offset)
 
-    def apply_retention(self, now: Millis, high_watermark: Offset) -> list[Offset]:
+    def apply_retention(
+        self, now: Millis, high_watermark: Offset, ahead_ms: Millis = 0
+    ) -> list[Offset]:
         """Delete what time, size or the log start allow; the base offsets of what was deleted.
 
         Producers that have been idle for too long are forgotten as well.
         """
         self._now = now
-        self._tail.producers.expire(now, self.config.producer_id_expiration_ms)
+        self._tail.producers.expire(now + ahead_ms, self.config.producer_id_expiration_ms)
         self._tail.producers.forget_completed(high_watermark)
+        offsets = (self.log_start_offset, self.log_end_offset, high_watermark)
         count = deletions.count_deletable(
-            self._tail.segments,
-            self._tail.config,
-            now,
-            self.log_start_offset,
-            self.log_end_offset,
-            high_watermark,
+            self._tail.segments, self._tail.config, now, ahead_ms, *offsets
         )
         if not count:
             return []

@@ -76,7 +76,12 @@ class LogTail:
         self._rolling = RollPolicy(config)
 
     def append_one(
-        self, batch: memoryview, header: BatchHeader, leader_epoch: LeaderEpoch, now: Millis
+        self,
+        batch: memoryview,
+        header: BatchHeader,
+        leader_epoch: LeaderEpoch,
+        now: Millis,
+        wall: Millis,
     ) -> Appended:
         """One batch of records, assigned its place. The hot path: no copy, one write."""
         if not self.is_modified:
@@ -85,8 +90,8 @@ class LogTail:
         last_offset = base_offset + header.last_offset_delta
         timestamp, append_time = header.max_timestamp, NO_TIMESTAMP
         if self.config.stamps_append_time:
-            timestamp = append_time = now
-            stamp_append_time(batch, 0, header, now)
+            timestamp = append_time = wall
+            stamp_append_time(batch, 0, header, wall)
         segment = self.segments.active
         if self._rolling.is_due(segment, 0, size, last_offset, timestamp, now):
             segment = self.roll(base_offset, now)

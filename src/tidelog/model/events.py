@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from tidelog.model.ids import ConnId
+from tidelog.model.ids import ConnId, Millis
 
 
 @dataclass(slots=True)
@@ -60,6 +60,21 @@ class Ticked:
     """Time has passed; sent when `next_deadline()` is due."""
 
 
+@dataclass(slots=True)
+class WallClockMoved:
+    """The machine's clock was set, or drifts away from the time that comes with each event."""
+
+    ahead_ms: Millis
+    """How far it is ahead of that time; behind it where this is negative."""
+
+
 Event: TypeAlias = (
-    FrameReceived | Ran | Ticked | Connected | Disconnected | PeerConnected | ConnectFailed
+    FrameReceived
+    | Ran
+    | Ticked
+    | Connected
+    | Disconnected
+    | PeerConnected
+    | ConnectFailed
+    | WallClockMoved
 )

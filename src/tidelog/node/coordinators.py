@@ -71,7 +71,9 @@ class Coordinators:
         if index in self._shards:
             self.resign(index)
         held = replica.log
-        shard = GroupShard(self._settings, self._dice, lambda: held.config.largest_batch)
+        shard = GroupShard(
+            self._settings, self._dice, self._clock, lambda: held.config.largest_batch
+        )
         records = _records_of(replica)
         if records is None:
             return  # half of what was committed would pass for all of it: better NOT_COORDINATOR
@@ -146,8 +148,8 @@ class Coordinators:
         self._set_alarm(index)
 
     def _write(self, index: int, write: Write) -> None:
-        now = self._clock.now
-        batch = build_batch([Record(key, value, now) for key, value in write.records])
+        wall = self._clock.wall
+        batch = build_batch([Record(key, value, wall) for key, value in write.records])
         append = AppendBatches(
             [
                 PartitionAppend(

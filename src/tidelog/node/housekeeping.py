@@ -68,7 +68,9 @@ class Housekeeping:
                 self._storage_failed(replica.partition, failure)
 
     def _retain(self, replica: Replica) -> None:
-        deleted = replica.log.apply_retention(self._clock.now, replica.high_watermark)
+        deleted = replica.log.apply_retention(
+            self._clock.now, replica.high_watermark, self._clock.settled_ms
+        )
         if deleted:
             replica.has_chores = True
             replica.moved()

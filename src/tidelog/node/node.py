@@ -25,6 +25,7 @@ from tidelog.model.events import (
     PeerConnected,
     Ran,
     Ticked,
+    WallClockMoved,
 )
 from tidelog.model.ids import (
     METADATA_TOPIC,
@@ -40,7 +41,7 @@ from tidelog.model.metrics import Metric
 from tidelog.model.outbound import Outbound, Stop
 from tidelog.node import metrics
 from tidelog.node.broker import Broker
-from tidelog.node.clock import Clock
+from tidelog.node.clock import STEP_MS, Clock
 from tidelog.node.context import RequestContext
 from tidelog.node.controller_client import ControllerClient
 from tidelog.node.controller_registration import ControllerRegistration
@@ -242,6 +243,8 @@ class Node:
                     self._requests.received(session, event.frame)
             case Ran():
                 self._jobs.ended(event)
+            case WallClockMoved():
+                self._wall_clock_moved(event.ahead_ms)
             case Ticked():
                 self._timers.fire(self._clock.now)
             case Connected():
@@ -368,6 +371,13 @@ class Node:
             return lambda: None
         session.hold()
         return session.release
+
+    def _wall_clock_moved(self, ahead_ms: Millis) -> None:
+        by_ms = ahead_ms - self._clock.ahead_ms
+        self._clock.wall_moved(ahead_ms)
+        if abs(by_ms) > STEP_MS:
+            way = "forward" if by_ms > 0 else "back"
+            log.warning("the machine's clock was set %s by %.1f s", way, abs(by_ms) / 1000)
 
     def _fail(self, reason: str) -> None:
         self._is_stopping = True

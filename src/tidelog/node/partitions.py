@@ -172,7 +172,10 @@ class Partitions:
         if records is None:
             return AppendResult(ErrorCode.invalid_record, message="No records were given."), -1
         try:
-            outcome = replica.log.append_as_leader(records, leader.epoch, self._clock.now, origin)
+            clock = self._clock
+            outcome = replica.log.append_as_leader(
+                records, leader.epoch, clock.now, origin, clock.ahead_ms
+            )
         except OSError as failure:
             self._storage_failed(partition, failure)
             return AppendResult(ErrorCode.kafka_storage_error), -1

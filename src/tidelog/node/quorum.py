@@ -195,7 +195,7 @@ class Quorum:
         # Whether they can be applied shows before they are written for good.
         last = self._log.end.offset + len(records) - 1
         image = apply_all(self.pending_image, records, last, self._leading)
-        end = self._log.append(records, self._leading, self._clock.now)
+        end = self._log.append(records, self._leading, self._clock.wall)
         assert end == last + 1
         self._pending.append((end, image))
         self._waiting.append((end, done))
@@ -204,7 +204,7 @@ class Quorum:
     def change_voters(self, voters: VoterSet, done: Callable[[bool], None]) -> None:
         """Put these voters in force; `done` hears True when that is committed."""
         assert self._is_active
-        end = self._log.append_voters(voters, self._leading, self._clock.now)
+        end = self._log.append_voters(voters, self._leading, self._clock.wall)
         self._pending.append((end, apply_all(self.pending_image, (), end - 1, self._leading)))
         self._waiting.append((end, done))
         self._serving.wake()
@@ -266,7 +266,7 @@ class Quorum:
             self._network.learn(leader, (endpoint.host, endpoint.port))
 
     def describe(self, message: DescribeQuorumRequest) -> DescribeQuorumResponse:
-        return quorum_describing.describe(self.machine, message, self._clock.now)
+        return quorum_describing.describe(self.machine, message, self._clock)
 
     def serve_fetch(self, message: FetchRequest, resume: Resume) -> FetchResponse | Parked:
         proof = self._serving.proof(message)
@@ -342,7 +342,7 @@ class Quorum:
         self._leading = effect.epoch
         self.machine.epoch_started(self._log.log.log_end_offset)
         self._log.append_leader_change(
-            self.machine.me.id, effect.epoch, effect.voters, effect.granted_by, self._clock.now
+            self.machine.me.id, effect.epoch, effect.voters, effect.granted_by, self._clock.wall
         )
         self.log_changed()
 

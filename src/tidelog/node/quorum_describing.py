@@ -15,6 +15,7 @@ from kio.schema.describe_quorum.v2.response import (
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import METADATA_TOPIC, Millis
+from tidelog.node.clock import Clock
 from tidelog.replication.quorum.machine import QuorumMachine
 from tidelog.replication.quorum.roles import Leader, Progress
 from tidelog.replication.quorum.state import ReplicaKey, VoterSet
@@ -27,12 +28,12 @@ _NO_MESSAGE = ""
 
 
 def describe(
-    machine: QuorumMachine, message: DescribeQuorumRequest, now: Millis
+    machine: QuorumMachine, message: DescribeQuorumRequest, clock: Clock
 ) -> DescribeQuorumResponse:
-    """What this node knows as leader of the quorum."""
+    """What this node knows as leader of the quorum, with times as the machine's clock has them."""
     if not _asks_for_metadata(message):
         return _refused(message, ErrorCode.unknown_topic_or_partition)
-    role, voters = machine.role, machine.voters
+    role, voters, now, ahead_ms = machine.role, machine.voters, clock.now, clock.ahead_ms
     if not isinstance(role, Leader):
         return _refused(message, ErrorCode.not_leader_or_follower)
     described = PartitionData(
@@ -43,10 +44,11 @@ def describe(
         leader_epoch=role.epoch,
         high_watermark=role.high_watermark,
         current_voters=tuple(
-            _state(machine, role, voters.voters[voter].key, now) for voter in voters
+            _state(machine, role, voters.voters[voter].key, now, ahead_ms) for voter in voters
         ),
         observers=tuple(
-            _state(machine, role, key, now) for key in _observers(role, voters, machine.me, now)
+            _state(machine, role, key, now, ahead_ms)
+            for key in _observers(role, voters, machine.me, now)
         ),
     )
     return DescribeQuorumResponse(
@@ -79,7 +81,9 @@ def _observers(role: Leader, voters: VoterSet, me: ReplicaKey, now: Millis) -> l
     )
 
 
-def _state(machine: QuorumMachine, role: Leader, key: ReplicaKey, now: Millis) -> ReplicaState:
+def _state(
+    machine: QuorumMachine, role: Leader, key: ReplicaKey, now: Millis, ahead_ms: Millis
+) -> ReplicaState:
     if key.id == machine.me.id:
         progress = Progress(end=machine.log_end.offset, last_fetch=now, last_caught_up=now)
     else:
@@ -88,9 +92,14 @@ def _state(machine: QuorumMachine, role: Leader, key: ReplicaKey, now: Millis) -
         replica_id=key.id,
         replica_directory_id=key.directory,
         log_end_offset=progress.end,
-        last_fetch_timestamp=progress.last_fetch,
-        last_caught_up_timestamp=progress.last_caught_up,
+        last_fetch_timestamp=_shown(progress.last_fetch, ahead_ms),
+        last_caught_up_timestamp=_shown(progress.last_caught_up, ahead_ms),
     )
+
+
+def _shown(time: Millis, ahead_ms: Millis) -> Millis:
+    """What the machine's clock would have shown; less than zero is never."""
+    return time if time < 0 else time + ahead_ms
 
 
 def _nodes(voters: VoterSet) -> tuple[Node, ...]:

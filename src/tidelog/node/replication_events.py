@@ -83,12 +83,12 @@ class ReplicationEvents:
         """
         silent_ms = None if last_sign is None else self._clock.now - last_sign
         events = events_of_decision(before, after, self._settings, why, silent_ms)
-        self._decisions.append((self._clock.now, took_ms, events))
+        self._decisions.append((self._clock.wall, took_ms, events))
         self._slice_soon()
 
     def tell(self, event: ReplicationEvent) -> None:
         """It has happened, now."""
-        self._tell(self._clock.now, event)
+        self._tell(self._clock.wall, event)
 
     def drain(self, then: Callable[[], None]) -> None:
         """The node is about to end: `then` comes when all is written, or patience is over."""

@@ -1,21 +1,23 @@
-"""The host's clock: wall-clock milliseconds that never go back.
+"""The host's clock: milliseconds that never go back, and how far the machine's clock is from them.
 
-The wall clock is read once, at start; from there on time is what the machine's boot clock has
-counted, sleep of the machine included. A stepped wall clock therefore moves no deadline, and a
-long-lived process may differ from a wall clock that was set after it started.
+The machine's clock is read once, at the start; from there on time is what the boot clock has
+counted, sleep of the machine included. Setting the machine's clock therefore moves no deadline: it
+shows in `ahead_ms`.
 """
 
-from collections.abc import Callable
 from time import CLOCK_BOOTTIME, clock_gettime_ns, time_ns
 
 from tidelog.model.ids import Millis
 
 
-def wall_clock() -> Callable[[], Millis]:
-    """A clock to ask for the time now."""
-    offset = time_ns() - clock_gettime_ns(CLOCK_BOOTTIME)
+class HostClock:
+    def __init__(self) -> None:
+        self._offset_ns = time_ns() - clock_gettime_ns(CLOCK_BOOTTIME)
 
-    def now() -> Millis:
-        return (clock_gettime_ns(CLOCK_BOOTTIME) + offset) // 1_000_000
+    def __call__(self) -> Millis:
+        """The time now."""
+        return (clock_gettime_ns(CLOCK_BOOTTIME) + self._offset_ns) // 1_000_000
 
-    return now
+    def ahead_ms(self, now: Millis) -> Millis:
+        """How far the machine's clock is ahead of a time that was just read."""
+        return time_ns() // 1_000_000 - now

@@ -4,7 +4,7 @@ import logging
 from collections.abc import Callable
 
 from tidelog.model.ids import Millis
-from tidelog.runtime.clock import wall_clock
+from tidelog.runtime.clock import HostClock
 
 SAME_PER_SECOND = 10
 
@@ -63,5 +63,5 @@ def log_to_stderr(who: str = "") -> None:
     speaker = f"{who}: " if who else ""
     line = f"%(asctime)s.%(msecs)03d %(levelname)s {speaker}%(message)s"
     handler.setFormatter(logging.Formatter(line, "%H:%M:%S"))
-    handler.addFilter(FewOfAKind(wall_clock()))
+    handler.addFilter(FewOfAKind(HostClock()))
     logging.basicConfig(level=logging.INFO, handlers=[handler])

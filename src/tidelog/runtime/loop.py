@@ -21,6 +21,7 @@ from tidelog.model.events import (
     FrameReceived,
     PeerConnected,
     Ticked,
+    WallClockMoved,
 )
 from tidelog.model.ids import ConnId, Millis
 from tidelog.model.metrics import Metric
@@ -38,6 +39,7 @@ from tidelog.model.outbound import (
 )
 from tidelog.protocol.framing import BadFrame
 from tidelog.runtime.alarm import Alarm
+from tidelog.runtime.clock import HostClock
 from tidelog.runtime.connection import SOCKET, Connection
 from tidelog.runtime.connections import BY_CLOSE, BY_NODE, Connections, Limits
 from tidelog.runtime.dialling import Dialler
@@ -50,6 +52,8 @@ READ_BYTES = 256 * 1024
 FRAMES_PER_PASS = 64
 EVENTS_PER_PASS = 256
 READING_THREADS = 4
+WALL_SLACK_MS: Millis = 20
+"""What the machine's clock may differ by before the node is told."""
 SWEEPS_PER_IDLE = 8
 """Idle connections are looked for this often in connections.max.idle.ms."""
 
@@ -82,11 +86,13 @@ class Host:
         node: HostedNode,
         listeners: list[ListeningSocket],
         limits: Limits,
-        clock: Callable[[], Millis],
+        clock: HostClock,
     ) -> None:
         self._node = node
         self._limits = limits
         self._clock = clock
+        self._ahead_ms: Millis = 0
+        """How far the node believes the machine's clock to be ahead of ours."""
         self._now = clock()
         self._meter = FreezeMeter()
         self._epoll = select.epoll()
@@ -146,6 +152,7 @@ class Host:
         now = self._now = self.connections.now = self._clock()
         if now != meter.began:
             meter.begin(now)
+        self._look_at_wall_clock(now)
         for fd, mask in ready:
             conn = self.connections.at(fd)
             if conn is not None:
@@ -166,6 +173,13 @@ class Host:
         self._step_ended("sending answers")
         if self._now - now >= SLOW_MS or meter.longest_ms > STEP_MS:
             meter.end(self._now, len(ready))
+
+    def _look_at_wall_clock(self, now: Millis) -> None:
+        """Tell the node first when the machine's clock was set: what comes is judged by it."""
+        ahead_ms = self._clock.ahead_ms(now)
+        if not -WALL_SLACK_MS < ahead_ms - self._ahead_ms < WALL_SLACK_MS:
+            self._ahead_ms = ahead_ms
+            self._tell(WallClockMoved(ahead_ms))
 
     def _step_ended(self, step: str, conn: Connection | None = None) -> None:
         """Keep the time, and blame what was done since it was last read if that took long."""

@@ -17,7 +17,7 @@ from threading import Thread
 from tidelog.controller.settings import BadSetting, BrokerSettings, parse_properties
 from tidelog.node.node import Node, NotFormatted
 from tidelog.runtime import metrics
-from tidelog.runtime.clock import wall_clock
+from tidelog.runtime.clock import HostClock
 from tidelog.runtime.connections import Limits
 from tidelog.runtime.dice import SystemDice
 from tidelog.runtime.disk import RealDisk
@@ -96,7 +96,7 @@ def _open(settings: BrokerSettings, usable: Collection[str]) -> Host:
         _bind(one.name, one.host, one.port, awaits_ready=one.name not in controllers)
         for one in settings.listeners
     ]
-    clock = wall_clock()
+    clock = HostClock()
     try:
         disks = [RealDisk(path) if path in usable else None for path in settings.log_dirs]
         node = Node(settings, disks, SystemDice(), clock())

@@ -20,7 +20,7 @@ class DriftingClock:
         return self._begun + (self._world.now - self._since) * self._rate // 1_000
 
     def skew(self, offset_ms: Millis) -> None:
-        """Begin ahead of the others, or behind; only before anyone has looked."""
+        """Begin ahead of the others, or behind; only while no process looks."""
         self._begun += offset_ms
 
     def drift(self, per_mille: int) -> None:

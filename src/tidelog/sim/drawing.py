@@ -4,13 +4,14 @@ from dataclasses import replace
 
 from tidelog.model.ids import Millis, NodeId
 from tidelog.sim.dice import SeededDice
-from tidelog.sim.faults import CONTROLLER, LEADER, USUAL, Fault
+from tidelog.sim.faults import CLOCK_STEP, CONTROLLER, LEADER, USUAL, Fault
 from tidelog.sim.plan import MAX_NODES, MIN_NODES, WORKLOADS, Plan, TopicPlan, Workload
 from tidelog.sim.recipes import RECIPES
 
 SETTLE_MS: Millis = 1_000
 """Before the first fault."""
 LONGEST_MS: Millis = 9_000
+HOUR_MS: Millis = 3_600_000
 STORM_MS: Millis = 1_200
 """Between two faults of a storm, at most."""
 
@@ -37,7 +38,9 @@ def filled_in(plan: Plan) -> Plan:
         delay_ms=(3, 3, 10, 40)[dice.fork("delay").below(4)]
         if plan.delay_ms is None
         else plan.delay_ms,
-        schedule=_drawn_schedule(dice.fork("faults"), plan, nodes)
+        schedule=_with_clock_steps(
+            _drawn_schedule(dice.fork("faults"), plan, nodes), dice.fork("clocks"), plan, nodes
+        )
         if plan.schedule is None
         else plan.schedule,
     )
@@ -86,11 +89,14 @@ def _drawn_settings(dice: SeededDice) -> tuple[tuple[str, str], ...]:
         ("offsets.topic.replication.factor", "3"),
         ("offsets.topic.num.partitions", "1"),
         ("unclean.leader.election.enable", "false"),
+        # Clocks are set back by days, and the workload's records have one fixed time.
+        ("log.message.timestamp.after.max.ms", str(2**63 - 1)),
     )
 
 
 def _drawn_schedule(dice: SeededDice, plan: Plan, nodes: int) -> tuple[Fault, ...]:
     kinds = list(USUAL) if plan.faults is None else list(plan.faults)
+    kinds = [kind for kind in kinds if kind != CLOCK_STEP]
     if not kinds:
         return ()
     kinds += [kind for kind in _OFTEN if kind in kinds]
@@ -114,6 +120,25 @@ def _drawn_schedule(dice: SeededDice, plan: Plan, nodes: int) -> tuple[Fault, ..
             target = _drawn_target(dice, nodes, leaders=2 if is_storm else 1)
             faults.append(_drawn_fault(dice, kinds[dice.below(len(kinds))], at, target, nodes))
             at += dice.below(STORM_MS) if is_storm else 0
+
+
+def _with_clock_steps(
+    faults: tuple[Fault, ...], dice: SeededDice, plan: Plan, nodes: int
+) -> tuple[Fault, ...]:
+    """In one run of three clocks are set as well, of one machine or of all."""
+    if plan.faults is not None and CLOCK_STEP not in plan.faults:
+        return faults
+    if plan.faults is None and dice.below(3):
+        return faults
+    steps = []
+    at = SETTLE_MS
+    while (at := at + 1 + dice.below(10_000)) < plan.seconds * 1_000:
+        meant = (_drawn_target(dice, nodes, leaders=1),) if dice.below(4) else ()
+        by_ms = (1 + dice.below((5_000, HOUR_MS, 48 * HOUR_MS)[dice.below(3)])) * (
+            1 if dice.below(2) else -1
+        )
+        steps.append(Fault(at, CLOCK_STEP, meant, dice.below(LONGEST_MS), by_ms))
+    return tuple(sorted((*faults, *steps), key=lambda fault: fault.at_ms))
 
 
 def _drawn_target(dice: SeededDice, nodes: int, leaders: int) -> NodeId:

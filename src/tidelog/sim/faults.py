@@ -18,6 +18,8 @@ NEXT_LEADER: NodeId = -2
 LAST_FOLLOWER: NodeId = -3
 """In a fault: the last follower of the first partition; not the controller, if it can be."""
 
+CLOCK_STEP = "clock-step"
+
 KINDS: dict[str, str] = {
     "kill": "the process ends (kill -9), what it wrote stays, and it starts again later",
     "power-loss": "the machine loses power: unsynced writes may be lost or torn",
@@ -38,6 +40,7 @@ KINDS: dict[str, str] = {
     "failing-fsync": "fsync fails once; what was not synced is lost or torn",
     "flipped-bit": "a bit in the unsynced tail of a log flips while its node is down",
     "damage": "a file of one machine is changed, cut, deleted or swapped while it is down",
+    CLOCK_STEP: "a machine's clock is set by up to two days, either way, and put right later",
     "drift": "a machine's clock runs faster or slower than the others'",
 }
 """Every kind of fault, with what it is."""
@@ -55,7 +58,8 @@ class Fault:
     nodes: tuple[NodeId, ...]
     lasts_ms: Millis = 0
     amount: int = 0
-    """How much: added delay in ms, lost segments per thousand, drift in parts per thousand.
+    """How much: added delay in ms, lost segments per thousand, drift in parts per thousand,
+    how far a clock is set in ms.
 
     For damage: 1 after a shutdown in order, 0 after a kill.
     """

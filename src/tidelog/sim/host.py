@@ -4,7 +4,6 @@ A crash drops the Node object and, with the power, what the disk had not synced;
 Node on the same disk. Nothing in the node knows where it runs.
 """
 
-from collections import deque
 from collections.abc import Callable
 from itertools import count
 from typing import assert_never
@@ -15,13 +14,11 @@ from tidelog.log.checkpoints import MetaProperties, write_meta_properties
 from tidelog.model.disk import FileSlice
 from tidelog.model.events import (
     Connected,
-    ConnectFailed,
-    Disconnected,
     Event,
     FrameReceived,
-    PeerConnected,
     Ran,
     Ticked,
+    WallClockMoved,
 )
 from tidelog.model.ids import ConnId, Millis, NodeId
 from tidelog.model.jobs import Work
@@ -41,6 +38,7 @@ from tidelog.model.outbound import (
 from tidelog.node.node import Node
 from tidelog.sim.clock import DriftingClock
 from tidelog.sim.disk import SimDisk
+from tidelog.sim.host_connection import HostConnection
 from tidelog.sim.jobs import SimJobs
 from tidelog.sim.network import Address, Network, Party, Side
 
@@ -59,11 +57,13 @@ class SimHost:
         self.clock = DriftingClock(self.world)
         self.told: Callable[[SimHost], None] = _nobody_listens
         """Called after everything that its node was told, and after it began or ended."""
+        self.wall_ahead_ms: Millis = 0
+        """How far the machine's clock was set ahead since its process was started."""
         self._dice = self.world.dice.fork(self.name)
         self.runs = 0
         """How often it has been started."""
         self._conn_ids = count(1)
-        self._conns: dict[ConnId, _Conn] = {}
+        self._conns: dict[ConnId, HostConnection] = {}
         self.jobs = SimJobs(self.world, self._dice, self.when_running, self.tell)
         self._slow_sync_in = 0
         """In which run an fsync was begun on a disk with something wrong, and may end late."""
@@ -100,6 +100,9 @@ class SimHost:
         assert self.node is None
         self.runs += 1
         self.exit = None
+        # A process takes the machine's clock for its own when it starts.
+        self.clock.skew(self.wall_ahead_ms)
+        self.wall_ahead_ms = 0
         self._note("starts")
         self.network.regain_power(self.name)
         for listener in self.settings.listeners:
@@ -164,6 +167,12 @@ class SimHost:
         if not self.is_paused:
             self._set_alarm()
 
+    def set_clock(self, by_ms: Millis) -> None:
+        """Set the machine's clock forward, or back."""
+        self._note(f"sets its clock by {by_ms}")
+        self.wall_ahead_ms += by_ms
+        self.when_running(lambda: self.tell(WallClockMoved(self.wall_ahead_ms)))
+
     def _die(self, failure: OSError) -> None:
         """An error that the node does not expect ends its process, as it would a real one."""
         self._note(f"dies: {failure}")
@@ -186,7 +195,7 @@ class SimHost:
     def _listen(self, listener: str, address: Address) -> None:
         def accept(side: Side, source: str) -> Party:
             longest = self.settings.socket_request_max_bytes
-            conn = _Conn(self, next(self._conn_ids), longest, side)
+            conn = HostConnection(self, next(self._conn_ids), longest, side)
             self._conns[conn.id] = conn
             peer = f"{source}:{40_000 + conn.id}"
             self.when_running(lambda: self.tell(Connected(conn.id, peer, listener)))
@@ -194,7 +203,7 @@ class SimHost:
 
         self.network.listen(address, accept)
 
-    def cut(self, conn: "_Conn", reason: str) -> None:
+    def cut(self, conn: HostConnection, reason: str) -> None:
         """End a connection by which something came that cannot be read."""
         self._note(f"closes {conn.id}: {reason}")
         conn.close()
@@ -256,7 +265,7 @@ class SimHost:
     def _connect(self, wish: Connect) -> None:
         assert wish.conn < 0, "what a node opens itself has a negative id"
         assert wish.conn not in self._conns, "one id, one connection"
-        conn = _Conn(self, wish.conn, wish.answer_bytes)
+        conn = HostConnection(self, wish.conn, wish.answer_bytes)
         self._conns[wish.conn] = conn
         conn.side = self.network.connect(self.name, (wish.host, wish.port), conn)
 
@@ -314,65 +323,6 @@ class SimHost:
 
     def _note(self, what: str) -> None:
         self.world.note(f"{self.name} {what}")
-
-
-class _Conn:
-    """A connection as a host keeps it: its id, and its frames while they may not be read."""
-
-    def __init__(self, host: SimHost, id: ConnId, longest: int, side: Side | None = None) -> None:
-        self.id = id
-        self._longest = longest
-        self.side = side
-        self.is_connected = side is not None
-        self.is_muted = False
-        self._host = host
-        self._held: deque[bytes] = deque()
-
-    def connected(self, side: Side) -> None:
-        self.is_connected = True
-        self._host.when_running(lambda: self._host.tell(PeerConnected(self.id)))
-
-    def connect_failed(self, was_refused: bool, reason: str) -> None:
-        self._host.forget(self.id)
-        event = ConnectFailed(self.id, was_refused, reason)
-        self._host.when_running(lambda: self._host.tell(event))
-
-    def received(self, frame: bytes) -> None:
-        def read() -> None:
-            self._held.append(frame)
-            self._read()
-
-        self._host.when_running(read)
-
-    def lost(self) -> None:
-        def read() -> None:
-            if self._host.forget(self.id):
-                self._host.tell(Disconnected(self.id))
-
-        self._host.when_running(read)
-
-    def send(self, frame: bytes) -> None:
-        assert self.side is not None
-        self.side.send(frame)
-
-    def close(self) -> None:
-        self.is_muted = True
-        self._held.clear()
-        if self.side is not None:
-            self.side.close()
-
-    def read_on(self) -> None:
-        """The node takes frames again."""
-        self.is_muted = False
-        self._read()
-
-    def _read(self) -> None:
-        while self._held and not self.is_muted:
-            frame = self._held.popleft()
-            if len(frame) > self._longest:
-                self._host.cut(self, f"a frame of {len(frame)} bytes")
-                return
-            self._host.tell(FrameReceived(self.id, memoryview(bytearray(frame))))
 
 
 def _nobody_listens(host: SimHost) -> None:

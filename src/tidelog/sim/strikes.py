@@ -11,7 +11,7 @@ from tidelog.model.ids import Millis, NodeId, TopicPartition
 from tidelog.protocol.batch import HEADER_SIZE, iterate
 from tidelog.sim.budget import Budget
 from tidelog.sim.cluster import SimCluster
-from tidelog.sim.faults import CONTROLLER, LEADER, NEXT_LEADER, Fault
+from tidelog.sim.faults import CLOCK_STEP, CONTROLLER, LEADER, NEXT_LEADER, Fault
 from tidelog.sim.host import SimHost
 from tidelog.sim.outcome import Counts
 from tidelog.sim.recorder import Recorder
@@ -68,6 +68,7 @@ class Strikes:
             "flipped-bit": self._flipped_bit,
             "damage": self._damage,
             "drift": self._drift,
+            CLOCK_STEP: self._set_clock,
         }
 
     def schedule(self, faults: tuple[Fault, ...]) -> None:
@@ -344,6 +345,17 @@ class Strikes:
     def _drift(self, fault: Fault, host: SimHost) -> Undo | None:
         host.drift(fault.amount)
         return lambda: host.drift(0)
+
+    def _set_clock(self, fault: Fault, host: SimHost) -> Undo | None:
+        """On one machine, or on all where none is named; put right at its end."""
+        hosts = [host] if fault.nodes else list(self._cluster.hosts.values())
+
+        def set_all(by_ms: Millis) -> None:
+            for one in hosts:
+                one.set_clock(by_ms)
+
+        set_all(fault.amount)
+        return lambda: set_all(-fault.amount)
 
     # -- starting again ----------------------------------------------------------------------------
 

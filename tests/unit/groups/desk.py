@@ -33,6 +33,7 @@ from tidelog.groups.records import (
 from tidelog.groups.settings import GroupSettings
 from tidelog.groups.shard import GroupShard
 from tidelog.model.errors import ErrorCode
+from tidelog.node.clock import Clock
 from tidelog.protocol.canonical import (
     OffsetCommitRequest,
     OffsetCommitRequestTopic,
@@ -144,7 +145,8 @@ class Desk:
         self.settings = settings
         self.dice = CountingDice() if predecessor is None else predecessor.dice
         self.largest_batch = LARGEST_BATCH
-        self.shard = GroupShard(settings, self.dice, lambda: self.largest_batch)
+        self.wall_clock = Clock(0)
+        self.shard = GroupShard(settings, self.dice, self.wall_clock, lambda: self.largest_batch)
         self.now = 1_000_000 if predecessor is None else predecessor.now
         self.writes_succeed = writes_succeed
         self.answers: dict[int, Any] = {}

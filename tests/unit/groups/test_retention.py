@@ -3,7 +3,13 @@
 from tests.unit.groups.desk import GROUP, Desk, subscription
 
 from tidelog.groups.core import MAX_RECORDS
-from tidelog.groups.records import GroupMetadataKey, OffsetCommitKey, decode_key
+from tidelog.groups.records import (
+    GroupMetadataKey,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    decode_key,
+    decode_value,
+)
 from tidelog.groups.settings import GroupSettings
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
@@ -155,3 +161,17 @@ def test_offsets_of_deleted_partitions_are_forgotten() -> None:
     assert desk.committed() == {("t", 1): 2, ("u", 0): 3}
     assert desk.committed("other") == {}
     desk.carry_out(desk.shard.partitions_deleted([TopicPartition("w", 0)], desk.now))
+
+
+def test_offsets_are_stamped_by_the_machines_clock_and_expire_by_time_that_can_be_trusted() -> None:
+    """A clock set forward is not believed before it has stood for long; one set back is."""
+    desk = Desk(SHORT)
+    desk.commit({("t", 0): 1})
+    desk.wall_clock.wall_moved(100 * RETENTION_MS)
+    desk.commit({("t", 1): 2})
+    desk.advance(CHECK_MS)
+    assert desk.committed() == {("t", 0): 1, ("t", 1): 2}
+    [*_, (_, value)] = desk.log
+    stamped = decode_value(OffsetCommitKey(GROUP, "t", 1), value or b"")
+    assert isinstance(stamped, OffsetCommitValue)
+    assert stamped.commit_timestamp >= 100 * RETENTION_MS

@@ -16,6 +16,7 @@ from tidelog.groups.records import (
 )
 from tidelog.groups.shard import GroupShard
 from tidelog.model.errors import ErrorCode
+from tidelog.node.clock import Clock
 
 # -- Loading ---------------------------------------------------------------------------------------
 
@@ -47,7 +48,7 @@ def test_sessions_begin_anew_after_loading() -> None:
 
 def test_requests_while_loading() -> None:
     desk = Desk()
-    desk.shard = GroupShard(SETTINGS, CountingDice(), lambda: LARGEST_BATCH)
+    desk.shard = GroupShard(SETTINGS, CountingDice(), Clock(0), lambda: LARGEST_BATCH)
     loading = ErrorCode.coordinator_load_in_progress
     assert desk.answers[desk.join()].error_code is loading
     assert desk.answers[desk.sync("m", 1)].error_code is loading
@@ -63,7 +64,7 @@ def test_requests_while_loading() -> None:
 
 def test_fetch_refused_before_version_2_says_so_of_each_partition() -> None:
     desk = Desk()
-    desk.shard = GroupShard(SETTINGS, CountingDice(), lambda: LARGEST_BATCH)
+    desk.shard = GroupShard(SETTINGS, CountingDice(), Clock(0), lambda: LARGEST_BATCH)
     (group,) = desk.answers[desk.fetch(("t", 0), version=1)].groups
     partition = group.topics[0].partitions[0]
     assert partition.error_code is ErrorCode.coordinator_load_in_progress
@@ -147,7 +148,7 @@ def test_tombstones_and_foreign_records_are_replayed() -> None:
 @pytest.mark.parametrize(("key", "value"), [(b"", b""), (b"\0\1\0", None), (b"\0\2\0\1g", b"\0\3")])
 def test_garbage_in_the_log_is_an_error(key: bytes, value: bytes | None) -> None:
     with pytest.raises(RecordFormatError):
-        GroupShard(SETTINGS, CountingDice(), lambda: LARGEST_BATCH).replay(key, value, 0)
+        GroupShard(SETTINGS, CountingDice(), Clock(0), lambda: LARGEST_BATCH).replay(key, value, 0)
 
 
 # -- Writes ----------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from tidelog.model.events import (
     PeerConnected,
     Ran,
     Ticked,
+    WallClockMoved,
 )
 from tidelog.model.ids import ConnId, Millis
 from tidelog.model.outbound import (
@@ -31,7 +32,7 @@ from tidelog.model.outbound import (
     StopReading,
 )
 from tidelog.node.jobs import SyncFiles
-from tidelog.runtime.clock import wall_clock
+from tidelog.runtime.clock import HostClock
 from tidelog.runtime.connections import Limits
 from tidelog.runtime.listeners import bind
 from tidelog.runtime.loop import Host
@@ -63,6 +64,7 @@ class EchoNode:
         self.files = files or []
         self.connected: list[str] = []
         self.disconnected: list[ConnId] = []
+        self.wall_moves: list[Millis] = []
         self.frames = 0
         self.announced = ThreadEvent()
         self._asker: ConnId = 0
@@ -102,6 +104,8 @@ class EchoNode:
             case Ran():
                 answer = str(event.value or event.error or "ok").encode()
                 return [Send(self._flushing.pop(event.token), [framed(answer)])]
+            case WallClockMoved():
+                self.wall_moves.append(event.ahead_ms)
             case Ticked():
                 return self._unpark(now)
         return []
@@ -190,11 +194,11 @@ class Client:
 class Served:
     """A running host with its node."""
 
-    def __init__(self, node: EchoNode, limits: Limits) -> None:
+    def __init__(self, node: EchoNode, limits: Limits, clock: HostClock) -> None:
         listening = bind("PLAINTEXT", "127.0.0.1", 0)
         self.node = node
         self.address: tuple[str, int] = listening.sock.getsockname()
-        self.host = Host(node, [listening], limits, wall_clock())
+        self.host = Host(node, [listening], limits, clock)
         self.status: int | None = None
         self._thread = Thread(target=self._run)
         self._thread.start()
@@ -219,8 +223,10 @@ class Served:
 
 
 @contextmanager
-def serving(node: EchoNode | None = None, limits: Limits | None = None) -> Iterator[Served]:
-    served = Served(node or EchoNode(), limits or Limits())
+def serving(
+    node: EchoNode | None = None, limits: Limits | None = None, clock: HostClock | None = None
+) -> Iterator[Served]:
+    served = Served(node or EchoNode(), limits or Limits(), clock or HostClock())
     try:
         yield served
     finally:
