@@ -28,7 +28,9 @@ class Work(Enum):
     FLUSH = "flush"
     """Waits for the disk; others wait for it before they are acknowledged."""
     COMPUTE = "compute"
-    """Needs the processor, and reads a little."""
+    """Needs the processor, and reads a little; a request waits for it."""
+    LOAD = "load"
+    """May take seconds; others are told to come back later."""
 
 
 class Job(Protocol[T_co]):

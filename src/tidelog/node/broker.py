@@ -79,7 +79,7 @@ class Broker:
             AppendChecks(jobs, hold),
         )
         self.coordinators = Coordinators(
-            settings, dice, clock, timers, self.partitions, self._offsets_partitions
+            settings, dice, clock, timers, self.partitions, self._offsets_partitions, jobs
         )
         self._assemble_replication(settings, timers, peers, submit)
         self.lifecycle = Lifecycle(settings, dice, clock, timers, submit, cluster_id, storage, stop)

@@ -4,7 +4,6 @@ Invariant: a coordinator serves only while the node leads its partition, and onl
 partition's log says; its writes are acknowledged by every in-sync replica before they count.
 """
 
-import logging
 from collections.abc import Callable, Collection
 from itertools import count
 from typing import Any
@@ -14,7 +13,6 @@ from tidelog.api.internal_topics import CONSUMER_OFFSETS
 from tidelog.controller.settings import BrokerSettings
 from tidelog.groups.effects import Answer, ClientInfo, GroupEffect, Write
 from tidelog.groups.partitioning import partition_for
-from tidelog.groups.record_codec import RecordFormatError
 from tidelog.groups.replies import refusal
 from tidelog.groups.settings import GroupSettings
 from tidelog.groups.shard import GroupShard
@@ -28,18 +26,17 @@ from tidelog.model.effects import (
     PartitionAppend,
 )
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import Millis, Offset, TopicPartition
+from tidelog.model.ids import Millis, TopicPartition
 from tidelog.node.clock import Clock
+from tidelog.node.group_loading import GroupLoading
+from tidelog.node.jobs import Jobs
 from tidelog.node.parking import PARKED, Parked, Resume
 from tidelog.node.partitions import Partitions
 from tidelog.node.replica import Replica
 from tidelog.node.timers import Timer, Timers
-from tidelog.protocol.batch import is_valid_crc, iterate
-from tidelog.protocol.records import Record, UnreadableRecords, build_batch, read_records
+from tidelog.protocol.records import Record, build_batch
 
-READ_BYTES = 1 << 20
-
-log = logging.getLogger(__name__)
+_LOADING = ErrorCode.coordinator_load_in_progress
 
 
 class Coordinators:
@@ -51,6 +48,7 @@ class Coordinators:
         timers: Timers,
         partitions: Partitions,
         partition_count: Callable[[], int],
+        jobs: Jobs,
     ) -> None:
         self._settings = _group_settings(settings)
         self._dice = dice
@@ -58,7 +56,9 @@ class Coordinators:
         self._timers = timers
         self._partitions = partitions
         self._partition_count = partition_count
+        self._jobs = jobs
         self._shards: dict[int, GroupShard] = {}
+        self._loading: dict[int, GroupLoading] = {}
         self._alarms: dict[int, tuple[Millis, Timer]] = {}
         self._waiting: dict[int, Resume] = {}
         self._tickets = count(1)
@@ -68,24 +68,31 @@ class Coordinators:
     def lead(self, replica: Replica) -> None:
         """Take over the groups of a partition: everything that its log says of them."""
         index, now = replica.partition.partition, self._clock.now
-        if index in self._shards:
-            self.resign(index)
+        self.resign(index)
         held = replica.log
         shard = GroupShard(
             self._settings, self._dice, self._clock, lambda: held.config.largest_batch
         )
-        records = _records_of(replica)
-        if records is None:
-            return  # half of what was committed would pass for all of it: better NOT_COORDINATOR
-        for key, value in records:
-            try:
-                shard.replay(key, value, now)
-            except RecordFormatError as bad:
-                log.warning("%s: a record was passed over: %s", replica.partition, bad)
+        loading = GroupLoading(
+            replica, shard, self._jobs, now, lambda loaded: self._loaded(index, loading, loaded)
+        )
+        self._loading[index] = loading
+        loading.begin()
+
+    def _loaded(self, index: int, loading: GroupLoading, shard: GroupShard | None) -> None:
+        if self._loading.get(index) is not loading:
+            return  # the partition was given up meanwhile
+        del self._loading[index]
+        if shard is None:
+            return
         self._shards[index] = shard
-        self._carry_out(index, shard.loaded(now))
+        self._carry_out(index, shard.loaded(self._clock.now))
+        for partitions in loading.deleted:
+            self._carry_out(index, shard.partitions_deleted(partitions, self._clock.now))
 
     def resign(self, index: int) -> None:
+        if (loading := self._loading.pop(index, None)) is not None:
+            loading.cancel()
         shard = self._shards.pop(index, None)
         if shard is not None:
             if (alarm := self._alarms.pop(index, None)) is not None:
@@ -93,12 +100,14 @@ class Coordinators:
             self._carry_out(index, shard.abandon())
 
     def resign_all(self) -> None:
-        for index in list(self._shards):
+        for index in (*self._loading, *self._shards):
             self.resign(index)
 
     def partitions_deleted(self, partitions: Collection[TopicPartition]) -> None:
         for index, shard in list(self._shards.items()):
             self._carry_out(index, shard.partitions_deleted(partitions, self._clock.now))
+        for loading in self._loading.values():
+            loading.deleted.append(partitions)
 
     # -- effects of handlers -----------------------------------------------------------------------
 
@@ -107,21 +116,24 @@ class Coordinators:
         index = partition_for(effect.group_id, total) if total else 0
         shard = self._shards.get(index)
         if shard is None:
-            return refusal(effect.request, ErrorCode.not_coordinator, request.version)
+            is_loading = index in self._loading
+            error = _LOADING if is_loading else ErrorCode.not_coordinator
+            return refusal(effect.request, error, request.version)
         self._ask(index, shard, effect.request, request, resume)
         return PARKED
 
     def coordinate_all(
         self, effect: CoordinateAll, resume: Resume, request: Request
     ) -> list[Any] | Parked:
-        answers: list[Any] = []
+        answers = [refusal(effect.request, _LOADING, request.version) for _ in self._loading]
         shards = list(self._shards.items())
         if not shards:
             return answers
+        expected = len(answers) + len(shards)
 
         def collect(answer: Any) -> None:
             answers.append(answer)
-            if len(answers) == len(shards):
+            if len(answers) == expected:
                 resume(answers)
 
         for index, shard in shards:
@@ -191,46 +203,6 @@ class Coordinators:
         shard = self._shards.get(index)
         if shard is not None:
             self._carry_out(index, shard.tick(self._clock.now))
-
-
-def _records_of(replica: Replica) -> list[tuple[bytes, bytes | None]] | None:
-    """Key and value of every record in the log, in order; None if not all can be read."""
-    records: list[tuple[bytes, bytes | None]] = []
-    offset, end = replica.log.log_start_offset, replica.log.log_end_offset
-    while offset < end:
-        data = _read(replica, offset, end)
-        before = offset
-        for at, header in iterate(data):
-            if not is_valid_crc(data, at, header):
-                break
-            if not header.is_control and header.next_offset > offset:
-                try:
-                    batch = read_records(data[at : at + header.size])
-                except UnreadableRecords:
-                    break
-                records += [(record.key, record.value) for record in batch if record.key]
-            offset = header.next_offset
-        if offset == before:
-            log.error(
-                "%s: its groups are not served: no sound batch at offset %d",
-                replica.partition,
-                offset,
-            )
-            return None
-    return records
-
-
-def _read(replica: Replica, offset: Offset, end: Offset) -> memoryview:
-    """Some batches from `offset` on; nothing where they cannot be read."""
-    try:
-        found = replica.log.read(offset, READ_BYTES, end, at_least_one=True)
-        if isinstance(found, ErrorCode) or found.slice is None:
-            return memoryview(b"")
-        file, position, length = found.slice
-        return memoryview(file.read(position, length))
-    except OSError as failure:
-        log.error("%s: %s", replica.partition, failure)
-        return memoryview(b"")
 
 
 def _group_settings(settings: BrokerSettings) -> GroupSettings:

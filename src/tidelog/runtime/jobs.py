@@ -10,7 +10,7 @@ from tidelog.model.jobs import AnyJob, Work
 from tidelog.model.outbound import Run
 from tidelog.runtime.workers import Workers
 
-THREADS = {Work.FLUSH: 4, Work.COMPUTE: 1}
+THREADS = {Work.FLUSH: 4, Work.COMPUTE: 1, Work.LOAD: 1}
 """More that compute would only take more turns of the interpreter from the node."""
 
 log = logging.getLogger(__name__)

@@ -1,0 +1,92 @@
+"""A coordinator with a long log: it is loaded beside the node, whole, or not served at all."""
+
+from kio.schema.offset_commit.v9.request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kio.schema.offset_fetch.v9.request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from tests.sim.messages import ask, create_topic
+from tests.sim.talk import Talk, await_ready, await_true, running
+from tests.sim.test_cluster import created
+
+from tidelog.model.errors import ErrorCode
+from tidelog.sim.cluster import SimCluster
+
+FIND_COORDINATOR = 10
+API_VERSIONS = ask(18, client_software_name="test", client_software_version="1")
+PARTITIONS = 400
+ROUNDS = 3
+
+
+def commit(offset: int) -> OffsetCommitRequest:
+    partitions = tuple(
+        OffsetCommitRequestPartition(
+            partition_index=index, committed_offset=offset, committed_metadata=None
+        )
+        for index in range(PARTITIONS)
+    )
+    topic = OffsetCommitRequestTopic(name="orders", partitions=partitions)
+    return OffsetCommitRequest(group_id="readers", member_id="", topics=(topic,))
+
+
+def fetched(talk: Talk) -> tuple[ErrorCode, set[int]]:
+    """The error, or the offsets that the group is told."""
+    topic = OffsetFetchRequestTopics(name="orders", partition_indexes=tuple(range(PARTITIONS)))
+    group = OffsetFetchRequestGroup(group_id="readers", topics=(topic,))
+    answer = talk.ask(OffsetFetchRequest(groups=(group,), require_stable=False), version=9)
+    [found] = answer.groups
+    offsets = {one.committed_offset for topic in found.topics for one in topic.partitions}
+    return found.error_code, offsets
+
+
+def with_a_long_log(seed: int) -> SimCluster:
+    cluster = running(seed, nodes=1)
+    talk = Talk(cluster, 1)
+    assert created(talk.ask(create_topic("orders", PARTITIONS)))
+    keys = ask(FIND_COORDINATOR, key_type=0, coordinator_keys=("readers",))
+    await_true(cluster, lambda: talk.ask(keys).coordinators[0].error_code is ErrorCode.none)
+    await_true(cluster, lambda: fetched(talk)[0] is ErrorCode.none)
+    for offset in range(1, ROUNDS + 1):
+        answer = talk.ask(commit(offset), version=9)
+        assert {one.error_code for one in answer.topics[0].partitions} == {ErrorCode.none}
+    return cluster
+
+
+def test_f71_a_coordinator_that_loads_says_so_and_others_are_served() -> None:
+    cluster = with_a_long_log(seed=1)
+    host = cluster.hosts[1]
+    host.kill()
+    host.start()
+    await_ready(cluster)
+    await_true(cluster, lambda: len(host.jobs) > 0)
+    talk, answers, served = Talk(cluster, 1), [], 0
+    while not answers or answers[-1][0] is not ErrorCode.none:
+        answers.append(fetched(talk))
+        assert talk.ask(API_VERSIONS).api_keys
+        served += 1
+    loading, (_, offsets) = answers[:-1], answers[-1]
+    assert {error for error, _ in loading} == {ErrorCode.coordinator_load_in_progress}
+    assert offsets == {ROUNDS}, "all of it, and nothing older"
+    assert served > 3
+
+
+def test_f71_a_node_that_dies_while_it_loads_loads_again() -> None:
+    for seed in range(2):
+        cluster = with_a_long_log(seed)
+        host = cluster.hosts[1]
+        host.kill()
+        host.start()
+        await_true(cluster, lambda host=host: len(host.jobs) > 0)
+        cluster.world.run(1 + cluster.world.dice.below(60))
+        host.kill()
+        assert len(host.jobs) == 0
+        host.start()
+        await_ready(cluster)
+        talk = Talk(cluster, 1)
+        await_true(cluster, lambda talk=talk: fetched(talk)[0] is ErrorCode.none)
+        assert fetched(talk) == (ErrorCode.none, {ROUNDS})
