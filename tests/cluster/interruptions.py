@@ -23,6 +23,12 @@ def stop_in_order(up: subprocess.Popen[str]) -> None:
     up.send_signal(signal.SIGINT)
 
 
+def stop_twice(up: subprocess.Popen[str]) -> None:
+    """Ctrl-C, and once more as soon as the first has been heard."""
+    up.send_signal(signal.SIGINT)
+    up.send_signal(signal.SIGTERM)
+
+
 def kill_all(up: subprocess.Popen[str]) -> None:
     """kill -9 of `up` and of all of its nodes at once."""
     nodes = children_of(up.pid)

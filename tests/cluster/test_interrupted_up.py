@@ -7,19 +7,26 @@ from pathlib import Path
 
 import pytest
 from tests.cluster.foreground import TIDELOG, Up, tidelog
-from tests.cluster.interruptions import ALARMS, interrupted, kill_all, kill_up, stop_in_order
+from tests.cluster.interruptions import (
+    ALARMS,
+    interrupted,
+    kill_all,
+    kill_up,
+    stop_in_order,
+    stop_twice,
+)
 from tests.cluster.ports import first_free_port
 
 RECORDS = [f"record {number}" for number in range(20)]
-LINES = 8
-"""Of the first start of three nodes, which follow and lead the quorum and register as brokers."""
+LINES = (2, 5, 8)
+"""Of a start of three nodes, which follow and lead the quorum and register as brokers."""
 
 
 def check_quiet(lines: list[str]) -> None:
     assert not [line for line in lines if any(alarm in line for alarm in ALARMS)], lines
 
 
-@pytest.mark.parametrize("interrupt", [stop_in_order, kill_all, kill_up])
+@pytest.mark.parametrize("interrupt", [stop_in_order, stop_twice, kill_all, kill_up])
 def test_f17_an_interrupted_start_is_no_unclean_end(
     tmp_path: Path, interrupt: Callable[["subprocess.Popen[str]"], None]
 ) -> None:
@@ -35,7 +42,7 @@ def test_f17_an_interrupted_start_is_no_unclean_end(
     )
     assert first.end() == 0
 
-    for line in range(1, LINES + 1):
+    for line in LINES:
         check_quiet(list(interrupted(directory, port, line, interrupt)))
 
     last = Up(directory, port, brokers=3)

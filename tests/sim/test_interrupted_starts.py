@@ -19,8 +19,16 @@ from tests.sim.talk import await_ready, await_true, running
 from tidelog.sim.cluster import SimCluster
 from tidelog.sim.host import SimHost
 
+
+def hurry(host: SimHost) -> None:
+    """Ctrl-C, and once more at once."""
+    host.shutdown()
+    host.stop_now()
+
+
 INTERRUPTIONS: dict[str, Callable[[SimHost], None]] = {
     "shutdown": SimHost.shutdown,
+    "hurried": hurry,
     "kill": SimHost.kill,
     "power": SimHost.lose_power,
 }

@@ -79,7 +79,7 @@ class Child:
         return self._process.wait()
 
     def stop(self) -> None:
-        """Ask for a controlled shutdown; asked again, it ends at once."""
+        """Ask for a controlled shutdown; asked again, it only closes its logs."""
         self.is_stopping = True
         self._process.terminate()
         # A process that is paused hears nothing else before this.

@@ -99,6 +99,8 @@ def ask(directory: Path, line: str) -> str:
                 control.connect(address)
             control.sendall(f"{line}\n".encode())
             answer = b"".join(iter(lambda: control.recv(65536), b"")).decode()
+        except PermissionError as error:
+            raise CommandFailed(f"{directory / NAME}: {error.strerror}.") from None
         except OSError:
             raise CommandFailed(
                 f"no cluster is running in {directory}; `tidelog up` starts one."

@@ -76,7 +76,7 @@ class Supervisor:
         }
 
     def interrupt(self) -> None:
-        """Stop every node in order; asked again, at once. Safe in any thread or signal."""
+        """Stop every node in order; asked again, without waiting. Safe in any thread or signal."""
         self._interrupts += 1
         self._alarm.ring()
 

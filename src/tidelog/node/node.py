@@ -289,6 +289,14 @@ class Node:
         delay = RESIGNATION_MS if was_leading and self._quorum.has_peers else 0
         self._timers.at(self._clock.now + delay, lambda: self._events.drain(self._close))
 
+    def stop_now(self, now: Millis) -> list[Outbound]:
+        """Close every log and stop, without waiting for a controller or for the other nodes."""
+        self._clock.now = now
+        self._is_stopping = self._has_resigned = True
+        self._broker.close()
+        self._emit(Stop(1, "shut down without handing over what it led"))
+        return self._take_outbound()
+
     def _close(self) -> None:
         self._broker.close()
         self._emit(Stop(0, "shut down"))

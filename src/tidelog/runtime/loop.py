@@ -77,6 +77,9 @@ class HostedNode(Protocol):
     def shutdown(self, now: Millis) -> list[Outbound]:
         """Begin a controlled shutdown; its end is a `Stop`."""
 
+    def stop_now(self, now: Millis) -> list[Outbound]:
+        """Close every log and `Stop`, without waiting for others."""
+
 
 class Host:
     """Serves one node on its listeners until the node says `Stop`."""
@@ -112,9 +115,17 @@ class Host:
         self._status: int | None = None
 
     def interrupt(self) -> None:
-        """Begin a controlled shutdown; asked again, end at once. Safe in any thread or signal."""
+        """Begin a controlled shutdown. Safe in any thread or signal.
+
+        Asked again, only close the logs, so that the next start finds them clean; once more, end.
+        """
         self._interrupts += 1
         self._alarm.ring()
+
+    def begin_shutdown(self) -> None:
+        """As `interrupt`, unless a shutdown is under way. Safe in any thread."""
+        if not self._interrupts:
+            self.interrupt()
 
     def run_soon(self, action: Callable[[], None]) -> None:
         """Call it in the loop's own thread, between two events. Safe in any thread."""
@@ -203,9 +214,11 @@ class Host:
         self._alarm.quiet()
         self._jobs.finish()
         self._readers.finish()
-        if self._interrupts > 1:
-            log.warning("stopped at once, without a controlled shutdown")
+        if self._interrupts > 2:
+            log.warning("stopped at once, without closing its logs")
             self._status = 1
+        elif self._interrupts > 1:
+            self._perform(self._node.stop_now(self._now))
         elif self._interrupts and not self._is_shutting_down:
             self._is_shutting_down = True
             self._perform(self._node.shutdown(self._now))

@@ -57,7 +57,7 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: host.interrupt())
     if supervisor is not None:
-        Thread(target=_await_end_of, args=(supervisor, host.interrupt), daemon=True).start()
+        Thread(target=_await_end_of, args=(supervisor, host.begin_shutdown), daemon=True).start()
     # What is there by now stays: the collector need not look at it again.
     gc.collect()
     gc.freeze()

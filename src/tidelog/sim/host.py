@@ -138,6 +138,12 @@ class SimHost:
             self._die(failure)
         self.told(self)
 
+    def stop_now(self) -> None:
+        """Ask again: the logs are closed, and it has ended."""
+        if self.node is not None:
+            self._carry_out(self.node.stop_now(self.clock.now))
+            self.told(self)
+
     def pause(self) -> None:
         """SIGSTOP: the machine takes connections and bytes, the process does nothing with them."""
         self._note("is paused")

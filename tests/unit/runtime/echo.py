@@ -62,6 +62,7 @@ class EchoNode:
 
     def __init__(self, files: list[File] | None = None) -> None:
         self.files = files or []
+        self.was_closed = False
         self.connected: list[str] = []
         self.disconnected: list[ConnId] = []
         self.wall_moves: list[Millis] = []
@@ -115,6 +116,10 @@ class EchoNode:
 
     def shutdown(self, now: Millis) -> list[Outbound]:
         return [Stop(0, "asked to")]
+
+    def stop_now(self, now: Millis) -> list[Outbound]:
+        self.was_closed = True
+        return [Stop(1, "asked to twice")]
 
     def _answer(self, conn: ConnId, frame: bytes, now: Millis) -> list[Outbound]:
         kind, rest = frame[:1], frame[1:]

@@ -197,13 +197,41 @@ def test_a_controlled_shutdown_ends_the_loop_with_the_nodes_status() -> None:
         assert client.is_closed_by_peer()
 
 
-def test_a_second_interrupt_ends_at_once() -> None:
-    class Stubborn(EchoNode):
-        def shutdown(self, now: int) -> list:
-            return []
+class Stubborn(EchoNode):
+    """Does not end when it is asked to."""
 
+    def shutdown(self, now: int) -> list:
+        return []
+
+
+def test_a_second_interrupt_only_closes_the_logs() -> None:
     with serving(Stubborn()) as served:
         served.client().ask(b"e")
         served.host.interrupt()
         assert served.client().ask(b"eserved on") == b"served on"
+        assert served.stop() == 1
+        assert served.node.was_closed
+
+
+def test_a_third_interrupt_ends_at_once() -> None:
+    class VeryStubborn(Stubborn):
+        def stop_now(self, now: int) -> list:
+            return []
+
+    with serving(VeryStubborn()) as served:
+        served.client().ask(b"e")
+        served.host.interrupt()
+        assert served.client().ask(b"estill") == b"still"
+        served.host.interrupt()
+        assert served.client().ask(b"eserved on") == b"served on"
+        assert served.stop() == 1
+
+
+def test_the_end_of_the_supervisor_does_not_cut_a_shutdown_short() -> None:
+    with serving(Stubborn()) as served:
+        served.client().ask(b"e")
+        served.host.interrupt()
+        served.host.begin_shutdown()
+        assert served.client().ask(b"eserved on") == b"served on"
+        assert not served.node.was_closed
         assert served.stop() == 1
