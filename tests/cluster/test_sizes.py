@@ -6,13 +6,12 @@ from datetime import timedelta
 from pathlib import Path
 
 import pytest
-from kio.schema.find_coordinator.v4.request import FindCoordinatorRequest
-from kio.schema.find_coordinator.v4.response import FindCoordinatorResponse
 from kio.schema.join_group.v5.request import JoinGroupRequest, JoinGroupRequestProtocol
 from kio.schema.join_group.v5.response import JoinGroupResponse
 from kio.schema.list_groups.v4.request import ListGroupsRequest
 from kio.schema.list_groups.v4.response import ListGroupsResponse
 from tests.clients.librdkafka import producer_of, read, send_values
+from tests.cluster.coordinators import coordinator_of
 from tests.cluster.stream import Stream
 
 from tidelog.model.errors import ErrorCode
@@ -102,15 +101,6 @@ def join(cluster: Cluster, node: NodeId, group: str, metadata: bytes) -> ErrorCo
         protocols=(JoinGroupRequestProtocol(name="range", metadata=metadata),),
     )
     return cluster.ask(request, JoinGroupResponse, node).error_code
-
-
-def coordinator_of(cluster: Cluster, group: str) -> NodeId:
-    def found() -> NodeId | None:
-        request = FindCoordinatorRequest(key_type=0, coordinator_keys=(group,))
-        [answer] = cluster.ask(request, FindCoordinatorResponse).coordinators
-        return answer.node_id if answer.error_code is ErrorCode.none else None
-
-    return cluster.wait_for(found, "a coordinator")
 
 
 def test_f61_members_with_huge_metadata_are_refused_and_leave_nothing_behind(
