@@ -11,7 +11,8 @@ One `FrameSplitter` per connection; the host owns the socket and one large buffe
         frames = splitter.received(count)
 
 A frame is a writable view, without its length: of the fed buffer when it lies there whole (nothing
-is copied), else of a buffer of its own. It is valid until the host receives the next bytes.
+is copied), else of a buffer of its own. It is valid until the host receives the next bytes, or, if
+it is longer than `SHARED_BYTES`, as long as anybody holds a view of it.
 
 Invariants: between frames a splitter holds no buffer. Inside one it takes at most `GROWTH` times
 the memory of the bytes that really came, whatever the length says, or a buffer that was there
@@ -29,6 +30,10 @@ GROWTH = 4
 
 DIRECT = 64 * 1024
 """A frame that has shown, and still lacks, this many bytes is worth receiving in place."""
+
+SHARED_BYTES = 256 * 1024
+"""The buffer that all connections share. A longer frame has a buffer of its own, and its views
+keep that: it may be kept beyond the call that hands it over."""
 
 SPARE_BYTES = 16 * 1024 * 1024
 """What is kept for frames to come, all connections together."""

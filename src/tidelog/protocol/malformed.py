@@ -7,3 +7,7 @@ class MalformedMessage(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+class TooManyEntries(MalformedMessage):
+    """More topics and partitions than the caller wants to decode."""

@@ -2,7 +2,8 @@
 
 What comes in is decoded in its own version and lifted to the canonical shape; what goes out is
 lowered and encoded. A server decodes requests and encodes responses, a client the reverse. Produce
-and Fetch have codecs of their own, for speed; only their headers pass here.
+and Fetch have codecs of their own, for speed; only their headers pass here. A server does both in
+slices (`Steps`), since a client chooses how long its requests and their answers are.
 """
 
 from io import BytesIO
@@ -22,9 +23,11 @@ from tidelog.protocol.headers import (
     response_prefix,
 )
 from tidelog.protocol.malformed import MalformedMessage
-from tidelog.protocol.reader import decode
+from tidelog.protocol.reader import decode, decode_steps
 from tidelog.protocol.schema import request_class, response_class, versions_of
-from tidelog.protocol.versions import lift, lower
+from tidelog.protocol.slices import Meter, Steps, finish
+from tidelog.protocol.versions import lift, lift_steps, lower, lower_steps
+from tidelog.protocol.writer import write_steps
 
 __all__ = [
     "MalformedMessage",
@@ -34,9 +37,11 @@ __all__ = [
     "correlation_id_of",
     "decode_request",
     "decode_request_header",
+    "decode_request_steps",
     "decode_response",
     "encode_request",
     "encode_response",
+    "encode_response_steps",
     "request_prefix",
     "response_prefix",
     "versions_of",
@@ -48,15 +53,33 @@ _HAND_TUNED = (0, 1)
 
 def decode_request(api_key: int, version: int, frame: Buffer, position: int) -> Any:
     """The body of a request, in canonical shape; the version must be one of `versions_of`."""
+    return finish(decode_request_steps(api_key, version, frame, position, Meter()))
+
+
+def decode_request_steps(
+    api_key: int, version: int, frame: Buffer, position: int, meter: Meter
+) -> Steps[Any]:
+    """The same in slices; MalformedMessage for more array elements than the meter allows."""
     assert api_key not in _HAND_TUNED, "Produce and Fetch have codecs of their own"
-    entity = decode(request_class(api_key, version), frame, position)
-    return lift(entity, canonical_request(api_key))
+    entity = yield from decode_steps(request_class(api_key, version), frame, position, meter)
+    return (yield from lift_steps(entity, canonical_request(api_key), meter))
 
 
 def encode_response(api_key: int, version: int, correlation_id: int, response: Any) -> bytes:
     """A whole frame, length included, from a response in canonical shape."""
-    cls = response_class(api_key, version)
-    return _frame(response_prefix(api_key, version, correlation_id), cls, response)
+    return bytes(finish(encode_response_steps(api_key, version, correlation_id, response)))
+
+
+def encode_response_steps(
+    api_key: int, version: int, correlation_id: int, response: Any
+) -> Steps[bytearray]:
+    """The same in slices."""
+    meter = Meter()
+    out = bytearray(response_prefix(api_key, version, correlation_id))
+    lowered = yield from lower_steps(response, response_class(api_key, version), meter)
+    yield from write_steps(out, lowered, meter)
+    out[:4] = (len(out) - 4).to_bytes(4, "big")
+    return out
 
 
 def encode_request(request: Any, version: int, correlation_id: int, client_id: str | None) -> bytes:

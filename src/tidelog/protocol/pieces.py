@@ -12,7 +12,7 @@ from uuid import UUID
 
 from tidelog.model.disk import Buffer
 from tidelog.model.ids import NO_EPOCH, NO_NODE, LeaderEpoch, NodeId
-from tidelog.protocol.malformed import MalformedMessage
+from tidelog.protocol.malformed import MalformedMessage, TooManyEntries
 from tidelog.protocol.text import read_text
 from tidelog.protocol.varint import read_java_int, read_uvarint, uvarint
 
@@ -20,6 +20,11 @@ TopicRef: TypeAlias = str | UUID
 """A topic by name, or by id in the versions that do so."""
 
 ReadTopic: TypeAlias = Callable[[Buffer, int], tuple[TopicRef, int]]
+
+ANY_NUMBER = 2**31
+
+MAX_TAGGED_FIELDS = 64
+"""Of one structure. No message of Kafka has more than a handful."""
 
 I16 = Struct(">h")
 I32 = Struct(">i")
@@ -115,10 +120,20 @@ def read_compact_count(frame: Buffer, position: int) -> tuple[int, int]:
     return count - 1, position
 
 
+def entries_left(most: int, count: int) -> int:
+    """How many topics and partitions may still come after these."""
+    left = most - count
+    if left < 0:
+        raise TooManyEntries(f"{-left} array elements over the limit")
+    return left
+
+
 def read_tagged_fields(frame: Buffer, position: int) -> tuple[dict[int, tuple[int, int]], int]:
     """-> where each tagged field begins and ends, and the position after them."""
     fields = {}
     count, position = read_java_int(frame, position)
+    if count > MAX_TAGGED_FIELDS:
+        raise MalformedMessage(f"{count} tagged fields")
     for _ in range(count):
         tag, position = read_uvarint(frame, position)
         size, position = read_uvarint(frame, position)

@@ -5,6 +5,9 @@ the process when that fails, so one lying length from a stranger would end the b
 Kafka, no length is believed beyond the bytes that are there, and text that is not UTF-8 is read
 with replacement characters, and any negative length of something nullable means null. The tests
 hold this reader to kio's writer for every version there is.
+
+A message without arrays is read at once, any other in slices (`decode_steps`): the number of its
+elements is bounded by what its API allows, and a node serves others between two slices.
 """
 
 import struct
@@ -20,12 +23,17 @@ from kio.static.protocol import Entity
 
 from tidelog.model.disk import Buffer
 from tidelog.protocol.malformed import MalformedMessage
-from tidelog.protocol.schema import Field, fields_of
+from tidelog.protocol.pieces import MAX_TAGGED_FIELDS
+from tidelog.protocol.schema import Field, fields_of, is_flat
+from tidelog.protocol.slices import SLICE_BYTES, SLICE_FIELDS, Meter, Steps, finish
 from tidelog.protocol.text import read_text
 from tidelog.protocol.varint import as_java_int, read_java_int, read_uvarint
 
 Reader: TypeAlias = Callable[[Buffer, int], tuple[Any, int]]
 """(buffer, position) -> (value, the position after it)."""
+
+SteppedReader: TypeAlias = Callable[[Buffer, int, Meter], Steps[tuple[Any, int]]]
+"""The same in slices, for what has arrays."""
 
 _LONGEST_MS = timedelta.max // timedelta(milliseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -34,22 +42,33 @@ _ERROR_CODES: Mapping[int, ErrorCode] = {int(code): code for code in ErrorCode}
 
 def decode(cls: type[Entity], buffer: Buffer, position: int) -> Any:
     """The message of this class at `position`; what follows it is ignored, as Kafka does."""
+    return finish(decode_steps(cls, buffer, position, Meter()))
+
+
+def decode_steps(cls: type[Entity], buffer: Buffer, position: int, meter: Meter) -> Steps[Any]:
+    """The same in slices; raises MalformedMessage for more elements than the meter allows."""
     try:
-        return reader_of(cls)(buffer, position)[0]
+        if is_flat(cls):
+            return _reader_of(cls)(buffer, position)[0]
+        entity, _ = yield from _stepped_reader_of(cls)(buffer, position, meter)
     except (struct.error, IndexError):
         raise MalformedMessage(f"{cls.__name__} is cut short") from None
     except OverflowError as error:
         raise MalformedMessage(f"{cls.__name__}: {error}") from None
     except MalformedMessage as error:
         raise MalformedMessage(f"{cls.__name__}: {error.reason}") from None
+    return entity
+
+
+# -- Structures ------------------------------------------------------------------------------------
 
 
 @cache
-def reader_of(cls: type[Entity]) -> Reader:
-    flexible = cls.__flexible__
-    plain = [(f.name, _field_reader(f, flexible)) for f in fields_of(cls) if f.tag is None]
-    tagged = {f.tag: (f.name, _field_reader(f, True)) for f in fields_of(cls) if f.tag is not None}
-    absent = {f.name: f.absent() for f in fields_of(cls) if f.tag is not None}
+def _reader_of(cls: type[Entity]) -> Reader:
+    """Of a class without arrays."""
+    plain = [(f.name, _flat_reader(f, cls.__flexible__)) for f in _untagged(cls)]
+    tagged = {f.tag: (f.name, _flat_reader(f, True)) for f in _tagged(cls)}
+    absent = {f.name: f.absent() for f in _tagged(cls)}
 
     def read_legacy(buffer: Buffer, position: int) -> tuple[Any, int]:
         values = {}
@@ -61,29 +80,106 @@ def reader_of(cls: type[Entity]) -> Reader:
         values = absent.copy()
         for name, read in plain:
             values[name], position = read(buffer, position)
-        count, position = read_java_int(buffer, position)
+        count, position = _tag_count(buffer, position)
         for _ in range(count):
-            tag, position = read_uvarint(buffer, position)
-            size, position = read_uvarint(buffer, position)
-            end = _bounded(buffer, position, size)
+            tag, position, end = _tag(buffer, position)
             if tag in tagged:
                 name, read = tagged[tag]
                 values[name], stop = read(buffer, position)
-                if stop != end:
-                    raise MalformedMessage(f"tagged field {name} does not fill its {size} bytes")
+                _check_filled(name, stop, end)
             position = end
         return cls(**values), position
 
-    return read_flexible if flexible else read_legacy
+    return read_flexible if cls.__flexible__ else read_legacy
 
 
-def _field_reader(field: Field, flexible: bool) -> Reader:
-    if field.is_array:
-        element = reader_of(field.entity) if field.entity else _primitive(field, flexible)
-        return _array(field, element, flexible)
+@cache
+def _stepped_reader_of(cls: type[Entity]) -> SteppedReader:
+    """Of a class with arrays, its own or those of a structure in it."""
+    flexible = cls.__flexible__
+    plain = [(f.name, _stepped_field(f, flexible)) for f in _untagged(cls)]
+    tagged = {f.tag: (f.name, _stepped_field(f, True)) for f in _tagged(cls)}
+    absent = {f.name: f.absent() for f in _tagged(cls)}
+    cost = len(plain) + 1
+
+    def read_all(buffer: Buffer, position: int, meter: Meter) -> Steps[tuple[Any, int]]:
+        values = absent.copy()
+        for name, (read, stepped) in plain:
+            if read is not None:
+                values[name], position = read(buffer, position)
+            else:
+                assert stepped is not None
+                values[name], position = yield from stepped(buffer, position, meter)
+        count, position = _tag_count(buffer, position) if flexible else (0, position)
+        for _ in range(count):
+            tag, position, end = _tag(buffer, position)
+            if tag in tagged:
+                name, (read, stepped) = tagged[tag]
+                if read is not None:
+                    values[name], stop = read(buffer, position)
+                else:
+                    assert stepped is not None
+                    values[name], stop = yield from stepped(buffer, position, meter)
+                _check_filled(name, stop, end)
+            position = end
+        if meter.spend(cost + count):
+            yield
+        return cls(**values), position
+
+    return read_all
+
+
+def _untagged(cls: type[Entity]) -> list[Field]:
+    return [field for field in fields_of(cls) if field.tag is None]
+
+
+def _tagged(cls: type[Entity]) -> list[Field]:
+    return [field for field in fields_of(cls) if field.tag is not None]
+
+
+def _tag_count(buffer: Buffer, position: int) -> tuple[int, int]:
+    count, position = read_java_int(buffer, position)
+    if count > MAX_TAGGED_FIELDS:
+        raise MalformedMessage(f"{count} tagged fields")
+    return count, position
+
+
+def _tag(buffer: Buffer, position: int) -> tuple[int, int, int]:
+    """-> a tag, where its field begins, where it ends."""
+    tag, position = read_uvarint(buffer, position)
+    size, position = read_uvarint(buffer, position)
+    return tag, position, _bounded(buffer, position, size)
+
+
+def _check_filled(name: str, stop: int, end: int) -> None:
+    if stop != end:
+        raise MalformedMessage(f"tagged field {name} ends at {stop} and not at {end}")
+
+
+# -- Fields ----------------------------------------------------------------------------------------
+
+
+def _flat_reader(field: Field, flexible: bool) -> Reader:
+    assert not field.is_array
     if field.entity is None:
         return _primitive(field, flexible)
-    return _nullable_entity(field.entity) if field.is_nullable else reader_of(field.entity)
+    read = _reader_of(field.entity)
+    return _nullable_entity(read) if field.is_nullable else read
+
+
+def _stepped_field(field: Field, flexible: bool) -> tuple[Reader | None, SteppedReader | None]:
+    """One of the two: how the field is read."""
+    if field.is_array:
+        if field.entity is None:
+            return None, _flat_array(field, _primitive(field, flexible), 1, flexible)
+        if is_flat(field.entity):
+            cost = len(fields_of(field.entity)) + 1
+            return None, _flat_array(field, _reader_of(field.entity), cost, flexible)
+        return None, _nested_array(field, _stepped_reader_of(field.entity), flexible)
+    if field.entity is None or is_flat(field.entity):
+        return _flat_reader(field, flexible), None
+    stepped = _stepped_reader_of(field.entity)
+    return None, _nullable_stepped(stepped) if field.is_nullable else stepped
 
 
 def _primitive(field: Field, flexible: bool) -> Reader:
@@ -114,32 +210,75 @@ def _sized(name: str, length: Reader, convert: Callable[[Any], Any], is_nullable
     return read
 
 
-def _array(field: Field, element: Reader, flexible: bool) -> Reader:
+def _flat_array(field: Field, element: Reader, cost: int, flexible: bool) -> SteppedReader:
+    """An array whose elements have no arrays; an element takes `cost` fields of a slice."""
+    length = _compact_length if flexible else _i32
+    most = max(1, SLICE_FIELDS // cost)
+
+    def read(buffer: Buffer, position: int, meter: Meter) -> Steps[tuple[Any, int]]:
+        count, position = _count(field, length, buffer, position, meter)
+        if count < 0:
+            return None, position
+        elements: list[Any] = []
+        while len(elements) < count:
+            before, stop = len(elements), position + SLICE_BYTES
+            for _ in range(min(most, count - before)):
+                value, position = element(buffer, position)
+                elements.append(value)
+                if position >= stop:
+                    break
+            if meter.spend(SLICE_FIELDS if position >= stop else cost * (len(elements) - before)):
+                yield
+        return tuple(elements), position
+
+    return read
+
+
+def _nested_array(field: Field, element: SteppedReader, flexible: bool) -> SteppedReader:
     length = _compact_length if flexible else _i32
 
-    def read(buffer: Buffer, position: int) -> tuple[Any, int]:
-        count, position = length(buffer, position)
+    def read(buffer: Buffer, position: int, meter: Meter) -> Steps[tuple[Any, int]]:
+        count, position = _count(field, length, buffer, position, meter)
         if count < 0:
-            if field.is_nullable:
-                return None, position
-            raise MalformedMessage(f"{field.name} has {count} elements")
-        # Every element takes a byte at least, so this bounds both memory and time.
-        _bounded(buffer, position, count)
+            return None, position
         elements = []
         for _ in range(count):
-            value, position = element(buffer, position)
+            value, position = yield from element(buffer, position, meter)
             elements.append(value)
         return tuple(elements), position
 
     return read
 
 
-def _nullable_entity(cls: type[Entity]) -> Reader:
-    read_entity = reader_of(cls)
+def _count(
+    field: Field, length: Reader, buffer: Buffer, position: int, meter: Meter
+) -> tuple[int, int]:
+    """The number of elements, negative for null where null may be, and the position after it."""
+    count, position = length(buffer, position)
+    if count < 0:
+        if field.is_nullable:
+            return count, position
+        raise MalformedMessage(f"{field.name} has {count} elements")
+    # Every element takes a byte at least, so this bounds both memory and time.
+    _bounded(buffer, position, count)
+    meter.count(count)
+    return count, position
 
+
+def _nullable_entity(read_entity: Reader) -> Reader:
     def read(buffer: Buffer, position: int) -> tuple[Any, int]:
         is_present, position = _i8(buffer, position)
         return read_entity(buffer, position) if is_present >= 0 else (None, position)
+
+    return read
+
+
+def _nullable_stepped(read_entity: SteppedReader) -> SteppedReader:
+    def read(buffer: Buffer, position: int, meter: Meter) -> Steps[tuple[Any, int]]:
+        is_present, position = _i8(buffer, position)
+        if is_present < 0:
+            return None, position
+        return (yield from read_entity(buffer, position, meter))
 
     return read
 

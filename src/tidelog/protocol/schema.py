@@ -107,6 +107,15 @@ def fields_of(cls: type[Entity]) -> tuple[Field, ...]:
     return tuple(_field(f.name, f.type, f.metadata, f.default) for f in fields(cls))
 
 
+@cache
+def is_flat(cls: type[Entity]) -> bool:
+    """Whether neither the message nor any structure in it has an array: it is always small."""
+    return not any(
+        field.is_array or (field.entity is not None and not is_flat(field.entity))
+        for field in fields_of(cls)
+    )
+
+
 def _field(name: str, hint: Any, metadata: Mapping[str, Any], default: Any) -> Field:
     inner, is_nullable = _without_none(hint)
     is_array = get_origin(inner) is tuple

@@ -46,7 +46,7 @@ LARGEST = b"\x7f\xff\xff\xff"
         (MetadataRequest, b"\0\0\0", "is cut short"),
         (FlexibleMetadataRequest, b"\x80\x80\x80\x80\x08" + bytes(99), "a length of 2147483647"),
         (FlexibleMetadataRequest, b"\xff\xff\xff\xff\xff" + bytes(99), "varint is too long"),
-        (FlexibleMetadataRequest, b"\0\0\0" + b"\xff\xff\xff\x7f", "is cut short"),
+        (FlexibleMetadataRequest, b"\0\0\0" + b"\xff\xff\xff\x7f", "268435455 tagged fields"),
         (FlexibleMetadataRequest, b"\0\0\0" + b"\1\0\xff\xff\xff\x7f", "a length of 268435455"),
     ],
 )

@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 from uuid import UUID
@@ -20,10 +20,12 @@ from tidelog.model.ids import (
 from tidelog.protocol.headers import request_prefix
 from tidelog.protocol.malformed import MalformedMessage
 from tidelog.protocol.pieces import (
+    ANY_NUMBER,
     I32,
     ReadTopic,
     TopicRef,
     compact_string,
+    entries_left,
     read_compact_count,
     read_compact_string,
     read_count,
@@ -93,18 +95,23 @@ class FetchRequest:
     """-1 for a consumer."""
     replica_epoch: BrokerEpoch = -1
     cluster_id: str | None = None
+    entries: int = field(default=0, compare=False)
+    """How many topics and partitions are asked for."""
 
 
-def decode_request(version: int, frame: Buffer, position: int) -> FetchRequest:
+def decode_request(
+    version: int, frame: Buffer, position: int, max_entries: int = ANY_NUMBER
+) -> FetchRequest:
+    """The body at `position`. It may not have more topics and partitions than `max_entries`."""
     try:
         if version >= _FLEXIBLE:
-            return _decode_flexible(version, frame, position)
-        return _decode_legacy(version, frame, position)
+            return _decode_flexible(version, frame, position, max_entries)
+        return _decode_legacy(version, frame, position, max_entries)
     except (struct.error, IndexError):
         raise MalformedMessage("FetchRequest is cut short") from None
 
 
-def _decode_flexible(version: int, frame: Buffer, position: int) -> FetchRequest:
+def _decode_flexible(version: int, frame: Buffer, position: int, max_entries: int) -> FetchRequest:
     read_topic: ReadTopic = read_topic_id if version >= _TOPIC_IDS else read_compact_string
     replica_id = NO_NODE
     if version < _REPLICA_STATE:
@@ -113,8 +120,11 @@ def _decode_flexible(version: int, frame: Buffer, position: int) -> FetchRequest
     wait, least, most, isolation = _LIMITS.unpack_from(frame, position)
     request = FetchRequest(wait, least, most, isolation, replica_id=replica_id)
     request.session_id, request.session_epoch = _SESSION.unpack_from(frame, position + 13)
-    request.topics, position = _read_topics(version, read_topic, frame, position + 21)
-    request.forgotten, position = _read_forgotten(read_topic, frame, position)
+    request.topics, left, position = _read_topics(
+        version, read_topic, frame, position + 21, max_entries
+    )
+    request.entries = max_entries - left
+    request.forgotten, position = _read_forgotten(read_topic, frame, position, max_entries)
     if frame[position] == 1:
         position += 1
     else:
@@ -129,13 +139,16 @@ def _decode_flexible(version: int, frame: Buffer, position: int) -> FetchRequest
 
 
 def _read_topics(
-    version: int, read_topic: ReadTopic, frame: Buffer, position: int
-) -> tuple[list[tuple[TopicRef, list[FetchPartition]]], int]:
+    version: int, read_topic: ReadTopic, frame: Buffer, position: int, max_entries: int
+) -> tuple[list[tuple[TopicRef, list[FetchPartition]]], int, int]:
+    """-> the topics, how many entries may still come, and the position after them."""
     topics = []
     topic_count, position = read_compact_count(frame, position)
+    left = entries_left(max_entries, topic_count)
     for _ in range(topic_count):
         topic, position = read_topic(frame, position)
         partition_count, position = read_compact_count(frame, position)
+        left = entries_left(left, partition_count)
         partitions = []
         for _ in range(partition_count):
             partition = FetchPartition(*_PARTITION.unpack_from(frame, position))
@@ -147,7 +160,7 @@ def _read_topics(
             partitions.append(partition)
         topics.append((topic, partitions))
         position = skip_tagged_fields(frame, position)
-    return topics, position
+    return topics, left, position
 
 
 def _with_tagged_fields(
@@ -163,15 +176,17 @@ def _with_tagged_fields(
 
 
 def _read_forgotten(
-    read_topic: ReadTopic, frame: Buffer, position: int
+    read_topic: ReadTopic, frame: Buffer, position: int, max_entries: int
 ) -> tuple[list[tuple[TopicRef, tuple[int, ...]]], int]:
     forgotten: list[tuple[TopicRef, tuple[int, ...]]] = []
     if frame[position] == 1:
         return forgotten, position + 1
     topic_count, position = read_compact_count(frame, position)
+    left = entries_left(max_entries, topic_count)
     for _ in range(topic_count):
         topic, position = read_topic(frame, position)
         count, position = read_compact_count(frame, position)
+        left = entries_left(left, count)
         partitions, position = _read_integers(count, frame, position)
         forgotten.append((topic, partitions))
         position = skip_tagged_fields(frame, position)
@@ -182,7 +197,7 @@ def _read_integers(count: int, frame: Buffer, position: int) -> tuple[tuple[int,
     return struct.unpack_from(f">{count}i", frame, position), position + 4 * count
 
 
-def _decode_legacy(version: int, frame: Buffer, position: int) -> FetchRequest:
+def _decode_legacy(version: int, frame: Buffer, position: int, max_entries: int) -> FetchRequest:
     replica_id = I32.unpack_from(frame, position)[0]
     wait, least, most, isolation = _LIMITS.unpack_from(frame, position + 4)
     request = FetchRequest(wait, least, most, isolation, replica_id=replica_id)
@@ -190,13 +205,16 @@ def _decode_legacy(version: int, frame: Buffer, position: int) -> FetchRequest:
     if version >= _SESSIONS:
         request.session_id, request.session_epoch = _SESSION.unpack_from(frame, position)
         position += 8
-    request.topics, position = _read_legacy_topics(version, frame, position)
+    request.topics, left, position = _read_legacy_topics(version, frame, position, max_entries)
+    request.entries = max_entries - left
     forgotten: list[tuple[TopicRef, tuple[int, ...]]] = []
     if version >= _SESSIONS:
         count, position = read_count(frame, position)
+        left = entries_left(max_entries, count)
         for _ in range(count):
             topic, position = read_string(frame, position)
             partition_count, position = read_count(frame, position)
+            left = entries_left(left, partition_count)
             partitions, position = _read_integers(partition_count, frame, position)
             forgotten.append((topic, partitions))
     request.forgotten = forgotten
@@ -206,19 +224,21 @@ def _decode_legacy(version: int, frame: Buffer, position: int) -> FetchRequest:
 
 
 def _read_legacy_topics(
-    version: int, frame: Buffer, position: int
-) -> tuple[list[tuple[TopicRef, list[FetchPartition]]], int]:
+    version: int, frame: Buffer, position: int, max_entries: int
+) -> tuple[list[tuple[TopicRef, list[FetchPartition]]], int, int]:
     topics: list[tuple[TopicRef, list[FetchPartition]]] = []
     topic_count, position = read_count(frame, position)
+    left = entries_left(max_entries, topic_count)
     for _ in range(topic_count):
         topic, position = read_string(frame, position)
         partition_count, position = read_count(frame, position)
+        left = entries_left(left, partition_count)
         partitions = []
         for _ in range(partition_count):
             partition, position = _read_legacy_partition(version, frame, position)
             partitions.append(partition)
         topics.append((topic, partitions))
-    return topics, position
+    return topics, left, position
 
 
 def _read_legacy_partition(

@@ -1,7 +1,7 @@
 """The produce request: names or ids of topics, and for each partition a view of its records."""
 
 import struct
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from struct import Struct
 from typing import TypeAlias
 
@@ -9,10 +9,12 @@ from tidelog.model.disk import Buffer
 from tidelog.protocol.headers import request_prefix
 from tidelog.protocol.malformed import MalformedMessage
 from tidelog.protocol.pieces import (
+    ANY_NUMBER,
     I32,
     ReadTopic,
     TopicRef,
     compact_string,
+    entries_left,
     read_compact_count,
     read_compact_string,
     read_count,
@@ -44,27 +46,35 @@ class ProduceRequest:
     timeout_ms: int
     topics: list[tuple[TopicRef, Partitions]]
     """Each topic with its partitions, each with its records: a writable view of the frame."""
+    entries: int = field(default=0, compare=False)
+    """How many topics and partitions."""
 
 
-def decode_request(version: int, frame: memoryview, position: int) -> ProduceRequest:
-    """The body at `position`; nothing is copied."""
+def decode_request(
+    version: int, frame: memoryview, position: int, max_entries: int = ANY_NUMBER
+) -> ProduceRequest:
+    """The body at `position`; nothing is copied. At most `max_entries` topics and partitions."""
     try:
         if version >= _FLEXIBLE:
-            return _decode_flexible(version, frame, position)
-        return _decode_legacy(frame, position)
+            return _decode_flexible(version, frame, position, max_entries)
+        return _decode_legacy(frame, position, max_entries)
     except (struct.error, IndexError):
         raise MalformedMessage("ProduceRequest is cut short") from None
 
 
-def _decode_flexible(version: int, frame: memoryview, position: int) -> ProduceRequest:
+def _decode_flexible(
+    version: int, frame: memoryview, position: int, max_entries: int
+) -> ProduceRequest:
     transactional_id, position = read_nullable_compact_string(frame, position)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, position)
     read_topic: ReadTopic = read_topic_id if version >= _TOPIC_IDS else read_compact_string
     topics: list[tuple[TopicRef, Partitions]] = []
     topic_count, position = read_compact_count(frame, position + 6)
+    left = entries_left(max_entries, topic_count)
     for _ in range(topic_count):
         topic, position = read_topic(frame, position)
         partition_count, position = read_compact_count(frame, position)
+        left = entries_left(left, partition_count)
         partitions: Partitions = []
         for _ in range(partition_count):
             partition = I32.unpack_from(frame, position)[0]
@@ -82,17 +92,19 @@ def _decode_flexible(version: int, frame: memoryview, position: int) -> ProduceR
         topics.append((topic, partitions))
         position = skip_tagged_fields(frame, position)
     skip_tagged_fields(frame, position)
-    return ProduceRequest(transactional_id, acks, timeout_ms, topics)
+    return ProduceRequest(transactional_id, acks, timeout_ms, topics, max_entries - left)
 
 
-def _decode_legacy(frame: memoryview, position: int) -> ProduceRequest:
+def _decode_legacy(frame: memoryview, position: int, max_entries: int) -> ProduceRequest:
     transactional_id, position = read_nullable_string(frame, position)
     acks, timeout_ms = _ACKS_TIMEOUT.unpack_from(frame, position)
     topics: list[tuple[TopicRef, Partitions]] = []
     topic_count, position = read_count(frame, position + 6)
+    left = entries_left(max_entries, topic_count)
     for _ in range(topic_count):
         topic, position = read_string(frame, position)
         partition_count, position = read_count(frame, position)
+        left = entries_left(left, partition_count)
         partitions: Partitions = []
         for _ in range(partition_count):
             partition, length = _PARTITION_SIZE.unpack_from(frame, position)
@@ -106,7 +118,7 @@ def _decode_legacy(frame: memoryview, position: int) -> ProduceRequest:
             partitions.append((partition, frame[position:end]))
             position = end
         topics.append((topic, partitions))
-    return ProduceRequest(transactional_id, acks, timeout_ms, topics)
+    return ProduceRequest(transactional_id, acks, timeout_ms, topics, max_entries - left)
 
 
 def encode_request(

@@ -1,0 +1,57 @@
+"""Long work cut into slices, so that a node serves its other clients between two of them.
+
+`Steps` is work that pauses by itself: a generator that yields between two slices and returns its
+result. A `Meter` says when a slice is used up. It counts fields, not time: a slice is the same
+amount of work on every machine and in the simulator.
+"""
+
+from collections.abc import Generator
+from typing import TypeAlias, TypeVar
+
+from tidelog.protocol.malformed import MalformedMessage
+from tidelog.protocol.pieces import ANY_NUMBER
+
+R = TypeVar("R")
+
+Steps: TypeAlias = Generator[None, None, R]
+
+SLICE_FIELDS = 3_000
+"""The fields that are read, converted or written in one slice: each takes about a microsecond."""
+
+SLICE_BYTES = 16 * 1024
+"""A slice of reading ends after so many bytes, however few fields they are."""
+
+
+class Meter:
+    """How much of a slice is left, and how many array elements a message may still have."""
+
+    __slots__ = ("_elements", "_left", "_limit")
+
+    def __init__(self, max_elements: int = ANY_NUMBER) -> None:
+        self._left = SLICE_FIELDS
+        self._limit = self._elements = max_elements
+
+    def spend(self, fields: int) -> bool:
+        """Count work that was done. -> whether the slice is used up."""
+        self._left -= fields
+        if self._left > 0:
+            return False
+        self._left = SLICE_FIELDS
+        return True
+
+    def count(self, elements: int) -> None:
+        """Count array elements before they are read; raises MalformedMessage over the limit."""
+        self._elements -= elements
+        if self._elements < 0:
+            counted = self._limit - self._elements
+            raise MalformedMessage(f"{counted} array elements, over the limit of {self._limit}")
+
+
+def finish(steps: Steps[R]) -> R:
+    """All slices at once: for messages that are known to be small."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            result: R = done.value
+            return result
