@@ -25,6 +25,8 @@ from tidelog.model.effects import ChangeMetadata
 from tidelog.model.errors import ErrorCode
 
 _OPERATIONS = range(4)  # set, delete, append, subtract
+_MOST_CONFIGS = 1_000
+"""Of one resource, which are decided on together; there are fewer keys than that."""
 
 
 class _Outcome(NamedTuple):
@@ -73,7 +75,7 @@ _Check = Callable[[Any, Request], _Outcome | None]
 def _alter(request: Request, check: _Check) -> Handling:
     """-> an outcome for each resource, in order: our own, or else the controller's."""
     resources: Sequence[Any] = request.message.resources
-    own = [check(resource, request) for resource in resources]
+    own = [_check_length(resource) or check(resource, request) for resource in resources]
     forwarded = tuple(
         resource for resource, outcome in zip(resources, own, strict=True) if outcome is None
     )
@@ -83,6 +85,13 @@ def _alter(request: Request, check: _Check) -> Handling:
         decided = response.responses
     answers = iter(decided)
     return [_decided(next(answers)) if outcome is None else outcome for outcome in own]
+
+
+def _check_length(resource: Any) -> _Outcome | None:
+    if len(resource.configs) <= _MOST_CONFIGS:
+        return None
+    message = f"A resource may have at most {_MOST_CONFIGS} configurations in one request."
+    return _Outcome(ErrorCode.invalid_request, message)
 
 
 def _decided(answer: Any) -> _Outcome:

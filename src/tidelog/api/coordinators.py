@@ -9,6 +9,7 @@ Key type 1 asks for a transaction's coordinator: COORDINATOR_NOT_AVAILABLE, sinc
 coordinates transactions yet. Share groups (type 2) and anything else are INVALID_REQUEST.
 """
 
+from collections.abc import Mapping
 from datetime import timedelta
 from enum import IntEnum
 
@@ -20,6 +21,7 @@ from tidelog.api.view import Node, View
 from tidelog.groups.partitioning import partition_for
 from tidelog.model.effects import ChangeMetadata
 from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NodeId
 
 _FIRST_WITH_SEVERAL_KEYS = 4
 _NOBODY = Node(-1, "", -1, None)
@@ -45,17 +47,20 @@ def handle(request: Request) -> Handling:
     if key_type == KeyType.GROUP and CONSUMER_OFFSETS not in request.image.topics:
         topic = consumer_offsets(request.settings)
         yield ChangeMetadata(creation([topic], request.settings))
+    nodes = View(request.image, request.listener).nodes
     return FindCoordinatorResponse(
         throttle_time=timedelta(0),
-        coordinators=tuple(_coordinator(key, request) for key in request.message.coordinator_keys),
+        coordinators=tuple(
+            _coordinator(key, request, nodes) for key in request.message.coordinator_keys
+        ),
     )
 
 
-def _coordinator(key: str, request: Request) -> Coordinator:
+def _coordinator(key: str, request: Request, nodes: Mapping[NodeId, Node]) -> Coordinator:
     node, error = _NOBODY, ErrorCode.none
     match request.message.key_type:
         case KeyType.GROUP:
-            node = _group_coordinator(key, request)
+            node = _group_coordinator(key, request, nodes)
             error = ErrorCode.coordinator_not_available if node is _NOBODY else ErrorCode.none
         case KeyType.TRANSACTION:
             error = ErrorCode.coordinator_not_available
@@ -71,12 +76,12 @@ def _coordinator(key: str, request: Request) -> Coordinator:
     )
 
 
-def _group_coordinator(group_id: str, request: Request) -> Node:
+def _group_coordinator(group_id: str, request: Request, nodes: Mapping[NodeId, Node]) -> Node:
     topic = request.image.topics.get(CONSUMER_OFFSETS)
     if topic is None:
         return _NOBODY
     partition = topic.partitions[partition_for(group_id, len(topic.partitions))]
-    return View(request.image, request.listener).nodes.get(partition.leader, _NOBODY)
+    return nodes.get(partition.leader, _NOBODY)
 
 
 def _message(error: ErrorCode, version: int) -> str:

@@ -23,7 +23,8 @@ from kio.schema.describe_configs.v4.response import (
 )
 
 from tidelog.api.config_resources import RESOURCE_TYPES, ResourceType, is_node_id
-from tidelog.api.handler import Request
+from tidelog.api.handler import Disconnect, Handling, Request
+from tidelog.api.slicing import PAUSE, Pace
 from tidelog.controller.broker_keys import DYNAMIC_KEYS
 from tidelog.controller.config_check import CLIENT_METRICS_KEYS, GROUP_KEYS
 from tidelog.controller.config_key import ConfigKey, ConfigType
@@ -38,6 +39,9 @@ from tidelog.controller.image import CLUSTER_DEFAULT
 from tidelog.controller.topic_names import name_problem
 from tidelog.model.errors import ErrorCode
 
+_SLICE = 500
+_MOST_TOLD = 500_000
+"""Values in one answer: a request may name a resource many times."""
 _DYNAMIC_CLIENT_METRICS_CONFIG = 7
 _DYNAMIC_GROUP_CONFIG = 8
 
@@ -72,14 +76,25 @@ class _Refused(Exception):
         self.message = message
 
 
-def handle(request: Request) -> DescribeConfigsResponse:
+def handle(request: Request) -> Handling:
     """The configuration of topics, brokers, groups and client metrics, and where it comes from."""
     resources = request.message.resources
-    if RESOURCE_TYPES.issuperset(resource.resource_type for resource in resources):
-        results = tuple(_described(resource, request) for resource in resources)
-    else:
-        results = tuple(_refused(resource, _Refused(_MALFORMED)) for resource in resources)
-    return DescribeConfigsResponse(throttle_time=timedelta(0), results=results)
+    known = RESOURCE_TYPES.issuperset(resource.resource_type for resource in resources)
+    results: list[DescribeConfigsResult] = []
+    pace = Pace(_SLICE)
+    told = 0
+    for resource in resources:
+        if known:
+            results.append(_described(resource, request))
+        else:
+            results.append(_refused(resource, _Refused(_MALFORMED)))
+        told += len(results[-1].configs)
+        if told > _MOST_TOLD:
+            return Disconnect(f"sent DescribeConfigs for more than {_MOST_TOLD} values")
+        # A resource is worth many others: it has up to hundreds of keys.
+        if pace.is_due(1 + len(results[-1].configs)):
+            yield PAUSE
+    return DescribeConfigsResponse(throttle_time=timedelta(0), results=tuple(results))
 
 
 def _described(resource: Any, request: Request) -> DescribeConfigsResult:

@@ -9,13 +9,17 @@ on a consumer is sent to an in-sync replica of its rack, where replica.selector.
 and any replica serves it up to its own high watermark (KIP-392).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
 from typing import TypeAlias, cast
 
 from tidelog.api.fetch_sessions import CachedPartition, FetchPlan
 from tidelog.api.handler import Handling, Request
 from tidelog.api.leaders import current_leader, endpoints_of
 from tidelog.api.listeners import ListenerKind, kind_of
+from tidelog.api.slicing import PAUSE, chunks
 from tidelog.model.effects import (
     FetchBatches,
     FetchMetadata,
@@ -26,9 +30,13 @@ from tidelog.model.effects import (
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, NO_OFFSET, NodeId, TopicPartition
 from tidelog.protocol.fetch import FetchRequest, FetchResponse, PartitionFetched
-from tidelog.protocol.pieces import CurrentLeader, TopicRef
+from tidelog.protocol.pieces import CurrentLeader, NodeEndpoint, TopicRef
 
 READ_COMMITTED = 1
+LONG = 500
+"""Topics and partitions of a request; a longer one changes its session in slices."""
+MANY = 1_000
+"""Partitions; more of them are read in slices, without waiting for `min_bytes`."""
 _FIRST_WITH_RACKS = 11
 _FIRST_WITH_TOPIC_IDS = 13
 
@@ -45,11 +53,65 @@ def handle(request: Request) -> Handling:
     if kind_of(request) is ListenerKind.CONTROLLER:
         return (yield FetchMetadata(message))
     uses_ids = request.version >= _FIRST_WITH_TOPIC_IDS
-    plan = request.fetch_sessions.plan(message, uses_ids, request.now)
+    if message.entries > LONG:
+        plan = yield from _plan_long(request, message, uses_ids)
+    else:
+        plan = request.fetch_sessions.plan(message, uses_ids, request.now)
     if plan.error is not ErrorCode.none:
         return FetchResponse(error=plan.error)
     asked = plan.asked()
-    topic_names = request.image.topic_names
+    if len(asked) > MANY:
+        return (yield from _fetch_many(request, plan, asked))
+    return (yield from _fetch(request, plan, asked, message.max_bytes, message.max_wait_ms))
+
+
+def _plan_long(request: Request, message: FetchRequest, uses_ids: bool) -> Handling:
+    """Add the partitions to a session in slices; only then is anything forgotten."""
+    flat = [(ref, one) for ref, partitions in message.topics for one in partitions]
+    plan: FetchPlan | None = None
+    for chunk in chunks(flat, MANY):
+        topics = [(ref, [one for _, one in part]) for ref, part in groupby(chunk, itemgetter(0))]
+        part = replace(message, topics=topics, forgotten=())
+        if plan is None:
+            plan = request.fetch_sessions.plan(part, uses_ids, request.now)
+        else:
+            plan = request.fetch_sessions.extend(plan, part)
+        if plan.error is not ErrorCode.none:
+            return plan
+        yield PAUSE
+    if plan is None:
+        return request.fetch_sessions.plan(message, uses_ids, request.now)
+    return request.fetch_sessions.extend(plan, replace(message, topics=()))
+
+
+def _fetch_many(request: Request, plan: FetchPlan, asked: list[CachedPartition]) -> Handling:
+    """Read what is there, some partitions after the other, and wait for nothing."""
+    topics: list[tuple[TopicRef, list[PartitionFetched]]] = []
+    endpoints: dict[NodeEndpoint, None] = {}
+    budget = request.message.max_bytes
+    for part in chunks(asked, MANY // 2):
+        if topics:
+            yield PAUSE
+        response = yield from _fetch(request, plan, part, budget, 0)
+        for ref, row in response.topics:
+            budget -= sum(one.records.length for one in row if one.records is not None)
+            if topics and topics[-1][0] == ref:
+                topics[-1][1].extend(row)
+            else:
+                topics.append((ref, list(row)))
+        endpoints.update(dict.fromkeys(response.node_endpoints))
+        budget = max(0, budget)
+    return FetchResponse(topics, session_id=plan.session_id, node_endpoints=list(endpoints))
+
+
+def _fetch(
+    request: Request,
+    plan: FetchPlan,
+    asked: Sequence[CachedPartition],
+    max_bytes: int,
+    max_wait_ms: int,
+) -> Handling:
+    message, topic_names = request.message, request.image.topic_names
     reads: list[PartitionFetch] = []
     nameless: list[CachedPartition] = []
     for cached in asked:
@@ -59,12 +121,12 @@ def handle(request: Request) -> Handling:
             nameless.append(cached)
         else:
             reads.append(read)
-    max_bytes = min(message.max_bytes, request.settings.fetch_max_bytes)
+    max_bytes = min(max_bytes, request.settings.fetch_max_bytes)
     effect = FetchBatches(
         reads,
         min_bytes=min(message.min_bytes, max_bytes),
         max_bytes=max_bytes,
-        max_wait_ms=0 if nameless or plan.is_empty else message.max_wait_ms,
+        max_wait_ms=0 if nameless or plan.is_empty else max_wait_ms,
         read_committed=message.isolation_level == READ_COMMITTED,
         replica=message.replica_id,
         replica_epoch=message.replica_epoch,

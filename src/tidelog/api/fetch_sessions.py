@@ -26,6 +26,9 @@ _MAX_EPOCH = 2**31 - 1
 EVICTABLE_AFTER_MS = 120_000
 """Kafka's constant: a session used more recently is not given up for another."""
 
+MAX_CACHED = 200_000
+"""Partitions in all sessions together: what they take in memory is bounded."""
+
 Key: TypeAlias = tuple[TopicRef, int]
 
 
@@ -183,6 +186,8 @@ class FetchSessions:
         self._slots = slots
         self._dice = dice
         self._sessions: OrderedDict[int, Session] = OrderedDict()
+        self._cached = 0
+        """Partitions of all sessions."""
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -201,7 +206,8 @@ class FetchSessions:
             return FetchPlan(ErrorCode.invalid_fetch_session_epoch)
         if session.uses_topic_ids != uses_topic_ids:
             return FetchPlan(ErrorCode.fetch_session_topic_id_error)
-        session.update(request)
+        if not self._update(session, request):
+            return FetchPlan(ErrorCode.fetch_session_id_not_found)
         if not session.partitions:
             self._end(session.id)
             return _sessionless(request)
@@ -209,13 +215,34 @@ class FetchSessions:
         self._use(session, now)
         return FetchPlan(ErrorCode.none, session, session.id, is_incremental=True)
 
+    def extend(self, plan: FetchPlan, rest: FetchRequest) -> FetchPlan:
+        """The plan of a request that comes in parts, with the next part added."""
+        session = plan.session
+        if session is None:
+            return plan._replace(sessionless=plan.sessionless + _sessionless(rest).sessionless)
+        if self._sessions.get(session.id) is not session or not self._update(session, rest):
+            return FetchPlan(ErrorCode.fetch_session_id_not_found)
+        return plan
+
+    def _update(self, session: Session, request: FetchRequest) -> bool:
+        """-> whether there was room; a session that grows beyond all bounds is ended."""
+        before = len(session.partitions)
+        session.update(request)
+        grown = len(session.partitions) - before
+        self._cached += grown
+        if grown > 0 and self._cached > MAX_CACHED:
+            self._end(session.id)
+            return False
+        return True
+
     def _begin(self, request: FetchRequest, uses_topic_ids: bool, now: Millis) -> FetchPlan:
         is_privileged = request.replica_id >= 0
         if not self._make_room(is_privileged, now):
             return _sessionless(request)
         session = Session(self._new_id(), uses_topic_ids, is_privileged)
-        session.update(request)
         self._sessions[session.id] = session
+        if not self._update(session, request):
+            return _sessionless(request)
         self._use(session, now)
         return FetchPlan(ErrorCode.none, session, session.id)
 
@@ -237,6 +264,7 @@ class FetchSessions:
     def _end(self, id: int) -> None:
         session = self._sessions.pop(id, None)
         if session is not None:
+            self._cached -= len(session.partitions)
             session.end()
 
     def _new_id(self) -> int:

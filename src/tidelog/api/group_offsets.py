@@ -24,7 +24,8 @@ from kio.schema.offset_delete.v0.response import (
 )
 from kio.schema.offset_fetch.v10.response import OffsetFetchResponsePartitions
 
-from tidelog.api.handler import Handling, Request
+from tidelog.api.handler import Disconnect, Handling, Request
+from tidelog.api.slicing import PAUSE, SLICE, Pace, elements_of, joined, split
 from tidelog.controller.image import ClusterImage
 from tidelog.model.effects import Coordinate
 from tidelog.model.errors import ErrorCode
@@ -41,6 +42,10 @@ from tidelog.protocol.canonical import (
 )
 
 _FIRST_BY_ID = 10
+_PARTITIONS = ("groups", "topics", "partition_indexes")
+_ANSWERED = ("groups", "topics", "partitions")
+_MOST_FOUND = 100_000
+"""Offsets in one answer: a request may name a group, and with it all that it has, many times."""
 
 
 class _Topic(NamedTuple):
@@ -127,12 +132,29 @@ def _committed(
 
 def offset_fetch(request: Request) -> Handling:
     """Fetches the committed offsets of groups."""
-    groups: list[OffsetFetchResponseGroup] = []
-    for asked in request.message.groups:
-        topics = None if asked.topics is None else [_resolve(t, request) for t in asked.topics]
-        response = yield Coordinate(asked.group_id, _fetch(request, asked, topics))
-        groups.append(_fetched(response.groups[0], topics or (), request))
+    message, groups, found = request.message, [], 0
+    pace = Pace()
+    for asked in message.groups:
+        group, of_group = replace(message, groups=(asked,)), []
+        for part in (
+            split(group, _PARTITIONS, SLICE) if elements_of(group, _PARTITIONS) else [group]
+        ):
+            fetched = yield from _fetch_group(request, part.groups[0])
+            of_group.append(OffsetFetchResponse(throttle_time=timedelta(0), groups=(fetched,)))
+            count = sum(len(topic.partitions) for topic in fetched.topics)
+            found += count
+            if found > _MOST_FOUND:
+                return Disconnect(f"sent OffsetFetch for more than {_MOST_FOUND} offsets")
+            if pace.is_due(1 + count):
+                yield PAUSE
+        groups += joined(of_group, _ANSWERED).groups
     return OffsetFetchResponse(throttle_time=timedelta(0), groups=tuple(groups))
+
+
+def _fetch_group(request: Request, asked: Any) -> Handling:
+    topics = None if asked.topics is None else [_resolve(t, request) for t in asked.topics]
+    response = yield Coordinate(asked.group_id, _fetch(request, asked, topics))
+    return _fetched(response.groups[0], topics or (), request)
 
 
 def _fetch(request: Request, group: Any, topics: Sequence[_Topic] | None) -> OffsetFetchRequest:

@@ -24,11 +24,14 @@ from kio.schema.list_groups.v5.response import ListedGroup, ListGroupsResponse
 from kio.schema.sync_group.v5.response import SyncGroupResponse
 
 from tidelog.api.handler import Handling, Request
+from tidelog.api.slicing import PAUSE, Pace
 from tidelog.api.view import GROUP_OPERATIONS
 from tidelog.model.effects import Coordinate, CoordinateAll
 from tidelog.model.errors import ErrorCode
 
 _FIRST_WITH_PROTOCOL = 5
+_DELETIONS = 50
+"""Groups that are deleted in one slice: each is a write of its own."""
 
 
 def join_group(request: Request) -> Handling:
@@ -83,6 +86,7 @@ def describe_groups(request: Request) -> Handling:
     """The state, members and assignments of groups."""
     described: list[DescribedGroup] = []
     wants_operations = request.message.include_authorized_operations
+    pace = Pace()
     for group_id in dict.fromkeys(request.message.groups):
         response: Any = yield Coordinate(
             group_id,
@@ -91,6 +95,9 @@ def describe_groups(request: Request) -> Handling:
             ),
         )
         described += response.groups
+        # A group that is there counts with its members.
+        if pace.is_due(1 + sum(len(group.members) for group in response.groups)):
+            yield PAUSE
     if wants_operations:
         described = [_with_operations(group) for group in described]
     return DescribeGroupsResponse(throttle_time=timedelta(0), groups=tuple(described))
@@ -105,7 +112,10 @@ def _with_operations(group: DescribedGroup) -> DescribedGroup:
 def delete_groups(request: Request) -> Handling:
     """Deletes groups without members, and their offsets."""
     results: list[DeletableGroupResult] = []
+    pace = Pace(_DELETIONS)
     for group_id in dict.fromkeys(request.message.groups_names):
         response = yield Coordinate(group_id, DeleteGroupsRequest(groups_names=(group_id,)))
         results += response.results
+        if pace.is_due():
+            yield PAUSE
     return DeleteGroupsResponse(throttle_time=timedelta(0), results=tuple(results))

@@ -22,6 +22,7 @@ from kio.schema.describe_log_dirs.v5.response import (
 )
 
 from tidelog.api.handler import Handling, Request
+from tidelog.api.slicing import PAUSE, Pace, chunks
 from tidelog.model.effects import (
     DescribeDirectories,
     LogDirectory,
@@ -30,6 +31,10 @@ from tidelog.model.effects import (
 )
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
+
+_SLICE = 2_000
+_MOVES = 50
+"""Replicas that begin to move in one slice: each opens a log."""
 
 
 def handle(request: Request) -> Handling:
@@ -41,22 +46,31 @@ def handle(request: Request) -> Handling:
             TopicPartition(topic.topic, index) for topic in topics for index in topic.partitions
         )
     directories: list[LogDirectory] = yield DescribeDirectories(wanted)
+    results: list[DescribeLogDirsResult] = []
+    pace = Pace(_SLICE)
+    for directory in directories:
+        results.append((yield from _described(directory, pace)))
     return DescribeLogDirsResponse(
         throttle_time=timedelta(0),
         error_code=ErrorCode.none,
-        results=tuple(map(_described, directories)),
+        results=tuple(results),
     )
 
 
-def _described(directory: LogDirectory) -> DescribeLogDirsResult:
+def _described(directory: LogDirectory, pace: Pace) -> Handling:
+    topics: list[DescribeLogDirsTopic] = []
     by_topic = groupby(sorted(directory.replicas), key=lambda replica: replica.partition.topic)
+    for name, replicas in by_topic:
+        partitions: list[DescribeLogDirsPartition] = []
+        for replica in replicas:
+            partitions.append(_replica(replica))
+            if pace.is_due():
+                yield PAUSE
+        topics.append(DescribeLogDirsTopic(name=name, partitions=tuple(partitions)))
     return DescribeLogDirsResult(
         error_code=directory.error,
         log_dir=directory.path,
-        topics=tuple(
-            DescribeLogDirsTopic(name=name, partitions=tuple(map(_replica, replicas)))
-            for name, replicas in by_topic
-        ),
+        topics=tuple(topics),
         total_bytes=directory.total_bytes,
         usable_bytes=directory.usable_bytes,
     )
@@ -79,7 +93,11 @@ def alter(request: Request) -> Handling:
         for topic in directory.topics
         for index in topic.partitions
     }
-    errors: list[ErrorCode] = yield MoveReplicas(list(wanted.items()))
+    errors: list[ErrorCode] = []
+    for moves in chunks(list(wanted.items()), _MOVES):
+        if errors:
+            yield PAUSE
+        errors += yield MoveReplicas(list(moves))
     results: dict[str, list[AlterReplicaLogDirPartitionResult]] = {}
     for (topic, index), error in zip(wanted, errors, strict=True):
         results.setdefault(topic, []).append(

@@ -30,8 +30,9 @@ from tidelog.api.metadata_response import (
     MetadataRows,
     PartitionRow,
     TopicRow,
-    encode_metadata,
+    encode_metadata_steps,
 )
+from tidelog.api.slicing import PAUSE, Pace, chunks, in_slices, pausing
 from tidelog.api.view import (
     CLUSTER_OPERATIONS,
     NO_AUTHORIZED_OPERATIONS,
@@ -46,6 +47,9 @@ from tidelog.model.ids import NO_NODE, ZERO_TOPIC_ID, NodeId
 
 _FIRST_BY_ID = 12
 _FIRST_WITH_LISTENER_NOT_FOUND = 6
+_SLICE = 1_000
+_CREATIONS = 100
+"""Topics that are created by one decision of the controller."""
 
 
 def handle(request: Request) -> Handling:
@@ -53,24 +57,27 @@ def handle(request: Request) -> Handling:
     asked = request.message.topics
     error = _refusal(asked or (), request.version)
     if error is not ErrorCode.none:
-        return _encoded(_refused(asked, error), request)
+        return (yield from _encoded(_refused(asked, error), request))
     gone = yield AwaitElections(_names(asked, request.image))
-    rows = _rows(asked, request, gone)
+    rows = yield from _rows(asked, request, gone)
     if _may_create(request):
-        missing = _missing(asked or (), request.image)
-        topics = [creatable_topic(name, request.settings) for name in missing]
-        creatable = [topic for topic in topics if topic is not None]
-        if creatable:
-            yield ChangeMetadata(creation(creatable, request.settings))
-    return _encoded(rows, request)
+        missing = yield from _missing(asked or (), request.image)
+        for names in chunks(missing, _CREATIONS):
+            topics = [creatable_topic(name, request.settings) for name in names]
+            creatable = [topic for topic in topics if topic is not None]
+            if creatable:
+                yield ChangeMetadata(creation(creatable, request.settings))
+                if len(missing) > _CREATIONS:
+                    yield PAUSE
+    return (yield from _encoded(rows, request))
 
 
-def _encoded(rows: MetadataRows, request: Request) -> Encoded:
-    return Encoded([encode_metadata(rows, request.version)])
+def _encoded(rows: MetadataRows, request: Request) -> Handling:
+    return Encoded([(yield from pausing(encode_metadata_steps(rows, request.version)))])
 
 
 def _refusal(asked: Sequence[Any], version: int) -> ErrorCode:
-    has_nulls = any(topic.name is None for topic in asked)
+    has_nulls = None in [topic.name for topic in asked]
     has_ids = bool(_topic_ids(asked))
     if version < _FIRST_BY_ID and (has_nulls or has_ids):
         return ErrorCode.invalid_request
@@ -89,36 +96,39 @@ def _may_create(request: Request) -> bool:
     )
 
 
-def _missing(asked: Sequence[Any], image: ClusterImage) -> list[str]:
+def _missing(asked: Sequence[Any], image: ClusterImage) -> Handling:
     """The well-formed names, each once, that no topic has; none when topics are asked for by id."""
     if _topic_ids(asked):
         return []
-    names = dict.fromkeys(topic.name or "" for topic in asked)
-    return [name for name in names if name not in image.topics and name_problem(name) is None]
+    names = {topic.name or "": None for topic in asked}
+    unknown = [name for name in names if name not in image.topics]
+    problems = yield from in_slices(unknown, name_problem, _SLICE)
+    return [name for name, problem in zip(unknown, problems, strict=True) if problem is None]
 
 
 def _names(asked: Sequence[Any] | None, image: ClusterImage) -> list[str] | None:
     """The topics that a request is about; None is all."""
     if asked is None:
         return None
-    by_id = (image.topic(topic_id) for topic_id in _topic_ids(asked))
-    return [topic.name for topic in asked if topic.name] + [topic.name for topic in by_id if topic]
+    by_id = [image.topic_names.get(topic_id) for topic_id in _topic_ids(asked)]
+    return [topic.name for topic in asked if topic.name] + [name for name in by_id if name]
 
 
 def _topic_ids(asked: Sequence[Any]) -> list[UUID]:
     return [topic.topic_id for topic in asked if topic.topic_id is not None]
 
 
-def _rows(asked: Sequence[Any] | None, request: Request, gone: Collection[NodeId]) -> MetadataRows:
+def _rows(asked: Sequence[Any] | None, request: Request, gone: Collection[NodeId]) -> Handling:
     message, image = request.message, request.image
     view = View(image, request.listener)
     describe = _Topics(view, request.version, message.include_topic_authorized_operations)
     wants_cluster = message.include_cluster_authorized_operations
+    topics = yield from describe.all() if asked is None else describe.asked_for(asked)
     return MetadataRows(
         brokers=view.nodes_with(gone),
         cluster_id=image.cluster_id,
         controller_id=view.controller(request.node_id),
-        topics=describe.all() if asked is None else describe.asked_for(asked),
+        topics=topics,
         cluster_authorized_operations=(
             CLUSTER_OPERATIONS if wants_cluster else NO_AUTHORIZED_OPERATIONS
         ),
@@ -132,27 +142,36 @@ class _Topics:
         self._view = view
         self._version = version
         self._operations = TOPIC_OPERATIONS if wants_operations else NO_AUTHORIZED_OPERATIONS
+        self._pace = Pace(_SLICE)
 
-    def all(self) -> list[TopicRow]:
+    def all(self) -> Handling:
         topics = self._view.image.topics
-        return [self._found(topics[name]) for name in sorted(topics)]
+        rows: list[TopicRow] = []
+        for name in sorted(topics):
+            rows.append((yield from self._found(topics[name])))
+        return rows
 
-    def asked_for(self, asked: Sequence[Any]) -> list[TopicRow]:
-        topic_ids = _topic_ids(asked)
-        if topic_ids:
-            return [self._by_id(topic_id) for topic_id in dict.fromkeys(topic_ids)]
-        return [self._by_name(name) for name in dict.fromkeys(topic.name or "" for topic in asked)]
+    def asked_for(self, asked: Sequence[Any]) -> Handling:
+        image = self._view.image
+        rows: list[TopicRow] = []
+        if topic_ids := _topic_ids(asked):
+            for topic_id in dict.fromkeys(topic_ids):
+                rows.append((yield from self._row(image.topic(topic_id), topic_id)))
+        else:
+            for name in {topic.name or "": None for topic in asked}:
+                rows.append((yield from self._row(image.topics.get(name), name)))
+        return rows
 
-    def _by_id(self, topic_id: UUID) -> TopicRow:
-        topic = self._view.image.topic(topic_id)
-        if topic is None:
-            return TopicRow(ErrorCode.unknown_topic_id, None, topic_id)
-        return self._found(topic)
-
-    def _by_name(self, name: str) -> TopicRow:
-        topic = self._view.image.topics.get(name)
+    def _row(self, topic: TopicImage | None, asked: str | UUID) -> Handling:
         if topic is not None:
-            return self._found(topic)
+            return (yield from self._found(topic))
+        if self._pace.is_due():
+            yield PAUSE
+        if isinstance(asked, UUID):
+            return TopicRow(ErrorCode.unknown_topic_id, None, asked)
+        return self._unknown(asked)
+
+    def _unknown(self, name: str) -> TopicRow:
         unusable = name_problem(name) is not None
         return TopicRow(
             ErrorCode.invalid_topic_exception if unusable else ErrorCode.unknown_topic_or_partition,
@@ -161,13 +180,18 @@ class _Topics:
             authorized_operations=self._operations,
         )
 
-    def _found(self, topic: TopicImage) -> TopicRow:
+    def _found(self, topic: TopicImage) -> Handling:
+        partitions: list[PartitionRow] = []
+        for indexes in chunks(sorted(topic.partitions), _SLICE):
+            partitions += [self._partition(index, topic.partitions[index]) for index in indexes]
+            if self._pace.is_due(len(indexes)):
+                yield PAUSE
         return TopicRow(
             ErrorCode.none,
             topic.name,
             topic.topic_id,
             topic.name in SHOWN_AS_INTERNAL,
-            [self._partition(index, topic.partitions[index]) for index in sorted(topic.partitions)],
+            partitions,
             self._operations,
         )
 

@@ -11,8 +11,11 @@ from typing import NamedTuple
 from tidelog.api.view import NO_AUTHORIZED_OPERATIONS, Node
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, ZERO_TOPIC_ID, LeaderEpoch, NodeId, TopicId
+from tidelog.protocol.slices import Meter, Steps, finish
 
 FIRST_FLEXIBLE = 9
+
+_TOPIC_FIELDS, _PARTITION_FIELDS = 6, 7
 
 _I16 = Struct(">h")
 _I32 = Struct(">i")
@@ -52,8 +55,14 @@ NOTHING = MetadataRows(brokers=(), cluster_id=None, controller_id=NO_NODE, topic
 """What a refused request is told of the cluster."""
 
 
-def encode_metadata(rows: MetadataRows, version: int) -> bytes:
+def encode_metadata(rows: MetadataRows, version: int) -> bytearray:
     """The response body in the given version."""
+    return finish(encode_metadata_steps(rows, version))
+
+
+def encode_metadata_steps(rows: MetadataRows, version: int) -> Steps[bytearray]:
+    """The same in slices."""
+    meter = Meter()
     write = _FlexibleWriter() if version >= FIRST_FLEXIBLE else _Writer()
     if version >= 3:
         write.i32(0)  # throttle time
@@ -64,13 +73,13 @@ def encode_metadata(rows: MetadataRows, version: int) -> bytes:
         write.i32(rows.controller_id)
     write.count(len(rows.topics))
     for topic in rows.topics:
-        _write_topic(write, topic, version)
+        yield from _write_topic(write, topic, version, meter)
     if 8 <= version <= 10:
         write.i32(rows.cluster_authorized_operations)
     if version >= 13:
         write.i16(rows.error)
     write.no_tags()
-    return bytes(write.out)
+    return write.out
 
 
 class _Writer:
@@ -149,7 +158,7 @@ def _write_brokers(write: _Writer, brokers: Sequence[Node], version: int) -> Non
         write.no_tags()
 
 
-def _write_topic(write: _Writer, topic: TopicRow, version: int) -> None:
+def _write_topic(write: _Writer, topic: TopicRow, version: int, meter: Meter) -> Steps[None]:
     write.i16(topic.error)
     # Only versions from 12 on know a topic without a name: one that was asked for by an unknown id.
     write.string(topic.name if topic.name is not None or version >= 12 else "")
@@ -160,9 +169,13 @@ def _write_topic(write: _Writer, topic: TopicRow, version: int) -> None:
     write.count(len(topic.partitions))
     for partition in topic.partitions:
         _write_partition(write, partition, version)
+        if meter.spend(_PARTITION_FIELDS):
+            yield
     if version >= 8:
         write.i32(topic.authorized_operations)
     write.no_tags()
+    if meter.spend(_TOPIC_FIELDS):
+        yield
 
 
 def _write_partition(write: _Writer, row: PartitionRow, version: int) -> None:

@@ -7,12 +7,15 @@ a partition that is led elsewhere comes with its leader (KIP-951). Records of a 
 refused with INVALID_TXN_STATE, as by Kafka where the coordinator knows of none (KIP-890).
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from typing import NamedTuple, TypeAlias
 
 from tidelog.api.handler import Disconnect, Handling, Request
 from tidelog.api.internal_topics import INTERNAL_TOPICS
 from tidelog.api.leaders import current_leader, endpoints_of
+from tidelog.api.slicing import PAUSE, chunks
 from tidelog.model.effects import AppendBatches, AppendResult, PartitionAppend
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
@@ -22,10 +25,12 @@ from tidelog.protocol.batch import (
     ZSTD,
     peek_attributes,
 )
-from tidelog.protocol.pieces import CurrentLeader, TopicRef
+from tidelog.protocol.pieces import CurrentLeader, NodeEndpoint, TopicRef
 from tidelog.protocol.produce import PartitionProduced, ProduceRequest, ProduceResponse, RecordError
 
 VALID_ACKS = (-1, 0, 1)
+LONG = 500
+"""Topics and partitions; a longer request is handled in parts."""
 _FIRST_WITH_ZSTD = 7
 _ADMIN_CLIENT = "__admin_client"
 """The client id that may write to internal topics, in Kafka too."""
@@ -46,6 +51,8 @@ def handle(request: Request) -> Handling:
     message: ProduceRequest = request.message
     # The records are views of a buffer that is the host's again once the append is done.
     request.message = None
+    if message.entries > LONG:
+        return (yield from _handle_long(request, message))
     acks, timeout_ms = message.acks, message.timeout_ms
     topics = [
         _Topic(ref, _name(request, ref), [partition for partition, _ in partitions])
@@ -63,6 +70,39 @@ def handle(request: Request) -> Handling:
     if acks == 0:
         return _silent(refusals, appended)
     return _response(request, topics, refusals, appended)
+
+
+def _handle_long(request: Request, message: ProduceRequest) -> Handling:
+    """Some partitions after the other, each part with what is left of the time."""
+    deadline = request.now + message.timeout_ms
+    answers: list[tuple[TopicRef, list[PartitionProduced]]] = []
+    endpoints: dict[NodeEndpoint, None] = {}
+    failed: Disconnect | None = None
+    for part in _parts(message):
+        yield PAUSE
+        part.timeout_ms = max(0, deadline - request.now)
+        request.message = part
+        answer = yield from handle(request)
+        if isinstance(answer, ProduceResponse):
+            for ref, row in answer.topics:
+                if answers and answers[-1][0] == ref:
+                    answers[-1][1].extend(row)
+                else:
+                    answers.append((ref, list(row)))
+            endpoints.update(dict.fromkeys(answer.node_endpoints))
+        else:
+            failed = failed or answer
+    if message.acks == 0:
+        return failed
+    return ProduceResponse(answers, node_endpoints=list(endpoints))
+
+
+def _parts(message: ProduceRequest) -> Iterator[ProduceRequest]:
+    flat = [(ref, one) for ref, partitions in message.topics for one in partitions]
+    for chunk in chunks(flat, LONG // 2):
+        topics = [(ref, [one for _, one in group]) for ref, group in groupby(chunk, itemgetter(0))]
+        entries = len(chunk) + len(topics)
+        yield ProduceRequest(message.transactional_id, message.acks, 0, topics, entries)
 
 
 def _name(request: Request, ref: TopicRef) -> str | None:

@@ -34,7 +34,19 @@ from tidelog.api import (
     versions,
 )
 from tidelog.api.handler import Handler, Request
+from tidelog.api.limits import (
+    FETCH,
+    MEMBER,
+    NAMES,
+    OFFSETS,
+    ONE,
+    OPAQUE,
+    PARTITIONS,
+    RECORDS,
+    RequestLimit,
+)
 from tidelog.api.listeners import ListenerKind, kind_of
+from tidelog.api.slicing import Parts, in_parts
 from tidelog.model.outbound import Chunk
 from tidelog.protocol import fetch as fetch_codec
 from tidelog.protocol import produce as produce_codec
@@ -47,8 +59,8 @@ _BOTH = frozenset(ListenerKind)
 class Codec(NamedTuple):
     """Hand-tuned, for the APIs that carry records; all others are kio's."""
 
-    decode: Callable[[int, memoryview, int], Any]
-    """(version, frame, position of the body) -> message"""
+    decode: Callable[[int, memoryview, int, int], Any]
+    """(version, frame, position of the body, how many partitions it may have) -> message"""
     encode: Callable[[int, int, Any], list[Chunk]]
     """(version, correlation id, response) -> a whole frame"""
 
@@ -66,10 +78,14 @@ class Api:
     min_version: int
     max_version: int
     handler: Handler
+    limit: RequestLimit
+    """How large a request may be."""
     listeners: frozenset[ListenerKind] = _BROKER
     advertised_min_version: int | None = None
     """What ApiVersions says, where clients insist on a version that is not served any more."""
     codec: Codec | None = None
+    parts: Parts | None = None
+    """How a long request is cut into short ones; None where the handler pauses by itself."""
 
     def supports(self, version: int) -> bool:
         return self.min_version <= version <= self.max_version
@@ -94,22 +110,29 @@ def _api(
     lowest: int,
     highest: int,
     handler: Handler,
+    limit: RequestLimit,
     *,
     listeners: frozenset[ListenerKind] = _BROKER,
     advertised_lowest: int | None = None,
     codec: Codec | None = None,
+    parts: Parts | None = None,
 ) -> Api:
     return Api(
         key=key,
         name=name,
         min_version=lowest,
         max_version=highest,
-        handler=handler,
+        handler=handler if parts is None else in_parts(handler, parts),
+        limit=limit,
         listeners=listeners,
         advertised_min_version=advertised_lowest,
         codec=codec,
+        parts=parts,
     )
 
+
+_BY_PARTITION = Parts(("topics", "partitions"), ("topics", "partitions"))
+_BY_INDEX = Parts(("topics", "partition_indexes"), ("topics", "partitions"))
 
 _TABLE = (
     _api(
@@ -118,6 +141,7 @@ _TABLE = (
         3,
         13,
         produce.handle,
+        RECORDS,
         # librdkafka before 2.0 takes a broker without Produce 0 for one that lacks compression.
         advertised_lowest=0,
         codec=Codec(produce_codec.decode_request, _encode_produced),
@@ -128,50 +152,125 @@ _TABLE = (
         4,
         18,
         fetch.handle,
+        FETCH,
         listeners=_BOTH,
         codec=Codec(fetch_codec.decode_request, fetch_codec.encode_response),
     ),
-    _api(2, "ListOffsets", 1, 11, offsets.list_offsets),
-    _api(3, "Metadata", 0, 13, metadata.handle),
-    _api(8, "OffsetCommit", 2, 10, group_offsets.offset_commit),
-    _api(9, "OffsetFetch", 1, 10, group_offsets.offset_fetch),
-    _api(10, "FindCoordinator", 0, 6, coordinators.handle),
-    _api(11, "JoinGroup", 0, 9, groups.join_group),
-    _api(12, "Heartbeat", 0, 4, groups.heartbeat),
-    _api(13, "LeaveGroup", 0, 5, groups.leave_group),
-    _api(14, "SyncGroup", 0, 5, groups.sync_group),
-    _api(15, "DescribeGroups", 0, 6, groups.describe_groups),
-    _api(16, "ListGroups", 0, 5, groups.list_groups),
+    _api(2, "ListOffsets", 1, 11, offsets.list_offsets, PARTITIONS, parts=_BY_PARTITION),
+    _api(3, "Metadata", 0, 13, metadata.handle, NAMES),
+    _api(8, "OffsetCommit", 2, 10, group_offsets.offset_commit, OFFSETS, parts=_BY_PARTITION),
+    _api(9, "OffsetFetch", 1, 10, group_offsets.offset_fetch, PARTITIONS),
+    _api(
+        10,
+        "FindCoordinator",
+        0,
+        6,
+        coordinators.handle,
+        NAMES,
+        parts=Parts(("coordinator_keys",), ("coordinators",)),
+    ),
+    _api(11, "JoinGroup", 0, 9, groups.join_group, MEMBER),
+    _api(12, "Heartbeat", 0, 4, groups.heartbeat, ONE),
+    _api(
+        13,
+        "LeaveGroup",
+        0,
+        5,
+        groups.leave_group,
+        NAMES,
+        parts=Parts(("members",), ("members",), 100),
+    ),
+    _api(14, "SyncGroup", 0, 5, groups.sync_group, OPAQUE),
+    _api(15, "DescribeGroups", 0, 6, groups.describe_groups, NAMES),
+    _api(16, "ListGroups", 0, 5, groups.list_groups, ONE),
     _api(
         versions.KEY,
         "ApiVersions",
         versions.MIN_VERSION,
         versions.MAX_VERSION,
         api_versions,
+        ONE,
         listeners=_BOTH,
     ),
-    _api(19, "CreateTopics", 2, 7, topics.create_topics, listeners=_BOTH),
-    _api(20, "DeleteTopics", 1, 6, topics.delete_topics, listeners=_BOTH),
-    _api(21, "DeleteRecords", 0, 2, offsets.delete_records),
-    _api(22, "InitProducerId", 0, 5, producers.init_producer_id),
-    _api(23, "OffsetForLeaderEpoch", 2, 4, offsets.offset_for_leader_epoch),
-    _api(29, "DescribeAcls", 1, 3, acls.describe_acls, listeners=_BOTH),
-    _api(30, "CreateAcls", 1, 3, acls.create_acls, listeners=_BOTH),
-    _api(31, "DeleteAcls", 1, 3, acls.delete_acls, listeners=_BOTH),
-    _api(32, "DescribeConfigs", 1, 4, describe_configs.handle, listeners=_BOTH),
-    _api(33, "AlterConfigs", 0, 2, alter_configs.alter_configs, listeners=_BOTH),
-    _api(34, "AlterReplicaLogDirs", 1, 2, log_dirs.alter),
-    _api(35, "DescribeLogDirs", 1, 5, log_dirs.handle),
-    _api(37, "CreatePartitions", 0, 3, topics.create_partitions, listeners=_BOTH),
-    _api(42, "DeleteGroups", 0, 2, groups.delete_groups),
-    _api(43, "ElectLeaders", 0, 2, reassignments.elect_leaders, listeners=_BOTH),
+    _api(19, "CreateTopics", 2, 7, topics.create_topics, PARTITIONS, listeners=_BOTH),
+    _api(
+        20,
+        "DeleteTopics",
+        1,
+        6,
+        topics.delete_topics,
+        NAMES,
+        listeners=_BOTH,
+        parts=Parts(("topics",), ("responses",), 100),
+    ),
+    _api(21, "DeleteRecords", 0, 2, offsets.delete_records, PARTITIONS, parts=_BY_PARTITION),
+    _api(22, "InitProducerId", 0, 5, producers.init_producer_id, ONE),
+    _api(
+        23,
+        "OffsetForLeaderEpoch",
+        2,
+        4,
+        offsets.offset_for_leader_epoch,
+        PARTITIONS,
+        parts=_BY_PARTITION,
+    ),
+    _api(29, "DescribeAcls", 1, 3, acls.describe_acls, ONE, listeners=_BOTH),
+    _api(
+        30,
+        "CreateAcls",
+        1,
+        3,
+        acls.create_acls,
+        NAMES,
+        listeners=_BOTH,
+        parts=Parts(("creations",), ("results",)),
+    ),
+    _api(
+        31,
+        "DeleteAcls",
+        1,
+        3,
+        acls.delete_acls,
+        NAMES,
+        listeners=_BOTH,
+        parts=Parts(("filters",), ("filter_results",)),
+    ),
+    _api(32, "DescribeConfigs", 1, 4, describe_configs.handle, NAMES, listeners=_BOTH),
+    _api(
+        33,
+        "AlterConfigs",
+        0,
+        2,
+        alter_configs.alter_configs,
+        NAMES,
+        listeners=_BOTH,
+        parts=Parts(("resources",), ("responses",), 50),
+    ),
+    _api(34, "AlterReplicaLogDirs", 1, 2, log_dirs.alter, PARTITIONS),
+    _api(35, "DescribeLogDirs", 1, 5, log_dirs.handle, PARTITIONS),
+    _api(37, "CreatePartitions", 0, 3, topics.create_partitions, PARTITIONS, listeners=_BOTH),
+    _api(42, "DeleteGroups", 0, 2, groups.delete_groups, NAMES),
+    _api(
+        43,
+        "ElectLeaders",
+        0,
+        2,
+        reassignments.elect_leaders,
+        PARTITIONS,
+        listeners=_BOTH,
+        parts=Parts(
+            ("topic_partitions", "partitions"), ("replica_election_results", "partition_result")
+        ),
+    ),
     _api(
         44,
         "IncrementalAlterConfigs",
         0,
         1,
         alter_configs.incremental_alter_configs,
+        NAMES,
         listeners=_BOTH,
+        parts=Parts(("resources",), ("responses",), 50),
     ),
     _api(
         45,
@@ -179,7 +278,9 @@ _TABLE = (
         0,
         1,
         reassignments.alter_partition_reassignments,
+        PARTITIONS,
         listeners=_BOTH,
+        parts=Parts(("topics", "partitions"), ("responses", "partitions")),
     ),
     _api(
         46,
@@ -187,29 +288,51 @@ _TABLE = (
         0,
         0,
         reassignments.list_partition_reassignments,
+        PARTITIONS,
         listeners=_BOTH,
+        parts=_BY_INDEX,
     ),
-    _api(47, "OffsetDelete", 0, 0, group_offsets.offset_delete),
-    _api(52, "Vote", 0, 2, quorum.ask, listeners=_CONTROLLER),
-    _api(53, "BeginQuorumEpoch", 0, 1, quorum.ask, listeners=_CONTROLLER),
-    _api(54, "EndQuorumEpoch", 0, 1, quorum.ask, listeners=_CONTROLLER),
-    _api(55, "DescribeQuorum", 0, 2, quorum.describe_quorum, listeners=_BOTH),
-    _api(56, "AlterPartition", 2, 3, broker_life.decide, listeners=_CONTROLLER),
-    _api(57, "UpdateFeatures", 0, 2, features.update_features, listeners=_BOTH),
-    _api(59, "FetchSnapshot", 0, 1, quorum.ask, listeners=_CONTROLLER),
-    _api(60, "DescribeCluster", 0, 2, cluster.describe_cluster, listeners=_BOTH),
-    _api(61, "DescribeProducers", 0, 0, producers.describe_producers),
-    _api(62, "BrokerRegistration", 0, 4, broker_life.decide, listeners=_CONTROLLER),
-    _api(63, "BrokerHeartbeat", 0, 2, broker_life.decide, listeners=_CONTROLLER),
-    _api(64, "UnregisterBroker", 0, 0, cluster.unregister_broker, listeners=_BOTH),
-    _api(67, "AllocateProducerIds", 0, 0, broker_life.decide, listeners=_CONTROLLER),
-    _api(70, "ControllerRegistration", 0, 0, broker_life.decide, listeners=_CONTROLLER),
-    _api(73, "AssignReplicasToDirs", 0, 0, broker_life.decide, listeners=_CONTROLLER),
-    _api(74, "ListConfigResources", 0, 1, config_resources.handle),
-    _api(75, "DescribeTopicPartitions", 0, 0, topic_partitions.handle),
-    _api(80, "AddRaftVoter", 0, 1, quorum.add_raft_voter, listeners=_BOTH),
-    _api(81, "RemoveRaftVoter", 0, 0, quorum.remove_raft_voter, listeners=_BOTH),
-    _api(82, "UpdateRaftVoter", 0, 0, quorum.update_raft_voter, listeners=_CONTROLLER),
+    _api(47, "OffsetDelete", 0, 0, group_offsets.offset_delete, PARTITIONS, parts=_BY_PARTITION),
+    _api(52, "Vote", 0, 2, quorum.ask, ONE, listeners=_CONTROLLER),
+    _api(53, "BeginQuorumEpoch", 0, 1, quorum.ask, ONE, listeners=_CONTROLLER),
+    _api(54, "EndQuorumEpoch", 0, 1, quorum.ask, ONE, listeners=_CONTROLLER),
+    _api(55, "DescribeQuorum", 0, 2, quorum.describe_quorum, ONE, listeners=_BOTH),
+    _api(
+        56,
+        "AlterPartition",
+        2,
+        3,
+        broker_life.decide,
+        PARTITIONS,
+        listeners=_CONTROLLER,
+        parts=_BY_PARTITION,
+    ),
+    _api(57, "UpdateFeatures", 0, 2, features.update_features, ONE, listeners=_BOTH),
+    _api(59, "FetchSnapshot", 0, 1, quorum.ask, ONE, listeners=_CONTROLLER),
+    _api(60, "DescribeCluster", 0, 2, cluster.describe_cluster, ONE, listeners=_BOTH),
+    _api(61, "DescribeProducers", 0, 0, producers.describe_producers, PARTITIONS, parts=_BY_INDEX),
+    _api(62, "BrokerRegistration", 0, 4, broker_life.decide, ONE, listeners=_CONTROLLER),
+    _api(63, "BrokerHeartbeat", 0, 2, broker_life.decide, ONE, listeners=_CONTROLLER),
+    _api(64, "UnregisterBroker", 0, 0, cluster.unregister_broker, ONE, listeners=_BOTH),
+    _api(67, "AllocateProducerIds", 0, 0, broker_life.decide, ONE, listeners=_CONTROLLER),
+    _api(70, "ControllerRegistration", 0, 0, broker_life.decide, ONE, listeners=_CONTROLLER),
+    _api(
+        73,
+        "AssignReplicasToDirs",
+        0,
+        0,
+        broker_life.decide,
+        PARTITIONS,
+        listeners=_CONTROLLER,
+        parts=Parts(
+            ("directories", "topics", "partitions"), ("directories", "topics", "partitions")
+        ),
+    ),
+    _api(74, "ListConfigResources", 0, 1, config_resources.handle, ONE),
+    _api(75, "DescribeTopicPartitions", 0, 0, topic_partitions.handle, NAMES),
+    _api(80, "AddRaftVoter", 0, 1, quorum.add_raft_voter, ONE, listeners=_BOTH),
+    _api(81, "RemoveRaftVoter", 0, 0, quorum.remove_raft_voter, ONE, listeners=_BOTH),
+    _api(82, "UpdateRaftVoter", 0, 0, quorum.update_raft_voter, ONE, listeners=_CONTROLLER),
 )
 
 REGISTRY: Mapping[int, Api] = {api.key: api for api in sorted(_TABLE, key=lambda api: api.key)}

@@ -18,15 +18,16 @@ from kio.schema.describe_topic_partitions.v0.response import (
     DescribeTopicPartitionsResponseTopic,
 )
 
-from tidelog.api.handler import Request
+from tidelog.api.handler import Handling, Request
 from tidelog.api.internal_topics import SHOWN_AS_INTERNAL
+from tidelog.api.slicing import PAUSE, Pace
 from tidelog.api.view import TOPIC_OPERATIONS, View
 from tidelog.controller.image import TopicImage
 from tidelog.controller.topic_names import name_problem
 from tidelog.model.errors import ErrorCode
 
 
-def handle(request: Request) -> DescribeTopicPartitionsResponse:
+def handle(request: Request) -> Handling:
     """One page of topics and partitions, from the cursor on."""
     message = request.message
     asked = {topic.name for topic in message.topics}
@@ -42,7 +43,10 @@ def handle(request: Request) -> DescribeTopicPartitionsResponse:
         names = [name for name in names if name >= cursor.topic_name]
     limit = min(message.response_partition_limit, request.settings.max_request_partition_size_limit)
     page = _Page(View(request.image, request.listener), max(limit, 1))
+    pace = Pace()
     for name in names:
+        if pace.is_due():
+            yield PAUSE
         at_cursor = cursor is not None and name == cursor.topic_name
         if not page.add(name, cursor.partition_index if at_cursor else 0):
             break

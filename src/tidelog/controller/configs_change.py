@@ -206,12 +206,11 @@ def _altered(
 
 def _with_items(before: str, change: _Change) -> str:
     items = [item.strip() for item in before.split(",")] if before else []
-    for item in (part.strip() for part in (change.value or "").split(",")):
-        if change.operation == _SUBTRACT:
-            items = [kept for kept in items if kept != item]
-        elif item not in items:
-            items.append(item)
-    return ",".join(items)
+    named = [part.strip() for part in (change.value or "").split(",")]
+    known = set(named if change.operation == _SUBTRACT else items)
+    if change.operation == _SUBTRACT:
+        return ",".join(item for item in items if item not in known)
+    return ",".join(items + [item for item in dict.fromkeys(named) if item not in known])
 
 
 def _check_altered(

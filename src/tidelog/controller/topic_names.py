@@ -26,14 +26,21 @@ def name_problem(name: str) -> str | None:
     return None
 
 
-def colliding_topic(name: str, existing: Iterable[str]) -> str | None:
-    """A topic whose name is the same once dots are underscores, as they are in metric names."""
-    if "." not in name and "_" not in name:
-        return None
-    unified = name.replace(".", "_")
-    collisions = (
-        other
-        for other in existing
-        if len(other) == len(name) and other != name and other.replace(".", "_") == unified
-    )
-    return min(collisions, default=None)
+class Unified:
+    """Topics by the names that they share in metrics, where a dot is an underscore."""
+
+    def __init__(self, existing: Iterable[str]) -> None:
+        self._existing = existing
+        self._by_unified: dict[str, str] | None = None
+
+    def colliding(self, name: str) -> str | None:
+        """The topic, first by name, that would be mistaken for this one."""
+        if "." not in name and "_" not in name:
+            return None
+        if self._by_unified is None:
+            # Once for all topics of a request: with many topics each look at all takes long.
+            self._by_unified = {}
+            for other in sorted(self._existing, reverse=True):
+                self._by_unified[other.replace(".", "_")] = other
+        found = self._by_unified.get(name.replace(".", "_"))
+        return None if found == name else found

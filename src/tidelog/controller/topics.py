@@ -18,7 +18,7 @@ from tidelog.controller.decision import NOT_THROTTLED, DecideContext, Decision, 
 from tidelog.controller.effective import config_of_topic
 from tidelog.controller.image import TOPIC_RESOURCE, ClusterImage, TopicImage
 from tidelog.controller.placement import check_assignment, new_partition, place
-from tidelog.controller.topic_names import colliding_topic, name_problem
+from tidelog.controller.topic_names import Unified, name_problem
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import METADATA_TOPIC, NodeId, TopicId
 from tidelog.protocol.metadata_records import (
@@ -61,7 +61,10 @@ def create_topics(
 ) -> Decision:
     """Topics with all their partitions and configurations, or the reasons why not."""
     times = Counter(topic.name for topic in request.topics)
-    too_many = _partitions_asked(request, context) > MAX_PARTITIONS_PER_REQUEST
+    default = context.settings.num_partitions
+    asked = sum(partitions_asked(topic, default) for topic in request.topics)
+    too_many = asked > MAX_PARTITIONS_PER_REQUEST
+    unified = Unified(image.topics)
     records: list[MetadataRecord] = []
     results: list[CreatableTopicResult] = []
     described: _Described = {}
@@ -71,9 +74,9 @@ def create_topics(
         elif too_many:
             outcome = TOO_MANY_PARTITIONS
         else:
-            outcome = _create(image, topic, context)
+            outcome = _create(image, topic, unified, context)
         if isinstance(outcome, Fault):
-            results.append(_refused(topic.name, outcome))
+            results.append(refused_topic(topic.name, outcome))
         else:
             records += outcome.records(topic.name)
             results.append(
@@ -85,20 +88,16 @@ def create_topics(
     return Decision(() if request.validate_only else tuple(records), response)
 
 
-def _partitions_asked(request: CreateTopicsRequest, context: DecideContext) -> int:
-    return sum(
-        len(topic.assignments)
-        or (
-            context.settings.num_partitions
-            if topic.num_partitions == _USE_DEFAULT
-            else max(topic.num_partitions, 0)
-        )
-        for topic in request.topics
-    )
+def partitions_asked(topic: CreatableTopic, default: int) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    return default if topic.num_partitions == _USE_DEFAULT else max(topic.num_partitions, 0)
 
 
-def _create(image: ClusterImage, topic: CreatableTopic, context: DecideContext) -> _Created | Fault:
-    fault = _check_name(image, topic.name)
+def _create(
+    image: ClusterImage, topic: CreatableTopic, unified: Unified, context: DecideContext
+) -> _Created | Fault:
+    fault = _check_name(image, topic.name, unified)
     if fault is not None:
         return fault
     unset = [config.name for config in topic.configs if config.value is None]
@@ -122,7 +121,7 @@ def _create(image: ClusterImage, topic: CreatableTopic, context: DecideContext) 
     return partitions if isinstance(partitions, Fault) else _Created(topic_id, partitions, configs)
 
 
-def _check_name(image: ClusterImage, name: str) -> Fault | None:
+def _check_name(image: ClusterImage, name: str, unified: Unified) -> Fault | None:
     problem = name_problem(name)
     if problem is not None:
         return Fault(ErrorCode.invalid_topic_exception, problem)
@@ -130,7 +129,7 @@ def _check_name(image: ClusterImage, name: str) -> Fault | None:
         return Fault(ErrorCode.invalid_request, f"Creation of internal topic {name} is prohibited.")
     if name in image.topics:
         return Fault(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
-    other = colliding_topic(name, image.topics)
+    other = unified.colliding(name)
     if other is not None:
         return Fault(
             ErrorCode.invalid_topic_exception,
@@ -241,7 +240,7 @@ def placed_partitions(
     return made
 
 
-def _refused(name: str, fault: Fault) -> CreatableTopicResult:
+def refused_topic(name: str, fault: Fault) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=name,
         topic_id=None,

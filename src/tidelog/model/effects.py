@@ -238,6 +238,18 @@ class MoveReplicas:
     """Each with the path that it is to go to."""
 
 
+# -- Work in slices --------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Pause:
+    """Serve others first. -> None, on a later turn of the node.
+
+    A handler yields it after every slice of a long piece of work (`api/slicing.py`). Until the
+    handler is done, no other request of its connection begins.
+    """
+
+
 # -- Metadata and groups ---------------------------------------------------------------------------
 
 
@@ -317,4 +329,5 @@ Effect: TypeAlias = (
     | Coordinate
     | CoordinateAll
     | RunJob
+    | Pause
 )

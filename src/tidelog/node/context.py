@@ -8,6 +8,7 @@ from tidelog.api.producer_ids import ProducerIdBlocks
 from tidelog.controller.image import ClusterImage
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.dice import Dice
+from tidelog.model.ids import Millis
 from tidelog.node.clock import Clock
 from tidelog.node.quorum import Quorum
 from tidelog.node.sessions import Session
@@ -26,6 +27,10 @@ class RequestContext:
             settings.max_incremental_fetch_session_cache_slots, dice
         )
         self.image = ClusterImage()
+
+    @property
+    def now(self) -> Millis:
+        return self._clock.now
 
     def request(
         self, version: int, client_id: str | None, session: Session, message: Any

@@ -17,31 +17,27 @@ from tidelog.model.effects import (
     FindEpochEnds,
     FindOffsets,
     MoveReplicas,
+    Pause,
     RunJob,
 )
-from tidelog.node.coordinators import Coordinators
-from tidelog.node.deletions import Deletions
-from tidelog.node.departures import Departures
+from tidelog.node.broker import Broker
 from tidelog.node.jobs import Jobs
-from tidelog.node.offset_queries import OffsetQueries
-from tidelog.node.partitions import Partitions
-from tidelog.node.queries import Queries
+from tidelog.node.parking import PARKED, Parked, Resume
 from tidelog.node.quorum import Quorum
 from tidelog.node.requests import Execute
+from tidelog.node.slices import Slices
 
 
 def executors(
-    partitions: Partitions,
-    queries: Queries,
-    offset_queries: OffsetQueries,
-    deletions: Deletions,
-    quorum: Quorum,
-    coordinators: Coordinators,
-    departures: Departures,
-    jobs: Jobs,
-    change_metadata: Execute,
+    broker: Broker, quorum: Quorum, jobs: Jobs, slices: Slices, change_metadata: Execute
 ) -> dict[type[Effect], Execute]:
     """One for every effect: a handler may ask for nothing else."""
+    partitions, queries, coordinators = broker.partitions, broker.queries, broker.coordinators
+
+    def pause(resume: Resume) -> Parked:
+        slices.later(lambda: resume(None))
+        return PARKED
+
     return {
         AppendBatches: lambda effect, resume, request: partitions.append(
             effect, resume, AppendOrigin.CLIENT, request.conn
@@ -49,19 +45,20 @@ def executors(
         FetchBatches: lambda effect, resume, request: partitions.fetch(
             effect, resume, request.conn
         ),
-        FindOffsets: lambda effect, resume, request: offset_queries.find(
+        FindOffsets: lambda effect, resume, request: broker.offset_queries.find(
             effect, resume, request.conn
         ),
         FindEpochEnds: lambda effect, *_: queries.find_epoch_ends(effect),
-        DeleteRecordsBefore: lambda effect, resume, _: deletions.delete(effect, resume),
+        DeleteRecordsBefore: lambda effect, resume, _: broker.deletions.delete(effect, resume),
         DescribeProducers: lambda effect, *_: queries.describe_producers(effect),
         DescribeDirectories: lambda effect, *_: queries.describe_directories(effect),
         MoveReplicas: lambda effect, *_: queries.move_replicas(effect),
         ChangeMetadata: change_metadata,
-        AwaitElections: lambda effect, resume, _: departures.wait(effect.topics, resume),
+        AwaitElections: lambda effect, resume, _: broker.departures.wait(effect.topics, resume),
         AskQuorum: lambda effect, resume, _: quorum.ask(effect.request, resume),
         FetchMetadata: lambda effect, resume, _: quorum.serve_fetch(effect.request, resume),
         Coordinate: coordinators.coordinate,
         CoordinateAll: coordinators.coordinate_all,
         RunJob: lambda effect, resume, _: jobs.run(effect, resume),
+        Pause: lambda effect, resume, _: pause(resume),
     }

@@ -65,6 +65,7 @@ from tidelog.node.quorum_opening import Surroundings, open_quorum
 from tidelog.node.replication_events import ReplicationEvents
 from tidelog.node.requests import Requests
 from tidelog.node.sessions import Session
+from tidelog.node.slices import Slices
 from tidelog.node.storage import Storage
 from tidelog.node.timers import Timers
 from tidelog.node.voter_changes import Myself, VoterChanges
@@ -128,20 +129,12 @@ class Node:
             self._fail,
             self._events,
         )
+        slices = Slices(self._clock, self._timers)
         self._requests = Requests(
             self._context,
-            executors(
-                self._broker.partitions,
-                self._broker.queries,
-                self._broker.offset_queries,
-                self._broker.deletions,
-                self._quorum,
-                self._broker.coordinators,
-                self._broker.departures,
-                self._jobs,
-                self._change_metadata,
-            ),
+            executors(self._broker, self._quorum, self._jobs, slices, self._change_metadata),
             self._events.counters,
+            slices,
         )
 
     def _assemble_controller(self) -> None:

@@ -37,7 +37,7 @@ from tidelog.model.outbound import (
     Stop,
     StopReading,
 )
-from tidelog.protocol.framing import BadFrame
+from tidelog.protocol.framing import SHARED_BYTES, BadFrame
 from tidelog.runtime.alarm import Alarm
 from tidelog.runtime.clock import HostClock
 from tidelog.runtime.connection import SOCKET, Connection
@@ -48,7 +48,6 @@ from tidelog.runtime.jobs import JobThreads
 from tidelog.runtime.listeners import Acceptor, ListeningSocket
 from tidelog.runtime.workers import Workers
 
-READ_BYTES = 256 * 1024
 FRAMES_PER_PASS = 64
 EVENTS_PER_PASS = 256
 READING_THREADS = 4
@@ -106,7 +105,7 @@ class Host:
         self._dialler = Dialler(self._epoll)
         self._acceptor = Acceptor(self._epoll, listeners, limits.backlog)
         self.connections = Connections(self._epoll, limits, self._readers, self._now)
-        self._shared = memoryview(bytearray(READ_BYTES))
+        self._shared = memoryview(bytearray(SHARED_BYTES))
         self._ids = count(1)
         self._failed_to_connect: list[ConnectFailed] = []  # the node has not heard of it yet
         self._sweep_at = self._now + limits.idle_ms // SWEEPS_PER_IDLE

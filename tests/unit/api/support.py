@@ -18,7 +18,7 @@ from tidelog.controller.image import (
     VersionRange,
 )
 from tidelog.controller.settings import BrokerSettings
-from tidelog.model.effects import AwaitElections
+from tidelog.model.effects import AwaitElections, Pause
 from tidelog.model.ids import NodeId
 from tidelog.protocol.canonical import canonical_request, canonical_response
 from tidelog.protocol.reader import decode
@@ -149,6 +149,7 @@ class Effects:
         self.asked: list[Any] = []
         self.gone: tuple[NodeId, ...] = ()
         """The brokers that have just gone; nobody's election is waited for."""
+        self.pauses = 0
 
     def drive(self, handling: Handling | Any) -> Any:
         """Run a handler to its end: every effect is kept and gets the next result.
@@ -167,6 +168,10 @@ class Effects:
             if isinstance(effect, AwaitElections):
                 result = self.gone
                 continue
+            if isinstance(effect, Pause):
+                self.pauses += 1
+                result = None
+                continue
             self.asked.append(effect)
             assert self._results, f"no result for {effect}"
             result = self._results.pop(0)
@@ -182,5 +187,5 @@ def drive(handling: Handling | Any, *results: Any) -> Any:
 def decoded(answer: Encoded, api_key: int, version: int) -> Any:
     """What a client of that version reads, in canonical shape."""
     [body] = answer.chunks
-    assert isinstance(body, bytes)
+    assert isinstance(body, (bytes, bytearray))
     return lift(decode(response_class(api_key, version), body, 0), canonical_response(api_key))

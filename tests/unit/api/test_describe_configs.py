@@ -2,7 +2,7 @@
 
 import pytest
 from kio.schema.describe_configs.v4.request import DescribeConfigsResource
-from tests.unit.api.support import ask, image, request, settings
+from tests.unit.api.support import ask, drive, image, request, settings
 
 from tidelog.api import config_resources, describe_configs
 from tidelog.model.errors import ErrorCode
@@ -23,7 +23,7 @@ def describe(*resources: tuple, version: int = 4, fields=None, **changes):
         ),
         **(fields or {}),
     )
-    return describe_configs.handle(request(message, version, **changes)).results
+    return drive(describe_configs.handle(request(message, version, **changes))).results
 
 
 def only(results):

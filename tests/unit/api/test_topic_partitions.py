@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 from kio.schema.describe_topic_partitions.v0.request import Cursor, TopicRequest
-from tests.unit.api.support import ask, image, partition, request, settings, topic
+from tests.unit.api.support import ask, drive, image, partition, request, settings, topic
 
 from tidelog.api import topic_partitions
 from tidelog.model.errors import ErrorCode
@@ -23,7 +23,7 @@ def describe(*names: str, limit: int = 2000, cursor: tuple[str, int] | None = No
         response_partition_limit=limit,
         cursor=cursor and Cursor(topic_name=cursor[0], partition_index=cursor[1]),
     )
-    return topic_partitions.handle(request(message, 0, **{"image": TWO, **changes}))
+    return drive(topic_partitions.handle(request(message, 0, **{"image": TWO, **changes})))
 
 
 def pages(response) -> dict[str, list[int]]:

@@ -147,6 +147,7 @@ def test_text_that_cannot_be_repeated_is_malformed(node: Bench, length: int) -> 
 def test_a_compact_string_is_no_longer_than_another(node: Bench) -> None:
     conn = node.connect()
     node.send_frame(conn, header(11, 6) + uvarint(40_001) + b"g" * 40_000)
+    node.settle()
     assert "a string of 40000 bytes" in node.closed[conn]
 
 
@@ -161,7 +162,7 @@ def test_a_request_that_fails_while_it_waits_harms_its_own_client_only(
     conn = node.connect()
     node.send(conn, create_topic("made"))  # waits for the metadata log
     with monkeypatch.context() as patched:
-        patched.setattr("tidelog.node.requests.encode_response", fail)
+        patched.setattr("tidelog.node.requests.encode_response_steps", fail)
         with pytest.raises(RuntimeError, match="cannot be told"):
             node.settle()
     assert node.outbound[-1] == RequestFailed(conn, ANY)

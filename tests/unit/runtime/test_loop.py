@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.runtime.echo import EchoNode, framed, serving
 
+from tidelog.protocol.framing import SHARED_BYTES
 from tidelog.runtime.connections import Limits
-from tidelog.runtime.loop import FRAMES_PER_PASS, READ_BYTES
+from tidelog.runtime.loop import FRAMES_PER_PASS
 
 
 def test_a_frame_is_answered() -> None:
@@ -38,7 +39,7 @@ def test_frames_beyond_a_connections_share_of_a_pass_are_answered_in_order() -> 
 
 
 def test_a_frame_larger_than_the_shared_buffer_comes_back_whole() -> None:
-    payload = bytes(range(256)) * (3 * READ_BYTES // 256) + b"end"
+    payload = bytes(range(256)) * (3 * SHARED_BYTES // 256) + b"end"
     with serving() as served:
         client = served.client()
         assert client.ask(b"e" + payload) == payload

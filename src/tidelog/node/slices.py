@@ -1,0 +1,46 @@
+"""Long work of many requests, a slice at a time, between all other events.
+
+Invariants: one slice per turn, however many requests want one, so that any other request waits for
+a slice and not for a queue. Only `AT_ONCE` requests are half done at any time, which bounds memory;
+the others wait in the order in which they came.
+"""
+
+from collections import deque
+from collections.abc import Callable
+
+from tidelog.node.clock import Clock
+from tidelog.node.timers import Timers
+
+AT_ONCE = 2
+
+
+class Slices:
+    def __init__(self, clock: Clock, timers: Timers) -> None:
+        self._clock = clock
+        self._timers = timers
+        self._waiting: deque[Callable[[], None]] = deque()
+        self._under_way: deque[Callable[[], None]] = deque()
+        self._is_in_turn = False
+        self._is_timed = False
+
+    def later(self, go_on: Callable[[], None]) -> None:
+        """Call it in a turn of its own; it may ask for another turn."""
+        (self._under_way if self._is_in_turn else self._waiting).append(go_on)
+        self._set_timer()
+
+    def _set_timer(self) -> None:
+        if not self._is_timed and (self._under_way or self._waiting):
+            self._is_timed = True
+            self._timers.at(self._clock.now + 1, self._turn)
+
+    def _turn(self) -> None:
+        self._is_timed = False
+        while self._waiting and len(self._under_way) < AT_ONCE:
+            self._under_way.append(self._waiting.popleft())
+        go_on = self._under_way.popleft()
+        self._is_in_turn = True
+        try:
+            go_on()
+        finally:
+            self._is_in_turn = False
+            self._set_timer()

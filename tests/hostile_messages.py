@@ -1,0 +1,149 @@
+"""The longest requests of every API, built from the schemas: no list that could lack one."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from kio.schema.errors import ErrorCode
+from kio.static.protocol import Entity
+
+from tidelog.api.registry import REGISTRY, Api
+from tidelog.protocol.headers import request_prefix
+from tidelog.protocol.records import Record, build_batch
+from tidelog.protocol.schema import Field, fields_of, request_class
+from tidelog.protocol.slices import Meter, finish
+from tidelog.protocol.writer import write_steps
+
+CLIENT_ID = "hostile"
+
+
+class Shape(Enum):
+    WIDE = "as many outer elements as may be, each with one of everything"
+    DEEP = "one outer element, with as many inner ones as may be"
+    SAME = "the same elements again and again"
+
+
+class LongRequest(NamedTuple):
+    api: Api
+    version: int
+    shape: Shape
+    is_plausible: bool
+    """Within the limits of its API: it is answered. Any other closes its connection."""
+    frame: bytes
+    """With its length."""
+
+    @property
+    def name(self) -> str:
+        size = "plausible" if self.is_plausible else "possible"
+        return f"{self.api.name} {self.version} {self.shape.name.lower()} {size}"
+
+
+def longest_requests(api: Api, largest_frame: int) -> Iterator[LongRequest]:
+    """In its oldest and newest version: the longest that is served, and the longest that fits."""
+    for version in dict.fromkeys((api.min_version, api.max_version)):
+        cls = request_class(api.key, version)
+        for shape in Shape:
+            if not any(field.is_array for field in fields_of(cls)):
+                if shape is Shape.WIDE:
+                    yield LongRequest(
+                        api, version, shape, True, _frame(api, version, cls, shape, 1)
+                    )
+                continue
+            served = _fitting(api, version, shape, api.limit.elements, api.limit.size)
+            yield LongRequest(api, version, shape, True, served)
+            most = _fitting(api, version, shape, 40 * api.limit.elements, largest_frame)
+            if len(most) > len(served):
+                yield LongRequest(api, version, shape, False, most)
+
+
+def long_request(api: Api, version: int, shape: Shape, elements: int) -> LongRequest:
+    """With so many elements, if its API allows as many."""
+    cls = request_class(api.key, version)
+    elements = min(elements, api.limit.elements)
+    return LongRequest(api, version, shape, True, _frame(api, version, cls, shape, elements))
+
+
+def every_longest_request(largest_frame: int) -> Iterator[LongRequest]:
+    for api in REGISTRY.values():
+        yield from longest_requests(api, largest_frame)
+
+
+def _fitting(api: Api, version: int, shape: Shape, elements: int, size: int) -> bytes:
+    """The frame with so many elements, or with as many as make a frame of this size."""
+    cls = request_class(api.key, version)
+    sample = len(_frame(api, version, cls, shape, min(elements, 200))) / min(elements, 200)
+    return _frame(api, version, cls, shape, max(1, min(elements, int(0.8 * size / sample))))
+
+
+def _frame(api: Api, version: int, cls: type[Entity], shape: Shape, elements: int) -> bytes:
+    out = bytearray(request_prefix(api.key, version, 7, CLIENT_ID))
+    finish(write_steps(out, _built(cls, shape, elements, 0), Meter()))
+    out[:4] = (len(out) - 4).to_bytes(4, "big")
+    return bytes(out)
+
+
+def _built(cls: type[Entity], shape: Shape, elements: int, number: int) -> Any:
+    """A message whose arrays have so many elements together, nested ones included."""
+    arrays = [field for field in fields_of(cls) if field.is_array]
+    share = max(1, elements // max(1, len(arrays)))
+    values = {}
+    for field in fields_of(cls):
+        values[field.name] = (
+            _array(field, shape, share, number) if field.is_array else _value(field, number)
+        )
+    return cls(**values)
+
+
+def _array(field: Field, shape: Shape, elements: int, number: int) -> tuple[Any, ...]:
+    if field.entity is None:
+        if shape is Shape.SAME:
+            return (_value(field, number),) * elements
+        return tuple(_value(field, index) for index in range(elements))
+    weight = _weight(field.entity)
+    if weight == 0 or shape is not Shape.DEEP:
+        count = max(1, elements // (1 + weight))
+        if shape is Shape.SAME:
+            return (_built(field.entity, Shape.WIDE, weight, number),) * count
+        return tuple(_built(field.entity, Shape.WIDE, weight, index) for index in range(count))
+    return (_built(field.entity, shape, elements - 1, number),)
+
+
+def _weight(cls: type[Entity]) -> int:
+    """How many elements the arrays of a structure have if each has one."""
+    return sum(
+        1 + (_weight(field.entity) if field.entity else 0)
+        for field in fields_of(cls)
+        if field.is_array
+    )
+
+
+_BATCH = build_batch([Record(b"k", b"v", 1_700_000_000_000)])
+
+_VALUES: dict[str, Any] = {
+    "float64": 1.0,
+    "bool": False,
+    "bytes": b"",
+    "records": _BATCH,
+    "error_code": ErrorCode.none,
+    "timedelta_i32": timedelta(),
+    "timedelta_i64": timedelta(),
+    "datetime_i64": datetime(2024, 1, 1, tzinfo=UTC),
+}
+
+
+def _value(field: Field, number: int) -> Any:
+    if field.entity is not None:
+        return None if field.is_nullable else _built(field.entity, Shape.WIDE, 1, number)
+    match field.kafka_type:
+        case "string":
+            return f"t{number}"
+        case "uuid":
+            return UUID(int=1 + number)
+        case "int8" | "int16":
+            return 1
+        case "int32" | "int64" | "uint16":
+            return min(number, 65_535) if "partition" in field.name or field.is_array else 1
+        case other:
+            return _VALUES[other]
