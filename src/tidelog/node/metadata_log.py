@@ -12,7 +12,7 @@ from tidelog.log.partition import PartitionLog
 from tidelog.log.results import Appended, AppendOrigin, AppendRefused
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Millis, NodeId, Offset
-from tidelog.node.snapshots import DIRECTORY, SnapshotContent, Snapshots
+from tidelog.node.snapshots import DIRECTORY, SnapshotContent, Snapshots, WriteSnapshot
 from tidelog.node.voter_records import control_record, follow, membership_records, voters_record
 from tidelog.protocol.batch import BatchHeader, iterate
 from tidelog.protocol.fetch import SnapshotId
@@ -161,9 +161,9 @@ class MetadataLog:
         self.log.truncate_fully_and_start_at(snapshot.end_offset, now)
         self.voters.restart(snapshot.end_offset, content.membership)
 
-    def snapshot(self, image: ClusterImage, now: Millis) -> None:
-        """Write the image and the voters at its offset."""
-        self.snapshots.write(image, self.voters.below(image.offset + 1), now)
+    def writing_snapshot(self, image: ClusterImage, now: Millis) -> WriteSnapshot:
+        """The job that writes the image and the voters at its offset."""
+        return self.snapshots.writing(image, self.voters.below(image.offset + 1), now)
 
     def drop_covered(self, limit_bytes: int, now: Millis) -> None:
         """Give up what a snapshot covers, once the log is larger than it may be."""

@@ -332,7 +332,9 @@ class Node:
         opened = directory.log_directory.open(
             METADATA_PARTITION, METADATA_TOPIC_ID, metadata_log_config(settings), self._clock.now
         )
-        around = Surroundings(self._clock, self._timers, self._peers, self._dice)
+        around = Surroundings(
+            self._clock, self._timers, self._peers, self._dice, self._jobs, self._fail
+        )
         quorum = open_quorum(settings, meta, disk, opened, around, self._flush_metadata, self)
         self._metadata_log = opened
         self._voter_changes = VoterChanges(

@@ -17,7 +17,7 @@ from tidelog.log.directory import LogDirectory
 from tidelog.log.names import META_PROPERTIES
 from tidelog.model.dice import Dice
 from tidelog.model.disk import Disk
-from tidelog.node.quorum import SnapshotLimits
+from tidelog.node.snapshot_taking import SnapshotLimits
 from tidelog.replication.quorum.state import QuorumTimeouts, ReplicaKey, Voter, VoterSet
 
 log = logging.getLogger(__name__)

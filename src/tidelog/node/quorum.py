@@ -7,7 +7,7 @@ appended and not committed lives in the pending image alone, and is dropped with
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from kio.schema.begin_quorum_epoch.v1.request import BeginQuorumEpochRequest
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
@@ -18,7 +18,7 @@ from tidelog.controller.apply import apply_all
 from tidelog.controller.image import ClusterImage
 from tidelog.model.disk import Disk
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_EPOCH, NO_NODE, LeaderEpoch, Millis, NodeId, Offset, TopicId
+from tidelog.model.ids import NO_EPOCH, NO_NODE, LeaderEpoch, NodeId, Offset, TopicId
 from tidelog.node import quorum_describing, quorum_state, quorum_wire
 from tidelog.node.clock import Clock
 from tidelog.node.metadata_log import MetadataLog
@@ -26,6 +26,7 @@ from tidelog.node.parking import PARKED, Parked, Resume
 from tidelog.node.quorum_fetching import QuorumFetching
 from tidelog.node.quorum_network import QuorumNetwork
 from tidelog.node.quorum_serving import QuorumServing
+from tidelog.node.snapshot_taking import SnapshotTaking
 from tidelog.node.snapshots import decode
 from tidelog.node.timers import Timer, Timers
 from tidelog.protocol.fetch import FetchRequest, FetchResponse, SnapshotId
@@ -73,14 +74,6 @@ class QuorumListener(Protocol):
         """Other voters are in force, or the same ones are elsewhere."""
 
 
-class SnapshotLimits(NamedTuple):
-    """Kafka's metadata.log.* keys."""
-
-    snapshot_bytes: int
-    snapshot_interval_ms: Millis
-    retention_bytes: int
-
-
 class Quorum:
     def __init__(
         self,
@@ -93,7 +86,7 @@ class Quorum:
         network: QuorumNetwork,
         listener: QuorumListener,
         cluster_id: str,
-        limits: SnapshotLimits,
+        snapshots: SnapshotTaking,
     ) -> None:
         self.machine = machine
         self.image = ClusterImage(cluster_id=cluster_id)
@@ -104,7 +97,7 @@ class Quorum:
         self._network = network
         self._listener = listener
         self._cluster_id = cluster_id
-        self._limits = limits
+        self._snapshots = snapshots
         self._serving = QuorumServing(machine, log, clock, timers, cluster_id, network.address)
         self._fetching = QuorumFetching(
             machine.me,
@@ -125,8 +118,6 @@ class Quorum:
         self._questions: dict[int, tuple[Any, Resume]] = {}
         self._tickets = count(1)
         self._alarm: Timer | None = None
-        self._snapshot_at: tuple[int, Millis] = (0, 0)
-        """The log's size and the time when the last snapshot was taken."""
 
     @property
     def is_active(self) -> bool:
@@ -180,7 +171,7 @@ class Quorum:
         self.machine.is_retiring = self._log.voters.is_retiring(
             self.machine.me, self.high_watermark
         )
-        self._snapshot_at = (self._log.log.size, self._clock.now)
+        self._snapshots.restart()
         self._listener.voters_changed()
         self._carry_out(self.machine.start(self._clock.now))
 
@@ -290,25 +281,10 @@ class Quorum:
         self._log.snapshots.keep(snapshot, content)
         self._log.start_at(snapshot, found, self._clock.now)
         old, self.image = self.image, found.image
-        self._snapshot_at = (self._log.log.size, self._clock.now)
+        self._snapshots.restart()
         self._listener.image_changed(old.visible, self.image.visible, by_records=False)
         self.log_changed()
         self.step(LogGrew(self._log.synced_end))
-
-    def _maybe_snapshot(self) -> None:
-        """At a size or after a time, if anything has changed since the last."""
-        limits, now = self._limits, self._clock.now
-        size, taken_at = self._snapshot_at
-        newest = self._log.snapshots.newest
-        grown = self._log.log.size - size
-        is_due = grown >= limits.snapshot_bytes or (
-            0 < limits.snapshot_interval_ms <= now - taken_at
-        )
-        is_news = newest is None or newest.end_offset <= self.image.offset
-        if is_due and is_news and self.image.before_transaction is None:
-            self._log.snapshot(self.image, now)
-            self._log.drop_covered(limits.retention_bytes, now)
-            self._snapshot_at = (self._log.log.size, now)
 
     # -- effects of the machine --------------------------------------------------------------------
 
@@ -368,7 +344,7 @@ class Quorum:
             self._waiting.popleft()[1](True)
         self._serving.wake()
         self._call_back()
-        self._maybe_snapshot()
+        self._snapshots.image_changed(self.image)
 
     def _call_back(self) -> None:
         """Those who wait for an image that is here now."""

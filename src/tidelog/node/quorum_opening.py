@@ -10,11 +10,13 @@ from tidelog.model.dice import Dice
 from tidelog.model.disk import Disk
 from tidelog.node import quorum_state
 from tidelog.node.clock import Clock
+from tidelog.node.jobs import Jobs
 from tidelog.node.metadata_log import MetadataLog
 from tidelog.node.opening import myself, quorum_timeouts, snapshot_limits, static_voters
 from tidelog.node.peers import Peers
 from tidelog.node.quorum import Quorum, QuorumListener
 from tidelog.node.quorum_network import QuorumNetwork
+from tidelog.node.snapshot_taking import SnapshotTaking
 from tidelog.node.snapshots import Snapshots
 from tidelog.node.timers import Timers
 from tidelog.replication.quorum.events import QuorumEvent
@@ -28,6 +30,9 @@ class Surroundings(NamedTuple):
     timers: Timers
     peers: Peers
     dice: Dice
+    jobs: Jobs
+    fail: Callable[[str], None]
+    """End the node for this reason."""
 
 
 def open_quorum(
@@ -76,6 +81,8 @@ def open_quorum(
         network,
         listener,
         meta.cluster_id,
-        snapshot_limits(settings),
+        SnapshotTaking(
+            metadata_log, snapshot_limits(settings), around.clock, around.jobs, around.fail
+        ),
     )
     return quorum

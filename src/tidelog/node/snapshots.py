@@ -7,8 +7,9 @@ who votes (KIP-853). A file without its footer is torn and is not used.
 import logging
 import re
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from kio.schema.snapshot_footer_record.v0.data import SnapshotFooterRecord
 from kio.schema.snapshot_header_record.v0.data import SnapshotHeaderRecord
@@ -18,6 +19,7 @@ from tidelog.controller.image import ClusterImage
 from tidelog.controller.snapshot import records_of
 from tidelog.model.disk import Disk
 from tidelog.model.ids import METADATA_TOPIC, LeaderEpoch, Millis, Offset
+from tidelog.model.jobs import Steps, Work
 from tidelog.node.voter_records import control_record, membership_in, membership_records
 from tidelog.protocol.batch import check, iterate
 from tidelog.protocol.fetch import SnapshotId
@@ -34,6 +36,7 @@ from tidelog.replication.quorum.voters import Membership
 
 DIRECTORY = f"{METADATA_TOPIC}-0"
 RECORDS_PER_BATCH = 1000
+_RECORDS_PER_STEP = 100
 KEPT = 2
 """The newest, and one before it that a slow follower may be in the middle of."""
 
@@ -56,16 +59,24 @@ class SnapshotContent(NamedTuple):
 
 def encode(image: ClusterImage, known: Membership, now: Millis) -> bytes:
     """The whole content of the snapshot of an image."""
-    return _encode(records_of(image), image.epoch, known, now)
+    return _whole(_encoding(records_of(image), image.epoch, known, now))
 
 
 def encode_bootstrap(known: Membership, now: Millis) -> bytes:
-    return _encode(iter(()), BOOTSTRAP.epoch, known, now)
+    return _whole(_encoding(iter(()), BOOTSTRAP.epoch, known, now))
 
 
-def _encode(
+def _whole(steps: Steps[bytes]) -> bytes:
+    while True:
+        try:
+            next(steps)
+        except StopIteration as done:
+            return bytes(done.value)
+
+
+def _encoding(
     records: Iterator[MetadataRecord], epoch: LeaderEpoch, known: Membership, now: Millis
-) -> bytes:
+) -> Steps[bytes]:
     header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=now)
     first = [
         control_record(ControlType.SNAPSHOT_HEADER, header, now),
@@ -74,7 +85,11 @@ def _encode(
     out = [_control(first, 0, epoch)]
     offset = len(first)
     while chunk := list(islice(records, RECORDS_PER_BATCH)):
-        batch = [Record(None, encode_record(record), now) for record in chunk]
+        batch: list[Record] = []
+        for number, record in enumerate(chunk, 1):
+            batch.append(Record(None, encode_record(record), now))
+            if not number % _RECORDS_PER_STEP:
+                yield
         out.append(build_batch(batch, offset, leader_epoch=epoch))
         offset += len(chunk)
     footer = SnapshotFooterRecord(version=0)
@@ -108,6 +123,25 @@ def decode(snapshot: SnapshotId, content: bytes, cluster_id: str) -> SnapshotCon
     return SnapshotContent(image, known)
 
 
+@dataclass(slots=True)
+class WriteSnapshot:
+    """A job: make the snapshot of an image durable."""
+
+    work: ClassVar[Work] = Work.LOAD
+    disk: Disk
+    image: ClusterImage
+    known: Membership
+    now: Millis
+
+    def run(self) -> Steps[SnapshotId]:
+        image = self.image
+        content = yield from _encoding(records_of(image), image.epoch, self.known, self.now)
+        yield
+        snapshot = SnapshotId(image.offset + 1, image.epoch)
+        self.disk.write_file(path_of(snapshot), content)
+        return snapshot
+
+
 class Snapshots:
     """The snapshots in this node's metadata log directory."""
 
@@ -129,13 +163,17 @@ class Snapshots:
             log.error("%s is damaged and is not used", path_of(self._known.pop()))
         return None
 
-    def write(self, image: ClusterImage, known: Membership, now: Millis) -> SnapshotId:
-        """Make the image durable; older snapshots go."""
-        snapshot = SnapshotId(image.offset + 1, image.epoch)
-        return self.keep(snapshot, encode(image, known, now))
+    def writing(self, image: ClusterImage, known: Membership, now: Millis) -> WriteSnapshot:
+        """The job that makes an image durable; report its end with `written`."""
+        return WriteSnapshot(self._disk, image, known, now)
 
     def keep(self, snapshot: SnapshotId, content: bytes) -> SnapshotId:
+        """Make a snapshot durable that came from elsewhere."""
         self._disk.write_file(path_of(snapshot), content)
+        return self.written(snapshot)
+
+    def written(self, snapshot: SnapshotId) -> SnapshotId:
+        """There is one more; older snapshots go."""
         if snapshot not in self._known:
             self._known.append(snapshot)
             self._known.sort()

@@ -5,7 +5,7 @@ needed, and the disk closes the least wanted beyond a limit. A `File` stays good
 reopens by its path, which the disk keeps right through renames, and gets a descriptor for good
 before its path is removed. A descriptor is closed when nobody holds it any more, and only the
 thread that owns the disk takes one away from a file; other threads may call `File.read` and
-`File.sync`.
+`File.sync`, and `Disk.write_file` of a path that nobody else uses.
 """
 
 import os

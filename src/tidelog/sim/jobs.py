@@ -32,6 +32,10 @@ class SimJobs:
     def __len__(self) -> int:
         return len(self._tasks)
 
+    def count(self, kind: type) -> int:
+        """How many jobs of this kind are under way."""
+        return sum(isinstance(task.run.job, kind) for task in self._tasks.values())
+
     def start(self, run: Run, slower_by: Millis) -> None:
         """Begin a job; its first step falls into the time that it takes at least."""
         takes = 1 + self._dice.below(JOB_MS + slower_by)

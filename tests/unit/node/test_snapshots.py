@@ -7,7 +7,8 @@ from tests.sim.messages import create_topic
 from tests.unit.node.bench import Bench
 
 from tidelog.controller.image import ClusterImage
-from tidelog.node.snapshots import DIRECTORY, Snapshots, decode, encode
+from tidelog.model.events import Ran
+from tidelog.node.snapshots import DIRECTORY, Snapshots, WriteSnapshot, decode, encode
 from tidelog.protocol.batch import iterate
 from tidelog.protocol.fetch import SnapshotId
 from tidelog.protocol.records import ControlType, control_type, read_records
@@ -81,3 +82,20 @@ def test_nobody_reads_outside_of_a_snapshot(position: int) -> None:
     kept = snapshots.keep(SnapshotId(5, 1), b"content")
     assert snapshots.read(kept, position, 100) == (b"", 7)
     assert snapshots.read(kept, 0, 100) == (b"content", 7)
+
+
+def test_a_snapshot_is_written_in_a_job_and_one_that_fails_ends_the_node() -> None:
+    node = Bench(1, metadata_log_max_record_bytes_between_snapshots="500")
+    conn = node.connect()
+    for number in range(10):
+        node.send(conn, create_topic(f"t{number}"))
+        node.flush()
+    [run] = node.jobs
+    assert isinstance(run.job, WriteSnapshot)
+    node.send(conn, create_topic("another"))
+    node.flush()
+    assert list(node.jobs) == [run], "one at a time"
+    node.jobs.clear()
+    node.tell(Ran(run.token, None, OSError("No space left on device")))
+    assert node.stopped is not None
+    assert "No space left" in node.stopped.reason
