@@ -3,11 +3,14 @@
 Texts that a key refuses are told in the words of Kafka's own tools, since users search for them.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from math import isfinite, nan
 from typing import TypeAlias
+
+_HOST = re.compile(r"[0-9a-zA-Z\-%._:\[\]]+")
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 
@@ -254,3 +257,24 @@ def throttled_replicas(name: str, value: Value) -> None:
                 f"{name} must be the literal '*' or a list of replicas in the following format: "
                 "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
             )
+
+
+def parse_host_counts(text: str) -> dict[str, int]:
+    """The numbers of `host:number, ...`; ValueError where it is not of this form."""
+    counts: dict[str, int] = {}
+    for item in split_list(text):
+        host, colon, count = item.rpartition(":")
+        if not (colon and _HOST.fullmatch(host.strip())):
+            raise ValueError(f"{item!r} is not of the form host:number")
+        counts[host.strip().strip("[]")] = _whole_number("", ConfigType.INT, count.strip())
+    return counts
+
+
+def host_counts(name: str, value: Value) -> None:
+    assert isinstance(value, str)
+    try:
+        counts = parse_host_counts(value)
+    except ValueError:
+        raise BadValue(name, value, "Expected a list of host:number") from None
+    if any(count < 0 for count in counts.values()):
+        raise BadValue(name, value, "Value must be at least 0")

@@ -208,6 +208,11 @@ def broker_config(image: ClusterImage, settings: BrokerSettings) -> dict[str, Ef
     }
 
 
+def broker_value(image: ClusterImage, settings: BrokerSettings, name: str) -> Value:
+    """One value of this broker, for those who need no more."""
+    return _broker_entry(BROKER_KEYS[name], _levels(image, settings)).value
+
+
 def cluster_config(image: ClusterImage) -> dict[str, EffectiveConfig]:
     """What was set for all brokers, and nothing else."""
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG

@@ -87,7 +87,6 @@ IGNORED_KEYS = frozenset(
         "log.cleaner.io.max.bytes.per.second",
         "log.cleaner.threads",
         "max.connection.creation.rate",
-        "max.connections.per.ip.overrides",
         "metric.reporters",
         "metrics.num.samples",
         "metrics.recording.level",

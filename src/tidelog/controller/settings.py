@@ -141,6 +141,7 @@ class BrokerSettings:
     connections_max_idle_ms: int
     max_connections: int
     max_connections_per_ip: int
+    max_connections_per_ip_overrides: str
     fetch_max_bytes: int
     max_incremental_fetch_session_cache_slots: int
     queued_max_request_bytes: int
@@ -319,6 +320,11 @@ def _check_together(settings: BrokerSettings) -> None:
     if not settings.is_controller and names.intersection(controllers):
         raise BadSetting(
             "controller.listener.names", "a node that is a broker only may not listen on them"
+        )
+    if settings.max_connections_per_ip == 0 and not settings.max_connections_per_ip_overrides:
+        raise BadSetting(
+            "max.connections.per.ip",
+            "it can be 0 only where max.connections.per.ip.overrides names hosts",
         )
     if settings.is_broker:
         _check_broker(settings, names)

@@ -1,6 +1,7 @@
 """What a node may ask of its host. Imperative; the host carries them out in the order given."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tidelog.model.disk import Buffer, FileSlice
@@ -75,6 +76,16 @@ class Connect:
     answer_bytes: int
 
 
+@dataclass(frozen=True, slots=True)
+class LimitConnections:
+    """From now on take no more connections than this: max.connections and its relatives."""
+
+    total: int = 2**31 - 1
+    per_ip: int = 2**31 - 1
+    per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
+    per_listener: Mapping[str, int] = field(default_factory=dict)
+
+
 @dataclass(slots=True)
 class Stop:
     """The node has shut down in order, or cannot go on; the host ends with this status."""
@@ -92,5 +103,6 @@ Outbound: TypeAlias = (
     | CloseConnection
     | RequestFailed
     | Connect
+    | LimitConnections
     | Stop
 )

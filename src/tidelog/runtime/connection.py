@@ -81,6 +81,9 @@ class Connection:
     peer: str
     splitter: FrameSplitter
     active_at: Millis
+    listener: str = ""  # where it came in; empty for one that this node has opened
+    address: str = ""
+    opened_at: Millis = 0
     waiting: list[Chunk] = field(default_factory=list)
     unsent: int = 0
     waits_for: int = NOTHING
@@ -88,6 +91,11 @@ class Connection:
     muted: int = 0  # a bit for each reason not to read
     interest: int = 0  # what epoll watches
     is_bulk: bool = False  # its last frames were large
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether the client has not sent a whole request yet."""
+        return self.active_at < self.opened_at
 
     def receive(self, shared: memoryview) -> list[memoryview] | None:
         """The frames that one read completes; None at the end of the stream."""

@@ -8,14 +8,24 @@ was dropped once and is sent nothing more.
 import logging
 import select
 import socket
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, field
+from heapq import nsmallest
 
 from tidelog.model.ids import ConnId, Millis
-from tidelog.model.outbound import Send
+from tidelog.model.outbound import LimitConnections, Send
 from tidelog.protocol.framing import Buffers, FrameSplitter
 from tidelog.runtime.connection import DISK, SOCKET, Connection, HeldFrames, ShortFile
+from tidelog.runtime.descriptors import UNLIMITED, Shares
+from tidelog.runtime.listeners import Accepted
+from tidelog.runtime.quotas import ConnectionQuotas
 from tidelog.runtime.workers import Workers
+
+SPARED_AT_ONCE = 16
+SILENT_MS: Millis = 250
+"""A client that has sent no request for so long is closed first when descriptors run out."""
+SPARED_IDLE_MS: Millis = 60_000
+"""One that has, and was idle since, is closed next. Clients of Kafka connect again."""
 
 BY_NODE, BY_UNSENT, BY_CLOSE = 1, 2, 4
 """Why a connection is not being read: the node's wish, its unsent answers, its coming end."""
@@ -27,7 +37,10 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    connections: int = 2**31 - 1
+    connections: LimitConnections = field(default_factory=LimitConnections)
+    controller_listeners: tuple[str, ...] = ()
+    inter_broker_listener: str = ""
+    descriptors: Shares = UNLIMITED
     idle_ms: int = 10 * 60 * 1000
     request_bytes: int = 100 * 1024 * 1024
     unsent_bytes: int = 2 * 1024 * 1024
@@ -37,10 +50,24 @@ class Limits:
 class Connections:
     """The connections of a host by id and by descriptor, and what each waits for."""
 
-    def __init__(self, epoll: select.epoll, limits: Limits, readers: Workers, now: Millis) -> None:
+    def __init__(
+        self,
+        epoll: select.epoll,
+        limits: Limits,
+        listeners: Collection[str],
+        readers: Workers,
+        now: Millis,
+    ) -> None:
         self._buffers = Buffers()
         self._epoll = epoll
         self._limits = limits
+        self.quotas = ConnectionQuotas(
+            limits.connections,
+            listeners,
+            controllers=limits.controller_listeners,
+            inter_broker=limits.inter_broker_listener,
+            shares=limits.descriptors,
+        )
         self._readers = readers
         self._by_id: dict[ConnId, Connection] = {}
         self._by_fd: dict[int, Connection] = {}
@@ -81,6 +108,17 @@ class Connections:
         splitter = FrameSplitter(longest, self._buffers)
         admitted = Connection(conn, sock, peer, splitter, self.now, interest=_IN)
         self._by_id[conn] = self._by_fd[sock.fileno()] = admitted
+
+    def admit_client(self, conn: ConnId, accepted: Accepted) -> None:
+        """The same for a client; where it exceeds max.connections, the idlest others are closed."""
+        listener, sock, address, peer = accepted
+        self.admit(conn, sock, peer)
+        admitted = self._by_id[conn]
+        admitted.listener, admitted.address = listener, address
+        # What becomes active later does so at this time at the earliest.
+        admitted.opened_at, admitted.active_at = self.now, self.now - 1
+        self.quotas.opened(listener, address)
+        self.drop_excess()
 
     # -- In ------------------------------------------------------------------------------------
 
@@ -181,12 +219,41 @@ class Connections:
         conn.held = None
         conn.waiting.clear()
         self._gone.append(conn.id)
+        if conn.listener:
+            self.quotas.closed(conn.listener, conn.address)
 
     def drop_idle(self) -> None:
         oldest = self.now - self._limits.idle_ms
         for conn in self:
             if conn.active_at < oldest:
                 self.drop(conn)
+
+    def limit(self, limits: LimitConnections) -> None:
+        """Apply other limits from now on, and close what exceeds them."""
+        self.quotas.limit(limits)
+        self.drop_excess()
+
+    def drop_excess(self) -> None:
+        """Close the connections that were idle the longest, as many as are over max.connections."""
+        excess = self.quotas.excess
+        if excess:
+            may_be_closed = self.quotas.may_be_closed
+            clients = (conn for conn in self if conn.listener and may_be_closed(conn.listener))
+            for conn in nsmallest(excess, clients, key=lambda conn: conn.active_at):
+                self.drop(conn)
+
+    def spare(self) -> int:
+        """Close a few connections that can be missed, to get descriptors back. -> how many."""
+        silent_since, idle_since = self.now - SILENT_MS, self.now - SPARED_IDLE_MS
+        clients = (
+            conn
+            for conn in self
+            if conn.listener and conn.active_at <= (silent_since if conn.is_silent else idle_since)
+        )
+        spared = nsmallest(SPARED_AT_ONCE, clients, key=lambda c: (not c.is_silent, c.active_at))
+        for conn in spared:
+            self.drop(conn)
+        return len(spared)
 
     def take_gone(self) -> list[ConnId]:
         gone, self._gone = self._gone, []

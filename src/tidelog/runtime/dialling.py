@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from tidelog.model.ids import ConnId
 from tidelog.model.outbound import Connect
+from tidelog.runtime.descriptors import EXHAUSTED, Room
 
 
 class Dialled(NamedTuple):
@@ -26,8 +27,9 @@ class Dialled(NamedTuple):
 class Dialler:
     """Begins to connect, and knows how it ended once epoll reports the socket writable."""
 
-    def __init__(self, epoll: select.epoll) -> None:
+    def __init__(self, epoll: select.epoll, room: Room) -> None:
         self._epoll = epoll
+        self._room = room
         self._by_fd: dict[int, Dialled] = {}
 
     def dials_on(self, fd: int) -> bool:
@@ -38,7 +40,7 @@ class Dialler:
         try:
             found = socket.getaddrinfo(wish.host, wish.port, type=socket.SOCK_STREAM)
             family, _, _, _, address = found[0]
-            sock = socket.socket(family, socket.SOCK_STREAM)
+            sock = self._new_socket(family)
         except OSError as error:
             return error
         sock.setblocking(False)
@@ -51,6 +53,14 @@ class Dialler:
         self._by_fd[sock.fileno()] = Dialled(wish.conn, sock, peer, wish.answer_bytes, None)
         self._epoll.register(sock.fileno(), select.EPOLLOUT)
         return None
+
+    def _new_socket(self, family: int) -> socket.socket:
+        try:
+            return socket.socket(family, socket.SOCK_STREAM)
+        except OSError as error:
+            if error.errno not in EXHAUSTED or not self._room.make():
+                raise
+        return socket.socket(family, socket.SOCK_STREAM)
 
     def finish(self, fd: int) -> Dialled:
         """Take what has become of it; after an error the socket is closed."""

@@ -5,7 +5,8 @@ needed, and the disk closes the least wanted beyond a limit. A `File` stays good
 reopens by its path, which the disk keeps right through renames, and gets a descriptor for good
 before its path is removed. A descriptor is closed when nobody holds it any more, and only the
 thread that owns the disk takes one away from a file; other threads may call `File.read` and
-`File.sync`, and `Disk.write_file` of a path that nobody else uses.
+`File.sync`, and `Disk.write_file` of a path that nobody else uses. When the system refuses a
+descriptor, others are closed or waited for: this is never an error of the disk (F65).
 """
 
 import os
@@ -18,15 +19,16 @@ from threading import get_ident
 from weakref import ref
 
 from tidelog.model.disk import Buffer, File
+from tidelog.runtime.descriptors import FILES_PER_DIRECTORY, Room
 from tidelog.runtime.disposal import close_elsewhere
+from tidelog.runtime.removal import remove_tree, unlink
 
 _READ_WRITE = os.O_RDWR | os.O_CLOEXEC
+_READ_ONLY = os.O_RDONLY | os.O_CLOEXEC
+_WRITE_ANEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _MAX_CHUNKS = 512
 """Buffers per pwritev, well below IOV_MAX."""
-
-_LARGE = 1024 * 1024
-"""A file from this size on takes long to be freed."""
-
 
 _syncfs = CDLL(None, use_errno=True).syncfs
 """Linux's: Python has no name for it."""
@@ -139,7 +141,7 @@ class RealFile:
         while True:
             path = self.path
             try:
-                return Descriptor(os.open(self._disk.full(path), _READ_WRITE))
+                return Descriptor(self._disk.open_number(path, _READ_WRITE))
             except FileNotFoundError:
                 # Renamed or removed under another thread's eyes, or really gone.
                 if self._descriptor is not None:
@@ -154,6 +156,13 @@ class RealFile:
             self._descriptor.is_of_removed = True
         self.path = ""
 
+    def let_go(self) -> bool:
+        """Let the descriptor go, wanted or not, if the file can open another."""
+        if not self.path or self._descriptor is None:
+            return False
+        self._descriptor = None
+        return True
+
     def give_up(self) -> bool:
         """Let the descriptor go, unless the file was used since it was last asked to."""
         if self.path and self._is_wanted:
@@ -167,9 +176,16 @@ class RealFile:
 class RealDisk:
     """The `Disk` of one log directory."""
 
-    def __init__(self, root: str | Path, max_open_files: int = 512) -> None:
+    def __init__(
+        self,
+        root: str | Path,
+        max_open_files: int = FILES_PER_DIRECTORY,
+        room: Room | None = None,
+    ) -> None:
         self._root = os.fspath(root)
         self._max_open = max_open_files
+        self._room = room or Room()
+        self._room.add_source(self._give_back)
         self._owner = get_ident()
         self._open: deque[ref[RealFile]] = deque()
         """Files with a descriptor, in the order in which they were last considered."""
@@ -197,12 +213,11 @@ class RealDisk:
         return file
 
     def _open_new(self, path: str) -> RealFile:
-        full = self.full(path)
         is_new = False
         try:
-            number = os.open(full, _READ_WRITE)
+            number = self.open_number(path, _READ_WRITE)
         except FileNotFoundError:
-            number = os.open(full, _READ_WRITE | os.O_CREAT, 0o644)
+            number = self.open_number(path, _READ_WRITE | os.O_CREAT)
             is_new = True
         file = RealFile(self, path, Descriptor(number), is_new)
         self.opened(file)
@@ -222,6 +237,22 @@ class RealDisk:
             else:
                 excess -= 1
 
+    def open_number(self, path: str, flags: int) -> int:
+        full = self.full(path)
+        try:
+            return os.open(full, flags, 0o644)
+        except OSError:
+            return self._room.retry(lambda: os.open(full, flags, 0o644))
+
+    def _give_back(self) -> int:
+        """Close half of the files; those in use open again."""
+        given, half = 0, len(self._open) // 2
+        while self._open and not (given and len(self._open) <= half):
+            file = self._open.popleft()()
+            if file is not None and file.let_go():
+                given += 1
+        return given
+
     # -- the rest
 
     def exists(self, path: str) -> bool:
@@ -232,7 +263,7 @@ class RealDisk:
 
     def list(self, directory: str) -> list[str]:
         try:
-            return sorted(os.listdir(self.full(directory)))
+            return sorted(self._room.retry(lambda: os.listdir(self.full(directory))))
         except (FileNotFoundError, NotADirectoryError):
             return []
 
@@ -245,12 +276,12 @@ class RealDisk:
         return True
 
     def read_file(self, path: str) -> bytes:
-        with open(self.full(path), "rb") as file:
+        with open(self.open_number(path, _READ_ONLY), "rb") as file:
             return file.read()
 
     def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
         full, temporary = self.full(path), self.full(path) + ".tmp"
-        with open(temporary, "wb") as file:
+        with open(self.open_number(path + ".tmp", _WRITE_ANEW), "wb") as file:
             file.write(data)
             if durable:
                 file.flush()
@@ -268,10 +299,10 @@ class RealDisk:
     def remove(self, path: str) -> None:
         self._forget(path)
         with suppress(FileNotFoundError):
-            _unlink(self.full(path))
+            unlink(self.full(path))
 
     def sync_directory(self, path: str) -> None:
-        number = os.open(self.full(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        number = self.open_number(path, _DIRECTORY)
         try:
             os.fsync(number)
         finally:
@@ -282,7 +313,7 @@ class RealDisk:
 
     def sync_all(self) -> None:
         """The whole volume in one call, which can take long and holds nobody else up."""
-        number = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        number = self.open_number("", _DIRECTORY)
         try:
             if _syncfs(number):
                 raise OSError(get_errno(), os.strerror(get_errno()), self._root)
@@ -295,7 +326,7 @@ class RealDisk:
             file = used()
             if file is not None:
                 file.pin()
-        _remove_tree(self.full(directory))
+        self._room.retry(lambda: remove_tree(self.full(directory)))
 
     def space(self) -> tuple[int, int]:
         volume = os.statvfs(self._root)
@@ -327,33 +358,6 @@ class RealDisk:
         directory, name = _split(path)
         used = self._files.get(directory, {}).pop(name, None)
         return used() if used is not None else None
-
-
-def _unlink(path: str) -> None:
-    """Remove the name; what a large file takes behind it is freed elsewhere."""
-    if os.lstat(path).st_size < _LARGE:
-        os.unlink(path)
-        return
-    try:
-        number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        os.unlink(path)  # too many files are open: better slowly than not at all
-        return
-    try:
-        os.unlink(path)
-    finally:
-        close_elsewhere(number)
-
-
-def _remove_tree(path: str) -> None:
-    with suppress(FileNotFoundError):
-        for entry in list(os.scandir(path)):
-            if entry.is_dir(follow_symlinks=False):
-                _remove_tree(entry.path)
-            else:
-                with suppress(FileNotFoundError):
-                    _unlink(entry.path)
-        os.rmdir(path)
 
 
 def _split(path: str) -> tuple[str, str]:

@@ -34,12 +34,13 @@ class FreezeMeter:
 
     __slots__ = (
         "_computing",
+        "_computing_lines",
         "_cpu_clock",
         "_cpu_ns",
-        "_lines",
         "_longest_pass_ms",
         "_step",
         "_waiting",
+        "_waiting_lines",
         "began",
         "longest_ms",
     )
@@ -47,7 +48,8 @@ class FreezeMeter:
     def __init__(self, cpu_clock: Callable[[], int] = thread_time_ns) -> None:
         self._cpu_clock = cpu_clock
         self._cpu_ns = 0
-        self._lines = LineLimit(burst=10, every_ms=10_000)
+        self._computing_lines = LineLimit(burst=10, every_ms=10_000)
+        self._waiting_lines = LineLimit(burst=3, every_ms=30_000)
         self._longest_pass_ms: Millis = 0
         self._step = ""
         self._computing = self._waiting = 0
@@ -80,10 +82,12 @@ class FreezeMeter:
         cpu_ms = (self._cpu_clock() - self._cpu_ns) // 1_000_000
         if cpu_ms >= SLOW_MS:
             self._computing += 1
+            lines = self._computing_lines
         else:
             self._waiting += 1
+            lines = self._waiting_lines
         self._longest_pass_ms = max(self._longest_pass_ms, took_ms)
-        if not self._lines.allow(now):
+        if not lines.allow(now):
             return
         log.warning(
             "the loop was held up for %d ms (%d ms of CPU) by %d events; longest step: %s%s",
@@ -91,7 +95,7 @@ class FreezeMeter:
             cpu_ms,
             events,
             f"{step_ms - 1} ms for {step}" if step else f"less than {STEP_MS} ms",
-            self._lines.omitted(),
+            lines.omitted(),
         )
 
     def metrics(self) -> list[Metric]:

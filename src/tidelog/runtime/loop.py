@@ -11,7 +11,7 @@ import logging
 import select
 from collections.abc import Callable
 from itertools import count
-from typing import Protocol, assert_never
+from typing import assert_never
 
 from tidelog.model.events import (
     Connected,
@@ -29,6 +29,7 @@ from tidelog.model.outbound import (
     Cancel,
     CloseConnection,
     Connect,
+    LimitConnections,
     Outbound,
     RequestFailed,
     Run,
@@ -42,8 +43,10 @@ from tidelog.runtime.alarm import Alarm
 from tidelog.runtime.clock import HostClock
 from tidelog.runtime.connection import SOCKET, Connection
 from tidelog.runtime.connections import BY_CLOSE, BY_NODE, Connections, Limits
+from tidelog.runtime.descriptors import Room
 from tidelog.runtime.dialling import Dialler
 from tidelog.runtime.freezes import SLOW_MS, STEP_MS, FreezeMeter
+from tidelog.runtime.hosted import HostedNode
 from tidelog.runtime.jobs import JobThreads
 from tidelog.runtime.listeners import Acceptor, ListeningSocket
 from tidelog.runtime.workers import Workers
@@ -59,27 +62,6 @@ SWEEPS_PER_IDLE = 8
 log = logging.getLogger(__name__)
 
 
-class HostedNode(Protocol):
-    """What the loop asks of a node."""
-
-    def handle(self, event: Event, now: Millis) -> list[Outbound]: ...
-
-    def next_deadline(self) -> Millis | None: ...
-
-    def start(self) -> list[Outbound]:
-        """Comes before the first event."""
-
-    @property
-    def is_ready(self) -> bool:
-        """Whether it takes writes."""
-
-    def shutdown(self, now: Millis) -> list[Outbound]:
-        """Begin a controlled shutdown; its end is a `Stop`."""
-
-    def stop_now(self, now: Millis) -> list[Outbound]:
-        """Close every log and `Stop`, without waiting for others."""
-
-
 class Host:
     """Serves one node on its listeners until the node says `Stop`."""
 
@@ -89,6 +71,7 @@ class Host:
         listeners: list[ListeningSocket],
         limits: Limits,
         clock: HostClock,
+        room: Room | None = None,
     ) -> None:
         self._node = node
         self._limits = limits
@@ -102,9 +85,15 @@ class Host:
         self._epoll.register(self._alarm.fileno(), select.EPOLLIN)
         self._jobs = JobThreads(self._alarm.ring, self._tell)
         self._readers = Workers(READING_THREADS, self._alarm.ring)
-        self._dialler = Dialler(self._epoll)
-        self._acceptor = Acceptor(self._epoll, listeners, limits.backlog)
-        self.connections = Connections(self._epoll, limits, self._readers, self._now)
+        self._room = room or Room()
+        self._dialler = Dialler(self._epoll, self._room)
+        names = [listener.name for listener in listeners]
+        self.connections = Connections(self._epoll, limits, names, self._readers, self._now)
+        self._acceptor = Acceptor(
+            self._epoll, listeners, limits.backlog, self.connections.quotas, self.connections.spare
+        )
+        self._room.add_source(self.connections.spare)
+        self._room.wake_with(self._alarm.ring)
         self._shared = memoryview(bytearray(SHARED_BYTES))
         self._ids = count(1)
         self._failed_to_connect: list[ConnectFailed] = []  # the node has not heard of it yet
@@ -211,6 +200,7 @@ class Host:
 
     def _answer_alarm(self) -> None:
         self._alarm.quiet()
+        self._room.relieve()
         self._jobs.finish()
         self._readers.finish()
         if self._interrupts > 2:
@@ -261,12 +251,11 @@ class Host:
     # -- In ------------------------------------------------------------------------------------
 
     def _accept(self, fd: int) -> None:
-        room = self._limits.connections - len(self.connections)
-        for listener, sock, peer in self._acceptor.accept(fd, room, self._now):
+        for accepted in self._acceptor.accept(fd, self._now):
             conn = next(self._ids)
-            self._epoll.register(sock.fileno(), select.EPOLLIN)
-            self.connections.admit(conn, sock, peer)
-            self._tell(Connected(conn, peer, listener))
+            self._epoll.register(accepted.sock.fileno(), select.EPOLLIN)
+            self.connections.admit_client(conn, accepted)
+            self._tell(Connected(conn, accepted.peer, accepted.listener))
 
     def _finish_connecting(self, fd: int) -> None:
         conn, sock, peer, answer_bytes, error = self._dialler.finish(fd)
@@ -303,13 +292,15 @@ class Host:
             self._deliver(conn, bad.frames)
             self.connections.end(conn, bad.reason)
             return
-        conn.active_at = self._now
         if frames is None:
             self.connections.end(conn, "")
             return
         if not frames:
+            if conn.is_bulk:
+                conn.active_at = self._now
             self._step_ended("receiving from", conn)
             return
+        conn.active_at = self._now
         done = self._deliver(conn, frames)
         if done < len(frames) and not conn.muted & BY_CLOSE:
             self.connections.hold(conn, frames[done:])
@@ -375,6 +366,9 @@ class Host:
                     error = self._dialler.dial(outbound)
                     if error is not None:
                         self._failed_to_connect.append(_connect_failed(outbound.conn, error))
+                case LimitConnections():
+                    self.connections.limit(outbound)
+                    self._acceptor.resume()
                 case Stop():
                     log.log(logging.ERROR if outbound.status else logging.INFO, outbound.reason)
                     self._status = outbound.status

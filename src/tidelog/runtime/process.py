@@ -1,8 +1,7 @@
-"""What a node's process takes for itself: memory, descriptors, and its directories."""
+"""What a node's process takes for itself: memory and its directories."""
 
 import fcntl
 import os
-import resource
 
 
 class CannotStart(Exception):
@@ -21,12 +20,6 @@ def keep_freed_memory() -> None:
     touched and costs nothing.
     """
     bytes(8 * 1024 * 1024)
-
-
-def raise_descriptor_limit() -> None:
-    """Take every descriptor that the system allows this process."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def lock_directory(path: str) -> int:

@@ -14,11 +14,14 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from threading import Thread
 
+from tidelog.controller.connection_limits import connection_limits
+from tidelog.controller.image import ClusterImage
 from tidelog.controller.settings import BadSetting, BrokerSettings, parse_properties
 from tidelog.node.node import Node, NotFormatted
 from tidelog.runtime import metrics
 from tidelog.runtime.clock import HostClock
 from tidelog.runtime.connections import Limits
+from tidelog.runtime.descriptors import Room, Shares, fewest, raise_limit, share_out
 from tidelog.runtime.dice import SystemDice
 from tidelog.runtime.disk import RealDisk
 from tidelog.runtime.listeners import ListeningSocket, bind
@@ -29,7 +32,6 @@ from tidelog.runtime.process import (
     UnusableDirectory,
     keep_freed_memory,
     lock_directory,
-    raise_descriptor_limit,
 )
 
 log = logging.getLogger(__name__)
@@ -44,10 +46,10 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
     for warning in settings.warnings:
         log.warning("%s", warning)
     keep_freed_memory()
-    raise_descriptor_limit()
     try:
+        shares = _share_out_descriptors(settings)
         locks = _lock_directories(settings)
-        host = _open(settings, locks)
+        host = _open(settings, locks, shares)
     except CannotStart as failure:
         print(f"tidelog: {failure}.", file=sys.stderr)
         return 1
@@ -76,6 +78,22 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
             os.close(lock)
 
 
+def _share_out_descriptors(settings: BrokerSettings) -> Shares:
+    limit, needed = raise_limit(), fewest(len(settings.log_dirs))
+    if limit < needed:
+        raise CannotStart(
+            f"this process may open only {limit} files (ulimit -Hn); at least {needed} are needed"
+        )
+    shares = share_out(limit, len(settings.log_dirs))
+    log.info(
+        "may open %d files: %d for clients, %d for each log directory",
+        limit,
+        shares.clients,
+        shares.files,
+    )
+    return shares
+
+
 def _lock_directories(settings: BrokerSettings) -> dict[str, int]:
     """The locks by their directories, without those that do not work and are not needed."""
     locks: dict[str, int] = {}
@@ -89,16 +107,19 @@ def _lock_directories(settings: BrokerSettings) -> dict[str, int]:
     return locks
 
 
-def _open(settings: BrokerSettings, usable: Collection[str]) -> Host:
+def _open(settings: BrokerSettings, usable: Collection[str], shares: Shares) -> Host:
     # The ports come first, since a start may take long and fail late; they listen last.
     controllers = settings.controller_listener_names
     listeners = [
         _bind(one.name, one.host, one.port, awaits_ready=one.name not in controllers)
         for one in settings.listeners
     ]
-    clock = HostClock()
+    clock, room = HostClock(), Room()
     try:
-        disks = [RealDisk(path) if path in usable else None for path in settings.log_dirs]
+        disks = [
+            RealDisk(path, shares.files, room) if path in usable else None
+            for path in settings.log_dirs
+        ]
         node = Node(settings, disks, SystemDice(), clock())
     except NotFormatted as failure:
         raise CannotStart(
@@ -108,13 +129,16 @@ def _open(settings: BrokerSettings, usable: Collection[str]) -> Host:
     except OSError as error:
         raise CannotStart(f"the log directory cannot be used: {error}") from None
     limits = Limits(
-        connections=settings.max_connections,
+        connections=connection_limits(ClusterImage(), settings),
+        controller_listeners=controllers,
+        inter_broker_listener=settings.inter_broker_listener_name,
+        descriptors=shares,
         idle_ms=settings.connections_max_idle_ms,
         request_bytes=settings.socket_request_max_bytes,
         # Kafka's 50 turns clients away for a second whenever many come at once.
         backlog=max(settings.socket_listen_backlog_size, 4096),
     )
-    host = Host(node, listeners, limits, clock)
+    host = Host(node, listeners, limits, clock, room)
     if settings.tidelog_metrics_port is not None:
         at = settings.listeners[0].host, settings.tidelog_metrics_port
         metrics.serve(*at, lambda: node.metrics() + host.metrics(), host.run_soon)

@@ -27,6 +27,7 @@ from tidelog.model.outbound import (
     Chunk,
     CloseConnection,
     Connect,
+    LimitConnections,
     Outbound,
     RequestFailed,
     Run,
@@ -251,6 +252,8 @@ class SimHost:
                         self._soon(conn.read_on)
                 case Connect():
                     self._connect(effect)
+                case LimitConnections():
+                    self._note(f"limits connections to {effect.total}")
                 case Stop():
                     self._note(f"stops: {effect.reason}")
                     self._end_process()

@@ -404,7 +404,8 @@ def test_faults_are_what_the_operating_system_says() -> None:
 def left_to_others(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The descriptors that another thread would close."""
     numbers: list[int] = []
-    monkeypatch.setattr("tidelog.runtime.disk.close_elsewhere", numbers.append)
+    for module in ("disk", "removal"):
+        monkeypatch.setattr(f"tidelog.runtime.{module}.close_elsewhere", numbers.append)
     return numbers
 
 

@@ -126,13 +126,21 @@ def test_an_answer_of_a_peer_is_named_as_one(caplog: pytest.LogCaptureFixture) -
 
 
 def test_slow_passes_without_end_write_few_lines(caplog: pytest.LogCaptureFixture) -> None:
-    meter = FreezeMeter(Processor())
+    cpu = Processor()
+    meter = FreezeMeter(cpu)
     for second in range(3_600):
+        meter.begin(second * 1_000)
+        cpu.ns += 900_000_000
+        meter.end(second * 1_000 + 900, events=1)
+    assert seen(meter.metrics()).computing == 3_600
+    assert 300 < len(caplog.records) < 400
+    assert "(9 such lines were omitted before)" in caplog.records[-1].getMessage()
+    caplog.clear()
+    for second in range(3_600, 7_200):
         meter.begin(second * 1_000)
         meter.end(second * 1_000 + 900, events=1)
     assert seen(meter.metrics()).waiting == 3_600
-    assert 300 < len(caplog.records) < 400
-    assert "(9 such lines were omitted before)" in caplog.records[-1].getMessage()
+    assert 100 < len(caplog.records) < 150
 
 
 def test_a_line_limit_allows_a_burst_and_then_one_at_a_time() -> None:

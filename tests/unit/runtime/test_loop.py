@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.unit.runtime.echo import EchoNode, framed, serving
 
+from tidelog.model.outbound import LimitConnections
 from tidelog.protocol.framing import SHARED_BYTES
 from tidelog.runtime.connections import Limits
 from tidelog.runtime.loop import FRAMES_PER_PASS
@@ -177,7 +178,7 @@ def test_an_idle_connection_is_closed_and_a_busy_one_is_not() -> None:
 
 
 def test_clients_over_the_limit_wait_until_one_leaves(caplog: pytest.LogCaptureFixture) -> None:
-    with serving(limits=Limits(connections=2)) as served:
+    with serving(limits=Limits(connections=LimitConnections(total=2))) as served:
         first, second = served.client(), served.client()
         first.ask(b"e")
         second.ask(b"e")

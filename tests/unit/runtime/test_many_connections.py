@@ -1,18 +1,20 @@
 """Ten thousand clients that say nothing, and a process that has run out of descriptors."""
 
 import gc
-import os
 import resource
 import subprocess
 import sys
 import tracemalloc
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 
 import pytest
 from tests.unit.runtime.echo import Client, Served, serving
+from tests.unit.runtime.exhaustion import no_descriptor_left
 
-from tidelog.runtime.process import raise_descriptor_limit
+from tidelog.model.outbound import LimitConnections
+from tidelog.runtime.connections import Limits
+from tidelog.runtime.descriptors import Shares, raise_limit
 
 IDLE = 10_000
 BYTES_PER_IDLE_CONNECTION = 1_500
@@ -46,7 +48,7 @@ def await_connections(served: Served, client: Client, number: int) -> None:
 @pytest.fixture
 def descriptors() -> Iterator[None]:
     limits = resource.getrlimit(resource.RLIMIT_NOFILE)
-    raise_descriptor_limit()
+    raise_limit()
     yield
     resource.setrlimit(resource.RLIMIT_NOFILE, limits)
 
@@ -69,35 +71,55 @@ def test_ten_thousand_idle_connections_cost_little(descriptors: None) -> None:
 def test_without_descriptors_accepting_rests_and_resumes(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     with serving() as served:
         leaving, staying, late = served.client(), served.client(), Client()
         leaving.ask(b"e")
         staying.ask(b"e")
         # The client's sockets exist already: only the host's accept needs a new descriptor.
-        resource.setrlimit(resource.RLIMIT_NOFILE, (highest_descriptor() + 1, hard))
-        spares = take_all_descriptors()
-        try:
+        with no_descriptor_left():
             late.connect(served.address)
             while "cannot accept" not in caplog.text:
                 assert staying.ask(b"eserved") == b"served"
             leaving.sock.close()
             assert late.ask(b"ein") == b"in"
-        finally:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-            for spare in spares:
-                os.close(spare)
-            late.sock.close()
+        late.sock.close()
     assert caplog.text.count("cannot accept") == 1
 
 
-def highest_descriptor() -> int:
-    return max(map(int, os.listdir("/proc/self/fd")))
+def test_f65_silent_clients_make_way_and_those_that_spoke_stay() -> None:
+    limits = Limits(descriptors=Shares(files=10, clients=5))
+    with serving(limits=limits) as served:
+        speaking = served.client()
+        speaking.ask(b"e")
+        silent = [served.client() for _ in range(20)]
+        later = served.client()
+        assert later.ask(b"ein") == b"in"
+        assert speaking.ask(b"estill") == b"still"
+        assert all(client.is_closed_by_peer() for client in silent[:10])
+        assert len(served.host.connections) <= 5
 
 
-def take_all_descriptors() -> list[int]:
-    taken: list[int] = []
-    with suppress(OSError):
-        while True:
-            taken.append(os.dup(0))
-    return taken
+def test_f65_half_a_request_is_silence_too() -> None:
+    limits = Limits(descriptors=Shares(files=10, clients=3))
+    with serving(limits=limits) as served:
+        slow = [served.client() for _ in range(3)]
+        for client in slow:
+            client.sock.sendall(b"\0\0\1\0abc")
+        later = served.client()
+        assert later.ask(b"ein") == b"in"
+        assert slow[0].is_closed_by_peer()
+
+
+def test_f65_one_address_cannot_take_all_connections(caplog: pytest.LogCaptureFixture) -> None:
+    limits = Limits(connections=LimitConnections(per_ip=2))
+    with serving(limits=limits) as served:
+        first, second = served.client(), served.client()
+        first.ask(b"e")
+        second.ask(b"e")
+        assert all(served.client().is_closed_by_peer() for _ in range(20))
+        first.sock.close()
+        while served.node.disconnected == []:
+            second.ask(b"e")
+        assert served.client().ask(b"ein") == b"in"
+    assert len(served.node.connected) == 3
+    assert caplog.text.count("max.connections.per.ip") == 3
