@@ -11,7 +11,6 @@ from typing import Any, assert_never
 from tidelog.api.handler import Request
 from tidelog.api.listeners import ListenerKind, kind_of, listener_kind
 from tidelog.api.registry import served
-from tidelog.controller.connection_limits import connection_limits
 from tidelog.controller.image import ClusterImage
 from tidelog.controller.settings import BrokerSettings
 from tidelog.model.dice import Dice
@@ -43,6 +42,7 @@ from tidelog.model.outbound import Outbound, Stop
 from tidelog.node import metrics
 from tidelog.node.broker import Broker
 from tidelog.node.clock import STEP_MS, Clock
+from tidelog.node.connection_limiting import ConnectionLimiting
 from tidelog.node.context import RequestContext
 from tidelog.node.controller_client import ControllerClient
 from tidelog.node.controller_registration import ControllerRegistration
@@ -101,7 +101,7 @@ class Node:
         self._timers = Timers()
         self._outbound: list[Outbound] = []
         self._sessions: dict[ConnId, Session] = {}
-        self._connection_limits = connection_limits(ClusterImage(), settings)
+        self._connection_limiting = ConnectionLimiting(settings, self._emit)
         self._is_stopping = False
         self._has_resigned = False
         self._storage = Storage(
@@ -300,20 +300,13 @@ class Node:
 
     def image_changed(self, old: ClusterImage, new: ClusterImage, *, by_records: bool) -> None:
         self._context.image = new
-        if old.configs is not new.configs:
-            self._limit_connections(new)
+        self._connection_limiting.image_changed(old, new)
         self._registration.image_changed(new)
         if self._settings.is_broker:
             self._broker.image_changed(old, new, by_records=by_records)
 
     def topic_removed(self, topic_id: TopicId, name: str) -> None:
         self._broker.topic_removed(topic_id, name)
-
-    def _limit_connections(self, image: ClusterImage) -> None:
-        limits = connection_limits(image, self._settings)
-        if limits != self._connection_limits:
-            self._connection_limits = limits
-            self._emit(limits)
 
     def leader_known(self, leader: NodeId, epoch: LeaderEpoch) -> None:
         log.info("follows node %d, which leads the quorum in epoch %d", leader, epoch)

@@ -25,6 +25,8 @@ from struct import Struct
 from sys import getrefcount
 from typing import TypeAlias
 
+from tidelog.protocol.strangers import stranger
+
 GROWTH = 4
 """How far a buffer may run ahead of the bytes received."""
 
@@ -152,11 +154,14 @@ class FrameSplitter:
         return [self._finish()] if self._filled == self._size else []
 
     def _checked(self, size: int, frames: list[memoryview]) -> int:
+        if 0 <= size <= self._max_size:
+            return size
+        foreign = stranger(size)
+        if foreign is not None:
+            raise BadFrame(f"sent {foreign} to a port of Kafka's protocol", frames)
         if size < 0:
             raise BadFrame(f"negative frame length {size}", frames)
-        if size > self._max_size:
-            raise BadFrame(f"frame length {size} is over the limit of {self._max_size}", frames)
-        return size
+        raise BadFrame(f"frame length {size} is over the limit of {self._max_size}", frames)
 
     def _take(self, data: memoryview, start: int, size: int, frames: list[memoryview]) -> int:
         """Cut the frame at `start`, or keep its first part. -> the position after it."""

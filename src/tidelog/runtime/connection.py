@@ -28,7 +28,7 @@ JOIN_BYTES = 64 * 1024
 """Chunks are joined into one send while they make less than this; larger ones are not copied."""
 
 SENDFILE_BYTES = 4 * 1024 * 1024
-"""One connection's share of a pass."""
+"""One connection's share of a pass, at most."""
 
 TAIL_BYTES = 8 * 1024 * 1024
 """What was written last is in memory; only slices further back are looked at."""
@@ -51,11 +51,13 @@ class ShortFile(Exception):
 class HeldFrames:
     """Frames received and not yet handled, in one buffer: thousands of small ones stay small."""
 
-    __slots__ = ("_bytes", "_sizes")
+    __slots__ = ("_bytes", "_sizes", "capacity")
 
     def __init__(self, frames: list[memoryview]) -> None:
         self._bytes = memoryview(bytearray().join(frames))
         self._sizes = array("I", map(len, frames))
+        self.capacity = len(self._bytes) + self._sizes.itemsize * len(self._sizes)
+        """The memory that it takes until the last frame is dropped."""
 
     def __len__(self) -> int:
         return len(self._sizes)
@@ -86,6 +88,7 @@ class Connection:
     opened_at: Millis = 0
     waiting: list[Chunk] = field(default_factory=list)
     unsent: int = 0
+    stalled: int = 0  # what it contributes to the unsent answers of all that do not get on
     waits_for: int = NOTHING
     held: HeldFrames | None = None
     muted: int = 0  # a bit for each reason not to read
@@ -104,7 +107,8 @@ class Connection:
             self.is_bulk = True
             count = self.sock.recv_into(space)
             return self.splitter.received(count) if count else None
-        count = self.sock.recv_into(shared, BULK_READ_BYTES if self.is_bulk else 0)
+        most = min(BULK_READ_BYTES, len(shared)) if self.is_bulk else 0
+        count = self.sock.recv_into(shared, most)
         if not count:
             return None
         frames = self.splitter.feed(shared[:count])
@@ -116,8 +120,11 @@ class Connection:
         self.waiting += chunks
         self.unsent += _cost(chunks)
 
-    def send(self, *, is_warm: bool = False) -> None:
-        """Write until all has left, or until `waits_for` says what is in the way."""
+    def send(self, share: int = SENDFILE_BYTES, *, is_warm: bool = False) -> None:
+        """Write until all has left, or until `waits_for` says what is in the way.
+
+        Of a file no more than `share` is sent: others have answers in this pass as well.
+        """
         self.waits_for = NOTHING
         try:
             while self.waiting and not self.waits_for:
@@ -127,7 +134,7 @@ class Connection:
                 elif not is_warm and _is_cold(head):
                     self.waits_for = DISK
                 elif head.length > INLINE_BYTES:
-                    self._send_slice(head)
+                    self._send_slice(head, share)
                 else:
                     self._send_joined()
                 is_warm = False
@@ -145,11 +152,11 @@ class Connection:
 
         return read
 
-    def _send_slice(self, part: FileSlice) -> None:
+    def _send_slice(self, part: FileSlice, share: int) -> None:
         # Held while it is used, since a file may let its descriptor go at any time.
         source = cast(RealFile, part.file).descriptor()
-        share = min(part.length, SENDFILE_BYTES)
-        sent = os.sendfile(self.sock.fileno(), source.number, part.position, share)
+        count = min(part.length, share)
+        sent = os.sendfile(self.sock.fileno(), source.number, part.position, count)
         if sent == 0:
             raise ShortFile(f"the file ends before position {part.position}")
         if sent < part.length:

@@ -1,8 +1,9 @@
 """Every open connection: which are read, which have answers to be sent, which are gone.
 
 Invariants: a connection whose peer does not read its answers is itself not read, so nothing grows
-without bound. All answers of one pass leave in one send per connection. What is said to be `gone`
-was dropped once and is sent nothing more.
+without bound, and neither do all such connections together. All answers of one pass leave in one
+send per connection. A connection that is reported as `gone` was dropped once and is sent nothing
+more.
 """
 
 import logging
@@ -13,11 +14,19 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 
 from tidelog.model.ids import ConnId, Millis
-from tidelog.model.outbound import LimitConnections, Send
-from tidelog.protocol.framing import Buffers, FrameSplitter
-from tidelog.runtime.connection import DISK, SOCKET, Connection, HeldFrames, ShortFile
+from tidelog.model.outbound import LimitConnections, RequestFailed, Send
+from tidelog.protocol.framing import SHARED_BYTES, Buffers, FrameSplitter
+from tidelog.runtime.connection import (
+    DISK,
+    SENDFILE_BYTES,
+    SOCKET,
+    Connection,
+    HeldFrames,
+    ShortFile,
+)
 from tidelog.runtime.descriptors import UNLIMITED, Shares
 from tidelog.runtime.listeners import Accepted
+from tidelog.runtime.logs import LineLimit
 from tidelog.runtime.quotas import ConnectionQuotas
 from tidelog.runtime.workers import Workers
 
@@ -26,6 +35,11 @@ SILENT_MS: Millis = 250
 """A client that has sent no request for so long is closed first when descriptors run out."""
 SPARED_IDLE_MS: Millis = 60_000
 """One that has, and was idle since, is closed next. Clients of Kafka connect again."""
+
+FEWER_READ_BYTES, FEWEST_READ_BYTES = 16 * 1024, 4 * 1024
+"""What is read of a connection at once while many requests are held."""
+
+FEWEST_SENT_BYTES = 32 * 1024
 
 BY_NODE, BY_UNSENT, BY_CLOSE = 1, 2, 4
 """Why a connection is not being read: the node's wish, its unsent answers, its coming end."""
@@ -44,7 +58,13 @@ class Limits:
     idle_ms: int = 10 * 60 * 1000
     request_bytes: int = 100 * 1024 * 1024
     unsent_bytes: int = 2 * 1024 * 1024
+    stalled_bytes: int = 32 * 1024 * 1024
+    """Unsent answers of all connections that do not take them, before all these are muted."""
+    held_bytes: int = 16 * 1024 * 1024
+    """Requests of all connections that wait to be handled, before less is read at once."""
     backlog: int = 1024
+    http_hint: str = ""
+    """What to add to the log where an HTTP request comes to a port of Kafka's protocol."""
 
 
 class Connections:
@@ -74,6 +94,14 @@ class Connections:
         self._answered: list[Connection] = []  # have something to send in this pass
         self._holding: list[Connection] = []  # have frames to be handled in the next pass
         self._gone: list[ConnId] = []
+        self._unsent_limit = limits.unsent_bytes
+        self._stalled = 0
+        self._held = 0
+        self._lines = LineLimit(burst=20, every_ms=5_000)
+        self.share = SENDFILE_BYTES
+        """What a connection sends of a file at once."""
+        self.read_bytes = SHARED_BYTES
+        """How much to read of a connection at once."""
         self.now = now
         """The time of this pass, kept by the loop."""
 
@@ -125,11 +153,29 @@ class Connections:
     def hold(self, conn: Connection, frames: list[memoryview]) -> None:
         """Keep frames that cannot be handled in this pass."""
         conn.held = HeldFrames(frames)
+        self._count_held(conn.held.capacity)
         self.hold_on(conn)
 
     def hold_on(self, conn: Connection) -> None:
         if not conn.muted:
             self._holding.append(conn)
+
+    def resume_first(self, conns: list[Connection]) -> None:
+        """There was no time for these."""
+        self._holding[:0] = conns
+
+    def release(self, conn: Connection) -> None:
+        """Its held frames are handled, or not needed any more."""
+        if conn.held is not None:
+            self._count_held(-conn.held.capacity)
+            conn.held = None
+
+    def _count_held(self, change: int) -> None:
+        self._held += change
+        self.read_bytes = SHARED_BYTES
+        if self._held > self._limits.held_bytes:
+            is_much = self._held > 2 * self._limits.held_bytes
+            self.read_bytes = FEWEST_READ_BYTES if is_much else FEWER_READ_BYTES
 
     def take_holding(self) -> list[Connection]:
         """The connections whose held frames may be handled now."""
@@ -146,9 +192,12 @@ class Connections:
     def watch(self, conn: Connection) -> None:
         """Let epoll watch for what the connection can do now.
 
-        A muting comes into force here only when input has come: most end before.
+        A muting comes into force here only when input has come: most end before. The same goes for
+        frames that are held: more is read when these are handled.
         """
-        interest = (0 if conn.muted else _IN) | (_OUT if conn.waits_for == SOCKET else 0)
+        interest = (0 if conn.muted or conn.held is not None else _IN) | (
+            _OUT if conn.waits_for == SOCKET else 0
+        )
         if interest != conn.interest:
             conn.interest = interest
             self._epoll.modify(conn.sock.fileno(), interest)
@@ -162,38 +211,78 @@ class Connections:
         if not conn.waiting:
             self._answered.append(conn)
         conn.enqueue(answer.chunks)
-        if conn.unsent > self._limits.unsent_bytes:
+        if conn.waits_for:
+            self._count_stalled(conn, conn.unsent)
+        if conn.unsent > self._unsent_limit:
             if not conn.waits_for:
                 self.send(conn)
-            if conn.unsent > self._limits.unsent_bytes:
+            if conn.unsent > self._unsent_limit:
                 conn.muted |= BY_UNSENT
+
+    def share_sending(self, connections: int) -> None:
+        """So many connections may send from files before others are served."""
+        if connections <= 2:
+            self.share = SENDFILE_BYTES
+        else:
+            self.share = max(FEWEST_SENT_BYTES, 2 * SENDFILE_BYTES // connections)
 
     def send_answers(self) -> None:
         answered, self._answered = self._answered, []
+        self.share_sending(len(answered))
         for conn in answered:
             if not conn.waits_for:
                 self.send(conn)
 
     def send(self, conn: Connection, *, is_warm: bool = False) -> None:
         try:
-            conn.send(is_warm=is_warm)
+            conn.send(self.share, is_warm=is_warm)
         except ConnectionError:
             self.drop(conn)
             return
         except (OSError, ShortFile) as error:
-            log.warning("%s: closed: %s", conn.peer, error)
+            self._say_closed(conn, error)
             self.drop(conn)
             return
         conn.active_at = self.now
+        if conn.waits_for or conn.stalled:
+            self._count_stalled(conn, conn.unsent if conn.waits_for else 0)
         if conn.waits_for == DISK:
             self._readers.submit(conn.cold_read(), lambda _: self._warmed(conn))
         elif not conn.waits_for and conn.muted & BY_CLOSE:
             self.drop(conn)
             return
-        if conn.muted & BY_UNSENT and 2 * conn.unsent <= self._limits.unsent_bytes:
+        if conn.muted & BY_UNSENT and 2 * conn.unsent <= self._unsent_limit:
             self.unmute(conn, BY_UNSENT)
         if conn.waits_for == SOCKET or conn.interest & _OUT:
             self.watch(conn)
+
+    def _count_stalled(self, conn: Connection, unsent: int) -> None:
+        """Hold all connections that do not take their answers to a limit together.
+
+        Over it they are muted until they have taken everything; over twice the limit those with the
+        most unsent are closed.
+        """
+        self._stalled += unsent - conn.stalled
+        conn.stalled = unsent
+        most = self._limits.stalled_bytes
+        if self._stalled > most:
+            self._unsent_limit = 0
+            if self._stalled > 2 * most:
+                self._close_the_slowest(self._stalled - most)
+        elif 2 * self._stalled <= most:
+            self._unsent_limit = self._limits.unsent_bytes
+
+    def _close_the_slowest(self, too_much: int) -> None:
+        for conn in sorted(self, key=lambda conn: conn.stalled, reverse=True):
+            if too_much <= 0:
+                return
+            too_much -= conn.stalled
+            self._say_closed(conn, f"{conn.stalled} bytes of answers are not read")
+            self.drop(conn)
+
+    def _say_closed(self, conn: Connection, reason: object) -> None:
+        if self._lines.allow(self.now):
+            log.warning("%s: closed: %s%s", conn.peer, reason, self._lines.omitted())
 
     def _warmed(self, conn: Connection) -> None:
         if conn in self:
@@ -204,10 +293,20 @@ class Connections:
     def end(self, conn: Connection, reason: str) -> None:
         """Close once what waits has left; take nothing more."""
         if reason and not conn.muted & BY_CLOSE:
-            log.warning("%s: closed: %s", conn.peer, reason)
+            self._say_closed(conn, reason)
         conn.muted |= BY_CLOSE
-        conn.held = None
+        self.release(conn)
         self._answered.append(conn)
+
+    def fail(self, failed: RequestFailed) -> None:
+        conn = self.find(failed.conn)
+        log.error(
+            "%s: a request could not be handled",
+            "a client that is gone" if conn is None else conn.peer,
+            exc_info=failed.error,
+        )
+        if conn is not None:
+            self.drop(conn)
 
     def drop(self, conn: Connection) -> None:
         """Close now."""
@@ -216,8 +315,11 @@ class Connections:
         del self._by_fd[conn.sock.fileno()]
         conn.sock.close()
         conn.muted |= BY_CLOSE
-        conn.held = None
+        self.release(conn)
         conn.waiting.clear()
+        conn.unsent = 0
+        if conn.stalled:
+            self._count_stalled(conn, 0)
         self._gone.append(conn.id)
         if conn.listener:
             self.quotas.closed(conn.listener, conn.address)

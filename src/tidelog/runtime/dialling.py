@@ -10,6 +10,7 @@ import select
 import socket
 from typing import NamedTuple
 
+from tidelog.model.events import ConnectFailed
 from tidelog.model.ids import ConnId
 from tidelog.model.outbound import Connect
 from tidelog.runtime.descriptors import EXHAUSTED, Room
@@ -80,3 +81,8 @@ class Dialler:
     def close(self) -> None:
         for dialled in self._by_fd.values():
             dialled.sock.close()
+
+
+def connect_failed(conn: ConnId, error: OSError) -> ConnectFailed:
+    was_refused = isinstance(error, ConnectionRefusedError)
+    return ConnectFailed(conn, was_refused, error.strerror or str(error))

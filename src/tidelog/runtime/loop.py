@@ -2,7 +2,8 @@
 
 A pass: wait, read every ready connection once, hand its frames to the node, tick, then send.
 
-Invariants: no connection takes more than its share of a pass (one read, `FRAMES_PER_PASS` frames).
+Invariants: no connection takes more than its share of a pass (one read, `FRAMES_PER_PASS` frames,
+or one frame where others need the time).
 The node hears `Connected` first and `Disconnected` last of every connection, and each event in a
 call of its own, never from inside another.
 """
@@ -23,7 +24,7 @@ from tidelog.model.events import (
     Ticked,
     WallClockMoved,
 )
-from tidelog.model.ids import ConnId, Millis
+from tidelog.model.ids import Millis
 from tidelog.model.metrics import Metric
 from tidelog.model.outbound import (
     Cancel,
@@ -39,12 +40,13 @@ from tidelog.model.outbound import (
     StopReading,
 )
 from tidelog.protocol.framing import SHARED_BYTES, BadFrame
+from tidelog.protocol.strangers import AN_HTTP_REQUEST
 from tidelog.runtime.alarm import Alarm
 from tidelog.runtime.clock import HostClock
 from tidelog.runtime.connection import SOCKET, Connection
 from tidelog.runtime.connections import BY_CLOSE, BY_NODE, Connections, Limits
 from tidelog.runtime.descriptors import Room
-from tidelog.runtime.dialling import Dialler
+from tidelog.runtime.dialling import Dialler, connect_failed
 from tidelog.runtime.freezes import SLOW_MS, STEP_MS, FreezeMeter
 from tidelog.runtime.hosted import HostedNode
 from tidelog.runtime.jobs import JobThreads
@@ -53,6 +55,8 @@ from tidelog.runtime.workers import Workers
 
 FRAMES_PER_PASS = 64
 EVENTS_PER_PASS = 256
+SHARED_MS: Millis = 10
+"""A pass that has taken so long handles one frame of each further connection, and no more."""
 READING_THREADS = 4
 WALL_SLACK_MS: Millis = 20
 """What the machine's clock may differ by before the node is told."""
@@ -152,6 +156,7 @@ class Host:
         if now != meter.began:
             meter.begin(now)
         self._look_at_wall_clock(now)
+        self.connections.share_sending(len(ready))
         for fd, mask in ready:
             conn = self.connections.at(fd)
             if conn is not None:
@@ -165,8 +170,7 @@ class Host:
             elif self._acceptor.listens_on(fd):
                 self._accept(fd)
                 self._step_ended("accepting connections")
-        for conn in self.connections.take_holding():
-            self._resume(conn)
+        self._resume_holding(now + 2 * SHARED_MS)
         self._keep_time()
         self._settle()
         self._step_ended("sending answers")
@@ -260,7 +264,7 @@ class Host:
     def _finish_connecting(self, fd: int) -> None:
         conn, sock, peer, answer_bytes, error = self._dialler.finish(fd)
         if error is not None:
-            self._tell(_connect_failed(conn, error))
+            self._tell(connect_failed(conn, error))
             return
         self._epoll.modify(fd, select.EPOLLIN)
         self.connections.admit(conn, sock, peer, answer_bytes)
@@ -277,12 +281,14 @@ class Host:
                 self.connections.watch(conn)
             elif conn.held is None:
                 self._read(conn)
+            else:
+                self.connections.watch(conn)
         elif mask & ~select.EPOLLOUT:  # hung up or broken
             self.connections.drop(conn)
 
     def _read(self, conn: Connection) -> None:
         try:
-            frames = conn.receive(self._shared)
+            frames = conn.receive(self._shared[: self.connections.read_bytes])
         except BlockingIOError:
             return
         except OSError:
@@ -290,7 +296,8 @@ class Host:
             return
         except BadFrame as bad:
             self._deliver(conn, bad.frames)
-            self.connections.end(conn, bad.reason)
+            hint = self._limits.http_hint if AN_HTTP_REQUEST in bad.reason else ""
+            self.connections.end(conn, bad.reason + hint)
             return
         if frames is None:
             self.connections.end(conn, "")
@@ -305,21 +312,32 @@ class Host:
         if done < len(frames) and not conn.muted & BY_CLOSE:
             self.connections.hold(conn, frames[done:])
 
+    def _resume_holding(self, until: Millis) -> None:
+        """Go on with frames that were held, of as many connections as there is time for."""
+        holding = self.connections.take_holding()
+        for done, conn in enumerate(holding, start=1):
+            self._resume(conn)
+            if self._now >= until:
+                self.connections.resume_first(holding[done:])
+                return
+
     def _resume(self, conn: Connection) -> None:
-        """Go on with frames that were held."""
-        assert conn.held is not None
+        if conn.held is None or conn.muted:
+            return  # since it was chosen
         conn.held.drop(self._deliver(conn, conn.held.first(FRAMES_PER_PASS)))
         if conn.held:
             self.connections.hold_on(conn)
-        else:
-            conn.held = None
+        elif conn in self.connections:
+            self.connections.release(conn)
+            self.connections.watch(conn)
 
     def _deliver(self, conn: Connection, frames: list[memoryview]) -> int:
         """Hand over frames up to the connection's share, or until it is muted. -> how many."""
         handle, perform, clock, meter = self._node.handle, self._perform, self._clock, self._meter
         done = 0
         try:
-            for frame in frames[:FRAMES_PER_PASS]:
+            has_time = self._now < meter.began + SHARED_MS
+            for frame in frames[: FRAMES_PER_PASS if has_time else 1]:
                 if conn.muted:
                     break
                 done += 1
@@ -361,11 +379,11 @@ class Host:
                     else:
                         self._dialler.hang_up(outbound.conn)
                 case RequestFailed():
-                    self._fail(outbound)
+                    self.connections.fail(outbound)
                 case Connect():
                     error = self._dialler.dial(outbound)
                     if error is not None:
-                        self._failed_to_connect.append(_connect_failed(outbound.conn, error))
+                        self._failed_to_connect.append(connect_failed(outbound.conn, error))
                 case LimitConnections():
                     self.connections.limit(outbound)
                     self._acceptor.resume()
@@ -374,18 +392,3 @@ class Host:
                     self._status = outbound.status
                 case _:
                     assert_never(outbound)
-
-    def _fail(self, failed: RequestFailed) -> None:
-        conn = self.connections.find(failed.conn)
-        log.error(
-            "%s: a request could not be handled",
-            "a client that is gone" if conn is None else conn.peer,
-            exc_info=failed.error,
-        )
-        if conn is not None:
-            self.connections.drop(conn)
-
-
-def _connect_failed(conn: ConnId, error: OSError) -> ConnectFailed:
-    was_refused = isinstance(error, ConnectionRefusedError)
-    return ConnectFailed(conn, was_refused, error.strerror or str(error))

@@ -27,17 +27,20 @@ def serve(host: str, port: int, look: Callable[[], list[Metric]], run_soon: RunS
 
 def _serve(host: str, port: int, look: Callable[[], list[Metric]], run_soon: RunSoon) -> None:
     # Imported here, and not by a node that nobody measures.
-    from prometheus_client import CollectorRegistry, ProcessCollector, start_http_server
+    from prometheus_client import CollectorRegistry, ProcessCollector, make_wsgi_app
+
+    from tidelog.runtime.scrapes import server_at
 
     registry = CollectorRegistry()
     registry.register(_Collector(look, run_soon))
     ProcessCollector(registry=registry)
     try:
-        start_http_server(port, host or "0.0.0.0", registry)
+        server = server_at(host, port, make_wsgi_app(registry))
     except OSError as error:
         log.error("no metrics: cannot listen on port %d: %s", port, error.strerror)
     else:
         log.debug("metrics are on port %d", port)
+        server.serve_forever()
 
 
 class _Collector:

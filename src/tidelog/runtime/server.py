@@ -137,12 +137,21 @@ def _open(settings: BrokerSettings, usable: Collection[str], shares: Shares) -> 
         request_bytes=settings.socket_request_max_bytes,
         # Kafka's 50 turns clients away for a second whenever many come at once.
         backlog=max(settings.socket_listen_backlog_size, 4096),
+        http_hint=_http_hint(settings),
     )
     host = Host(node, listeners, limits, clock, room)
     if settings.tidelog_metrics_port is not None:
         at = settings.listeners[0].host, settings.tidelog_metrics_port
         metrics.serve(*at, lambda: node.metrics() + host.metrics(), host.run_soon)
     return host
+
+
+def _http_hint(settings: BrokerSettings) -> str:
+    """For whoever looks for metrics at the wrong port."""
+    if settings.tidelog_metrics_port is None:
+        return ""
+    host = settings.listeners[0].host or "localhost"
+    return f"; metrics are at http://{host}:{settings.tidelog_metrics_port}/metrics"
 
 
 def _bind(name: str, host: str, port: int, *, awaits_ready: bool) -> ListeningSocket:

@@ -28,8 +28,16 @@ class Workers:
     def submit(self, job: Job, then: Then) -> None:
         if len(self._threads) < self._limit:
             # Daemons, so that a disk that hangs cannot keep the process from ending.
-            self._threads.append(Thread(target=self._work, daemon=True))
-            self._threads[-1].start()
+            thread = Thread(target=self._work, daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                # The system has no thread to give now: those that run do all, or else the caller.
+                if not self._threads:
+                    self._do(job, then)
+                    return
+            else:
+                self._threads.append(thread)
         self._jobs.put((job, then))
 
     def finish(self) -> None:
@@ -44,11 +52,13 @@ class Workers:
 
     def _work(self) -> None:
         while (work := self._jobs.get()) is not None:
-            job, then = work
-            error: Exception | None = None
-            try:
-                job()
-            except Exception as failure:  # a thread that died would leave its jobs unanswered
-                error = failure
-            self._ended.append((then, error))
-            self._wake()
+            self._do(*work)
+
+    def _do(self, job: Job, then: Then) -> None:
+        error: Exception | None = None
+        try:
+            job()
+        except Exception as failure:  # a thread that died would leave its jobs unanswered
+            error = failure
+        self._ended.append((then, error))
+        self._wake()

@@ -5,10 +5,11 @@ import random
 import socket
 import struct
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from tests.unit.runtime.echo import SLICE, Client, EchoNode, framed, serving
+from tests.unit.runtime.echo import SLICE, Client, EchoNode, Served, framed, serving
 
 from tidelog.model.disk import File, FileSlice
 from tidelog.protocol.framing import FrameSplitter
@@ -138,6 +139,69 @@ def test_a_client_that_never_reads_is_not_read_either() -> None:
             assert other.ask(b"eserved") == b"served"
         queued = max(conn.unsent for conn in served.host.connections)
         assert limits.unsent_bytes < queued < limits.unsent_bytes + 2 * 50_000
+
+
+def deaf(served: Served) -> Client:
+    client = served.client()
+    client.sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.sock.setblocking(False)
+    return client
+
+
+def unsent(served: Served) -> int:
+    return sum(conn.unsent for conn in served.host.connections)
+
+
+def test_many_clients_that_never_read_hold_little_memory_together() -> None:
+    limits = Limits(unsent_bytes=1_000_000, stalled_bytes=2_000_000)
+    requests = framed(b"m" + struct.pack(">i", 10_000)) * 2_000
+    with serving(limits=limits) as served:
+        clients = [deaf(served) for _ in range(50)]
+        other = served.client()
+        for client in clients:
+            with suppress(BlockingIOError):
+                client.sock.send(requests)
+            assert other.ask(b"eserved") == b"served"
+        # All that can be handled is, once nothing changes any more.
+        frames = -1
+        while frames != served.node.frames - 1:
+            frames = served.node.frames
+            assert other.ask(b"eserved") == b"served"
+        assert 1_000_000 < unsent(served) < 4_000_000
+        assert len(served.host.connections) == 51
+
+
+def test_those_with_the_most_unread_answers_are_closed_before_memory_runs_out(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    limits = Limits(stalled_bytes=10_000_000)
+    with serving(limits=limits) as served:
+        clients = [deaf(served) for _ in range(20)]
+        other = served.client()
+        for client in clients:
+            client.sock.send(framed(b"m" + struct.pack(">i", 8_000_000)))
+            other.ask(b"e")
+        while len(served.node.disconnected) < 15 or unsent(served) >= 20_000_000:
+            other.ask(b"e")
+        assert other.ask(b"eserved") == b"served"
+    assert "bytes of answers are not read" in caplog.text
+
+
+def test_requests_that_wait_take_little_memory_together() -> None:
+    """Clients that pipeline while a request of theirs is parked."""
+    limits = Limits(held_bytes=500_000)
+    pipelined = framed(b"p" + struct.pack(">i", 3_600_000)) + framed(b"e" + bytes(500)) * 1_000
+    with serving(limits=limits) as served:
+        clients = [served.client() for _ in range(60)]
+        other = served.client()
+        for client in clients:
+            client.sock.setblocking(False)
+            with suppress(BlockingIOError):
+                client.sock.send(pipelined)
+            assert other.ask(b"eserved") == b"served"
+        held = [conn.held for conn in served.host.connections if conn.held is not None]
+        assert len(held) == 60
+        assert sum(one.capacity for one in held) < 2_000_000
 
 
 def test_a_slow_reader_gets_every_answer_once_it_reads() -> None:

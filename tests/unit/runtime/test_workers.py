@@ -2,6 +2,7 @@
 
 import threading
 
+import pytest
 from tests.unit.runtime.echo import EchoNode, framed, serving
 
 from tidelog.runtime.workers import Workers
@@ -77,4 +78,30 @@ def test_more_jobs_than_threads_all_end() -> None:
     workers.finish()
     assert told == [None] * 100
     assert len(file.synced_in) == 100
+    workers.stop()
+
+
+def test_where_no_thread_can_be_started_jobs_are_done_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    file = GatedFile()
+    file.gate.set()
+    rung = threading.Semaphore(0)
+    told: list[Exception | None] = []
+    workers = Workers(4, rung.release)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        workers.submit(file.sync, told.append)
+        assert rung.acquire(blocking=False)
+    workers.submit(file.sync, told.append)
+    with monkeypatch.context() as patched:
+        patched.setattr(threading.Thread, "start", refuse)
+        workers.submit(file.sync, told.append)
+    rung.acquire()
+    rung.acquire()
+    workers.finish()
+    assert told == [None, None, None]
     workers.stop()

@@ -1,0 +1,29 @@
+"""Recognises, by its first four bytes, what is sent to a Kafka port by mistake.
+
+A client of another protocol sends text or a handshake where Kafka has the length of a frame. Such a
+length is far over any limit that is in use, and a number in the log would tell nobody what it was.
+"""
+
+AN_HTTP_REQUEST = "an HTTP request"
+
+_HTTP = (b"GET ", b"HEAD", b"POST", b"PUT ", b"DELE", b"OPTI", b"PATC", b"TRAC", b"CONN", b"PRI ")
+_OTHERS = {
+    b"SSH-": "an SSH handshake",
+    b"EHLO": "a mail",
+    b"HELO": "a mail",
+    b"PING": "a Redis command",
+    b"*1\r\n": "a Redis command",
+    b"USER": "an FTP command",
+    b"STAT": "a text command",
+    b"\xff\xfb\x1f\xff": "a telnet session",
+}
+
+
+def stranger(length: int) -> str | None:
+    """What begins with the bytes of this length, if it is known not to be Kafka's protocol."""
+    first = length.to_bytes(4, "big", signed=True)
+    if first in _HTTP:
+        return AN_HTTP_REQUEST
+    if first[0] == 0x16 and first[1] == 0x03:
+        return "a TLS handshake"
+    return _OTHERS.get(first)
