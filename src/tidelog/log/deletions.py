@@ -45,6 +45,10 @@ def _is_expired(segment: Segment, retention_ms: Millis, now: Millis, ahead_ms: M
     return now + ahead_ms - newest > retention_ms
 
 
+PURGED_AT_ONCE = 20
+"""Segments; the next come with the next call."""
+
+
 class DeletedFiles:
     """Renamed at once, so that a restart forgets them; removed when the delay is over."""
 
@@ -59,7 +63,10 @@ class DeletedFiles:
             self._waiting.append((due, segment.rename_files(names.DELETED)))
 
     def purge(self, now: Millis) -> None:
-        while self._waiting and self._waiting[0][0] <= now:
+        """Remove some of the files whose time has come; a removal of thousands takes long."""
+        for _ in range(PURGED_AT_ONCE):
+            if not self._waiting or self._waiting[0][0] > now:
+                return
             for path in self._waiting[0][1]:
                 self._disk.remove(path)
             self._waiting.popleft()

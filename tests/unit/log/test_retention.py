@@ -1,6 +1,7 @@
 """Which segments go, and when their files do."""
 
 from dataclasses import replace
+from itertools import pairwise
 
 from tests.unit.log.support import (
     DIRECTORY,
@@ -13,6 +14,7 @@ from tests.unit.log.support import (
 )
 
 from tidelog.log.config import LogConfig
+from tidelog.log.deletions import PURGED_AT_ONCE
 from tidelog.log.partition import PartitionLog
 from tidelog.sim.disk import SimDisk
 
@@ -121,3 +123,23 @@ def test_a_log_start_past_the_log_end_starts_the_log_over() -> None:
     log = open_log(disk, FOREVER, log_start=100)
     assert (log.log_start_offset, log.log_end_offset, log.size) == (100, 100, 0)
     assert append(log).base_offset == 100
+
+
+def test_files_of_many_segments_are_removed_some_at_a_time() -> None:
+    disk = SimDisk()
+    log = open_log(disk, replace(SMALL, retention_ms=1))
+    for _ in range(200):
+        append(log, batch(size=1_500))
+    deleted = log.apply_retention(NOW + (8 << 30), log.log_end_offset)
+    assert len(deleted) > 3 * PURGED_AT_ONCE
+
+    def left() -> int:
+        return sum(name.endswith(".log.deleted") for name in disk.list(DIRECTORY))
+
+    due = NOW + (8 << 30) + log.config.file_delete_delay_ms
+    sizes = [left()]
+    while sizes[-1]:
+        log.purge(due)
+        sizes.append(left())
+    assert sizes[0] == len(deleted)
+    assert all(before - after <= PURGED_AT_ONCE for before, after in pairwise(sizes))
