@@ -12,6 +12,7 @@ from tests.pipelines.segment_writing import some_batches, some_records, write_se
 from tidelog.cli.ledger import checksum
 from tidelog.model.ids import NO_OFFSET
 from tidelog.protocol.records import Header, Record, build_batch
+from tidelog_pipelines.sources import batch_compression
 from tidelog_pipelines.sources.segment_files import NoSegments, find_parts
 from tidelog_pipelines.sources.segments import PART_BYTES, record_batches
 
@@ -175,3 +176,18 @@ def test_a_topic_whose_name_begins_another_is_not_mixed_with_it(tmp_path: Path) 
     write_segment(tmp_path, "orders-0", some_batches(1, 20))
 
     assert len(rows(tmp_path, "orders")) == 10
+
+
+@pytest.mark.parametrize("codec", CODECS[1:])
+def test_f64_a_batch_that_unpacks_to_too_much_is_reported_and_stepped_over(
+    codec: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(batch_compression, "MAX_UNPACKED", 100_000)
+    bomb = build_batch([Record(None, bytes(1_000_000), 5)], 0, compression=codec)
+    sound = build_batch([Record(None, b"value", 6)], 1, compression=codec)
+    write_segment(tmp_path, "orders", [bomb, sound])
+    read = rows(tmp_path)
+    assert [row["value"] for row in read if row["error"] is None] == [b"value"]
+    [bad] = [row for row in read if row["error"] is not None]
+    assert bad["offset"] == 0
+    assert codec in bad["error"]

@@ -1,41 +1,82 @@
-"""Unpacks the records of a batch, whichever of Kafka's codecs packed them, with one library.
+"""Unpacks the records of a batch, whichever of Kafka's codecs packed them, up to a limit.
 
-What cannot be unpacked is a `BadBatch`: its reader reports it, and goes on with the next batch.
+What cannot be unpacked is a `BadBatch`: its reader reports it, and goes on with the next batch. So
+is a batch that would unpack to more than the limit, before it takes the memory.
 """
 
+import zlib
 from collections.abc import Callable, Mapping
 from struct import Struct
 
 import cramjam
+import lz4.frame
+import zstandard
+
+MAX_UNPACKED = 256 * 1024 * 1024
 
 _XERIAL_MAGIC = b"\x82SNAPPY\0"
 _XERIAL_HEADER_SIZE = 16
 _BLOCK_SIZE = Struct(">i")
+_GZIP_BITS = 16 + zlib.MAX_WBITS
 
 
 class BadBatch(Exception):
     """A batch that cannot be read; says why."""
 
 
+def _gunzip(packed: bytes) -> bytes:
+    unpacked = b""
+    while packed:  # streams may follow each other
+        stream = zlib.decompressobj(_GZIP_BITS)
+        unpacked += stream.decompress(packed, MAX_UNPACKED + 1 - len(unpacked))
+        if not stream.eof:
+            if len(unpacked) <= MAX_UNPACKED:
+                raise BadBatch("gzip: the stream is cut short")
+            break
+        packed = stream.unused_data
+    return unpacked
+
+
 def _unsnappy(packed: bytes) -> bytes:
     # Java's snappy comes in blocks under a header of its own; other clients write one raw block.
     if not packed.startswith(_XERIAL_MAGIC):
-        return bytes(cramjam.snappy.decompress_raw(packed))
-    position, blocks = _XERIAL_HEADER_SIZE, []
-    while position < len(packed):
+        return _unsnappy_block(packed)
+    position, unpacked = _XERIAL_HEADER_SIZE, bytearray()
+    while position < len(packed) and len(unpacked) <= MAX_UNPACKED:
         (size,) = _BLOCK_SIZE.unpack_from(packed, position)
         position += _BLOCK_SIZE.size
-        blocks.append(bytes(cramjam.snappy.decompress_raw(packed[position : position + size])))
+        unpacked += _unsnappy_block(packed[position : position + size])
         position += size
-    return b"".join(blocks)
+    return bytes(unpacked)
+
+
+def _unsnappy_block(block: bytes) -> bytes:
+    size = cramjam.snappy.decompress_raw_len(block)
+    if size > MAX_UNPACKED:
+        raise BadBatch(f"snappy: a block that unpacks to {size} bytes")
+    return bytes(cramjam.snappy.decompress_raw(block))
+
+
+def _unlz4(packed: bytes) -> bytes:
+    stream = lz4.frame.LZ4FrameDecompressor()
+    unpacked = bytes(stream.decompress(packed, max_length=MAX_UNPACKED + 1))
+    if not stream.eof and len(unpacked) <= MAX_UNPACKED:
+        raise BadBatch("lz4: the frame is cut short")
+    return unpacked
+
+
+def _unzstd(packed: bytes) -> bytes:
+    decompressor = zstandard.ZstdDecompressor()
+    with decompressor.stream_reader(packed, read_across_frames=True) as stream:
+        return bytes(stream.read(MAX_UNPACKED + 1))
 
 
 CODECS: Mapping[int, tuple[str, Callable[[bytes], bytes]]] = {
     0: ("none", bytes),
-    1: ("gzip", lambda packed: bytes(cramjam.gzip.decompress(packed))),
+    1: ("gzip", _gunzip),
     2: ("snappy", _unsnappy),
-    3: ("lz4", lambda packed: bytes(cramjam.lz4.decompress(packed))),
-    4: ("zstd", lambda packed: bytes(cramjam.zstd.decompress(packed))),
+    3: ("lz4", _unlz4),
+    4: ("zstd", _unzstd),
 }
 """By the number in a batch's attributes."""
 
@@ -46,6 +87,11 @@ def unpack(codec: int, packed: bytes) -> bytes:
         raise BadBatch(f"compression {codec} is unknown")
     name, decompress = CODECS[codec]
     try:
-        return decompress(packed)
+        unpacked = decompress(packed)
+    except BadBatch:
+        raise
     except Exception as error:  # each codec has exceptions of its own
         raise BadBatch(f"{name}: {error}") from error
+    if codec and len(unpacked) > MAX_UNPACKED:
+        raise BadBatch(f"{name}: the records unpack to more than {MAX_UNPACKED} bytes")
+    return unpacked
