@@ -13,10 +13,13 @@ from typing import NamedTuple
 from uuid import UUID
 
 from tidelog.log import names
+from tidelog.log.set_aside import set_aside
 from tidelog.model.disk import Disk
 from tidelog.model.ids import LeaderEpoch, NodeId, Offset, TopicPartition
 
 _VERSION = "0"
+_MAX_EPOCH = (1 << 31) - 1
+_MAX_NUMBER = (1 << 63) - 1
 
 
 class OffsetsRead(NamedTuple):
@@ -69,6 +72,8 @@ def read_epochs(disk: Disk, path: str) -> EpochsRead:
         if not (_is_number(epoch) and _is_number(start)):
             return EpochsRead(starts, False)
         entry = (int(epoch), int(start))
+        if entry[0] > _MAX_EPOCH:
+            return EpochsRead(starts, False)
         if starts and (entry[0] <= starts[-1][0] or entry[1] <= starts[-1][1]):
             return EpochsRead(starts, False)
         starts.append(entry)
@@ -76,7 +81,19 @@ def read_epochs(disk: Disk, path: str) -> EpochsRead:
 
 
 def encode_epochs(starts: Iterable[tuple[LeaderEpoch, Offset]]) -> bytes:
-    return _encode_rows([f"{epoch} {start}" for epoch, start in starts])
+    return encode_pairs(starts)
+
+
+def read_pairs(disk: Disk, path: str) -> tuple[list[tuple[int, int]], bool]:
+    """Two numbers per line, and whether the file was sound."""
+    rows, was_sound = _read_rows(disk, path, 2)
+    if not all(_is_number(one) and _is_number(other) for one, other in rows):
+        return [], False
+    return [(int(one), int(other)) for one, other in rows], was_sound
+
+
+def encode_pairs(pairs: Iterable[tuple[int, int]]) -> bytes:
+    return _encode_rows([f"{one} {other}" for one, other in pairs])
 
 
 def _encode_rows(rows: list[str]) -> bytes:
@@ -86,7 +103,11 @@ def _encode_rows(rows: list[str]) -> bytes:
 def _read_rows(disk: Disk, path: str, width: int) -> tuple[list[list[str]], bool]:
     if not disk.exists(path):
         return [], True
-    text = disk.read_file(path).decode("utf-8", errors="replace")
+    try:
+        text = disk.read_file(path).decode("utf-8", errors="replace")
+    except IsADirectoryError:
+        set_aside(disk, path)
+        return [], False
     lines = text.split("\n")
     torn = lines.pop()
     if len(lines) < 2 or lines[0] != _VERSION or not _is_number(lines[1]):
@@ -97,7 +118,7 @@ def _read_rows(disk: Disk, path: str, width: int) -> tuple[list[list[str]], bool
 
 
 def _is_number(text: str) -> bool:
-    return len(text) < 20 and text.isascii() and text.isdigit()
+    return len(text) < 20 and text.isascii() and text.isdigit() and int(text) <= _MAX_NUMBER
 
 
 # -- meta.properties

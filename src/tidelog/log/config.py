@@ -41,5 +41,9 @@ class LogConfig:
         return min(self.max_message_bytes, self.segment_bytes)
 
     @property
+    def is_compacted(self) -> bool:
+        return "compact" in self.cleanup_policy
+
+    @property
     def stamps_append_time(self) -> bool:
         return self.message_timestamp_type == LOG_APPEND_TIME

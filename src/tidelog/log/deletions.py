@@ -41,8 +41,22 @@ def _is_expired(segment: Segment, retention_ms: Millis, now: Millis, ahead_ms: M
     newest = segment.max_timestamp
     if newest == NO_TIMESTAMP:
         # Such a segment counts as written when this broker first saw it.
-        return now - segment.created > retention_ms
-    return now + ahead_ms - newest > retention_ms
+        age = now - segment.created
+    else:
+        age = now + ahead_ms - newest
+    if age <= retention_ms:
+        return False
+    if not segment.is_time_confirmed:
+        # What a time index says is no reason to delete records: their headers have to confirm it.
+        segment.confirm_indexes()
+    return segment.is_time_confirmed
+
+
+def awaits_confirmation(segments: SegmentList, count: int) -> bool:
+    """Whether the first segment that stays may have to go once its headers have been read."""
+    if count == len(segments):
+        return False
+    return segments[count].rebuild is not None
 
 
 PURGED_AT_ONCE = 20

@@ -13,6 +13,7 @@ from tidelog.log import checkpoints, names, partition_metadata
 from tidelog.log.clean_shutdown import NO_BROKER_EPOCH, CleanShutdownMark
 from tidelog.log.config import LogConfig
 from tidelog.log.partition import PartitionLog
+from tidelog.log.root_checkpoints import RootCheckpoints
 from tidelog.model.dice import Dice
 from tidelog.model.disk import Disk
 from tidelog.model.ids import (
@@ -62,10 +63,9 @@ class LogDirectory:
         """Directories that were set aside, in this run or an earlier one, and are kept."""
         self._present: dict[TopicPartition, None] = {}
         self._topic_ids: dict[TopicPartition, TopicId] = {}
-        self._written: dict[str, bytes] = {}
         self._left: set[TopicPartition] = set()
         """Partitions that are gone, but not yet from the checkpoints on disk."""
-        for name in disk.list(""):
+        for name in disk.list_directories(""):
             partition = names.partition_of(name)
             if names.is_deleted_directory(name):
                 self._leftovers.append(name)
@@ -76,9 +76,8 @@ class LogDirectory:
                 heappush(self._deleted, (0, name))
             elif partition is not None:
                 self._present[partition] = None
-        self._recovery_points = self._read(names.RECOVERY_POINT_CHECKPOINT)
-        self._log_starts = self._read(names.LOG_START_CHECKPOINT)
-        self._high_watermarks = self._read(names.HIGH_WATERMARK_CHECKPOINT)
+        self._checkpoints = RootCheckpoints(disk, self._present)
+        self.notes += self._checkpoints.notes
         self.clean_mark = CleanShutdownMark(disk)
         self.clean_shutdown = self.clean_mark.found.was_clean
         """The last owner of this directory closed every log before it ended."""
@@ -129,7 +128,9 @@ class LogDirectory:
         is_restored = partition_metadata.read(self._disk, str(partition)).is_restored
         if not is_restored and not self._has_records(partition):
             return Belonging.YES
-        if not is_restored and (had_namesake or self._recovery_points.get(partition, 0) > 0):
+        if not is_restored and (
+            had_namesake or self._checkpoints.recovery_points.get(partition, 0) > 0
+        ):
             return Belonging.UNKNOWN
         self._write_topic_id(partition, topic_id)
         self.notes.append(
@@ -139,9 +140,10 @@ class LogDirectory:
         return Belonging.YES
 
     def _has_records(self, partition: TopicPartition) -> bool:
+        found = set(self._disk.list(str(partition)))
+        found -= set(self._disk.list_directories(str(partition)))
         return any(
-            name.endswith(names.LOG) and self._disk.size(f"{partition}/{name}")
-            for name in self._disk.list(str(partition))
+            name.endswith(names.LOG) and self._disk.size(f"{partition}/{name}") for name in found
         )
 
     def _write_topic_id(self, partition: TopicPartition, topic_id: TopicId) -> None:
@@ -151,7 +153,7 @@ class LogDirectory:
 
     def high_watermark(self, partition: TopicPartition) -> Offset:
         """From replication-offset-checkpoint; 0 when absent."""
-        return self._high_watermarks.get(partition, 0)
+        return self._checkpoints.high_watermarks.get(partition, 0)
 
     def log(self, partition: TopicPartition) -> PartitionLog | None:
         """The log if it has been opened."""
@@ -176,10 +178,13 @@ class LogDirectory:
             config,
             now,
             clean_shutdown=self.clean_shutdown and is_known and is_data,
-            recovery_point=self._recovery_points.get(partition, 0),
-            log_start_offset=self._log_starts.get(partition, 0),
-            lower_recovery_point=partial(self._lower_recovery_point, partition),
+            recovery_point=self._checkpoints.recovery_point(
+                partition, is_present=is_known, after_clean_shutdown=self.clean_shutdown
+            ),
+            log_start_offset=self._checkpoints.log_starts.get(partition, 0),
+            lower_recovery_point=partial(self._checkpoints.lower_recovery_point, partition),
             before_change=self.clean_mark.withdraw if is_data else _do_nothing,
+            was_cleaned=partition in self._checkpoints.cleaned,
         )
         if not is_known or self.topic_id(partition) is None:
             # Not written here, where it would hold up a node that makes very many.
@@ -189,6 +194,10 @@ class LogDirectory:
         self._logs[partition] = log
         self._present[partition] = None
         return log
+
+    def forget_missing(self) -> None:
+        """All that was here and still belongs here has been opened: the rest was deleted."""
+        self._checkpoints.forget_missing()
 
     # -- moving between directories
 
@@ -218,8 +227,8 @@ class LogDirectory:
         future.close()
         self._disk.rename(future.directory, str(partition))
         self._disk.sync_directory("")
-        self._recovery_points[partition] = future.log_end_offset
-        self._log_starts[partition] = future.log_start_offset
+        self._checkpoints.recovery_points[partition] = future.log_end_offset
+        self._checkpoints.log_starts[partition] = future.log_start_offset
         self._present[partition] = None
         self._left.discard(partition)
         log = self._logs[partition] = PartitionLog.open(
@@ -230,7 +239,7 @@ class LogDirectory:
             clean_shutdown=True,
             recovery_point=future.log_end_offset,
             log_start_offset=future.log_start_offset,
-            lower_recovery_point=partial(self._lower_recovery_point, partition),
+            lower_recovery_point=partial(self._checkpoints.lower_recovery_point, partition),
             before_change=self.clean_mark.withdraw,
         )
         return log
@@ -280,8 +289,7 @@ class LogDirectory:
         return partition
 
     def _leave(self, partition: TopicPartition, new_name: str | None) -> bool:
-        for state in (self._recovery_points, self._log_starts, self._high_watermarks):
-            state.pop(partition, None)
+        self._checkpoints.forget(partition)
         self._logs.pop(partition, None)
         self._topic_ids.pop(partition, None)
         self._left.add(partition)
@@ -310,34 +318,14 @@ class LogDirectory:
     def write_checkpoints(
         self, high_watermarks: Mapping[TopicPartition, Offset], *, durable: bool = False
     ) -> None:
-        """Recovery points, log starts and high watermarks; of logs not opened as they were read.
-
-        They are not synced unless asked, since that can hold up the node for long: after power loss
-        they may be old, which costs a longer scan, or torn, which costs a whole one.
-        """
-        for partition, log in self._logs.items():
-            self._recovery_points[partition] = log.recovery_point
-            if log.log_start_offset > log.first_segment_offset:
-                self._log_starts[partition] = log.log_start_offset
-            else:
-                self._log_starts.pop(partition, None)
-        self._high_watermarks.update(high_watermarks)
-        self._write(names.RECOVERY_POINT_CHECKPOINT, self._recovery_points, durable)
-        self._write(names.LOG_START_CHECKPOINT, self._log_starts, durable)
-        self._write(names.HIGH_WATERMARK_CHECKPOINT, self._high_watermarks, durable)
+        """Recovery points, log starts and high watermarks; of logs not opened as they were read."""
+        self._checkpoints.write(
+            self._logs.items(),
+            high_watermarks,
+            durable=durable,
+            is_beside_mark=self.clean_mark.is_there,
+        )
         self._left.clear()
-
-    def _lower_recovery_point(self, partition: TopicPartition, offset: Offset) -> None:
-        """A log is about to be cut: what is written behind the cut has not been synced."""
-        if self._recovery_points.get(partition, 0) > offset:
-            self._recovery_points[partition] = offset
-            self._write(names.RECOVERY_POINT_CHECKPOINT, self._recovery_points, durable=True)
-
-    def _write(self, path: str, offsets: dict[TopicPartition, Offset], durable: bool) -> None:
-        content = checkpoints.encode_offsets(offsets)
-        if durable or self._written.get(path) != content:
-            self._disk.write_file(path, content, durable=durable)
-            self._written[path] = content
 
     def close(
         self,
@@ -364,12 +352,6 @@ class LogDirectory:
     def _has_opened_all(self) -> bool:
         """Whether no log is left that an unclean end may have damaged and nobody has checked."""
         return all(partition in self._logs for partition in self._present)
-
-    def _read(self, path: str) -> dict[TopicPartition, Offset]:
-        offsets, was_sound = checkpoints.read_offsets(self._disk, path)
-        if not was_sound:
-            self.notes.append(f"{path} was torn or garbage: {len(offsets)} of its lines are used")
-        return offsets
 
 
 def _do_nothing() -> None:

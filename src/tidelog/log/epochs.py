@@ -99,6 +99,10 @@ class LeaderEpochs:
         if self._entries:
             self._replace([])
 
+    def forget(self) -> None:
+        """Know nothing: the caller is to learn every epoch anew, and writes when done."""
+        self._entries, self.latest = [], NO_EPOCH
+
     def write(self, *, durable: bool = False) -> None:
         content = checkpoints.encode_epochs(self._entries)
         self._disk.write_file(self._path, content, durable=durable)

@@ -4,11 +4,16 @@ An entry is a key and a value, and both grow from entry to entry, the keys stric
 yet written wait in memory (a page at most), the others are searched on disk: an index costs no
 memory however large its segment. Kafka leaves zeros behind the last entry of an index it
 preallocated; they are cut when the index is first used and never read as entries.
+
+An index is derived from its segment, and its bytes are not protected by a checksum: whoever uses
+an entry compares it with the batch that it names (F55, F56), and finds others by `steps_back`.
 """
 
+from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
+from tidelog.log.set_aside import set_aside
 from tidelog.model.disk import Buffer, Disk, File
 from tidelog.model.ids import Millis, Offset
 
@@ -38,7 +43,7 @@ class SparseIndex:
         """The newest entry."""
         if self._count < 0:
             self._load()
-        return self._last if self._last[_KEY] >= 0 else None
+        return self._last if self._count or self._pending else None
 
     @property
     def size(self) -> int:
@@ -70,6 +75,14 @@ class SparseIndex:
         """The last entry whose value is not above `value`."""
         return self._floor(_VALUE, value)
 
+    def steps_back(self, key: int) -> Iterator[tuple[int, int]]:
+        """Entries before the floor of `key`, each step back twice as far as the one before."""
+        self.write_out()
+        number, step = self._count_below(_KEY, key + 1) - 2, 1
+        while number >= 0:
+            yield self._read(number)
+            number, step = number - step, step * 2
+
     def some_before(self, value: int, steps: int) -> tuple[int, int] | None:
         """The entry so many steps before the first whose value is not below `value`."""
         self.write_out()
@@ -86,11 +99,22 @@ class SparseIndex:
 
     def clear(self) -> None:
         """Forget all: the index is about to be built from its segment."""
+        if self._count < 0:
+            self._load()
         if self._disk.exists(self.path):
             self._open().truncate(0)
         self._pending.clear()
         self._count = 0
         self._last = (-1, -1)
+
+    def replace(self, entries: bytes) -> None:
+        """Other entries in place of all."""
+        self.clear()
+        file = self._open()
+        if entries:
+            file.append((entries,))
+            self._count = len(entries) // self._entry.size
+            self._last = self._read(self._count - 1)
 
     def write_out(self) -> File:
         """Bring pending entries to the file, which exists afterwards."""
@@ -108,18 +132,20 @@ class SparseIndex:
         file = self.write_out()
         return list(self._entry.iter_unpack(file.read(0, self._count * self._entry.size)))
 
-    def is_sound(self) -> bool:
-        """The file is there and holds whole entries that grow."""
-        if not self._disk.exists(self.path) or self._disk.size(self.path) % self._entry.size:
-            return False
-        keys = [entry[_KEY] for entry in self.entries()]
-        return all(low < high for low, high in zip([-1, *keys], keys, strict=False))
+    def forget(self) -> None:
+        """Let go of the file until it is used again: nothing waits to be written."""
+        if not self._pending:
+            self._file, self._count, self._last = None, -1, (-1, -1)
 
     def _load(self) -> None:
         self._count = 0
         if not self._disk.exists(self.path):
             return
-        file = self._open()
+        try:
+            file = self._open()
+        except IsADirectoryError:
+            set_aside(self._disk, self.path)
+            return
         self._count = self._used(file.size // self._entry.size)
         if self._count * self._entry.size != file.size:
             file.truncate(self._count * self._entry.size)
@@ -196,6 +222,11 @@ class SparseIndex:
         return self._file
 
 
+class OffsetEntry(NamedTuple):
+    last_offset: Offset
+    position: int
+
+
 class OffsetIndex:
     """For some batches, their last offset and their position in the segment."""
 
@@ -210,10 +241,20 @@ class OffsetIndex:
     def add(self, last_offset: Offset, position: int) -> None:
         self.entries.add(last_offset - self._base, position)
 
-    def position_before(self, offset: Offset) -> int:
-        """A batch boundary at or before the batch that holds `offset`."""
+    @property
+    def last(self) -> OffsetEntry | None:
+        entry = self.entries.last
+        return None if entry is None else OffsetEntry(self._base + entry[0], entry[1])
+
+    def entry_before(self, offset: Offset) -> OffsetEntry | None:
+        """The last entry that does not name an offset past this one, as the file has it."""
         entry = self.entries.floor(offset - self._base)
-        return entry[1] if entry is not None else 0
+        return None if entry is None else OffsetEntry(self._base + entry[0], entry[1])
+
+    def steps_back(self, offset: Offset) -> Iterator[OffsetEntry]:
+        """Earlier entries, further and further from `offset`."""
+        for key, position in self.entries.steps_back(offset - self._base):
+            yield OffsetEntry(self._base + key, position)
 
     def cut(self, offset: Offset) -> None:
         """Drop entries of batches that reach `offset`."""
@@ -244,10 +285,10 @@ class TimeIndex:
         entry = self.entries.last
         return None if entry is None else TimeEntry(entry[0], self._base + entry[1])
 
-    def offset_before(self, timestamp: Millis) -> Offset:
-        """An offset below which every record is older than `timestamp`."""
+    def entry_before(self, timestamp: Millis) -> TimeEntry | None:
+        """The last entry that is older than `timestamp`: no record up to its offset is newer."""
         entry = self.entries.floor(timestamp - 1)
-        return self._base if entry is None else self._base + entry[1]
+        return None if entry is None else TimeEntry(entry[0], self._base + entry[1])
 
     def entry_below(self, offset: Offset) -> TimeEntry | None:
         """The last entry that speaks of an offset below this one."""

@@ -2,13 +2,14 @@
 
 `.deleted` and `.cleaned` are rubbish. A `.swap` is the finished result of a compaction that was
 about to replace segments: it is put in their place, unless a `.cleaned` beside it says it was
-not complete.
+not complete. In a log that nobody compacts nothing replaces a segment: such files are set aside.
 """
 
 from collections.abc import Callable
 
 from tidelog.log import names, scan
 from tidelog.log.scan import BrokenChainError
+from tidelog.log.set_aside import set_aside
 from tidelog.model.disk import Disk
 from tidelog.model.ids import Offset
 
@@ -16,9 +17,17 @@ _SNAPSHOT_OF_METADATA = ".checkpoint"
 """KRaft's own snapshots live and die by other rules."""
 
 
-def clear(disk: Disk, directory: str, before_change: Callable[[], None]) -> list[str]:
+def clear(
+    disk: Disk, directory: str, before_change: Callable[[], None], *, is_compacted: bool
+) -> list[str]:
     """The names that remain once leftovers are removed and swaps are completed."""
     found = disk.list(directory)
+    if not is_compacted:
+        for name in found:
+            if name.endswith((names.CLEANED, names.SWAP)):
+                before_change()
+                set_aside(disk, f"{directory}/{name}")
+        found = [name for name in found if not name.endswith((names.CLEANED, names.SWAP))]
     cleaned = [name for name in found if name.endswith(names.CLEANED)]
     swaps = [name for name in found if name.endswith(names.SWAP)]
     rubbish = [
@@ -35,6 +44,11 @@ def clear(disk: Disk, directory: str, before_change: Callable[[], None]) -> list
     if incomplete is not None:
         rubbish += [name for name in swaps if _offset_in(name) >= incomplete]
     for name in cleaned + rubbish:
+        try:
+            disk.size(f"{directory}/{name}")
+        except IsADirectoryError:
+            set_aside(disk, f"{directory}/{name}")
+            continue
         disk.remove(f"{directory}/{name}")
     _complete(disk, directory, [name for name in swaps if name not in rubbish])
     return disk.list(directory)

@@ -7,34 +7,25 @@ at or past the log end.
 
 from collections.abc import Callable
 
-from tidelog.log import deletions, reading, replay, timestamps
+from tidelog.log import deletions, replay
 from tidelog.log.config import LogConfig
+from tidelog.log.cutting import cut_point
 from tidelog.log.deletions import DeletedFiles
-from tidelog.log.epochs import EpochStart
 from tidelog.log.flushing import FlushProgress
 from tidelog.log.loading import LoadedLog, LogLoader
 from tidelog.log.producers import ProducerStates
+from tidelog.log.readable import ReadableLog
 from tidelog.log.record_checks import RecordCheck, check_records, looks_inside, rules_of
-from tidelog.log.results import (
-    AbortedTxn,
-    Appended,
-    AppendOrigin,
-    AppendRefused,
-    ReadResult,
-)
-from tidelog.log.scan import BrokenChainError
+from tidelog.log.results import Appended, AppendOrigin, AppendRefused
 from tidelog.log.segment import Segment
-from tidelog.log.tail import LogTail
-from tidelog.log.timestamps import NewestSearch, TimeSearch
 from tidelog.log.validation import check_produced, check_replicated
 from tidelog.model.disk import Disk, File
-from tidelog.model.effects import ActiveProducer, EpochEnd
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_TIMESTAMP, LeaderEpoch, Millis, Offset
+from tidelog.model.ids import MAX_EPOCH, NO_TIMESTAMP, LeaderEpoch, Millis, Offset
 from tidelog.protocol.batch import BatchHeader
 
 
-class PartitionLog:
+class PartitionLog(ReadableLog):
     """Bytes at rest of one replica of one partition. Not thread-safe: the node's thread owns it."""
 
     __slots__ = (
@@ -44,10 +35,8 @@ class PartitionLog:
         "_looks_inside",
         "_lower_recovery_point",
         "_now",
-        "_tail",
         "directory",
-        "log_start_offset",
-        "recovery",
+        "retention_waits",
     )
 
     def __init__(
@@ -58,18 +47,19 @@ class PartitionLog:
         now: Millis,
         loaded: LoadedLog,
         lower_recovery_point: Callable[[Offset], None],
+        *,
+        was_cleaned: bool = False,
     ) -> None:
+        super().__init__(disk, directory, config, loaded, was_cleaned=was_cleaned)
         self._disk = disk
         self._lower_recovery_point = lower_recovery_point
-        self._tail = LogTail(disk, directory, config, loaded)
         self._looks_inside = looks_inside(config)
         self._now = now
         self._deleted = DeletedFiles(disk)
         self._flush = FlushProgress(loaded.log_end_offset, now)
         self.directory = directory
-        self.log_start_offset: Offset = loaded.log_start_offset
-        self.recovery = loaded.recovery
-        """What opening the log found out."""
+        self.retention_waits = False
+        """Whether retention is to be applied again once `mend` has nothing left to do."""
 
     @classmethod
     def open(
@@ -80,45 +70,39 @@ class PartitionLog:
         now: Millis,
         *,
         clean_shutdown: bool,
-        recovery_point: Offset = 0,
+        recovery_point: Offset | None = 0,
         log_start_offset: Offset = 0,
         lower_recovery_point: Callable[[Offset], None] = lambda offset: None,
         before_change: Callable[[], None] = lambda: None,
+        was_cleaned: bool = False,
     ) -> "PartitionLog":
         """Load the log in `directory`, or create an empty one.
 
         After an unclean shutdown the tail from the recovery point on is scanned, cut at the last
         whole valid batch, and fsynced: nobody reads what power loss could still take. Before the
         log is cut below its recovery point, `lower_recovery_point` is to checkpoint the new one.
-        `before_change` is called before the files change for the first time.
+        `before_change` is called before the files change for the first time. A recovery point of
+        None is one that nobody knows any more.
         """
-        offsets = recovery_point, log_start_offset
-        loader = LogLoader(disk, directory, config, now, *offsets, before_change)
+        loader = LogLoader(
+            disk,
+            directory,
+            config,
+            now,
+            recovery_point,
+            log_start_offset,
+            before_change,
+            has_gaps=was_cleaned or config.is_compacted,
+        )
         loaded = loader.load(clean_shutdown=clean_shutdown)
-        return cls(disk, directory, config, now, loaded, lower_recovery_point)
-
-    @property
-    def config(self) -> LogConfig:
-        return self._tail.config
+        return cls(
+            disk, directory, config, now, loaded, lower_recovery_point, was_cleaned=was_cleaned
+        )
 
     def update_config(self, config: LogConfig) -> None:
         self._tail.configure(config)
         self._looks_inside = looks_inside(config)
-
-    @property
-    def log_end_offset(self) -> Offset:
-        """The offset of the next record."""
-        return self._tail.end_offset
-
-    @property
-    def size(self) -> int:
-        """Bytes in all segments."""
-        return self._tail.segments.size
-
-    @property
-    def first_segment_offset(self) -> Offset:
-        """Where the oldest segment begins, at or before the log start offset."""
-        return self._tail.segments.first.base_offset
+        self._has_gaps = self.was_cleaned or config.is_compacted
 
     # -- writing
 
@@ -156,21 +140,33 @@ class PartitionLog:
                 return out_of_order
         return tail.append_one(batches, header, leader_epoch, now, wall)
 
-    def append_as_follower(self, batches: memoryview) -> Appended | AppendRefused:
-        """Write what a leader assigned, byte for byte; a batch cut short at the end is left out."""
-        found = check_replicated(batches)
+    def append_as_follower(
+        self, batches: memoryview, newest_epoch: LeaderEpoch = MAX_EPOCH
+    ) -> Appended | AppendRefused:
+        """Write what a leader assigned, byte for byte; a batch cut short at the end is left out.
+
+        What comes behind a gap is left out, too: a leader that is asked for the missing offset
+        looks again, and has to say that the gap is real, or that its log is damaged (F54).
+        """
+        found = check_replicated(batches, newest_epoch, has_gaps=self._has_gaps)
         if isinstance(found, AppendRefused):
             return found
         tail = self._tail
         if not found:
             return Appended(tail.end_offset, tail.end_offset - 1, NO_TIMESTAMP)
         first = found[0][1]
-        if first.base_offset < tail.end_offset and not self._begin_inside(first):
+        begins_inside = first.base_offset < tail.end_offset
+        if begins_inside and not self._begin_inside(first):
             return AppendRefused(
                 ErrorCode.offset_out_of_range,
                 f"Offset {first.base_offset} is before the log end offset {tail.end_offset}",
             )
+        if first.base_offset > tail.end_offset > self.log_start_offset:
+            # The leader was asked for the log end and has no such record: a cleaner took it.
+            self.was_cleaned = self._has_gaps = True
         tail.append_all(batches, found, self._now)
+        if begins_inside:
+            tail.epochs.truncate_from_start(self.log_start_offset)
         return Appended(first.base_offset, tail.end_offset - 1, NO_TIMESTAMP)
 
     def _begin_inside(self, first: BatchHeader) -> bool:
@@ -181,71 +177,6 @@ class PartitionLog:
         self.truncate_fully_and_start_at(first.base_offset, self._now)
         self.log_start_offset = start
         return True
-
-    # -- reading
-
-    def read(
-        self, offset: Offset, max_bytes: int, limit: Offset, *, at_least_one: bool
-    ) -> ReadResult | ErrorCode:
-        """Where the batches from `offset` on lie, within one segment, below `limit`."""
-        end = self.log_end_offset
-        if offset < self.log_start_offset or offset > end:
-            return ErrorCode.offset_out_of_range
-        limit = min(limit, end)
-        if offset >= limit:
-            return ReadResult(None, offset)
-        try:
-            return reading.read(
-                self._tail.segments, offset, max_bytes, limit, end, at_least_one=at_least_one
-            )
-        except BrokenChainError:
-            return ErrorCode.corrupt_message
-
-    def search_by_time(
-        self, timestamp: Millis, limit: Offset, start: Offset = 0
-    ) -> TimeSearch | None:
-        """A job: the first record in [start, limit) that is not older than `timestamp`.
-
-        It searches one segment, and where it finds nothing the search goes on at its `next_offset`.
-        """
-        start = max(start, self.log_start_offset)
-        return timestamps.first_not_older(self._tail.segments, timestamp, start, limit)
-
-    def search_newest(self, limit: Offset) -> NewestSearch | None:
-        """A job: the first record with the largest timestamp below `limit`."""
-        return timestamps.newest(
-            self._tail.segments, self.log_start_offset, self.log_end_offset, limit
-        )
-
-    def last_stable_offset(self, high_watermark: Offset) -> Offset:
-        """What a read_committed consumer may see, given the high watermark."""
-        return max(self._tail.producers.last_stable_offset(high_watermark), self.log_start_offset)
-
-    def aborted_transactions(self, start: Offset, end: Offset) -> tuple[AbortedTxn, ...]:
-        """Aborted transactions that overlap [start, end)."""
-        return reading.aborted(self._tail.segments.starting_from(start), start, end)
-
-    def active_producers(self) -> tuple[ActiveProducer, ...]:
-        return self._tail.producers.active()
-
-    # -- epochs
-
-    @property
-    def latest_epoch(self) -> LeaderEpoch:
-        """The newest leader epoch known to this log; -1 when there is none."""
-        return self._tail.epochs.latest
-
-    @property
-    def epoch_starts(self) -> tuple[EpochStart, ...]:
-        return self._tail.epochs.entries
-
-    def epoch_end(self, requested: LeaderEpoch) -> EpochEnd:
-        """The largest epoch not above `requested` and where it ends; -1, -1 when unknown."""
-        return self._tail.epochs.end(requested, self.log_end_offset)
-
-    def epoch_at(self, offset: Offset) -> LeaderEpoch:
-        """The epoch of the record at `offset`; -1 when unknown."""
-        return self._tail.epochs.at(offset)
 
     def assign_epoch(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
         """A leader epoch begins at this offset, whether or not it will have records."""
@@ -265,7 +196,7 @@ class PartitionLog:
         keep = segments.index_of(offset)
         if segments[keep].base_offset == offset:
             keep -= 1
-        position, end = segments[keep].cut_point(offset)
+        position, end = cut_point(segments[keep], offset)
         self._before_cut(end)
         self._deleted.add(segments.drop_from(keep + 1), self._removal_due())
         segments.active.truncate(position, end)
@@ -282,7 +213,8 @@ class PartitionLog:
         self._now = now
         self._before_cut(offset)
         self._deleted.add(list(self._tail.segments), self._removal_due())
-        fresh = Segment(self._disk, self.directory, offset, now)
+        interval = self._tail.config.index_interval_bytes
+        fresh = Segment(self._disk, self.directory, offset, now, interval)
         fresh.start()
         self._tail.segments.start_over(fresh)
         self.log_start_offset = offset
@@ -300,6 +232,7 @@ class PartitionLog:
         self._tail.end_offset = offset
         self.log_start_offset = min(self.log_start_offset, offset)
         self._flush.truncated(offset)
+        self._upkeep.truncated(offset)
         self._tail.epochs.truncate_from_end(offset)
         self._tail.snapshots.keep_only(self.log_start_offset, offset)
 
@@ -325,14 +258,18 @@ class PartitionLog:
         count = deletions.count_deletable(
             self._tail.segments, self._tail.config, now, ahead_ms, *offsets
         )
+        self.retention_waits = deletions.awaits_confirmation(self._tail.segments, count)
+        if self.retention_waits:
+            self._upkeep.alarmed()
         if not count:
             return []
         self._tail.begin_change()
         if count == len(self._tail.segments):
             self._tail.roll(self.log_end_offset, now)
         dropped = self._tail.segments.drop_first(count)
-        self._deleted.add(dropped, self._removal_due())
+        # The epochs are written first: loading tells deleted segments from missing ones by them.
         self.advance_log_start(max(self._tail.segments.first.base_offset, self.log_start_offset))
+        self._deleted.add(dropped, self._removal_due())
         self._tail.snapshots.keep_only(self._tail.segments.first.base_offset, self.log_end_offset)
         return [segment.base_offset for segment in dropped]
 

@@ -12,6 +12,7 @@ from crc32c import crc32c
 
 from tidelog.log import names
 from tidelog.log.producers import BatchSpan, ProducerEntry
+from tidelog.log.set_aside import set_aside
 from tidelog.model.disk import Disk
 from tidelog.model.ids import NO_OFFSET, Offset, ProducerId
 
@@ -99,7 +100,7 @@ class SnapshotFiles:
         """The newest sound snapshot with start < offset <= end; bad ones are removed on the way."""
         for offset in reversed(self._offsets.copy()):
             if start < offset <= end:
-                entries = decode(self._disk.read_file(self._path(offset)))
+                entries = self._read(offset)
                 if entries is not None:
                     return offset, entries
                 self._remove(offset)
@@ -117,8 +118,17 @@ class SnapshotFiles:
             if not start <= offset <= end:
                 self._remove(offset)
 
+    def _read(self, offset: Offset) -> dict[ProducerId, ProducerEntry] | None:
+        try:
+            return decode(self._disk.read_file(self._path(offset)))
+        except IsADirectoryError:
+            return None
+
     def _remove(self, offset: Offset) -> None:
-        self._disk.remove(self._path(offset))
+        try:
+            self._disk.remove(self._path(offset))
+        except IsADirectoryError:
+            set_aside(self._disk, self._path(offset))
         self._offsets.remove(offset)
 
     def _path(self, offset: Offset) -> str:

@@ -1,6 +1,10 @@
 """Where the bytes lie that a fetch asks for: a slice of one segment's file, never its content."""
 
+from collections.abc import Callable
+
+from tidelog.log import continuity
 from tidelog.log.results import AbortedTxn, ReadResult
+from tidelog.log.scan import BrokenChainError
 from tidelog.log.segment import Segment
 from tidelog.log.segment_list import SegmentList
 from tidelog.model.disk import FileSlice
@@ -16,8 +20,15 @@ def read(
     log_end_offset: Offset,
     *,
     at_least_one: bool,
+    has_gaps: bool,
+    checks_sums: bool,
+    alarmed: Callable[[], None],
+    broken_at: Callable[[Offset], None],
 ) -> ReadResult | ErrorCode:
-    """Batches from `offset` on and below `limit`, which is not past the log end."""
+    """Batches from `offset` on and below `limit`, which is not past the log end.
+
+    Raises BrokenChainError where batches are missing or broken: that is never passed over.
+    """
     number = segments.index_of(offset)
     segment = segments[number]
     hole = segment.hole_at(offset) if segment.holes else None
@@ -25,6 +36,8 @@ def read(
         return ErrorCode.corrupt_message
     location = segment.locate(offset)
     while location is None:
+        if not has_gaps:
+            raise BrokenChainError(segment.size, offset, "the segment ends too early")
         # The offset lies in a gap that compaction left at the segment's end.
         number += 1
         if number == len(segments) or segments[number].base_offset >= limit:
@@ -44,6 +57,14 @@ def read(
     length = _bounded(end - position, first_size, max_bytes, at_least_one)
     if length <= 0:
         return ReadResult(None, offset)
+    if position < segment.unread_to:
+        if segment.rebuild is not None:
+            alarmed()
+        length, breaks_at = continuity.readable(
+            segment, position, offset, length, has_gaps=has_gaps, checks_sums=checks_sums
+        )
+        if breaks_at is not None:
+            broken_at(breaks_at)
     return ReadResult(FileSlice(segment.file, position, length), end_offset)
 
 

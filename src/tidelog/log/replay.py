@@ -4,14 +4,14 @@ from collections.abc import Iterable
 from contextlib import suppress
 from itertools import zip_longest
 
-from tidelog.log.epochs import LeaderEpochs
+from tidelog.log.index_repair import StillIndexing
 from tidelog.log.markers import read_marker
 from tidelog.log.producer_snapshots import SnapshotFiles
 from tidelog.log.producers import BatchSpan, ProducerStates, span_of
 from tidelog.log.results import AbortedTxn
 from tidelog.log.scan import BrokenChainError
 from tidelog.log.segment import Segment
-from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset, ProducerId
+from tidelog.model.ids import Offset, ProducerId
 from tidelog.protocol.batch import BatchHeader
 
 _REFILL_ENTRIES = 32
@@ -59,10 +59,8 @@ def _refill_windows(segments: list[Segment], producers: ProducerStates) -> None:
     end = producers.end_offset
     spans: dict[ProducerId, list[BatchSpan]] = {}
     for segment in [s for s in segments if s.base_offset < end][-2:]:
-        before = segment.offset_index.position_before(end)
-        start = segment.offset_index.entries.some_before(before, _REFILL_ENTRIES)
-        with suppress(BrokenChainError):
-            for _, header in segment.headers(start[1] if start else 0):
+        with suppress(BrokenChainError, StillIndexing):
+            for _, header in segment.headers(_some_way_before(segment, end)):
                 if header.base_offset >= end:
                     break
                 entry = producers.entries.get(header.producer_id)
@@ -76,6 +74,17 @@ def _refill_windows(segments: list[Segment], producers: ProducerStates) -> None:
             batches.extend(found)
 
 
+def _some_way_before(segment: Segment, end: Offset) -> int:
+    """A batch boundary so many index entries before the offset."""
+    before = segment.position_before(end)
+    some = segment.offset_index.entries.some_before(before, _REFILL_ENTRIES)
+    if some is None:
+        return 0
+    header = segment.header_at(some[1])
+    is_sound = header is not None and header.last_offset == segment.base_offset + some[0]
+    return some[1] if is_sound else before
+
+
 def _replay(segment: Segment, producers: ProducerStates, end: Offset) -> None:
     # A broken batch in an old segment costs the state behind it, not the log: readers are told.
     with suppress(BrokenChainError):
@@ -84,28 +93,3 @@ def _replay(segment: Segment, producers: ProducerStates, end: Offset) -> None:
                 return
             needs_body = header.is_control and header.producer_id >= 0
             apply(producers, header, segment.read(position, header.size) if needs_body else None)
-
-
-def learn_epochs(segments: list[Segment], epochs: LeaderEpochs) -> None:
-    """Complete an epoch file that may lack its newest entries from the batches themselves."""
-    first = len(segments)
-    while first > 0 and _is_ahead_of(segments[first - 1], epochs):
-        first -= 1
-    for segment in segments[first:]:
-        with suppress(BrokenChainError):
-            for _, header in segment.headers():
-                if header.leader_epoch > epochs.latest:
-                    epochs.learn(header.leader_epoch, header.base_offset)
-
-
-def _is_ahead_of(segment: Segment, epochs: LeaderEpochs) -> bool:
-    return _last_epoch(segment) > epochs.latest
-
-
-def _last_epoch(segment: Segment) -> LeaderEpoch:
-    epoch = NO_EPOCH
-    last = segment.offset_index.entries.last
-    with suppress(BrokenChainError):
-        for _, header in segment.headers(last[1] if last else 0):
-            epoch = header.leader_epoch
-    return epoch

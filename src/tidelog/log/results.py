@@ -75,3 +75,10 @@ class Recovery(NamedTuple):
     damages: tuple[Damage, ...] = ()
     notes: tuple[str, ...] = ()
     """One sentence each, for the broker's own log."""
+    doubts: tuple[str, ...] = ()
+    """Why the log, though it reads well, cannot be shown to be all that it was."""
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the log is surely all that a clean shutdown left (F54)."""
+        return not self.damages and not self.doubts

@@ -6,6 +6,7 @@ is of our format, lies inside the file and begins where the batch before it ende
 
 import re
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from tidelog.model.disk import File
 from tidelog.model.ids import Offset
@@ -24,6 +25,15 @@ FAR = 1 << 20
 """Read-ahead for a pass over a whole segment."""
 _BLOCK_BITS = 24
 """How many offsets may lie between a broken batch and the next sound one: 16 million at least."""
+
+
+class Hole(NamedTuple):
+    """Damaged bytes among sound ones: not served, and stepped over by every walk."""
+
+    position: int
+    end: int
+    first_offset: Offset
+    end_offset: Offset
 
 
 class BrokenChainError(Exception):
@@ -125,3 +135,26 @@ def _next_header(
     if header.base_offset < least or header.last_offset_delta < 0:
         raise BrokenChainError(position, least, f"offset {header.base_offset} is out of order")
     return header
+
+
+class Stretch(NamedTuple):
+    """A part of a segment's file as it is now, which a job may read while the log goes on."""
+
+    file: File
+    position: int
+    """A batch boundary."""
+    end: int
+    holes: tuple[Hole, ...]
+    base_offset: Offset
+
+    def headers(self, read_ahead: int = NEAR) -> Iterator[tuple[int, BatchHeader]]:
+        """Its batches, without those in holes."""
+        position = self.position
+        for hole in self.holes:
+            if position < hole.position:
+                yield from self._run(position, hole.position, read_ahead)
+            position = max(position, hole.end)
+        yield from self._run(position, self.end, read_ahead)
+
+    def _run(self, position: int, end: int, read_ahead: int) -> Iterator[tuple[int, BatchHeader]]:
+        return headers(self.file, position, end, read_ahead, self.base_offset)

@@ -1,56 +1,26 @@
 """One segment: a file of batches and its indexes.
 
-Invariant: `size` bytes of whole batches, last offsets growing; the indexes name batch boundaries
-only. Where the newest batches lie is kept in memory, so that a reader at the tail costs no file
-access.
+Invariant: `size` bytes of whole batches, last offsets growing. Where the newest batches lie is kept
+in memory, so that a reader at the tail costs no file access. An index entry is believed only when
+the batch that it names is there; otherwise the indexes are rebuilt from the batches (F55).
 """
 
 from array import array
 from bisect import bisect_left
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import NamedTuple
 
 from tidelog.log import names, scan
-from tidelog.log.index import OffsetIndex, TimeIndex
+from tidelog.log.index import OffsetEntry, OffsetIndex, TimeIndex
+from tidelog.log.index_repair import IndexRebuild
+from tidelog.log.scan import Hole, Stretch
+from tidelog.log.set_aside import set_aside
 from tidelog.log.transaction_index import TransactionIndex
 from tidelog.model.disk import Disk, File
 from tidelog.model.ids import NO_TIMESTAMP, Millis, Offset
-from tidelog.protocol.batch import BatchHeader
+from tidelog.protocol.batch import HEADER_SIZE, BatchHeader
 
 _RECENT = 128
-
-
-class Hole(NamedTuple):
-    """Damaged bytes among sound ones: not served, and stepped over by every walk."""
-
-    position: int
-    end: int
-    first_offset: Offset
-    end_offset: Offset
-
-
-class Stretch(NamedTuple):
-    """A part of a segment's file as it is now, which a job may read while the log goes on."""
-
-    file: File
-    position: int
-    """A batch boundary."""
-    end: int
-    holes: tuple[Hole, ...]
-    base_offset: Offset
-
-    def headers(self, read_ahead: int = scan.NEAR) -> Iterator[tuple[int, BatchHeader]]:
-        """Its batches, without those in holes."""
-        position = self.position
-        for hole in self.holes:
-            if position < hole.position:
-                yield from self._run(position, hole.position, read_ahead)
-            position = max(position, hole.end)
-        yield from self._run(position, self.end, read_ahead)
-
-    def _run(self, position: int, end: int, read_ahead: int) -> Iterator[tuple[int, BatchHeader]]:
-        return scan.headers(self.file, position, end, read_ahead, self.base_offset)
 
 
 class Segment:
@@ -63,18 +33,31 @@ class Segment:
         "_recent_positions",
         "_since_index_entry",
         "base_offset",
+        "chained",
         "created",
         "directory",
         "first_timestamp",
         "holes",
+        "index_interval",
+        "is_time_confirmed",
         "offset_index",
         "offset_of_max_timestamp",
+        "rebuild",
         "size",
+        "summed",
         "time_index",
         "transaction_index",
+        "unread_to",
     )
 
-    def __init__(self, disk: Disk, directory: str, base_offset: Offset, now: Millis) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        base_offset: Offset,
+        now: Millis,
+        index_interval: int = 4096,
+    ) -> None:
         self._disk = disk
         self._file: File | None = None
         self.directory = directory
@@ -83,6 +66,18 @@ class Segment:
         self.size = 0
         self.first_timestamp: Millis | None = None  # None: the first batch knows
         self.holes: tuple[Hole, ...] = ()
+        self.index_interval = index_interval
+        """index.interval.bytes."""
+        self.rebuild: IndexRebuild | None = None
+        """Under way where the indexes were found to be wrong, or are being compared."""
+        self.is_time_confirmed = False
+        """Whether the largest timestamp is that of the batches, and not only what a file says."""
+        self.unread_to = 0
+        """Bytes below were written by an earlier run, and may not be what was written."""
+        self.chained = (0, 0)
+        """Between these positions the batches have been seen to follow each other."""
+        self.summed = (0, 0)
+        """The same, with their checksums."""
         self.offset_index = OffsetIndex(disk, self.path(names.OFFSET_INDEX), base_offset)
         self.time_index = TimeIndex(disk, self.path(names.TIME_INDEX), base_offset)
         self.transaction_index = TransactionIndex(
@@ -123,6 +118,7 @@ class Segment:
     def start_without_file(self) -> None:
         """A new segment, whose file comes with its first batch."""
         self._max_timestamp = NO_TIMESTAMP
+        self.is_time_confirmed = True
 
     # -- writing
 
@@ -202,13 +198,88 @@ class Segment:
 
     def stretch_from(self, offset: Offset) -> Stretch:
         """From somewhat before the batch that reaches `offset` to the end."""
-        return self._stretch(self.offset_index.position_before(offset))
+        return self._stretch(self.position_before(offset))
 
     def headers_from(self, offset: Offset) -> Iterator[tuple[int, BatchHeader]]:
         """Batches from the one that reaches `offset` on."""
-        for position, header in self.headers(self.offset_index.position_before(offset)):
+        for position, header in self.headers(self.position_before(offset)):
             if header.last_offset >= offset:
                 yield position, header
+
+    def position_before(self, offset: Offset) -> int:
+        """A batch boundary at or before the batch that holds `offset`, compared with the batch."""
+        entry = self.offset_index.entry_before(offset)
+        if entry is not None and self.is_sound(entry):
+            return entry.position
+        if entry is not None:
+            self.distrust_indexes("an entry of its offset index does not lead to its batch")
+        elif self.rebuild is None or not self.rebuild.reason:
+            return 0
+        for earlier in self.offset_index.steps_back(offset):
+            if earlier.last_offset <= offset and self.is_sound(earlier):
+                return earlier.position
+        assert self.rebuild is not None
+        return self.rebuild.position_before(offset)
+
+    def last_indexed_position(self) -> int:
+        """The position of the last index entry that leads to its batch."""
+        last = self.offset_index.last
+        if last is None:
+            return 0
+        return last.position if self.is_sound(last) else self.position_before(last.last_offset)
+
+    def is_sound(self, entry: OffsetEntry) -> bool:
+        """Whether the batch at the entry's position is there and ends with the entry's offset."""
+        header = self.header_at(entry.position)
+        return header is not None and header.last_offset == entry.last_offset
+
+    def header_at(self, position: int) -> BatchHeader | None:
+        """The header at what should be a batch boundary; None when there is none."""
+        if not 0 <= position <= self.size - HEADER_SIZE:
+            return None
+        if any(hole.position <= position < hole.end for hole in self.holes):
+            return None
+        try:
+            found = scan.headers(self.file, position, self.size, HEADER_SIZE, self.base_offset)
+            return next(found)[1]
+        except (scan.BrokenChainError, StopIteration):
+            return None
+
+    def distrust_indexes(self, reason: str) -> None:
+        """Begin to build the indexes anew; until that is done the batches are walked."""
+        if self.rebuild is None or not self.rebuild.reason:
+            self.rebuild = IndexRebuild(self, self.index_interval, reason)
+
+    def confirm_indexes(self) -> None:
+        """Begin to compare the indexes with the batches."""
+        if self.rebuild is None:
+            self.rebuild = IndexRebuild(self, self.index_interval, "")
+
+    def end_rebuild(self) -> str | None:
+        """The walk is done: take over what it found. -> what was wrong, if anything was."""
+        self.adopt_times()
+        built, self.rebuild = self.rebuild, None
+        assert built is not None
+        if not built.reason:
+            return None
+        self.offset_index.entries.replace(built.offset_entries())
+        self.time_index.entries.replace(built.time_entries())
+        self._since_index_entry = built.since_entry
+        return built.reason
+
+    def adopt_times(self) -> None:
+        """The walk is done: the largest timestamp is known, whatever the time index says."""
+        built = self.rebuild
+        assert built is not None
+        if not built.reason and self.max_timestamp != built.max_timestamp:
+            built.reason = f"its time index ends with {self.max_timestamp}, which is wrong"
+        self._max_timestamp = built.max_timestamp
+        self.offset_of_max_timestamp = built.offset_of_max_timestamp
+        self.is_time_confirmed = built.broken is None
+
+    def add_hole(self, hole: Hole) -> None:
+        self.holes = tuple(sorted((*self.holes, hole)))
+        self.chained = self.summed = (0, 0)
 
     def hole_at(self, offset: Offset) -> Hole | None:
         """The first hole that ends behind `offset`."""
@@ -216,16 +287,6 @@ class Segment:
 
     def read(self, position: int, length: int) -> memoryview:
         return memoryview(self.file.read(position, length))
-
-    def next_offset(self) -> Offset:
-        """One past the last offset, found by the offset index and the few batches behind it."""
-        if not self.size:
-            return self.base_offset
-        last = self.offset_index.entries.last
-        end = self.base_offset
-        for _, header in self.headers(last[1] if last else 0):
-            end = header.next_offset
-        return end
 
     def first_batch_timestamp(self) -> Millis:
         """The time from which segment.ms counts; -1 when the first batch has none."""
@@ -237,30 +298,6 @@ class Segment:
         return NO_TIMESTAMP if self.first_timestamp is None else self.first_timestamp
 
     # -- changing shape
-
-    def cut_point(self, offset: Offset) -> tuple[int, Offset]:
-        """Where the first batch or hole that reaches `offset` begins: its position and offset."""
-        try:
-            dropped = next(self.headers_from(offset), None)
-        except scan.BrokenChainError:
-            return self._sound_end(offset)
-        hole = self.hole_at(offset)
-        position = self.size
-        if dropped is not None:
-            position, offset = dropped[0], min(offset, dropped[1].base_offset)
-        if hole is not None and hole.first_offset <= offset:
-            position, offset = hole.position, hole.first_offset
-        return position, offset
-
-    def _sound_end(self, offset: Offset) -> tuple[int, Offset]:
-        """Where the sound batches below `offset` end, in a segment with a broken one."""
-        position, end = 0, self.base_offset
-        with suppress(scan.BrokenChainError):
-            for at, header in self.headers():
-                if header.last_offset >= offset:
-                    break
-                position, end = at + header.size, header.next_offset
-        return position, min(end, offset)
 
     def truncate(self, position: int, offset: Offset) -> None:
         """Drop everything from a cut point on."""
@@ -281,7 +318,7 @@ class Segment:
         if largest == NO_TIMESTAMP:
             self.offset_of_max_timestamp = self.base_offset
         else:
-            start = self.offset_index.position_before(self.offset_of_max_timestamp)
+            start = self.position_before(self.offset_of_max_timestamp)
         with suppress(scan.BrokenChainError):
             for _, header in self.headers(start):
                 if header.max_timestamp > largest:
@@ -300,12 +337,19 @@ class Segment:
         self.offset_of_max_timestamp = self.base_offset
         self.first_timestamp = None
         self.holes = ()
+        self.rebuild = None
+        self.is_time_confirmed = True
+        self.unread_to = 0
 
     def cut_at(self, position: int, holes: tuple[Hole, ...]) -> None:
         """Drop the bytes from a position on, of which no index speaks."""
         self.size = position
         self.file.truncate(position)
         self.holes = holes
+        self.unread_to = min(self.unread_to, position)
+        self.chained = self.summed = (0, 0)
+        if self.rebuild is not None:
+            self.rebuild = IndexRebuild(self, self.index_interval, self.rebuild.reason)
 
     def seal(self) -> None:
         """No more appends: the time index ends with the largest timestamp, all is on file."""
@@ -325,27 +369,25 @@ class Segment:
             *([transactions] if transactions is not None else []),
         ]
 
-    def indexes_fit(self) -> bool:
-        """The indexes exist, and their last entries speak of batches that are there."""
-        for index in (self.offset_index.entries, self.time_index.entries):
-            if not self._disk.exists(index.path):
-                return False
-        if not self.transaction_index.is_sound():
-            return False
-        entry, newest = self.offset_index.entries.last, self.time_index.last
-        if newest is not None and newest.offset < self.base_offset:
-            return False
-        if entry is None:
-            return True
-        try:
-            found = next(self.headers(entry[1]), None)
-        except scan.BrokenChainError:
-            return False
-        return found is not None and found[1].last_offset == self.base_offset + entry[0]
-
     def remove_files(self) -> None:
         for kind in names.SEGMENT_SUFFIXES:
             self._disk.remove(self.path(kind))
+
+    def set_aside(self) -> str:
+        """Keep every file of the segment under a name that loading ignores. -> the log's."""
+        kept = ""
+        for kind in reversed(names.SEGMENT_SUFFIXES):
+            path = self.path(kind)
+            if self._disk.exists(path):
+                kept = set_aside(self._disk, path)
+        self._file = None
+        return kept
+
+    def rest(self) -> None:
+        """Let go of its files until they are used again."""
+        self._file = None
+        self.offset_index.entries.forget()
+        self.time_index.entries.forget()
 
     def rename_files(self, suffix: str) -> list[str]:
         """Add a suffix to every file of the segment; their new paths."""

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import ClassVar, NamedTuple, TypeAlias
 
+from tidelog.log import time_checks
 from tidelog.log.results import TimestampOffset
-from tidelog.log.scan import BrokenChainError
-from tidelog.log.segment import Segment, Stretch
+from tidelog.log.scan import BrokenChainError, Stretch
+from tidelog.log.segment import Segment
 from tidelog.log.segment_list import SegmentList
 from tidelog.model.disk import File
 from tidelog.model.errors import ErrorCode
@@ -95,9 +96,9 @@ def first_not_older(
         segment = segments[number]
         if segment.base_offset >= limit:
             return None
-        if segment.max_timestamp < timestamp:
+        if time_checks.confirmed_max_timestamp(segment) < timestamp:
             continue
-        from_offset = max(segment.time_index.offset_before(timestamp), start)
+        from_offset = max(time_checks.offset_before(segment, timestamp), start)
         end = segments.end_of(number, limit)
         return TimeSearch(segment.stretch_from(from_offset), timestamp, start, limit, end)
     return None
@@ -156,7 +157,7 @@ def newest(
             break
         if segments.end_of(number, log_end_offset) > limit:
             rest = _rest_of(segment, limit, start)
-        elif segment.max_timestamp > best:
+        elif time_checks.confirmed_max_timestamp(segment) > best:
             best, where = segment.max_timestamp, segment
     whole = None
     if where is not None:
@@ -167,7 +168,7 @@ def newest(
 
 
 def _rest_of(segment: Segment, limit: Offset, start: Offset) -> Stretch:
-    entry = segment.time_index.entry_below(limit)
+    entry = time_checks.entry_below(segment, limit)
     return segment.stretch_from(max(start, segment.base_offset if entry is None else entry.offset))
 
 

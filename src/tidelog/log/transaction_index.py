@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from struct import Struct
 
 from tidelog.log.results import AbortedTxn
+from tidelog.log.set_aside import set_aside
 from tidelog.model.disk import Disk, File
 from tidelog.model.ids import Offset
 
@@ -43,6 +44,8 @@ class TransactionIndex:
 
     def clear(self) -> None:
         if self._disk.exists(self.path):
+            self._load()
+        if self._disk.exists(self.path):
             self._disk.open(self.path).truncate(0)
         self._entries = []
 
@@ -63,7 +66,11 @@ class TransactionIndex:
         if self._entries is None:
             self._entries = []
             if self._disk.exists(self.path):
-                raw = self._disk.read_file(self.path)
+                try:
+                    raw = self._disk.read_file(self.path)
+                except IsADirectoryError:
+                    set_aside(self._disk, self.path)
+                    return self._entries
                 whole = len(raw) - len(raw) % _ENTRY.size
                 for version, *fields in _ENTRY.iter_unpack(raw[:whole]):
                     if version != _VERSION:

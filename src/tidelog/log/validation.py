@@ -5,7 +5,7 @@ from tidelog.log.config import LogConfig
 from tidelog.log.record_checks import RecordCheck, check_records, rules_of
 from tidelog.log.results import AppendOrigin, AppendRefused
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import Millis
+from tidelog.model.ids import LeaderEpoch, Millis
 from tidelog.protocol.batch import (
     COMPRESSION_MASK,
     CONTROL_MASK,
@@ -158,16 +158,25 @@ def check_whole(batches: memoryview) -> list[tuple[int, BatchHeader]] | AppendRe
     return found
 
 
-def check_replicated(batches: memoryview) -> list[tuple[int, BatchHeader]] | AppendRefused:
-    """The same, for batches whose offsets a leader has assigned: they must grow."""
+def check_replicated(
+    batches: memoryview, newest_epoch: LeaderEpoch, *, has_gaps: bool
+) -> list[tuple[int, BatchHeader]] | AppendRefused:
+    """The same, for batches whose offsets a leader has assigned, up to the first gap between them.
+
+    Offset and epoch lie outside the checksum, so that damage to them shows only in the sequence.
+    """
     found = check_whole(batches)
     if isinstance(found, AppendRefused):
         return found
-    least = 0
-    for _, header in found:
-        if header.base_offset < least or header.last_offset_delta < 0:
-            return AppendRefused(
-                ErrorCode.corrupt_message, f"Offset {header.base_offset} is out of order"
-            )
+    least = -1
+    for number, (_, header) in enumerate(found):
+        base_offset = header.base_offset
+        if base_offset < max(least, 0) or header.last_offset_delta < 0:
+            return AppendRefused(ErrorCode.corrupt_message, f"Offset {base_offset} is out of order")
+        if header.leader_epoch > newest_epoch:
+            message = f"Leader epoch {header.leader_epoch} is later than {newest_epoch}"
+            return AppendRefused(ErrorCode.corrupt_message, message)
+        if base_offset != least >= 0 and not has_gaps:
+            return found[:number]
         least = header.next_offset
     return found

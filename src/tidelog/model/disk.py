@@ -43,16 +43,20 @@ class Disk(Protocol):
 
     def exists(self, path: str) -> bool: ...
 
-    def size(self, path: str) -> int: ...
+    def size(self, path: str) -> int:
+        """Bytes in a file; IsADirectoryError when the name is a directory's."""
 
     def list(self, directory: str) -> list[str]:
         """Names in a directory, sorted; empty when it does not exist."""
+
+    def list_directories(self, directory: str) -> tuple[str, ...]:
+        """Names of the directories in a directory, sorted; a link to one counts as one."""
 
     def make_directory(self, path: str) -> bool:
         """Create it in one that exists. -> False if it was there already."""
 
     def read_file(self, path: str) -> bytes:
-        """The whole content; FileNotFoundError when absent."""
+        """The whole content; FileNotFoundError when absent, IsADirectoryError as for `size`."""
 
     def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
         """Replace atomically: write a temporary, sync it, rename it over, sync the directory.

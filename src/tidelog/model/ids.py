@@ -14,6 +14,7 @@ ConnId: TypeAlias = int
 
 NO_NODE: NodeId = -1
 NO_EPOCH: LeaderEpoch = -1
+MAX_EPOCH: LeaderEpoch = (1 << 31) - 1
 NO_OFFSET: Offset = -1
 NO_TIMESTAMP: Millis = -1
 NO_PRODUCER: ProducerId = -1

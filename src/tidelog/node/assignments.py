@@ -17,6 +17,7 @@ from tidelog.controller.image import (
     TopicImage,
 )
 from tidelog.controller.settings import BrokerSettings
+from tidelog.log.partition import PartitionLog
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicId, TopicPartition
 from tidelog.node.clock import Clock
@@ -71,6 +72,10 @@ class Assignments:
         self._storage_failed = storage_failed
         self._behind: dict[TopicPartition, bool] = {}
         """Partitions to be brought up, and whether committed records say so, not a snapshot."""
+        self._disowned: dict[TopicPartition, UUID] = {}
+        """Replicas that have lost records, and the directory that the controller is told of."""
+        self._has_started = False
+        """Whether everything that the first image places here has been opened."""
         self._catching_up: Timer | None = None
         self._strays = StrayReplicas(
             self._me, clock, storage, self._configs, partitions.offline, located, damaged
@@ -89,6 +94,7 @@ class Assignments:
                     replica.moved()
             self._deleted(gone)
         for change in changes.partitions:
+            self._see_whether_told(change.partition, change.new)
             if self._me in change.new.replicas or change.partition in self._partitions:
                 self._behind[change.partition] = by_records
         if changes.brokers:
@@ -118,7 +124,8 @@ class Assignments:
                 self._storage_failed(partition, failure)
         if self._behind:
             self._catching_up = self._timers.at(self._clock.now + 1, self._catch_up)
-        else:
+        elif not self._disowned:
+            self._has_started = True
             self._caught_up()
 
     def _bring_up(self, partition: TopicPartition, by_records: bool) -> None:
@@ -128,6 +135,8 @@ class Assignments:
         replica = self._partitions.get(partition)
         if replica is not None and (topic is None or topic.topic_id != replica.topic_id):
             self._drop(partition, by_records)
+        if topic is None or placed is None or self._me not in placed.replicas:
+            self._disowned.pop(partition, None)
         self._forget_offline(partition, topic, placed)
         if topic is not None and placed is not None and self._me in placed.replicas:
             self._place(partition, topic, placed)
@@ -194,13 +203,13 @@ class Assignments:
                 self._partitions.offline[partition] = topic.topic_id
                 return
             config = self._configs.of(image, topic.name)
+            was_held = self._storage.holds(partition)
             opened = self._storage.open(
                 partition, topic.topic_id, config.log, self._clock.now, assigned
             )
             for note in opened.recovery.notes:
                 log.warning("%s", note)
-            if opened.recovery.damages:
-                self._damaged()
+            self._judge(partition, placed, opened, was_held)
             replica = Replica(
                 partition,
                 topic.topic_id,
@@ -211,7 +220,7 @@ class Assignments:
             )
             replica.throttling = config.throttling(partition.partition, self._me)
             self._partitions.add(replica)
-        if assigned != self._storage.directory_id(partition):
+        if assigned != self._storage.directory_id(partition) and partition not in self._disowned:
             directory = self._storage.directory_id(partition)
             self._located(topic.topic_id, partition.partition, directory)
         if placed.leader_epoch < replica.log.latest_epoch:
@@ -222,6 +231,54 @@ class Assignments:
             self._lead(replica, placed)
         else:
             self._follow(replica, placed)
+
+    # -- replicas that lack what they had ----------------------------------------------------------
+
+    def _judge(
+        self,
+        partition: TopicPartition,
+        placed: PartitionImage,
+        opened: PartitionLog,
+        was_held: bool,
+    ) -> None:
+        """Whether the controller may count on what was found (F54)."""
+        recovery = opened.recovery
+        is_counted_on = self._me in placed.isr or self._me in placed.elr
+        if not was_held and not self._has_started and is_counted_on:
+            log.warning("%s: its directory is gone", partition)
+            self._damaged()
+        elif not recovery.is_proven:
+            self._damaged()
+        is_last_leader = self._me in placed.last_known_elr
+        if recovery.damages and len(placed.replicas) > 1 and (is_counted_on or is_last_leader):
+            self._disown(partition)
+
+    def damage_found(self, replica: Replica) -> None:
+        """Records of an open log have become unreadable: make way for a replica that has them."""
+        placed = self._partitions.image.partition(replica.partition)
+        is_told = replica.partition in self._disowned
+        if placed is not None and not is_told and self._has_sound_peer(placed):
+            log.warning("%s: leaves its in-sync set to be fetched again", replica.partition)
+            self._disown(replica.partition)
+
+    def _has_sound_peer(self, placed: PartitionImage) -> bool:
+        image = self._partitions.image
+        return any(one != self._me and image.is_active(one) for one in placed.isr)
+
+    def _disown(self, partition: TopicPartition) -> None:
+        """Tell the controller that the log it knows of is gone, before this broker may be elected.
+
+        To the controller the replica moves to a directory that does not exist, and from there to
+        the one where it is now: it is out of the in-sync set, not eligible, and no last leader.
+        """
+        topic = self._partitions.image.topics[partition.topic]
+        nowhere = UUID(int=self._storage.directory_id(partition).int ^ 1)
+        self._disowned[partition] = nowhere
+        self._located(topic.topic_id, partition.partition, nowhere)
+
+    def _see_whether_told(self, partition: TopicPartition, placed: PartitionImage) -> None:
+        if self._disowned and self._disowned.get(partition) == placed.directory_of(self._me):
+            del self._disowned[partition]
 
     def _lead(self, replica: Replica, placed: PartitionImage) -> None:
         assert placed.leader == self._me
@@ -236,18 +293,23 @@ class Assignments:
             replica.step(agreed)
         else:
             self._fetchers.drop(replica)
+            replica.log.accept_end()
             replica.lead(self._me, placed.leader_epoch, agreed)
             self._led(replica)
 
     def _follow(self, replica: Replica, placed: PartitionImage) -> None:
         self._resign(replica)
         if placed.has_leader:
-            if replica.damaged_from is not None:
+            if replica.damaged_from is not None and self._me not in placed.isr:
                 log.warning(
                     "%s: cut at %d, to be fetched again", replica.partition, replica.damaged_from
                 )
-                replica.cut_damage()
+                replica.truncate(replica.damaged_from)
+            if replica.partition not in self._disowned:
+                replica.log.accept_end()
             self._fetchers.follow(replica, placed.leader, placed.leader_epoch)
+            if replica.damaged_from is not None:
+                self.damage_found(replica)
         else:
             self._fetchers.drop(replica)
 

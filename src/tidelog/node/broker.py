@@ -94,14 +94,22 @@ class Broker:
             stop=stop,
         )
         self._housekeeping = Housekeeping(
-            settings, clock, timers, storage, self.partitions, self._storage_failed, self.lifecycle
+            settings,
+            clock,
+            timers,
+            storage,
+            self.partitions,
+            self._storage_failed,
+            self.lifecycle,
+            self._assignments.damage_found,
         )
-        self._replica_states = ReplicaStates(settings, clock, timers, self.partitions, events.tell)
         self._assemble_queries(settings, timers)
 
     def _assemble_queries(self, settings: BrokerSettings, timers: Timers) -> None:
         """What answers questions about logs and directories."""
         clock, storage, jobs = self._clock, self._storage, self._jobs
+        tell = self._events.tell
+        self._replica_states = ReplicaStates(settings, clock, timers, self.partitions, tell)
         moves = ReplicaMoves(
             clock,
             timers,
@@ -158,7 +166,7 @@ class Broker:
             led=self._led,
             resigned=self._resigned,
             deleted=self.coordinators.partitions_deleted,
-            caught_up=lambda: self.lifecycle.become_willing(),
+            caught_up=self._caught_up,
             damaged=lambda: self.lifecycle.lose_trust(),
             located=self._reports.report,
             storage_failed=self._storage_failed,
@@ -245,6 +253,10 @@ class Broker:
         self._tell_loss(replica, high_watermark)
 
     # -- what the parts ask of each other ----------------------------------------------------------
+
+    def _caught_up(self) -> None:
+        self._storage.forget_missing()
+        self.lifecycle.become_willing()
 
     def _tell_loss(self, replica: Replica, committed: Offset) -> None:
         end = replica.log.log_end_offset

@@ -20,6 +20,12 @@ from tidelog.node.timers import Timers
 log = logging.getLogger(__name__)
 
 
+def told(failure: OSError) -> str:
+    """What failed, and with which file where that is known."""
+    reason = failure.strerror or str(failure)
+    return f"{failure.filename}: {reason}" if failure.filename else reason
+
+
 class FailedDirectories:
     def __init__(
         self,
@@ -49,7 +55,7 @@ class FailedDirectories:
         self.directory_failed(self._storage.place_of(partition), failure)
 
     def directory_failed(self, place: Place, failure: OSError) -> None:
-        self.out_of_use(place, failure.strerror or str(failure))
+        self.out_of_use(place, told(failure))
 
     def out_of_use(self, place: Place, reason: str) -> None:
         if place in self._failing or self._storage.is_offline(place):
@@ -61,7 +67,9 @@ class FailedDirectories:
         path = self._paths[place]
         gone = self._storage.take_offline(place)
         if place == self._home:
-            self._stop(f"the log directory {path} of the metadata log has failed: {reason}")
+            self._stop(
+                f"the log directory {path}, which also holds the metadata log, has failed: {reason}"
+            )
         elif not self._storage.online_ids:
             self._stop(f"the last log directory, {path}, has failed: {reason}")
         else:

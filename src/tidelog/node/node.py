@@ -48,6 +48,7 @@ from tidelog.node.controller_client import ControllerClient
 from tidelog.node.controller_registration import ControllerRegistration
 from tidelog.node.controlling import Controlling
 from tidelog.node.executors import executors
+from tidelog.node.failed_directories import told
 from tidelog.node.jobs import Jobs
 from tidelog.node.metadata_log import MetadataGap
 from tidelog.node.opening import (
@@ -224,8 +225,10 @@ class Node:
         try:
             self._apply(event)
         except OSError as failure:
-            # What fails in a partition's log is dealt with there: this is the metadata log.
-            self._fail(f"the metadata log has failed: {failure}")
+            # What fails in a partition's log is dealt with there.
+            is_other = failure.filename and METADATA_TOPIC not in str(failure.filename)
+            what = "a file" if is_other else "the metadata log"
+            self._fail(f"{what} has failed: {told(failure)}")
         return self._take_outbound()
 
     def _apply(self, event: Event) -> None:

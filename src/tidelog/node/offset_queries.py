@@ -119,7 +119,7 @@ class _Request:
     ) -> OffsetFound | None:
         """Begin to search from `start` on; the answer, if there is nothing to search."""
         log = replica.log
-        job: TimeSearch | NewestSearch | None
+        job: TimeSearch | NewestSearch | ErrorCode | None
         try:
             if query.timestamp == _NEWEST:
                 job = log.search_newest(limit)
@@ -129,6 +129,8 @@ class _Request:
             return self._disk_failed(query, failure)
         if job is None:
             return self._not_found(query, replica)
+        if isinstance(job, ErrorCode):
+            return OffsetFound(job)
         epoch = _epoch_of(replica)
 
         def done(found: Found) -> None:

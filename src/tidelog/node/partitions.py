@@ -347,8 +347,7 @@ class Partitions:
     def _read_one(
         self, read: PartitionFetch, budget: int, at_least_one: bool, effect: FetchBatches
     ) -> FetchResult:
-        replica = self._readable(read, effect)
-        if isinstance(replica, ErrorCode):
+        if isinstance(replica := self._readable(read, effect), ErrorCode):
             return FetchResult(replica)
         if effect.session is not None and read.watch is not None:
             replica.watch(read.watch, is_follower=effect.replica >= 0)
@@ -377,7 +376,9 @@ class Partitions:
         max_bytes = read.max_bytes if read.max_bytes < budget else budget
         aborted: tuple[AbortedTransaction, ...] | None = None
         try:
-            found = log.read(read.offset, max_bytes, limit, at_least_one=at_least_one)
+            found = log.read(
+                read.offset, max_bytes, limit, at_least_one=at_least_one, checks_sums=is_follower
+            )
             if effect.read_committed and isinstance(found, ReadResult):
                 is_all = read.offset >= limit or max_bytes <= 0
                 aborted = reading.aborted(log, read, found, is_all=is_all)

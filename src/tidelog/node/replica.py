@@ -71,11 +71,11 @@ class Replica:
         "_followers",
         "_high_watermark",
         "_owner",
-        "damaged_from",
         "flushing",
         "flushing_since",
         "follower_starts",
         "has_chores",
+        "has_repairs",
         "highest_watermark",
         "leader",
         "log",
@@ -101,8 +101,6 @@ class Replica:
         self.leader: PartitionLeader | None = None
         self.visible_end: Offset = log.log_end_offset
         """How far the log may be acknowledged: its end, less what still waits for a flush."""
-        self.damaged_from = min((one.first_offset for one in log.recovery.damages), default=None)
-        """Where durable records are not sound any more: a leader has them again."""
         self.follower_starts: dict[NodeId, Offset] = {}
         """Where each follower's log begins, as it said with its last fetch."""
         self.throttling = Throttling()
@@ -123,7 +121,18 @@ class Replica:
         self._deletions: OffsetWaiters[Waiter] = OffsetWaiters()
         self._consumers: dict[Listener, None] = {}
         self._followers: dict[Listener, None] = {}
+        self.use(log)
         self.learn_high_watermark(high_watermark)
+
+    def use(self, log: PartitionLog) -> None:
+        """The log of this replica from now on."""
+        self.log = log
+        self.has_repairs = True
+        """Whether the log may have something to tell, or indexes to rebuild or to confirm."""
+        log.when_alarmed(self._alarmed)
+
+    def _alarmed(self) -> None:
+        self.has_chores = self.has_repairs = True
 
     @property
     def high_watermark(self) -> Offset:
@@ -158,11 +167,10 @@ class Replica:
         if self.log.log_end_offset < end:
             self._owner.truncated(self, end, high_watermark)
 
-    def cut_damage(self) -> None:
-        """Drop what is not sound and all behind it, to be fetched again from a leader."""
-        if self.damaged_from is not None:
-            self.truncate(self.damaged_from)
-            self.damaged_from = None
+    @property
+    def damaged_from(self) -> Offset | None:
+        """Where durable records are not sound any more: a leader has them again."""
+        return min((one.first_offset for one in self.log.damages), default=None)
 
     def start_anew(self, offset: Offset) -> None:
         """Drop everything: the leader's log begins past the end of this one."""
@@ -378,7 +386,7 @@ class Replica:
             return
         deadline = self.log.next_deadline()
         if deadline is None:
-            self.has_chores = self.flushing
+            self.has_chores = self.flushing or self.has_repairs
         elif deadline <= now:
             self.log.purge(now)
 

@@ -320,7 +320,7 @@ class ReplicaFetcher:
         replica, records = followed.replica, fetched.records
         held = replica.log
         if isinstance(records, memoryview) and records:
-            outcome = held.append_as_follower(records)
+            outcome = held.append_as_follower(records, followed.epoch)
             if isinstance(outcome, AppendRefused):
                 log.error("%s: the leader sent %s", replica.partition, outcome.message)
                 self._set_aside(followed)

@@ -147,7 +147,10 @@ class ReplicaMoves:
             self._give_up(move.replica.partition)
             return
         outcome = future.append_as_follower(batches)
-        assert not isinstance(outcome, AppendRefused), outcome.message
+        if isinstance(outcome, AppendRefused):
+            log.error("%s: %s, and it stays where it is", current.directory, outcome.message)
+            self._give_up(move.replica.partition)
+            return
         self._soon(move)
 
     def _flush(self, move: _Move) -> None:
@@ -169,8 +172,10 @@ class ReplicaMoves:
         replica, future = move.replica, move.future
         del self._moves[replica.partition]
         epochs = replica.log.epoch_starts
-        replica.log = self._storage.swap(
-            replica.partition, replica.topic_id, move.place, future, self._clock.now
+        replica.use(
+            self._storage.swap(
+                replica.partition, replica.topic_id, move.place, future, self._clock.now
+            )
         )
         for epoch, start in epochs:
             # A log that is opened keeps no epoch that has no records.

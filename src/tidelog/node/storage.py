@@ -175,6 +175,15 @@ class Storage:
                 return place
         return min(online, key=lambda place: self._counts[place])
 
+    def holds(self, partition: TopicPartition) -> bool:
+        """Whether the partition has a directory here."""
+        return partition in self._places
+
+    def forget_missing(self) -> None:
+        """Whatever was here when this run began, and still belongs here, has been opened."""
+        for directory in self._directories.values():
+            directory.forget_missing()
+
     def high_watermark(self, partition: TopicPartition) -> Offset:
         """As it was checkpointed last; 0 for a partition that is new here."""
         place = self._places.get(partition)
@@ -212,7 +221,7 @@ class Storage:
         future = self._directories[place].open_future(partition, current.config, start, now)
         for epoch, begins in current.epoch_starts:
             if begins <= start:
-                future.assign_epoch(epoch, begins)
+                future.assign_epoch(epoch, start)
         return future
 
     def drop_future(self, place: Place, future: PartitionLog) -> None:

@@ -9,7 +9,9 @@ thread that owns the disk takes one away from a file; other threads may call `Fi
 descriptor, others are closed or waited for: this is never an error of the disk (F65).
 """
 
+import errno
 import os
+import stat
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -259,13 +261,23 @@ class RealDisk:
         return os.path.exists(self.full(path))
 
     def size(self, path: str) -> int:
-        return os.stat(self.full(path)).st_size
+        found = os.stat(self.full(path))
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        return found.st_size
 
     def list(self, directory: str) -> list[str]:
         try:
             return sorted(self._room.retry(lambda: os.listdir(self.full(directory))))
         except (FileNotFoundError, NotADirectoryError):
             return []
+
+    def list_directories(self, directory: str) -> tuple[str, ...]:
+        try:
+            with os.scandir(self.full(directory)) as found:
+                return tuple(sorted(entry.name for entry in found if entry.is_dir()))
+        except (FileNotFoundError, NotADirectoryError):
+            return ()
 
     def make_directory(self, path: str) -> bool:
         try:

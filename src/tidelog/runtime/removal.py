@@ -1,6 +1,8 @@
 """Removes files and directories without waiting until the blocks of large files are free."""
 
+import errno
 import os
+import stat
 from contextlib import suppress
 
 from tidelog.runtime.disposal import close_elsewhere
@@ -11,7 +13,10 @@ LARGE_BYTES = 1024 * 1024
 
 def unlink(path: str) -> None:
     """Remove the name; what a large file takes behind it is freed elsewhere."""
-    if os.lstat(path).st_size < LARGE_BYTES:
+    found = os.lstat(path)
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if found.st_size < LARGE_BYTES:
         os.unlink(path)
         return
     try:
@@ -27,6 +32,9 @@ def unlink(path: str) -> None:
 
 def remove_tree(path: str) -> None:
     with suppress(FileNotFoundError):
+        if os.path.islink(path):
+            os.unlink(path)  # what it leads to is not ours to remove
+            return
         for entry in list(os.scandir(path)):
             if entry.is_dir(follow_symlinks=False):
                 remove_tree(entry.path)

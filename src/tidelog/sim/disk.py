@@ -176,7 +176,8 @@ class SimDisk:
             self.check_write(0)
             node = Inode()
             self._link(parent, name, node)
-        assert isinstance(node, Inode), path
+        if isinstance(node, Directory):
+            raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
         if node.handle is None:
             node.handle = SimFile(self, node, path, is_new)
         return node.handle
@@ -190,6 +191,10 @@ class SimDisk:
     def list(self, directory: str) -> list[str]:
         node = self._find(directory)
         return sorted(node.entries) if isinstance(node, Directory) else []
+
+    def list_directories(self, directory: str) -> tuple[str, ...]:
+        inside = ((name, self._find(f"{directory}/{name}")) for name in self.list(directory))
+        return tuple(name for name, node in inside if isinstance(node, Directory))
 
     def make_directory(self, path: str) -> bool:
         if self._find(path) is not None:
@@ -232,6 +237,8 @@ class SimDisk:
         parent.change(step)
 
     def remove(self, path: str) -> None:
+        if isinstance(self._find(path), Directory):
+            raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
         self._unlink(path)
 
     def sync_directory(self, path: str) -> None:
@@ -268,7 +275,9 @@ class SimDisk:
 
     def _inode(self, path: str) -> Inode:
         node = self._find(path)
-        if not isinstance(node, Inode):
+        if isinstance(node, Directory):
+            raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
+        if node is None:
             raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
         return node
 

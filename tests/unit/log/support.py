@@ -8,6 +8,7 @@ from tidelog.log.partition import PartitionLog
 from tidelog.log.results import Appended, ReadResult
 from tidelog.log.timestamps import Found
 from tidelog.model.disk import Disk
+from tidelog.model.errors import ErrorCode
 from tidelog.model.jobs import Job
 from tidelog.protocol.batch import BatchHeader, iterate
 from tidelog.protocol.records import ControlType, Record, build_batch, control_key
@@ -152,6 +153,8 @@ def offset_for_timestamp(log: PartitionLog, timestamp: int, limit: int) -> Found
     """As the node searches: segment after segment."""
     search = log.search_by_time(timestamp, limit)
     while search is not None:
+        if isinstance(search, ErrorCode):
+            return search
         found = run(search)
         if found is not None or search.next_offset >= limit:
             return found
@@ -161,4 +164,4 @@ def offset_for_timestamp(log: PartitionLog, timestamp: int, limit: int) -> Found
 
 def max_timestamp_offset(log: PartitionLog, limit: int) -> Found:
     search = log.search_newest(limit)
-    return None if search is None else run(search)
+    return search if search is None or isinstance(search, ErrorCode) else run(search)

@@ -35,6 +35,13 @@ def stopped(epoch: int = 9) -> SimDisk:
     return disk
 
 
+def by_time(log: PartitionLog) -> None:
+    """Retention deletes by time once the batch headers have confirmed the time index."""
+    log.apply_retention(NOW + 10**12, log.log_end_offset)
+    log.mend()
+    log.apply_retention(NOW + 10**12, log.log_end_offset)
+
+
 def as_follower(log: PartitionLog) -> None:
     log.append_as_follower(replicated(log.log_end_offset, 1))
 
@@ -45,7 +52,7 @@ CHANGES: dict[str, Callable[[PartitionLog], object]] = {
     "truncate": lambda log: log.truncate_to(12, NOW),
     "truncate fully": lambda log: log.truncate_fully_and_start_at(99, NOW),
     "delete records": lambda log: log.advance_log_start(7),
-    "retention": lambda log: log.apply_retention(NOW + 10**12, log.log_end_offset),
+    "retention": by_time,
 }
 
 

@@ -1,10 +1,14 @@
 """What an interrupted deletion or compaction left behind."""
 
-from tests.unit.log.support import DIRECTORY, NOW, append, base_offsets, batch, open_log
+from dataclasses import replace
+
+from tests.unit.log.support import DIRECTORY, NOW, SMALL, append, base_offsets, batch, open_log
 
 from tidelog.log import leftovers
 from tidelog.protocol.records import Record, build_batch
 from tidelog.sim.disk import SimDisk
+
+COMPACTED = replace(SMALL, cleanup_policy=frozenset({"compact"}))
 
 
 def filled() -> tuple[SimDisk, list[int]]:
@@ -34,21 +38,23 @@ def never() -> None:
 def test_nothing_to_clear() -> None:
     disk, _ = filled()
     before = disk.list(DIRECTORY)
-    assert leftovers.clear(disk, DIRECTORY, never) == before == disk.list(DIRECTORY)
+    assert (
+        leftovers.clear(disk, DIRECTORY, never, is_compacted=True) == before == disk.list(DIRECTORY)
+    )
 
 
 def test_deleted_files_are_removed() -> None:
     disk, _ = filled()
     disk.write_file(f"{DIRECTORY}/{7:020d}.log.deleted", b"x")
     disk.write_file(f"{DIRECTORY}/{7:020d}.snapshot.deleted", b"x")
-    found = leftovers.clear(disk, DIRECTORY, never)
+    found = leftovers.clear(disk, DIRECTORY, never, is_compacted=True)
     assert not any(name.endswith(".deleted") for name in found)
 
 
 def test_a_finished_compaction_takes_its_place() -> None:
     disk, bases = filled()
     compacted(disk, bases[0], bases[2], ".swap")
-    log = open_log(disk)
+    log = open_log(disk, COMPACTED)
     assert base_offsets(log)[:3] == [0, bases[2] - 1, bases[2]]
     assert log.log_end_offset == 90
     assert not any(name.endswith(".swap") for name in disk.list(DIRECTORY))
@@ -58,7 +64,7 @@ def test_a_finished_compaction_takes_its_place() -> None:
 def test_an_unfinished_compaction_is_dropped() -> None:
     disk, bases = filled()
     compacted(disk, bases[0], bases[2], ".cleaned")
-    log = open_log(disk)
+    log = open_log(disk, COMPACTED)
     assert base_offsets(log) == list(range(90))
 
 
@@ -66,6 +72,6 @@ def test_a_swap_beside_an_unfinished_compaction_is_dropped_too() -> None:
     disk, bases = filled()
     compacted(disk, bases[0], bases[1], ".cleaned")
     compacted(disk, bases[1], bases[2], ".swap")
-    log = open_log(disk)
+    log = open_log(disk, COMPACTED)
     assert base_offsets(log) == list(range(90))
     assert not any(name.endswith((".swap", ".cleaned")) for name in disk.list(DIRECTORY))

@@ -120,6 +120,7 @@ def test_the_log_start_survives_through_its_checkpoint() -> None:
 def test_a_log_start_past_the_log_end_starts_the_log_over() -> None:
     disk = SimDisk()
     filled(FOREVER, disk)
+    disk.write_file(f"{DIRECTORY}/leader-epoch-checkpoint", b"0\n1\n1 100\n")
     log = open_log(disk, FOREVER, log_start=100)
     assert (log.log_start_offset, log.log_end_offset, log.size) == (100, 100, 0)
     assert append(log).base_offset == 100

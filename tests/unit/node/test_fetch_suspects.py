@@ -77,7 +77,7 @@ def test_f62_a_log_that_refuses_to_be_written_to_does_not_hold_up_the_others(
     logs = follow(desk, 3)
     append = PartitionLog.append_as_follower
 
-    def fail(log: PartitionLog, batches: memoryview) -> object:
+    def fail(log: PartitionLog, batches: memoryview, newest_epoch: int = 0) -> object:
         if log is logs[0]:
             raise OSError(5, "the disk is ill")
         if log is logs[1]:

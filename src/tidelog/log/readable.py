@@ -1,0 +1,221 @@
+"""The half of a partition's log that answers: reads, look-ups by time, epochs, and its upkeep.
+
+Invariant: what is answered is what was written. Batches whose offsets do not follow each other are
+never served, nor passed over in silence (F54).
+"""
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from tidelog.log import epoch_checks, reading, timestamps
+from tidelog.log.config import LogConfig
+from tidelog.log.epochs import EpochStart
+from tidelog.log.index_repair import SLICE, StillIndexing
+from tidelog.log.loading import LoadedLog
+from tidelog.log.results import AbortedTxn, Damage, ReadResult
+from tidelog.log.scan import BrokenChainError
+from tidelog.log.tail import LogTail
+from tidelog.log.timestamps import NewestSearch, TimeSearch
+from tidelog.log.upkeep import Upkeep
+from tidelog.model.disk import Disk
+from tidelog.model.effects import ActiveProducer, EpochEnd
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import LeaderEpoch, Millis, Offset
+
+T = TypeVar("T")
+
+
+class ReadableLog:
+    __slots__ = (
+        "_epochs_are_checked",
+        "_has_gaps",
+        "_tail",
+        "_upkeep",
+        "log_start_offset",
+        "recovery",
+        "was_cleaned",
+    )
+
+    def __init__(
+        self,
+        disk: Disk,
+        directory: str,
+        config: LogConfig,
+        loaded: LoadedLog,
+        *,
+        was_cleaned: bool,
+    ) -> None:
+        self._tail = LogTail(disk, directory, config, loaded)
+        self._upkeep = Upkeep(disk, directory, loaded.recovery.damages, loaded.log_end_offset)
+        self._epochs_are_checked = False
+        self.log_start_offset: Offset = loaded.log_start_offset
+        self.recovery = loaded.recovery
+        """What opening the log found out."""
+        self.was_cleaned = was_cleaned
+        """Whether a cleaner has taken records out of it, whatever its policy is now."""
+        self._has_gaps = was_cleaned or config.is_compacted
+        """Whether offsets may be missing."""
+
+    @property
+    def config(self) -> LogConfig:
+        return self._tail.config
+
+    @property
+    def log_end_offset(self) -> Offset:
+        """The offset of the next record."""
+        return self._tail.end_offset
+
+    @property
+    def size(self) -> int:
+        """Bytes in all segments."""
+        return self._tail.segments.size
+
+    @property
+    def first_segment_offset(self) -> Offset:
+        """Where the oldest segment begins, at or before the log start offset."""
+        return self._tail.segments.first.base_offset
+
+    # -- reading
+
+    def read(
+        self,
+        offset: Offset,
+        max_bytes: int,
+        limit: Offset,
+        *,
+        at_least_one: bool,
+        checks_sums: bool = False,
+    ) -> ReadResult | ErrorCode:
+        """Where the batches from `offset` on lie, within one segment, below `limit`.
+
+        What an earlier run wrote is checked when it is first read: the offsets, and, for a follower
+        that would be stuck with a bad batch, the checksums.
+        """
+        end = self.log_end_offset
+        if offset < self.log_start_offset or offset > end:
+            return ErrorCode.offset_out_of_range
+        limit = min(limit, end)
+        if offset >= limit:
+            return ReadResult(None, offset)
+        try:
+            segments = self._tail.segments
+            return reading.read(
+                segments,
+                offset,
+                max_bytes,
+                limit,
+                end,
+                at_least_one=at_least_one,
+                has_gaps=self._has_gaps,
+                checks_sums=checks_sums,
+                alarmed=self._upkeep.alarmed,
+                broken_at=self._broken_at,
+            )
+        except BrokenChainError:
+            self._broken_at(offset)
+            return ErrorCode.corrupt_message
+        except StillIndexing:
+            self._upkeep.alarmed()
+            return ReadResult(None, offset)
+
+    def _broken_at(self, offset: Offset) -> None:
+        segments = self._tail.segments
+        number = segments.index_of(offset)
+        end = segments.end_of(number, self.log_end_offset)
+        self._upkeep.broken(segments[number], offset, end, has_gaps=self._has_gaps)
+
+    def search_by_time(
+        self, timestamp: Millis, limit: Offset, start: Offset = 0
+    ) -> TimeSearch | ErrorCode | None:
+        """A job: the first record in [start, limit) that is not older than `timestamp`.
+
+        It searches one segment, and where it finds nothing the search goes on at its `next_offset`.
+        """
+        start, segments = max(start, self.log_start_offset), self._tail.segments
+        return self._prepare(lambda: timestamps.first_not_older(segments, timestamp, start, limit))
+
+    def search_newest(self, limit: Offset) -> NewestSearch | ErrorCode | None:
+        """A job: the first record with the largest timestamp below `limit`."""
+        start, end, segments = self.log_start_offset, self.log_end_offset, self._tail.segments
+        return self._prepare(lambda: timestamps.newest(segments, start, end, limit))
+
+    def _prepare(self, prepared: Callable[[], T]) -> T | ErrorCode:
+        try:
+            return prepared()
+        except BrokenChainError:
+            return ErrorCode.corrupt_message
+        except StillIndexing:
+            return ErrorCode.offset_not_available
+        finally:
+            if any(segment.rebuild is not None for segment in self._tail.segments):
+                self._upkeep.alarmed()
+
+    def last_stable_offset(self, high_watermark: Offset) -> Offset:
+        """What a read_committed consumer may see, given the high watermark."""
+        return max(self._tail.producers.last_stable_offset(high_watermark), self.log_start_offset)
+
+    def aborted_transactions(self, start: Offset, end: Offset) -> tuple[AbortedTxn, ...]:
+        """Aborted transactions that overlap [start, end)."""
+        return reading.aborted(self._tail.segments.starting_from(start), start, end)
+
+    def active_producers(self) -> tuple[ActiveProducer, ...]:
+        return self._tail.producers.active()
+
+    # -- epochs
+
+    @property
+    def latest_epoch(self) -> LeaderEpoch:
+        """The newest leader epoch known to this log; -1 when there is none."""
+        return self._tail.epochs.latest
+
+    @property
+    def epoch_starts(self) -> tuple[EpochStart, ...]:
+        return self._tail.epochs.entries
+
+    def epoch_end(self, requested: LeaderEpoch) -> EpochEnd:
+        """The largest epoch not above `requested` and where it ends; -1, -1 when unknown."""
+        if not self._epochs_are_checked and requested != self._tail.epochs.latest:
+            self._check_epochs()
+        return self._tail.epochs.end(requested, self.log_end_offset)
+
+    def _check_epochs(self) -> None:
+        """Before a log is cut by its epochs they are compared with its batches, once."""
+        self._epochs_are_checked = True
+        epochs, segments = self._tail.epochs, self._tail.segments
+        start, end = self.log_start_offset, self.log_end_offset
+        if epoch_checks.fit_boundaries(epochs, segments, start, end):
+            return
+        unwritten = [entry for entry in epochs.entries if entry.start_offset >= end]
+        epoch_checks.rebuild_all(epochs, segments)
+        epochs.truncate_from_start(start)
+        for epoch, begins in unwritten:
+            epochs.announce(epoch, begins)
+        self._upkeep.note("the leader epochs did not fit the batches and were read from them")
+
+    def epoch_at(self, offset: Offset) -> LeaderEpoch:
+        """The epoch of the record at `offset`; -1 when unknown."""
+        return self._tail.epochs.at(offset)
+
+    # -- upkeep
+
+    @property
+    def damages(self) -> tuple[Damage, ...]:
+        """Ranges of offsets before the log end that cannot be read."""
+        return self._upkeep.damages
+
+    def accept_end(self) -> None:
+        """What was lost at the end is known to whom it concerns: the log goes on from here."""
+        self._upkeep.accept_end()
+
+    def when_alarmed(self, alarmed: Callable[[], None]) -> None:
+        """Call this when there are notes to take, or indexes to mend."""
+        self._upkeep.alarmed = alarmed
+
+    def take_notes(self) -> list[str]:
+        """What was found since they were last taken, one sentence each."""
+        return self._upkeep.take_notes()
+
+    def mend(self, budget: int = SLICE) -> int:
+        """Rebuild or confirm indexes by so many headers. -> how many were left; 0: more to do."""
+        segments, has_gaps = self._tail.segments, self._has_gaps
+        return self._upkeep.mend(segments, self.log_end_offset, budget, has_gaps=has_gaps)

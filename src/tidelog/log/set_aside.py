@@ -1,0 +1,17 @@
+"""Files that do not fit their log are renamed and kept: loading ignores them, a person can look.
+
+Nothing here deletes: the bytes may be the only copy of somebody's records.
+"""
+
+from tidelog.log import names
+from tidelog.model.disk import Disk
+
+
+def set_aside(disk: Disk, path: str) -> str:
+    """Rename a file or directory so that loading ignores it. -> its new path."""
+    new, number = path + names.SET_ASIDE, 1
+    while disk.exists(new):
+        number += 1
+        new = f"{path}.{number}{names.SET_ASIDE}"
+    disk.rename(path, new)
+    return new

@@ -1,0 +1,105 @@
+"""Whatever happens to the files of a log while it is closed: it is whole when it is opened, or says
+so, and nobody reads anything but what was written (F54 to F56)."""
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from tests.unit.log.damage import (
+    CONFIG,
+    KINDS,
+    Damage,
+    Written,
+    consume,
+    is_reported,
+    strike,
+    written,
+)
+from tests.unit.log.support import (
+    DIRECTORY,
+    NOW,
+    append,
+    max_timestamp_offset,
+    offset_for_timestamp,
+    open_log,
+)
+
+from tidelog.log.partition import PartitionLog
+from tidelog.log.results import Appended, TimestampOffset
+from tidelog.model.errors import ErrorCode
+
+damages = st.builds(
+    Damage,
+    st.sampled_from(list(KINDS)),
+    st.integers(0, 100),
+    st.integers(0, 100),
+    st.integers(0, 1 << 20),
+)
+
+
+def opened(wrote: Written, *, clean: bool) -> PartitionLog:
+    return open_log(wrote.disk, CONFIG, clean=clean, recovery_point=wrote.end)
+
+
+@pytest.mark.parametrize("clean", [True, False])
+def test_f54_a_sound_log_is_opened_without_a_word(clean: bool) -> None:
+    for count in (0, 1, 5, 60):
+        wrote = written(count, clean=clean)
+        log = opened(wrote, clean=clean)
+        assert log.recovery.notes == ()
+        assert log.recovery.is_proven
+        assert consume(log, wrote) == (set(wrote.batches), set())
+        assert log.take_notes() == []
+
+
+@settings(deadline=None, max_examples=300)
+@given(st.lists(damages, min_size=1, max_size=3), st.booleans())
+@example([Damage("later segment", 0, 0, 0)], True)
+@example([Damage("flip", 57, 0, 148_968)], True)  # an offset that no index can name
+def test_f54_a_damaged_log_is_whole_or_says_so(struck: list[Damage], clean: bool) -> None:
+    wrote = written(clean=clean)
+    done = [strike(wrote, one) for one in struck]
+    log = opened(wrote, clean=clean)
+    assert log.log_end_offset <= wrote.end, done
+    consumed = consume(log, wrote)
+    for _ in range(100):
+        if log.mend():
+            break
+    else:
+        raise AssertionError("it is never mended")
+    told = is_reported(log) or log.take_notes()
+    lost = set(wrote.batches) - consumed.batches
+    assert not lost or told or lost <= consumed.errors, (done, lost)
+    ranges = [(one.first_offset, one.end_offset) for one in (*log.recovery.damages, *log.damages)]
+    assert not (lost - consumed.errors) or not log.recovery.is_proven, done
+    for base in lost - consumed.errors:
+        assert any(first <= base < end for first, end in ranges), (base, ranges, done)
+    assert consume(log, wrote).batches >= consumed.batches
+    end = log.log_end_offset
+    assert append(log, epoch=9).base_offset == end
+
+
+@settings(deadline=None, max_examples=150)
+@given(damages, st.booleans(), st.integers(0, 450))
+def test_f56_a_look_up_by_time_is_right_or_an_error(
+    damage: Damage, clean: bool, after: int
+) -> None:
+    wrote = written(clean=clean)
+    sound = opened(written(clean=clean), clean=clean)
+    right = offset_for_timestamp(sound, NOW + after, wrote.end)
+    newest = max_timestamp_offset(sound, wrote.end)
+    names = wrote.disk.list(DIRECTORY)
+    indexes = [number for number, name in enumerate(names) if name.endswith("index")]
+    strike(wrote, damage._replace(file=indexes[damage.file % len(indexes)]))
+    log = opened(wrote, clean=clean)
+    if (
+        any(
+            log.read(offset, 1, wrote.end, at_least_one=True) is ErrorCode.corrupt_message
+            for offset in range(wrote.end)
+        )
+        or log.log_end_offset < wrote.end
+    ):
+        return  # a file of an index was swapped with a log
+    assert offset_for_timestamp(log, NOW + after, wrote.end) == right
+    assert max_timestamp_offset(log, wrote.end) == newest
+    assert isinstance(right, TimestampOffset | None)
+    assert isinstance(append(log, epoch=9), Appended)
