@@ -69,7 +69,7 @@ class SegmentRecovery:
             kept.append(segment)
             previous = segment
             rest = segments[number + 1 :]
-            if self._recover(segment, rest[0] if rest else None):
+            if self._recover(segment, next(filter(self._shows_its_place, rest), None)):
                 self._drop(rest)
                 break
         return kept
@@ -100,6 +100,10 @@ class SegmentRecovery:
             return known is not None and segment.base_offset <= known
         first = segment.header_at(0)
         return first is not None and first.base_offset == segment.base_offset
+
+    def _shows_its_place(self, segment: Segment) -> bool:
+        """Whether damage in front of the segment may reach up to it: the log came at least here."""
+        return (self._has_gaps and segment.size > 0) or self._is_at_home(segment)
 
     def _set_aside(self, segment: Segment) -> None:
         path = segment.set_aside()
