@@ -65,6 +65,8 @@ class LogLoader:
         self._log_start = log_start_offset
         self._notes: list[str] = []
         self._doubts: list[str] = []
+        self._without_log: list[Offset] = []
+        """Base offsets of segments of which everything but the log is there."""
         self._damages: list[Damage] = []
         is_new = disk.make_directory(directory)
         found = []
@@ -182,6 +184,9 @@ class LogLoader:
             self._log_start = known
         if first is None:
             return
+        if known is None:
+            # Without epochs, an index that was left behind shows that there was a segment.
+            known = min(self._without_log, default=None)
         missing_from = self._log_start if known is None else max(known, self._log_start)
         if known is not None and missing_from < first:
             self._damage(Damage(missing_from, first, "its first segments are missing"))
@@ -283,6 +288,7 @@ class LogLoader:
 
     def _set_indexes_aside(self, segment: Segment, suffixes: set[str]) -> None:
         """Indexes without a log: what they speak of is missing, and they tell nobody more."""
+        self._without_log.append(segment.base_offset)
         for suffix in sorted(suffixes - {names.LOG}):
             try:
                 self._disk.size(segment.path(suffix))
