@@ -15,7 +15,8 @@ from pathlib import Path
 
 from tidelog.cli.errors import CommandFailed
 from tidelog.controller.properties import parse_properties
-from tidelog.log.names import META_PROPERTIES
+from tidelog.log.checkpoints import decode_meta_copy
+from tidelog.log.names import META_PROPERTIES, META_PROPERTIES_COPY
 from tidelog.model.ids import METADATA_TOPIC, NodeId
 
 END_SECONDS = 15.0
@@ -224,11 +225,20 @@ def _read(path: Path) -> NodeDirectory:
         node, at, address = voter.partition("@")
         if at and node.isdecimal():
             voters[int(node)] = address
-    return NodeDirectory(path, _properties(data / META_PROPERTIES), holds_logs, voters)
+    return NodeDirectory(path, _identity(data), holds_logs, voters)
+
+
+def _identity(data: Path) -> dict[str, str] | None:
+    """From the copy of meta.properties if it is sound: the node repairs the file itself from it."""
+    copy = data / META_PROPERTIES_COPY
+    meta = decode_meta_copy(copy.read_bytes()) if copy.is_file() else None
+    if meta is not None:
+        return {"cluster.id": meta.cluster_id, "node.id": str(meta.node_id)}
+    return _properties(data / META_PROPERTIES)
 
 
 def _properties(path: Path) -> dict[str, str] | None:
     try:
         return parse_properties(path.read_bytes().decode("utf-8", "replace"))
-    except FileNotFoundError:
+    except (FileNotFoundError, IsADirectoryError):
         return None

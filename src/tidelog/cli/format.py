@@ -1,7 +1,6 @@
 """`tidelog format`: gives a node's log directories their identity, as kafka-storage format does."""
 
 import re
-from base64 import urlsafe_b64encode
 from pathlib import Path
 from uuid import UUID
 
@@ -9,13 +8,15 @@ import click
 
 from tidelog.cli import options
 from tidelog.cli.errors import CommandFailed
-from tidelog.cli.first_voters import Choice, FirstVoters, write_durably, write_first_voters
+from tidelog.cli.first_voters import Choice, FirstVoters, write_first_voters
 from tidelog.cli.node_settings import load_settings
 from tidelog.cli.random_uuid import new_cluster_id
-from tidelog.controller.settings import BrokerSettings, parse_properties
-from tidelog.log.names import META_PROPERTIES
+from tidelog.controller.settings import BrokerSettings
+from tidelog.log import checkpoints
+from tidelog.log.names import META_PROPERTIES, META_PROPERTIES_COPY, partition_of
 from tidelog.model.ids import NodeId
 from tidelog.runtime.dice import SystemDice
+from tidelog.runtime.disk import RealDisk
 
 _CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 
@@ -96,11 +97,39 @@ def format_directories(
 
 
 def read_identity(directory: str) -> dict[str, str]:
-    return parse_properties((Path(directory) / META_PROPERTIES).read_text(encoding="utf-8"))
+    """What meta.properties says, or its copy where the file is damaged."""
+    if not _is_formatted(directory):
+        raise FileNotFoundError(f"{directory}/{META_PROPERTIES}")
+    disk = RealDisk(directory)
+    meta = checkpoints.read_meta_copy(disk) or checkpoints.read_meta_properties(disk)
+    if meta is None:
+        raise CommandFailed(
+            f"{directory} has a meta.properties that cannot be read, and no sound copy of it: "
+            "restore the file, with the cluster id, the node id and the directory id that it had."
+        )
+    return {
+        "cluster.id": meta.cluster_id,
+        "node.id": str(meta.node_id),
+        "directory.id": checkpoints.encode_id(meta.directory_id),
+        "version": "1",
+    }
 
 
 def _is_formatted(directory: str) -> bool:
-    return (Path(directory) / META_PROPERTIES).exists()
+    path = Path(directory)
+    if (path / META_PROPERTIES).exists() or (path / META_PROPERTIES_COPY).exists():
+        return True
+    held = [name for name in _names_in(path) if partition_of(name) is not None]
+    if held:
+        raise CommandFailed(
+            f"{directory} holds partitions ({held[0]}), but no meta.properties that says whose: "
+            "restore the file, or move the partitions away and restore them with `tidelog stray`."
+        )
+    return False
+
+
+def _names_in(path: Path) -> list[str]:
+    return sorted(one.name for one in path.iterdir()) if path.is_dir() else []
 
 
 def _check_same(
@@ -115,6 +144,6 @@ def _check_same(
 
 
 def _write_identity(directory: str, cluster_id: str, node_id: NodeId, directory_id: UUID) -> None:
-    id_text = urlsafe_b64encode(directory_id.bytes).decode().rstrip("=")
-    text = f"version=1\ncluster.id={cluster_id}\nnode.id={node_id}\ndirectory.id={id_text}\n"
-    write_durably(Path(directory) / META_PROPERTIES, text.encode())
+    Path(directory).mkdir(parents=True, exist_ok=True)
+    meta = checkpoints.MetaProperties(cluster_id, node_id, directory_id)
+    checkpoints.write_meta_properties(RealDisk(directory), meta)

@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
+from crc32c import crc32c
+
 from tidelog.log import names
 from tidelog.log.set_aside import set_aside
 from tidelog.model.disk import Disk
@@ -135,17 +137,36 @@ class MetaProperties:
 
 def read_meta_properties(disk: Disk) -> MetaProperties | None:
     """What `format` wrote; None when the file is absent or does not say it all."""
-    if not disk.exists(names.META_PROPERTIES):
-        return None
-    found = parse_properties(disk.read_file(names.META_PROPERTIES).decode("utf-8", "replace"))
+    return decode_meta_properties(_content(disk, names.META_PROPERTIES))
+
+
+def read_meta_copy(disk: Disk) -> MetaProperties | None:
+    """What our copy of the file says, if every byte of it is as it was written."""
+    return decode_meta_copy(_content(disk, names.META_PROPERTIES_COPY))
+
+
+def decode_meta_copy(content: bytes) -> MetaProperties | None:
+    body, checksum = _split_checksum(content)
+    return decode_meta_properties(body) if checksum == crc32c(body) else None
+
+
+def decode_meta_properties(content: bytes) -> MetaProperties | None:
+    found = parse_properties(content.decode("utf-8", "replace"))
     directory_id = decode_id(found.get("directory.id", ""))
-    node_id = found.get("node.id", "")
-    if directory_id is None or not _is_number(node_id) or "cluster.id" not in found:
+    node_id, cluster_id = found.get("node.id", ""), found.get("cluster.id", "")
+    if directory_id is None or not _is_number(node_id) or not _is_name(cluster_id):
         return None
-    return MetaProperties(found["cluster.id"], int(node_id), directory_id)
+    return MetaProperties(cluster_id, int(node_id), directory_id)
 
 
 def write_meta_properties(disk: Disk, meta: MetaProperties) -> None:
+    """Write the file of Kafka's, and a copy with a checksum beside it (F59)."""
+    content = encode_meta_properties(meta)
+    disk.write_file(names.META_PROPERTIES_COPY, content + _checksum_line(content))
+    disk.write_file(names.META_PROPERTIES, content)
+
+
+def encode_meta_properties(meta: MetaProperties) -> bytes:
     lines = [
         "#",
         f"cluster.id={meta.cluster_id}",
@@ -154,7 +175,28 @@ def write_meta_properties(disk: Disk, meta: MetaProperties) -> None:
         "version=1",
         "",
     ]
-    disk.write_file(names.META_PROPERTIES, "\n".join(lines).encode())
+    return "\n".join(lines).encode()
+
+
+def _content(disk: Disk, path: str) -> bytes:
+    try:
+        return disk.read_file(path)
+    except (FileNotFoundError, IsADirectoryError):
+        return b""
+
+
+def _checksum_line(content: bytes) -> bytes:
+    return f"# checksum {crc32c(content)}\n".encode()
+
+
+def _split_checksum(content: bytes) -> tuple[bytes, int]:
+    body, _, number = content.rpartition(b"# checksum ")
+    text = number.decode("ascii", "replace").removesuffix("\n")
+    return body, int(text) if _is_number(text) else -1
+
+
+def _is_name(text: str) -> bool:
+    return bool(text) and text.isascii() and text.isprintable()
 
 
 def parse_properties(text: str) -> dict[str, str]:

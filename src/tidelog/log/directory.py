@@ -155,6 +155,14 @@ class LogDirectory:
         """From replication-offset-checkpoint; 0 when absent."""
         return self._checkpoints.high_watermarks.get(partition, 0)
 
+    def recovery_point(self, partition: TopicPartition) -> Offset:
+        """As it was checkpointed last; 0 when absent."""
+        return self._checkpoints.recovery_points.get(partition, 0)
+
+    def forget(self, partition: TopicPartition) -> None:
+        """Its files were renamed: the checkpoints do not speak of what is opened next."""
+        self._leave(partition, None)
+
     def log(self, partition: TopicPartition) -> PartitionLog | None:
         """The log if it has been opened."""
         return self._logs.get(partition)

@@ -26,6 +26,7 @@ LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 META_PROPERTIES = "meta.properties"
+META_PROPERTIES_COPY = "meta.properties.copy"
 
 DELETE_DIRECTORY = "-delete"
 STRAY_DIRECTORY = "-stray"

@@ -12,7 +12,7 @@ that a partition has gone in the middle of an append.
 import logging
 from collections.abc import Callable
 
-from tidelog.model.ids import TopicPartition
+from tidelog.model.ids import METADATA_TOPIC, TopicPartition
 from tidelog.node.clock import Clock
 from tidelog.node.storage import Place, Storage
 from tidelog.node.timers import Timers
@@ -24,6 +24,12 @@ def told(failure: OSError) -> str:
     """What failed, and with which file where that is known."""
     reason = failure.strerror or str(failure)
     return f"{failure.filename}: {reason}" if failure.filename else reason
+
+
+def at_fault(failure: OSError) -> str:
+    """Outside of the partitions' logs it is the metadata log, unless the file is another."""
+    is_other = failure.filename and METADATA_TOPIC not in str(failure.filename)
+    return "a file" if is_other else "the metadata log"
 
 
 class FailedDirectories:

@@ -7,15 +7,18 @@ from collections.abc import Callable, Iterator, Sequence
 
 from kio.schema.leader_change_message.v0.data import LeaderChangeMessage, Voter
 
+from tidelog.controller.apply import ImpossibleRecord, apply_all
 from tidelog.controller.image import ClusterImage
 from tidelog.log.partition import PartitionLog
 from tidelog.log.results import Appended, AppendOrigin, AppendRefused
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Millis, NodeId, Offset
-from tidelog.node.snapshots import DIRECTORY, SnapshotContent, Snapshots, WriteSnapshot
+from tidelog.node.metadata_mark import MetadataMark
+from tidelog.node.snapshots import SnapshotContent, Snapshots, WriteSnapshot
 from tidelog.node.voter_records import control_record, follow, membership_records, voters_record
-from tidelog.protocol.batch import BatchHeader, iterate
+from tidelog.protocol.batch import BatchHeader, is_valid_crc, iterate
 from tidelog.protocol.fetch import SnapshotId
+from tidelog.protocol.malformed import MalformedMessage
 from tidelog.protocol.metadata_codec import decode_record, encode_record
 from tidelog.protocol.metadata_records import MetadataRecord
 from tidelog.protocol.records import ControlType, Record, build_batch, read_records
@@ -25,15 +28,21 @@ from tidelog.replication.quorum.voters import DYNAMIC, Membership, VoterHistory
 READ_BYTES = 1 << 20
 
 
-class MetadataGap(Exception):
-    """What the log begins after is gone: nobody here can say what the cluster is like."""
+class UnusableMetadata(Exception):
+    """The metadata here is damaged in a way that this node cannot mend: one sentence says how."""
 
-    def __init__(self, snapshot_end: Offset, log_start: Offset) -> None:
-        super().__init__(
-            f"the snapshot of the metadata up to offset {log_start} is missing or damaged, and "
-            f"what there is ends at {snapshot_end}; if other controllers run, remove the directory "
-            f"{DIRECTORY} and start again, and the node takes all of it from them"
-        )
+
+def applied(
+    image: ClusterImage, records: Sequence[MetadataRecord], last: Offset, epoch: LeaderEpoch
+) -> ClusterImage:
+    """The image after one more batch of the log, which ends at `last`."""
+    try:
+        return apply_all(image, records, last, epoch)
+    except ImpossibleRecord as wrong:
+        raise UnusableMetadata(
+            f"the metadata log has a record in the batch that ends at offset {last} that does not "
+            f"fit what comes before it: {wrong}"
+        ) from None
 
 
 class MetadataLog:
@@ -43,8 +52,10 @@ class MetadataLog:
         start_flush: Callable[[], None],
         snapshots: Snapshots,
         configured: VoterSet,
+        mark: MetadataMark,
     ) -> None:
         self.log = log
+        self.mark = mark
         self.voters = VoterHistory(configured)
         self.snapshots = snapshots
         self._start_flush = start_flush
@@ -104,14 +115,26 @@ class MetadataLog:
 
     def append_fetched(self, records: memoryview) -> None:
         """As follower: what the leader sent, as it sent it."""
+        expected = self.log.log_end_offset
+        is_empty = self.log.log_start_offset == expected
+        for _, header in iterate(records):
+            # A log that begins after a snapshot may begin inside a batch.
+            is_around = is_empty and header.base_offset < expected < header.next_offset
+            if header.base_offset != expected and not is_around:
+                raise MalformedMessage(f"a batch at {header.base_offset}, not at {expected}")
+            expected, is_empty = header.next_offset, False
         outcome = self.log.append_as_follower(records)
-        assert not isinstance(outcome, AppendRefused), outcome
+        if isinstance(outcome, AppendRefused):
+            raise MalformedMessage(outcome.message)
         for at, header in iterate(records):
             if header.is_control:
                 batch = read_records(records[at : at + header.size])
                 follow(self.voters, header.base_offset, batch)
 
     def truncate_to(self, end: Offset, now: Millis) -> None:
+        """As follower: what the leader does not have goes."""
+        if self.mark.now.end <= self.synced_end:
+            self.mark.settle(LogEnd(self.log.epoch_at(end - 1) if end else NO_EPOCH, end))
         self.log.truncate_to(end, now)
         self.voters.truncate(end)
 
@@ -137,29 +160,42 @@ class MetadataLog:
     def flushed(self, up_to: Offset) -> None:
         self.is_flushing = False
         self.log.flushed(up_to)
+        self.mark.reached(self.synced_end)
         self.flush()
+
+    def end_doubt(self) -> None:
+        """Whatever was lost, the log now holds all that is committed."""
+        if self.mark.now.end > self.synced_end:
+            self.mark.settle(self.synced_end)
 
     # -- snapshots -------------------------------------------------------------------------------
 
-    def restore(self, now: Millis) -> ClusterImage | None:
-        """The image of the newest snapshot; a log that ends before it begins anew after it."""
-        content = self.snapshots.load_newest()
+    def restore(self, content: SnapshotContent | None, now: Millis) -> None:
+        """Begin after the newest snapshot; a log that ends before it begins anew there."""
         start = 0 if content is None else content.image.offset + 1
         if start < self.log.log_start_offset:
-            raise MetadataGap(start, self.log.log_start_offset)
+            raise UnusableMetadata(
+                f"the metadata log begins at offset {self.log.log_start_offset} and no sound "
+                f"snapshot goes further than {start}"
+            )
         if content is not None:
             if self.log.log_end_offset < start:
                 self.log.truncate_fully_and_start_at(start, now)
             self.voters.restart(start, content.membership)
         for batch, header in self._batches(start, self.log.log_end_offset):
             if header.is_control:
-                follow(self.voters, header.base_offset, read_records(batch))
-        return None if content is None else content.image
+                try:
+                    follow(self.voters, header.base_offset, _records_in(batch, header))
+                except MalformedMessage as wrong:
+                    raise UnusableMetadata(_at(header.base_offset, wrong)) from None
 
     def start_at(self, snapshot: SnapshotId, content: SnapshotContent, now: Millis) -> None:
         """Give up the whole log: a leader's snapshot takes its place."""
+        if self.mark.now.end <= self.synced_end:
+            self.mark.settle(LogEnd(snapshot.epoch, snapshot.end_offset))
         self.log.truncate_fully_and_start_at(snapshot.end_offset, now)
         self.voters.restart(snapshot.end_offset, content.membership)
+        self.mark.reached(self.synced_end)
 
     def writing_snapshot(self, image: ClusterImage, now: Millis) -> WriteSnapshot:
         """The job that writes the image and the voters at its offset."""
@@ -181,22 +217,43 @@ class MetadataLog:
         for batch, header in self._batches(start, end):
             records: list[MetadataRecord] = []
             if not header.is_control:
+                values = [record.value for record in _records_in(batch, header)]
                 records = [
-                    decode_record(record.value)
-                    for record in read_records(batch)
-                    if record.value is not None
+                    _decoded(value, header.base_offset) for value in values if value is not None
                 ]
             yield header.last_offset, header.leader_epoch, records
 
     def _batches(self, start: Offset, end: Offset) -> Iterator[tuple[memoryview, BatchHeader]]:
         while start < end:
             found = self.log.read(start, READ_BYTES, end, at_least_one=True)
-            assert not isinstance(found, ErrorCode), f"the metadata log at {start}: {found}"
-            if found.slice is None:
-                return
+            if isinstance(found, ErrorCode) or found.slice is None:
+                raise UnusableMetadata(f"the metadata log cannot be read at offset {start}")
             file, position, length = found.slice
             data = memoryview(file.read(position, length))
             for at, header in iterate(data):
                 if header.next_offset > start:
+                    if header.base_offset > start or not is_valid_crc(data, at, header):
+                        raise UnusableMetadata(f"the metadata log is damaged at offset {start}")
                     yield data[at : at + header.size], header
                     start = header.next_offset
+
+
+def _records_in(batch: memoryview, header: BatchHeader) -> list[Record]:
+    try:
+        return read_records(batch)
+    except MalformedMessage as wrong:
+        raise UnusableMetadata(_at(header.base_offset, wrong)) from None
+
+
+def _decoded(value: bytes, offset: Offset) -> MetadataRecord:
+    try:
+        return decode_record(value)
+    except MalformedMessage as wrong:
+        raise UnusableMetadata(_at(offset, wrong)) from None
+
+
+def _at(offset: Offset, wrong: Exception) -> str:
+    return (
+        f"the metadata log has a record in the batch at offset {offset} that this version of "
+        f"Tidelog cannot read, although its checksum is right: {wrong}"
+    )

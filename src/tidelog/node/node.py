@@ -27,16 +27,7 @@ from tidelog.model.events import (
     Ticked,
     WallClockMoved,
 )
-from tidelog.model.ids import (
-    METADATA_TOPIC,
-    METADATA_TOPIC_ID,
-    ConnId,
-    LeaderEpoch,
-    Millis,
-    NodeId,
-    TopicId,
-    TopicPartition,
-)
+from tidelog.model.ids import METADATA_TOPIC_ID, ConnId, LeaderEpoch, Millis, NodeId, TopicId
 from tidelog.model.metrics import Metric
 from tidelog.model.outbound import Outbound, Stop
 from tidelog.node import metrics
@@ -48,9 +39,10 @@ from tidelog.node.controller_client import ControllerClient
 from tidelog.node.controller_registration import ControllerRegistration
 from tidelog.node.controlling import Controlling
 from tidelog.node.executors import executors
-from tidelog.node.failed_directories import told
+from tidelog.node.failed_directories import at_fault, told
 from tidelog.node.jobs import Jobs
-from tidelog.node.metadata_log import MetadataGap
+from tidelog.node.metadata_log import UnusableMetadata
+from tidelog.node.metadata_opening import METADATA_PARTITION, open_metadata
 from tidelog.node.opening import (
     NotFormatted,
     OpenedDirectory,
@@ -73,12 +65,11 @@ from tidelog.node.timers import Timers
 from tidelog.node.voter_changes import Myself, VoterChanges
 from tidelog.replication.quorum.events import ShutdownBegun
 
-METADATA_PARTITION = TopicPartition(METADATA_TOPIC, 0)
 SHUTDOWN_PATIENCE_MS: Millis = 2_000
 """How long a controlled shutdown may wait for a controller."""
 RESIGNATION_MS: Millis = 20
 
-__all__ = ["Node", "NotFormatted"]
+__all__ = ["Node", "NotFormatted", "UnusableMetadata"]
 
 log = logging.getLogger(__name__)
 
@@ -212,8 +203,8 @@ class Node:
     def start(self) -> list[Outbound]:
         try:
             self._quorum.start()
-        except MetadataGap as gap:
-            self._fail(str(gap))
+        except UnusableMetadata as failure:
+            self._fail(str(failure))
             return self._take_outbound()
         if self._settings.is_broker:
             self._broker.start()
@@ -224,11 +215,11 @@ class Node:
         self._clock.now = now
         try:
             self._apply(event)
+        except UnusableMetadata as failure:
+            self._fail(str(failure))
         except OSError as failure:
             # What fails in a partition's log is dealt with there.
-            is_other = failure.filename and METADATA_TOPIC not in str(failure.filename)
-            what = "a file" if is_other else "the metadata log"
-            self._fail(f"{what} has failed: {told(failure)}")
+            self._fail(f"{at_fault(failure)} has failed: {told(failure)}")
         return self._take_outbound()
 
     def _apply(self, event: Event) -> None:
@@ -335,13 +326,18 @@ class Node:
     def _open_quorum(self, disk: Disk, directory: OpenedDirectory) -> Quorum:
         settings = self._settings
         meta = directory.meta
+        metadata = open_metadata(
+            settings, meta, disk, directory.log_directory, self._dice, self._storage
+        )
         opened = directory.log_directory.open(
             METADATA_PARTITION, METADATA_TOPIC_ID, metadata_log_config(settings), self._clock.now
         )
         around = Surroundings(
             self._clock, self._timers, self._peers, self._dice, self._jobs, self._fail
         )
-        quorum = open_quorum(settings, meta, disk, opened, around, self._flush_metadata, self)
+        quorum = open_quorum(
+            settings, meta, disk, metadata, opened, around, self._flush_metadata, self
+        )
         self._metadata_log = opened
         self._voter_changes = VoterChanges(
             quorum,

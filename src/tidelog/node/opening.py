@@ -9,12 +9,13 @@ from tidelog.controller.features import KRAFT_VERSIONS
 from tidelog.controller.settings import BrokerSettings
 from tidelog.log.checkpoints import (
     MetaProperties,
+    read_meta_copy,
     read_meta_properties,
     write_meta_properties,
 )
 from tidelog.log.config import LogConfig
 from tidelog.log.directory import LogDirectory
-from tidelog.log.names import META_PROPERTIES
+from tidelog.log.names import META_PROPERTIES, META_PROPERTIES_COPY, partition_of
 from tidelog.model.dice import Dice
 from tidelog.model.disk import Disk
 from tidelog.node.snapshot_taking import SnapshotLimits
@@ -72,10 +73,17 @@ def _if_readable(
 
 
 def _take_over(settings: BrokerSettings, fresh: MetaProperties, disk: Disk) -> MetaProperties:
-    """Whose directory it is; one that says nothing, beside one that does, becomes ours."""
-    if not disk.exists(META_PROPERTIES):
+    """The identity of a directory; an empty one beside one that has an identity becomes ours."""
+    if is_new(disk):
         write_meta_properties(disk, fresh)
     return _read_meta(disk, settings)
+
+
+def is_new(disk: Disk) -> bool:
+    """Whether a directory has no identity and nothing in it that could belong to one."""
+    found = disk.list("")
+    has_identity = META_PROPERTIES in found or META_PROPERTIES_COPY in found
+    return not has_identity and not any(partition_of(name) is not None for name in found)
 
 
 def home(settings: BrokerSettings) -> int:
@@ -84,12 +92,34 @@ def home(settings: BrokerSettings) -> int:
 
 
 def _read_meta(disk: Disk, settings: BrokerSettings) -> MetaProperties:
-    meta = read_meta_properties(disk)
+    meta = restored_identity(disk)
     if meta is None:
-        raise NotFormatted("meta.properties is missing or unreadable")
+        raise NotFormatted(
+            "meta.properties is missing or unreadable, and so is its copy"
+            if not is_new(disk)
+            else "meta.properties is missing: `tidelog format` prepares a new directory"
+        )
     if meta.node_id != settings.node_id:
         raise NotFormatted(f"it belongs to node {meta.node_id}, not to node {settings.node_id}")
     return meta
+
+
+def restored_identity(disk: Disk) -> MetaProperties | None:
+    """What meta.properties says; where it is damaged, what its copy says, which then replaces it.
+
+    The copy has a checksum, and so it is right where both can be read and differ.
+    """
+    meta, copy = read_meta_properties(disk), read_meta_copy(disk)
+    if copy is None:
+        if meta is not None:
+            write_meta_properties(disk, meta)
+        return meta
+    if meta != copy:
+        log.warning(
+            "meta.properties was missing or damaged and is written anew from meta.properties.copy"
+        )
+        write_meta_properties(disk, copy)
+    return copy
 
 
 def metadata_log_config(settings: BrokerSettings) -> LogConfig:

@@ -173,6 +173,10 @@ class Channel:
             answer = pending.decode(frame)
         except MalformedMessage as malformed:
             answer = self._refuse(malformed)
+        except OSError as failure:
+            # This node could not write what the peer sent, and the node ends or gives up a log.
+            pending.done(self._give_up(f"this node's own disk: {failure}"))
+            raise
         except Exception as bug:
             # Ours, not the peer's; whoever waits is to ask again and not to wait for ever.
             pending.done(self._refuse(bug))
@@ -214,9 +218,13 @@ class Channel:
 
     def _refuse(self, why_not: Exception) -> Unanswered:
         """What this peer says cannot be taken: nobody is to wait for it."""
+        return self._give_up(f"a bad answer: {why_not}", f"sent a bad answer: {why_not}")
+
+    def _give_up(self, reason: str, complaint: str = "") -> Unanswered:
+        """Close the connection; the complaint, if any, is about the peer."""
         if self._conn is not None:
-            self._peers.emit(CloseConnection(self._conn, f"sent a bad answer: {why_not}"))
-        why = Unanswered(f"a bad answer: {why_not}", was_connected=True)
+            self._peers.emit(CloseConnection(self._conn, complaint))
+        why = Unanswered(reason, was_connected=True)
         self._lose(why)
         return why
 

@@ -4,10 +4,11 @@ Invariant: the image holds exactly what is committed, in the order of the log; w
 appended and not committed lives in the pending image alone, and is dropped with the leadership.
 """
 
+import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from itertools import count
-from typing import Any, Protocol
+from typing import Any
 
 from kio.schema.begin_quorum_epoch.v1.request import BeginQuorumEpochRequest
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
@@ -18,12 +19,13 @@ from tidelog.controller.apply import apply_all
 from tidelog.controller.image import ClusterImage
 from tidelog.model.disk import Disk
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NO_EPOCH, NO_NODE, LeaderEpoch, NodeId, Offset, TopicId
+from tidelog.model.ids import NO_EPOCH, NO_NODE, LeaderEpoch, NodeId, Offset
 from tidelog.node import quorum_describing, quorum_state, quorum_wire
 from tidelog.node.clock import Clock
-from tidelog.node.metadata_log import MetadataLog
+from tidelog.node.metadata_log import MetadataLog, applied
 from tidelog.node.parking import PARKED, Parked, Resume
 from tidelog.node.quorum_fetching import QuorumFetching
+from tidelog.node.quorum_listener import QuorumListener
 from tidelog.node.quorum_network import QuorumNetwork
 from tidelog.node.quorum_serving import QuorumServing
 from tidelog.node.snapshot_taking import SnapshotTaking
@@ -34,6 +36,7 @@ from tidelog.protocol.metadata_records import MetadataRecord, RemoveTopicRecord
 from tidelog.replication.quorum.events import (
     AnswerPeer,
     BeginEpoch,
+    CaughtUp,
     Commit,
     DiscoverLeader,
     EndEpoch,
@@ -52,26 +55,7 @@ from tidelog.replication.quorum.events import (
 from tidelog.replication.quorum.machine import QuorumMachine
 from tidelog.replication.quorum.state import QuorumTimeouts, VoterSet
 
-
-class QuorumListener(Protocol):
-    """Who is told of what the quorum decides."""
-
-    def image_changed(self, old: ClusterImage, new: ClusterImage, *, by_records: bool) -> None:
-        """By committed records one after the other, or by a snapshot that stands for many."""
-
-    def topic_removed(self, topic_id: TopicId, name: str) -> None:
-        """A committed record in this node's log deletes the topic."""
-
-    def leader_known(self, leader: NodeId, epoch: LeaderEpoch) -> None:
-        """Another node leads."""
-
-    def leadership_taken(self, epoch: LeaderEpoch) -> None:
-        """This node leads, and everything before its epoch is committed and applied."""
-
-    def leadership_lost(self) -> None: ...
-
-    def voters_changed(self) -> None:
-        """Other voters are in force, or the same ones are elsewhere."""
+log = logging.getLogger(__name__)
 
 
 class Quorum:
@@ -87,9 +71,10 @@ class Quorum:
         listener: QuorumListener,
         cluster_id: str,
         snapshots: SnapshotTaking,
+        restored: ClusterImage | None = None,
     ) -> None:
         self.machine = machine
-        self.image = ClusterImage(cluster_id=cluster_id)
+        self.image = restored or ClusterImage(cluster_id=cluster_id)
         self._log = log
         self._disk = disk
         self._clock = clock
@@ -110,6 +95,7 @@ class Quorum:
             network.learn,
             self,
         )
+        self._was_in_doubt = machine.is_in_doubt
         self._leading: LeaderEpoch = NO_EPOCH
         self._is_active = False
         self._pending: deque[tuple[Offset, ClusterImage]] = deque()
@@ -161,11 +147,8 @@ class Quorum:
         return self._log.log.log_end_offset
 
     def start(self) -> None:
-        restored = self._log.restore(self._clock.now)
-        if restored is not None:
-            self.image = restored
-            self.machine.log_end = self._log.synced_end
-            self._listener.image_changed(ClusterImage(), restored, by_records=False)
+        if self.image.offset >= 0:
+            self._listener.image_changed(ClusterImage(), self.image, by_records=False)
         self.machine.voters = self._log.voters.latest
         self.machine.voters_offset = self._log.voters.latest_offset
         self.machine.is_retiring = self._log.voters.is_retiring(
@@ -273,11 +256,11 @@ class Quorum:
 
     # -- snapshots ---------------------------------------------------------------------------------
 
-    def load_snapshot(self, snapshot: SnapshotId, content: bytes) -> None:
-        """Take over a leader's snapshot in place of everything that this log holds."""
+    def load_snapshot(self, snapshot: SnapshotId, content: bytes) -> bool:
+        """Take over a leader's snapshot in place of everything that this log holds, if it can."""
         found = decode(snapshot, content, self._cluster_id)
         if found is None or found.image.offset <= self.image.offset:
-            return
+            return False
         self._log.snapshots.keep(snapshot, content)
         self._log.start_at(snapshot, found, self._clock.now)
         old, self.image = self.image, found.image
@@ -285,14 +268,24 @@ class Quorum:
         self._listener.image_changed(old.visible, self.image.visible, by_records=False)
         self.log_changed()
         self.step(LogGrew(self._log.synced_end))
+        return True
+
+    def caught_up(self) -> None:
+        """Everything that the leader has committed is in this node's log, synced."""
+        if self.machine.is_in_doubt:
+            self.step(CaughtUp())
+            log.info("has caught up with what its metadata log had lost, and votes again")
 
     # -- effects of the machine --------------------------------------------------------------------
 
     def _carry_out(self, effects: list[QuorumEffect]) -> None:
         for effect in effects:
+            if self._was_in_doubt and not isinstance(effect, SaveQuorumState):
+                self._settle_doubt()
             match effect:
                 case SaveQuorumState():
                     quorum_state.save(self._disk, effect.state)
+                    self._log.mark.voted_in(effect.state.epoch)
                 case AnswerPeer():
                     message, resume = self._questions.pop(effect.ticket)
                     resume(quorum_wire.response_of(message, effect))
@@ -312,7 +305,15 @@ class Quorum:
                     self._lose_leadership()
                 case Commit():
                     self._commit(effect.to)
+        if self._was_in_doubt:
+            self._settle_doubt()
         self._set_alarm()
+
+    def _settle_doubt(self) -> None:
+        """Note durably that nothing is missing any more, once what was promised is saved."""
+        if not self.machine.is_in_doubt:
+            self._was_in_doubt = False
+            self._log.end_doubt()
 
     def _take_leadership(self, effect: TakeLeadership) -> None:
         self._leading = effect.epoch
@@ -360,7 +361,7 @@ class Quorum:
             self.image = self._pending.popleft()[1]
         for last, epoch, records in self._log.read(self.image.offset + 1, to):
             names = self.image.topic_names
-            self.image = apply_all(self.image, records, last, epoch)
+            self.image = applied(self.image, records, last, epoch)
             for record in records:
                 if isinstance(record, RemoveTopicRecord):
                     name = names.get(record.topic_id, "")

@@ -3,6 +3,7 @@
 Invariant: what is asked for next proves what is held, so nothing is asked for past what is synced.
 """
 
+import logging
 from collections.abc import Callable
 from typing import Any, Protocol
 
@@ -19,7 +20,7 @@ from tidelog.model.ids import (
 from tidelog.model.outbound import Chunk
 from tidelog.node import quorum_wire
 from tidelog.node.clock import Clock
-from tidelog.node.metadata_log import MetadataLog
+from tidelog.node.metadata_log import MetadataLog, UnusableMetadata
 from tidelog.node.peers import Channel, Unanswered, coded
 from tidelog.node.timers import Timers
 from tidelog.protocol.fetch import (
@@ -39,6 +40,9 @@ VERSION = 18
 SNAPSHOT_VERSION = 1
 FETCH_WAIT_MS: Millis = 500
 MAX_BYTES = 8 << 20
+DAMAGED_SNAPSHOT_BACKOFF_MS: Millis = 1_000
+
+log = logging.getLogger(__name__)
 
 
 class FetchOwner(Protocol):
@@ -48,7 +52,11 @@ class FetchOwner(Protocol):
 
     def follower_committed(self, high_watermark: Offset) -> None: ...
 
-    def load_snapshot(self, snapshot: SnapshotId, content: bytes) -> None: ...
+    def load_snapshot(self, snapshot: SnapshotId, content: bytes) -> bool:
+        """Whether it is sound."""
+
+    def caught_up(self) -> None:
+        """The log holds, synced, everything that the leader knows to be committed."""
 
     def log_changed(self) -> None:
         """Records came or went, and among them perhaps who votes."""
@@ -202,14 +210,34 @@ class QuorumFetching:
 
     def _appended(self, turn: int, fetched: PartitionFetched) -> None:
         self._owner.follower_committed(min(fetched.high_watermark, self._log.log.log_end_offset))
+        if self._has_all_below(fetched.high_watermark):
+            self._owner.caught_up()
         self._fetch(turn)
+
+    def _has_all_below(self, high_watermark: Offset) -> bool:
+        """Whether the log reaches this mark, and the mark a record of the leader's own epoch.
+
+        Before that the leader itself does not know what was committed in earlier epochs.
+        """
+        end = self._log.synced_end
+        if end.epoch != self._epoch or end.offset < high_watermark:
+            return False
+        starts = self._log.log.epoch_starts
+        is_after_start = not starts or starts[-1].epoch != self._epoch
+        return is_after_start or starts[-1].start_offset < high_watermark
 
     def _truncate(self, fetched: PartitionFetched) -> None:
         assert fetched.diverging_epoch is not None
         log = self._log.log
         mine = log.epoch_end(fetched.diverging_epoch.epoch)
         cut = truncation_point(fetched.diverging_epoch, mine, log.log_start_offset)
-        assert cut >= self._owner.high_watermark, "would cut what is committed"
+        if cut < self._owner.high_watermark:
+            raise UnusableMetadata(
+                f"controller {self._leader} leads the quorum without the metadata from offset "
+                f"{cut} on, which was committed up to {self._owner.high_watermark} here: it has "
+                "lost its log, or it is of another cluster; stop the controllers, keep their "
+                "directories, and restore a metadata log that is whole"
+            )
         self._log.truncate_to(cut, self._clock.now)
         self._owner.log_changed()
         self._owner.step(LogGrew(self._log.synced_end))
@@ -243,12 +271,14 @@ class QuorumFetching:
         content += part[0]
         if len(content) < part[1]:
             self._download(turn, snapshot, content)
-        else:
-            self._owner.load_snapshot(snapshot, bytes(content))
+        elif self._owner.load_snapshot(snapshot, bytes(content)):
             self._fetch(turn)
+        else:
+            log.warning("controller %d sent a damaged snapshot of the metadata", self._leader)
+            self._again_later(turn, DAMAGED_SNAPSHOT_BACKOFF_MS)
 
-    def _again_later(self, turn: int) -> None:
-        when = self._clock.now + self._timeouts.retry_backoff_ms
+    def _again_later(self, turn: int, at_least_ms: Millis = 0) -> None:
+        when = self._clock.now + max(at_least_ms, self._timeouts.retry_backoff_ms)
         self._timers.at(when, lambda: self._fetch(turn))
 
     def _discovered(self, voter: NodeId, answer: FetchResponse | Unanswered) -> None:

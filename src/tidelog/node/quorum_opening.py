@@ -8,16 +8,16 @@ from tidelog.log.checkpoints import MetaProperties
 from tidelog.log.partition import PartitionLog
 from tidelog.model.dice import Dice
 from tidelog.model.disk import Disk
-from tidelog.node import quorum_state
 from tidelog.node.clock import Clock
 from tidelog.node.jobs import Jobs
 from tidelog.node.metadata_log import MetadataLog
+from tidelog.node.metadata_opening import OpenedMetadata
 from tidelog.node.opening import myself, quorum_timeouts, snapshot_limits, static_voters
 from tidelog.node.peers import Peers
-from tidelog.node.quorum import Quorum, QuorumListener
+from tidelog.node.quorum import Quorum
+from tidelog.node.quorum_listener import QuorumListener
 from tidelog.node.quorum_network import QuorumNetwork
 from tidelog.node.snapshot_taking import SnapshotTaking
-from tidelog.node.snapshots import Snapshots
 from tidelog.node.timers import Timers
 from tidelog.replication.quorum.events import QuorumEvent
 from tidelog.replication.quorum.machine import QuorumMachine
@@ -39,6 +39,7 @@ def open_quorum(
     settings: BrokerSettings,
     meta: MetaProperties,
     disk: Disk,
+    opened: OpenedMetadata,
     log: PartitionLog,
     around: Surroundings,
     start_flush: Callable[[], None],
@@ -47,15 +48,17 @@ def open_quorum(
     """Ready to start; nothing has been sent or written yet."""
     timeouts, me = quorum_timeouts(settings), myself(settings, meta)
     configured = static_voters(settings)
-    metadata_log = MetadataLog(log, start_flush, Snapshots(disk, meta.cluster_id), configured)
+    metadata_log = MetadataLog(log, start_flush, opened.snapshots, configured, opened.mark)
+    metadata_log.restore(opened.content, around.clock.now)
     machine = QuorumMachine(
         me.key,
         configured,
-        quorum_state.load(disk),
+        opened.promises,
         metadata_log.synced_end,
         timeouts,
         around.dice,
         has_bootstrap_servers=bool(settings.controller_quorum_bootstrap_servers),
+        held=opened.mark.held,
     )
 
     def step(event: QuorumEvent) -> None:
@@ -84,5 +87,6 @@ def open_quorum(
         SnapshotTaking(
             metadata_log, snapshot_limits(settings), around.clock, around.jobs, around.fail
         ),
+        None if opened.content is None else opened.content.image,
     )
     return quorum

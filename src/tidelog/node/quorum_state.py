@@ -1,45 +1,85 @@
-"""The file `quorum-state`: a voter's promises, in Kafka's JSON."""
+"""The file `quorum-state`: a voter's promises, in Kafka's JSON, with a checksum of our own.
+
+Kafka does not look at the field `checksum`. A file of Kafka's has none, and is believed when every
+field is what it can be.
+"""
 
 import json
 from base64 import urlsafe_b64decode, urlsafe_b64encode
+from typing import Any, NamedTuple
 from uuid import UUID
+
+from crc32c import crc32c
 
 from tidelog.model.disk import Disk
 from tidelog.model.ids import METADATA_TOPIC, NO_NODE
 from tidelog.replication.quorum.state import QuorumState, ReplicaKey
 
-PATH = f"{METADATA_TOPIC}-0/quorum-state"
+NAME = "quorum-state"
+PATH = f"{METADATA_TOPIC}-0/{NAME}"
+_CHECKSUM = "checksum"
+_LARGEST = 2**31 - 1
+_PLAUSIBLE_EPOCH = _LARGEST - (1 << 16)
+"""What elections do not reach; a file without a checksum is not believed beyond it."""
 
 
-def load(disk: Disk) -> QuorumState | None:
-    """The saved promises; None when there are none, or none that can be read.
+class PromisesRead(NamedTuple):
+    state: QuorumState | None
+    """None when there are none, or none that can be believed."""
+    is_damaged: bool = False
+    """There is a file, and it cannot be believed."""
 
-    An unreadable file is as bad as a wiped disk: the machine then votes for nobody who has data.
-    """
+
+def load(disk: Disk) -> PromisesRead:
     try:
-        saved = json.loads(disk.read_file(PATH))
-        voted = int(saved.get("votedId", NO_NODE))
-        directory = saved.get("votedDirectoryId")
-        return QuorumState(
-            epoch=int(saved["leaderEpoch"]),
-            leader=int(saved["leaderId"]),
-            voted=None if voted == NO_NODE else ReplicaKey(voted, _decode_uuid(directory)),
-        )
-    except (FileNotFoundError, ValueError, KeyError, TypeError, AttributeError):
-        return None
+        content = disk.read_file(PATH)
+    except FileNotFoundError:
+        return PromisesRead(None)
+    try:
+        return PromisesRead(_decode(json.loads(content)))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return PromisesRead(None, is_damaged=True)
 
 
 def save(disk: Disk, state: QuorumState) -> None:
     """Synced when it returns."""
     voted = state.voted
-    content = {
+    content: dict[str, Any] = {
         "leaderId": state.leader,
         "leaderEpoch": state.epoch,
         "votedId": NO_NODE if voted is None else voted.id,
         "votedDirectoryId": _encode_uuid(voted.directory if voted is not None else None),
         "data_version": 1,
     }
-    disk.write_file(PATH, json.dumps(content, separators=(",", ":")).encode())
+    content[_CHECKSUM] = _checksum(content)
+    disk.write_file(PATH, _encode(content))
+
+
+def _decode(saved: dict[str, Any]) -> QuorumState:
+    told = saved.pop(_CHECKSUM, None)
+    if told is not None and told != _checksum(saved):
+        raise ValueError("the checksum does not match")
+    voted = _number(saved.get("votedId", NO_NODE), NO_NODE, _LARGEST)
+    directory = _decode_uuid(saved.get("votedDirectoryId"))
+    return QuorumState(
+        epoch=_number(saved["leaderEpoch"], 0, _PLAUSIBLE_EPOCH if told is None else _LARGEST),
+        leader=_number(saved["leaderId"], NO_NODE, _LARGEST),
+        voted=None if voted == NO_NODE else ReplicaKey(voted, directory),
+    )
+
+
+def _number(value: object, least: int, most: int) -> int:
+    if type(value) is not int or not least <= value <= most:
+        raise ValueError(f"{value!r} is not a number from {least} to {most}")
+    return value
+
+
+def _checksum(content: dict[str, Any]) -> int:
+    return int(crc32c(_encode(content)))
+
+
+def _encode(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, separators=(",", ":")).encode()
 
 
 def _encode_uuid(value: UUID | None) -> str:

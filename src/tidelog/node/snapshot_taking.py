@@ -12,7 +12,7 @@ from tidelog.model.ids import Millis
 from tidelog.node.clock import Clock
 from tidelog.node.jobs import Jobs
 from tidelog.node.metadata_log import MetadataLog
-from tidelog.protocol.fetch import SnapshotId
+from tidelog.node.snapshots import Written
 
 
 class SnapshotLimits(NamedTuple):
@@ -64,9 +64,9 @@ class SnapshotTaking:
         is_news = newest is None or newest.end_offset <= image.offset
         return is_news and image.before_transaction is None
 
-    def _written(self, snapshot: SnapshotId) -> None:
+    def _written(self, written: Written) -> None:
         self._is_under_way = False
-        self._log.snapshots.written(snapshot)
+        self._log.snapshots.written(written)
         self._log.drop_covered(self._limits.retention_bytes, self._clock.now)
         self.restart()
 

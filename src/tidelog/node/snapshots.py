@@ -1,28 +1,32 @@
 """Snapshots of the metadata log, in Kafka's files: `<end offset>-<epoch>.checkpoint`.
 
 A header and a footer, both control records, around batches of metadata records; after the header,
-who votes (KIP-853). A file without its footer is torn and is not used.
+who votes (KIP-853). A file without its footer is torn, and one whose batches do not follow each
+other is damaged; neither is used.
 """
 
-import logging
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import ClassVar, NamedTuple
 
+from crc32c import crc32c
 from kio.schema.snapshot_footer_record.v0.data import SnapshotFooterRecord
 from kio.schema.snapshot_header_record.v0.data import SnapshotHeaderRecord
 
-from tidelog.controller.apply import apply_all
+from tidelog.controller.apply import ImpossibleRecord, apply_all
 from tidelog.controller.image import ClusterImage
 from tidelog.controller.snapshot import records_of
 from tidelog.model.disk import Disk
+from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import METADATA_TOPIC, LeaderEpoch, Millis, Offset
 from tidelog.model.jobs import Steps, Work
+from tidelog.node.metadata_mark import MetadataMark
 from tidelog.node.voter_records import control_record, membership_in, membership_records
-from tidelog.protocol.batch import check, iterate
+from tidelog.protocol.batch import check
 from tidelog.protocol.fetch import SnapshotId
+from tidelog.protocol.malformed import MalformedMessage
 from tidelog.protocol.metadata_codec import decode_record, encode_record
 from tidelog.protocol.metadata_records import MetadataRecord
 from tidelog.protocol.records import (
@@ -43,13 +47,15 @@ KEPT = 2
 BOOTSTRAP = SnapshotId(0, 0)
 """Written by `format`: the first voters of a cluster, and nothing else."""
 
-log = logging.getLogger(__name__)
-
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
 
+def name_of(snapshot: SnapshotId) -> str:
+    return f"{snapshot.end_offset:020d}-{snapshot.epoch:010d}.checkpoint"
+
+
 def path_of(snapshot: SnapshotId) -> str:
-    return f"{DIRECTORY}/{snapshot.end_offset:020d}-{snapshot.epoch:010d}.checkpoint"
+    return f"{DIRECTORY}/{name_of(snapshot)}"
 
 
 class SnapshotContent(NamedTuple):
@@ -103,14 +109,25 @@ def _control(records: list[Record], offset: Offset, epoch: LeaderEpoch) -> bytes
 
 def decode(snapshot: SnapshotId, content: bytes, cluster_id: str) -> SnapshotContent | None:
     """The image and the voters in a snapshot; None when it is torn or damaged."""
-    data = memoryview(content)
+    try:
+        return _decode(snapshot, memoryview(content), cluster_id)
+    except (MalformedMessage, ImpossibleRecord):
+        return None
+
+
+def _decode(snapshot: SnapshotId, data: memoryview, cluster_id: str) -> SnapshotContent | None:
     records: list[MetadataRecord] = []
     known = Membership()
+    position = offset = 0
     is_whole = False
-    for position, header in iterate(data):
-        if check(data, position) != header:
+    while position < len(data):
+        header = check(data, position)
+        if is_whole or isinstance(header, ErrorCode):
             return None
-        batch = list(read_records(data[position : position + header.size]))
+        if header.base_offset != offset or header.leader_epoch != snapshot.epoch:
+            return None  # neither is covered by the checksum
+        batch = read_records(data[position : position + header.size])
+        position, offset = position + header.size, header.next_offset
         if header.is_control:
             known = membership_in(batch, known)
             is_whole = any(control_type(one) is ControlType.SNAPSHOT_FOOTER for one in batch)
@@ -133,53 +150,80 @@ class WriteSnapshot:
     known: Membership
     now: Millis
 
-    def run(self) -> Steps[SnapshotId]:
+    def run(self) -> Steps["Written"]:
         image = self.image
         content = yield from _encoding(records_of(image), image.epoch, self.known, self.now)
         yield
         snapshot = SnapshotId(image.offset + 1, image.epoch)
         self.disk.write_file(path_of(snapshot), content)
-        return snapshot
+        return Written(snapshot, crc32c(content))
+
+
+class Written(NamedTuple):
+    snapshot: SnapshotId
+    checksum: int
+    """Of the whole file."""
+
+
+class Found(NamedTuple):
+    """The newest sound snapshot, and the files of newer ones that are damaged."""
+
+    snapshot: SnapshotId | None
+    content: SnapshotContent | None
+    damaged: list[str]
 
 
 class Snapshots:
     """The snapshots in this node's metadata log directory."""
 
-    def __init__(self, disk: Disk, cluster_id: str) -> None:
+    def __init__(self, disk: Disk, cluster_id: str, mark: MetadataMark) -> None:
         self._disk = disk
         self._cluster_id = cluster_id
+        self._mark = mark
         self._known = sorted(self._found())
 
     @property
     def newest(self) -> SnapshotId | None:
         return self._known[-1] if self._known else None
 
-    def load_newest(self) -> SnapshotContent | None:
-        """The newest sound snapshot; one that is not is left for whoever looks into it."""
+    def load_newest(self) -> Found:
+        """The newest sound snapshot; damaged ones that are newer are forgotten."""
+        damaged: list[str] = []
         while self._known:
-            content = self._load(self._known[-1])
+            newest = self._known[-1]
+            content = self._load(newest)
             if content is not None:
-                return content
-            log.error("%s is damaged and is not used", path_of(self._known.pop()))
-        return None
+                return Found(newest, content, damaged)
+            self._known.pop()
+            damaged.append(name_of(newest))
+        return Found(None, None, damaged)
 
     def writing(self, image: ClusterImage, known: Membership, now: Millis) -> WriteSnapshot:
         """The job that makes an image durable; report its end with `written`."""
+        self._note_others(SnapshotId(image.offset + 1, image.epoch))
         return WriteSnapshot(self._disk, image, known, now)
 
     def keep(self, snapshot: SnapshotId, content: bytes) -> SnapshotId:
         """Make a snapshot durable that came from elsewhere."""
+        self._note_others(snapshot)
         self._disk.write_file(path_of(snapshot), content)
-        return self.written(snapshot)
+        return self.written(Written(snapshot, crc32c(content)))
 
-    def written(self, snapshot: SnapshotId) -> SnapshotId:
+    def written(self, one: Written) -> SnapshotId:
         """There is one more; older snapshots go."""
+        snapshot = one.snapshot
         if snapshot not in self._known:
             self._known.append(snapshot)
             self._known.sort()
         while len(self._known) > KEPT:
             self._disk.remove(path_of(self._known.pop(0)))
+        checksums = {**dict(self._mark.now.snapshots), snapshot: one.checksum}
+        self._mark.kept(tuple((id_, checksums[id_]) for id_ in self._known if id_ in checksums))
         return snapshot
+
+    def _note_others(self, snapshot: SnapshotId) -> None:
+        """While this one is written, its file may have other bytes than before."""
+        self._mark.kept(tuple(one for one in self._mark.now.snapshots if one[0] != snapshot))
 
     def read(self, snapshot: SnapshotId, position: int, length: int) -> tuple[bytes, int] | None:
         """(bytes, size of the whole); None when there is no such snapshot."""
@@ -191,7 +235,14 @@ class Snapshots:
         return file.read(position, length), file.size
 
     def _load(self, snapshot: SnapshotId) -> SnapshotContent | None:
-        return decode(snapshot, self._disk.read_file(path_of(snapshot)), self._cluster_id)
+        try:
+            content = self._disk.read_file(path_of(snapshot))
+        except (FileNotFoundError, IsADirectoryError):
+            return None
+        # A file under the name of another snapshot is sound in itself.
+        if dict(self._mark.now.snapshots).get(snapshot, crc := crc32c(content)) != crc:
+            return None
+        return decode(snapshot, content, self._cluster_id)
 
     def _found(self) -> Iterator[SnapshotId]:
         for name in self._disk.list(DIRECTORY):

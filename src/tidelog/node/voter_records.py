@@ -2,13 +2,16 @@
 
 from collections.abc import Iterable
 from io import BytesIO
+from struct import error
 from typing import Any
 
 from kio.schema.k_raft_version_record.v0.data import KRaftVersionRecord
 from kio.schema.voters_record.v0 import data
 from kio.serial import entity_reader, entity_writer
+from kio.serial.errors import SerialError
 
 from tidelog.model.ids import Millis, Offset
+from tidelog.protocol.malformed import MalformedMessage
 from tidelog.protocol.records import ControlType, Record, control_key, control_type
 from tidelog.replication.quorum.state import ReplicaKey, Voter, VoterSet
 from tidelog.replication.quorum.voters import DYNAMIC, Membership, VoterHistory
@@ -61,12 +64,15 @@ def _read(record: Record) -> tuple[int | None, VoterSet | None]:
     kind = control_type(record)
     if record.value is None:
         return None, None
-    if kind is ControlType.KRAFT_VERSION:
-        level, _ = entity_reader(KRaftVersionRecord)(bytes(record.value), 0)
-        return level.k_raft_version, None
-    if kind is ControlType.KRAFT_VOTERS:
-        value, _ = entity_reader(data.VotersRecord)(bytes(record.value), 0)
-        return None, VoterSet({one.voter_id: _decoded(one) for one in value.voters})
+    try:
+        if kind is ControlType.KRAFT_VERSION:
+            level, _ = entity_reader(KRaftVersionRecord)(bytes(record.value), 0)
+            return level.k_raft_version, None
+        if kind is ControlType.KRAFT_VOTERS:
+            value, _ = entity_reader(data.VotersRecord)(bytes(record.value), 0)
+            return None, VoterSet({one.voter_id: _decoded(one) for one in value.voters})
+    except (SerialError, ValueError, IndexError, error) as wrong:
+        raise MalformedMessage(f"a control record of the voters: {wrong}") from None
     return None, None
 
 

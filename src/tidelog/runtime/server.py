@@ -17,7 +17,7 @@ from threading import Thread
 from tidelog.controller.connection_limits import connection_limits
 from tidelog.controller.image import ClusterImage
 from tidelog.controller.settings import BadSetting, BrokerSettings, parse_properties
-from tidelog.node.node import Node, NotFormatted
+from tidelog.node.node import Node, NotFormatted, UnusableMetadata
 from tidelog.runtime import metrics
 from tidelog.runtime.clock import HostClock
 from tidelog.runtime.connections import Limits
@@ -123,9 +123,10 @@ def _open(settings: BrokerSettings, usable: Collection[str], shares: Shares) -> 
         node = Node(settings, disks, SystemDice(), clock())
     except NotFormatted as failure:
         raise CannotStart(
-            f"the log directory {' or '.join(settings.log_dirs)} cannot be used: {failure}; "
-            "`tidelog format` prepares a new one"
+            f"the log directory {' or '.join(settings.log_dirs)} cannot be used: {failure}"
         ) from None
+    except UnusableMetadata as failure:
+        raise CannotStart(str(failure)) from None
     except OSError as error:
         raise CannotStart(f"the log directory cannot be used: {error}") from None
     limits = Limits(

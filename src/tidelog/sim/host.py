@@ -36,7 +36,7 @@ from tidelog.model.outbound import (
     Stop,
     StopReading,
 )
-from tidelog.node.node import Node
+from tidelog.node.node import Node, UnusableMetadata
 from tidelog.sim.clock import DriftingClock
 from tidelog.sim.disk import SimDisk
 from tidelog.sim.host_connection import HostConnection
@@ -112,7 +112,7 @@ class SimHost:
         try:
             self.node = Node(self.settings, [self.disk], dice, self.clock.now)
             self._carry_out(self.node.start())
-        except OSError as failure:
+        except (OSError, UnusableMetadata) as failure:
             self._die(failure)
         self.told(self)
 
@@ -180,7 +180,7 @@ class SimHost:
         self.wall_ahead_ms += by_ms
         self.when_running(lambda: self.tell(WallClockMoved(self.wall_ahead_ms)))
 
-    def _die(self, failure: OSError) -> None:
+    def _die(self, failure: Exception) -> None:
         """An error that the node does not expect ends its process, as it would a real one."""
         self._note(f"dies: {failure}")
         self._end_process()

@@ -112,6 +112,7 @@ def test_a_node_that_does_not_say_whose_it_is_is_refused(
     made(tmp_path)
     meta = tmp_path / "2" / "data" / "meta.properties"
     meta.unlink()
+    meta.with_name("meta.properties.copy").unlink()
     if content is not None:
         meta.write_bytes(content)
     told = refusal(tmp_path)
@@ -119,9 +120,22 @@ def test_a_node_that_does_not_say_whose_it_is_is_refused(
     assert "Put it back, or move DIR/2 away" in told
 
 
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe\x00garbage", b"cluster.id=x\n"])
+def test_f59_a_node_with_a_sound_copy_of_its_identity_starts(
+    tmp_path: Path, content: bytes | None
+) -> None:
+    made(tmp_path)
+    meta = tmp_path / "2" / "data" / "meta.properties"
+    meta.unlink()
+    if content is not None:
+        meta.write_bytes(content)
+    assert check(tmp_path) == []
+
+
 def test_the_only_node_is_never_to_be_moved_away(tmp_path: Path) -> None:
     made(tmp_path, brokers=1)
-    (tmp_path / "1" / "data" / "meta.properties").unlink()
+    for name in ("meta.properties", "meta.properties.copy"):
+        (tmp_path / "1" / "data" / name).unlink()
     assert refusal(tmp_path, brokers=1) == "DIR/1/data/meta.properties is missing. Put it back."
 
 

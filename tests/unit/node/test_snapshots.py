@@ -3,12 +3,23 @@
 from uuid import UUID
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from tests.sim.messages import create_topic
 from tests.unit.node.bench import Bench
 
 from tidelog.controller.image import ClusterImage
 from tidelog.model.events import Ran
-from tidelog.node.snapshots import DIRECTORY, Snapshots, WriteSnapshot, decode, encode
+from tidelog.node.metadata_log import UnusableMetadata
+from tidelog.node.metadata_mark import MetadataMark
+from tidelog.node.snapshots import (
+    DIRECTORY,
+    Snapshots,
+    WriteSnapshot,
+    decode,
+    encode,
+    path_of,
+)
 from tidelog.protocol.batch import iterate
 from tidelog.protocol.fetch import SnapshotId
 from tidelog.protocol.records import ControlType, control_type, read_records
@@ -68,17 +79,49 @@ def test_f47_a_damaged_snapshot_that_nothing_can_replace_is_told_in_a_sentence()
     node.disk.flip_bit(newest, 8 * 100)
 
     for seed in (8, 9):  # it can be looked into, and says so each time
-        again = Bench(1, node.disk, seed=seed)
-        assert again.stopped is not None
-        assert f"remove the directory {DIRECTORY}" in again.stopped.reason
+        with pytest.raises(UnusableMetadata, match="restore the directory from a copy"):
+            Bench(1, node.disk, seed=seed)
     assert node.disk.exists(newest)
+
+
+@given(st.data())
+def test_f57_no_changed_bit_of_a_snapshot_is_applied(data: st.DataObject) -> None:
+    content = bytearray(encode(IMAGE, Membership(DYNAMIC, VOTERS), 1_000))
+    bit = data.draw(st.integers(0, len(content) * 8 - 1))
+    content[bit // 8] ^= 1 << bit % 8
+    assert decode(AT, bytes(content), CLUSTER) is None
+
+
+@pytest.mark.parametrize("extra", [b"\0", b"x" * 100])
+def test_f57_a_snapshot_with_something_behind_its_footer_is_not_applied(extra: bytes) -> None:
+    content = encode(IMAGE, Membership(), 1_000)
+    assert decode(AT, content + extra, CLUSTER) is None
+    assert decode(AT, content + content, CLUSTER) is None
+
+
+def test_f57_a_snapshot_under_the_name_of_another_is_not_applied() -> None:
+    disk = SimDisk()
+    disk.make_directory(DIRECTORY)
+    snapshots = Snapshots(disk, CLUSTER, MetadataMark(disk))
+    older = ClusterImage(cluster_id=CLUSTER, offset=3, epoch=3)
+    ids = (SnapshotId(4, 3), AT)
+    for id_, image in zip(ids, (older, IMAGE), strict=True):
+        snapshots.keep(id_, encode(image, Membership(), 1_000))
+    paths = [path_of(id_) for id_ in ids]
+    first, second = (disk.read_file(path) for path in paths)
+    disk.write_file(paths[0], second)
+    disk.write_file(paths[1], first)
+
+    found = Snapshots(disk, CLUSTER, MetadataMark(disk)).load_newest()
+    assert found.snapshot is None
+    assert len(found.damaged) == 2
 
 
 @pytest.mark.parametrize("position", [-1, -(2**40), 10**9])
 def test_nobody_reads_outside_of_a_snapshot(position: int) -> None:
     disk = SimDisk()
     disk.make_directory(DIRECTORY)
-    snapshots = Snapshots(disk, "cluster")
+    snapshots = Snapshots(disk, "cluster", MetadataMark(disk))
     kept = snapshots.keep(SnapshotId(5, 1), b"content")
     assert snapshots.read(kept, position, 100) == (b"", 7)
     assert snapshots.read(kept, 0, 100) == (b"content", 7)

@@ -5,7 +5,14 @@ from uuid import UUID
 
 from tidelog.model.ids import NodeId
 from tidelog.replication.quorum.machine import QuorumMachine
-from tidelog.replication.quorum.state import LogEnd, QuorumState, ReplicaKey, VoterSet
+from tidelog.replication.quorum.state import (
+    UNKNOWN,
+    Held,
+    LogEnd,
+    QuorumState,
+    ReplicaKey,
+    VoterSet,
+)
 
 
 class VotersRecord(int):
@@ -24,6 +31,8 @@ class VotersRecord(int):
 class Member:
     id: NodeId
     saved: QuorumState | None = None
+    held: Held = field(default_factory=lambda: Held(UNKNOWN, is_fresh=True))
+    """What is kept beside the log, and says how far the log was."""
     log: list[int] = field(default_factory=list)
     """The epoch of each record."""
     machine: QuorumMachine | None = None
@@ -39,3 +48,8 @@ class Member:
     @property
     def end(self) -> LogEnd:
         return LogEnd(self.log[-1] if self.log else -1, len(self.log))
+
+    def grew(self) -> None:
+        """The log is synced; what was lost counts until the log is past it."""
+        if self.end >= self.held.end:
+            self.held = Held(self.end)

@@ -18,7 +18,10 @@ from tidelog.replication.quorum import events as q
 from tidelog.replication.quorum.machine import QuorumMachine
 from tidelog.replication.quorum.roles import Follower, Leader
 from tidelog.replication.quorum.state import (
+    UNKNOWN,
+    Held,
     LogEnd,
+    QuorumState,
     QuorumTimeouts,
     ReplicaKey,
     Voter,
@@ -74,6 +77,7 @@ class QuorumWorld:
             self.timeouts,
             SeededDice(self.random.randrange(1 << 30)),
             has_bootstrap_servers=self.is_dynamic,
+            held=member.held,
         )
         member.machine.voters_offset = known.latest_offset
         member.machine.is_retiring = known.is_retiring(member.key, member.committed)
@@ -96,8 +100,23 @@ class QuorumWorld:
         member = self.members[id]
         assert member.machine is None
         member.saved, member.log, member.committed = None, [], 0
+        member.held = Held(UNKNOWN, is_fresh=True)
         if self.is_dynamic:
             member.directory = self._new_directory()
+
+    def damage(self, id: NodeId) -> None:
+        """Some of the end of the log is gone; what lies beside the log is not."""
+        member = self.members[id]
+        assert member.machine is None
+        del member.log[self.random.randrange(len(member.log) + 1) :]
+        member.committed = min(member.committed, len(member.log))
+
+    def forget_promises(self, id: NodeId) -> None:
+        """quorum-state is gone; what lies beside the log says in which epoch it voted last."""
+        member = self.members[id]
+        assert member.machine is None
+        if member.saved is not None:
+            member.saved = QuorumState(member.saved.epoch, NO_NODE, member.key)
 
     def isolate(self, id: NodeId) -> None:
         self.cut |= {frozenset({id, other}) for other in self.members if other != id}
@@ -120,6 +139,7 @@ class QuorumWorld:
         leader = self.leader
         if leader is not None:
             leader.log.append(leader.machine.epoch)
+            leader.grew()
             self._step(leader, q.LogGrew(leader.end))
 
     def run(self, duration_ms: int) -> None:
@@ -171,6 +191,7 @@ class QuorumWorld:
         known = self._voters_in(member)
         is_retiring = known.is_retiring(member.key, member.committed)
         self._step(member, q.VotersChanged(known.latest, known.latest_offset, is_retiring))
+        member.grew()
         self._step(member, q.LogGrew(member.end))
 
     # -- the network ------------------------------------------------------------------------------
@@ -211,6 +232,8 @@ class QuorumWorld:
             self._check()
 
     def _carry_out(self, member: Member, effects: list[object]) -> None:
+        if not member.machine.is_in_doubt and member.held.end > member.end:
+            member.held = Held(member.end)
         for effect in effects:
             self._one(member, effect)
 
@@ -266,6 +289,7 @@ class QuorumWorld:
             case q.TakeLeadership():
                 assert self.leaders.setdefault(effect.epoch, me) == me, "two leaders in one epoch"
                 member.log.append(effect.epoch)
+                member.grew()
                 self._carry_out(member, machine.step(q.LogGrew(member.end), self.now))
             case q.Commit():
                 self._commit(member, effect.to)
@@ -344,7 +368,10 @@ class QuorumWorld:
         if member.fetching != (leader, epoch):
             return
         assert cut >= member.committed, "truncates what is committed"
+        was_whole = member.held.end <= member.end
         del member.log[cut:]
+        if was_whole:
+            member.held = Held(member.end)
         self._log_changed(member)
         self._step(member, q.LeaderAnswered(leader, epoch, leader, True))
 
@@ -366,6 +393,9 @@ class QuorumWorld:
             member.log.extend(records)
             self._log_changed(member)
         self._commit(member, min(committed, len(member.log)))
+        is_known = 0 < committed <= len(member.log) and member.log[committed - 1] == epoch
+        if is_known and member.end.epoch == epoch:
+            self._step(member, q.CaughtUp())
         if member.machine.is_retiring:
             self._log_changed(member)
 

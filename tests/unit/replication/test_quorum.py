@@ -4,7 +4,7 @@ import pytest
 from tests.unit.replication.quorum_world import QuorumWorld
 
 from tidelog.replication.quorum.roles import Follower, Leader
-from tidelog.replication.quorum.state import QuorumTimeouts
+from tidelog.replication.quorum.state import QuorumState, QuorumTimeouts
 
 
 def running(nodes: int, seed: int = 1, timeouts: QuorumTimeouts | None = None) -> QuorumWorld:
@@ -137,6 +137,143 @@ def test_f40_a_voter_with_a_wiped_disk_does_not_vote_again() -> None:
     world.start(leader.id)
     world.run_until_leader()
     assert len(world.agreed) >= 6
+
+
+def test_f40_a_wiped_voter_that_has_fetched_some_of_the_log_still_elects_nobody() -> None:
+    """Its first records do not make it the voter that it was, nor does another start."""
+    world = running(3)
+    leader = world.run_until_leader()
+    lagging, wiped = (id for id in world.members if id != leader.id)
+    world.isolate(lagging)
+    for _ in range(5):
+        world.propose()
+    world.run(1000)
+    world.kill(leader.id)
+    world.kill(wiped)
+    world.wipe(wiped)
+    world.members[wiped].log = world.members[leader.id].log[:1]  # and then the leader died
+    world.members[wiped].saved = QuorumState(leader.saved.epoch)
+    world.heal()
+    world.start(wiped)
+    world.run(20_000)
+    assert world.leader is None, "elected with the vote of a wiped disk"
+    world.start(leader.id)
+    world.run_until_leader()
+    assert len(world.agreed) >= 6
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_new_quorum_that_is_stopped_right_after_its_first_election_elects_again(
+    seed: int,
+) -> None:
+    for nodes in (1, 3, 5):
+        world = running(nodes, seed)
+        for _ in range(40):
+            world.run(5)
+            if world.leader is not None:
+                break
+        world.run(seed)
+        for id in world.members:
+            world.kill(id)
+        for id in world.members:
+            world.start(id)
+        world.run_until_leader()
+
+
+def test_f57_a_voter_that_lost_the_end_of_its_log_elects_nobody_who_lacks_it() -> None:
+    world = running(3)
+    leader = world.run_until_leader()
+    lagging, damaged = (id for id in world.members if id != leader.id)
+    world.isolate(lagging)
+    for _ in range(5):
+        world.propose()
+    world.run(1000)
+    world.kill(leader.id)
+    world.kill(damaged)
+    del world.members[damaged].log[2:]
+    world.members[damaged].committed = 0
+    world.heal()
+    for _ in range(3):  # however often it starts
+        world.start(damaged)
+        world.run(10_000)
+        assert world.leader is None
+        world.kill(damaged)
+    world.start(damaged)
+    world.start(leader.id)
+    world.run_until_leader()
+    assert len(world.agreed) >= 6
+
+
+def test_f57_a_voter_that_lost_the_end_of_its_log_elects_one_that_has_it() -> None:
+    world = running(3)
+    leader = world.run_until_leader()
+    whole, damaged = (id for id in world.members if id != leader.id)
+    for _ in range(5):
+        world.propose()
+    world.run(1000)
+    world.kill(leader.id)
+    world.kill(damaged)
+    world.members[damaged].log.clear()
+    world.members[damaged].committed = 0
+    world.start(damaged)
+    assert world.run_until_leader().id == whole
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_f57_voters_that_all_lost_the_end_of_their_logs_elect_nobody(nodes: int) -> None:
+    world = running(nodes)
+    world.run_until_leader()
+    for _ in range(5):
+        world.propose()
+    world.run(1000)
+    for id in world.members:
+        world.kill(id)
+        del world.members[id].log[2:]
+        world.members[id].committed = 0
+    for id in world.members:
+        world.start(id)
+    world.run(30_000)
+    assert world.leader is None, "a history without its end is taken for the whole"
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_f57_random_damage_of_a_minority_never_breaks_agreement_and_heals(seed: int) -> None:
+    world = running(3 if seed % 2 else 5, seed)
+    random = world.random
+    victims = list(world.members)[: len(world.members) // 2]
+    for _ in range(80):
+        world.run(random.randrange(1500))
+        match random.randrange(8):
+            case 0 | 1:
+                up = [m.id for m in world.members.values() if m.machine]
+                if len(up) > 1:
+                    world.kill(random.choice(up))
+            case 2 | 3:
+                down = [m.id for m in world.members.values() if not m.machine]
+                if down:
+                    world.start(random.choice(down))
+            case 4:
+                down = [id for id in victims if not world.members[id].machine]
+                if down:
+                    fault = random.choice((world.damage, world.wipe, world.forget_promises))
+                    fault(random.choice(down))
+            case 5:
+                world.heal()
+                world.isolate(random.choice(list(world.members)))
+            case 6:
+                world.heal()
+            case _:
+                world.propose()
+    world.heal()
+    for member in world.members.values():
+        if member.machine is None:
+            world.start(member.id)
+    world.run(5_000)
+    world.run_until_leader()
+    world.propose()
+    world.run(1_000)
+    leader = world.run_until_leader()
+    assert all(m.log == leader.log for m in world.members.values()), world.describe()
 
 
 @pytest.mark.parametrize("seed", range(40))

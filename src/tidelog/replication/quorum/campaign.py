@@ -49,6 +49,7 @@ class Campaign(Standing):
     def _become_candidate(self, now: Millis) -> None:
         old = self.role
         assert isinstance(old, Prospective)
+        self._take_part()
         role = Candidate(
             old.epoch + 1,
             election_deadline=now + self._election_timeout(),
@@ -81,7 +82,6 @@ class Campaign(Standing):
         old = self.role
         assert isinstance(old, Candidate)
         others = self.voters.others(self.me.id)
-        self._is_fresh = False
         self._become(
             Leader(
                 old.epoch,

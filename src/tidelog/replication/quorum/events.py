@@ -99,6 +99,11 @@ class LogGrew:
 
 
 @dataclass(slots=True)
+class CaughtUp:
+    """Our synced log reaches the leader's high watermark, which covers a record of its epoch."""
+
+
+@dataclass(slots=True)
 class VotersChanged:
     """A VotersRecord was appended, truncated away or committed: it counts once it is in the log."""
 
@@ -129,6 +134,7 @@ QuorumEvent: TypeAlias = (
     | LeaderAnswered
     | PeerRefused
     | LogGrew
+    | CaughtUp
     | VotersChanged
     | ShutdownBegun
     | TimePassed

@@ -15,6 +15,7 @@ from tidelog.replication.quorum.campaign import Campaign
 from tidelog.replication.quorum.election import grants
 from tidelog.replication.quorum.events import (
     BeginEpoch,
+    CaughtUp,
     Commit,
     DiscoverLeader,
     EndEpoch,
@@ -104,8 +105,9 @@ class QuorumMachine(Campaign):
                 self._peer_refused(event.peer, now)
             case LogGrew():
                 self.log_end = event.end
-                self._is_fresh = False
                 self._commit(now)
+            case CaughtUp():
+                self._end_doubt()
             case VotersChanged():
                 self.voters, self.voters_offset = event.voters, event.offset
                 self.is_retiring = event.is_retiring
@@ -131,10 +133,9 @@ class QuorumMachine(Campaign):
             return
         if event.epoch > self.role.epoch:
             self._become_unattached(event.epoch, now)
-        granted = grants(self.role, event, self.log_end) and not (
-            self._is_fresh and event.log_end.offset > 0
-        )
+        granted = grants(self.role, event, self.log_end) and self._may_elect(event.log_end)
         if granted and not event.pre_vote:
+            self._take_part()
             self._become(
                 Unattached(
                     self.role.epoch,

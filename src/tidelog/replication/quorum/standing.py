@@ -27,6 +27,8 @@ from tidelog.replication.quorum.roles import (
     Unattached,
 )
 from tidelog.replication.quorum.state import (
+    UNKNOWN,
+    Held,
     LogEnd,
     QuorumState,
     QuorumTimeouts,
@@ -48,6 +50,7 @@ class Standing:
         timeouts: QuorumTimeouts,
         dice: Dice,
         has_bootstrap_servers: bool = False,
+        held: Held | None = None,
     ) -> None:
         self.me = me
         self.voters = voters
@@ -58,9 +61,10 @@ class Standing:
         self._timeouts = timeouts
         self._dice = dice
         self._saved = saved if saved is not None else QuorumState()
-        # Without its old promises a voter cannot know whom it voted for (F40): until it has
-        # learnt of a leader it votes only where nobody has anything to lose.
-        self._is_fresh = saved is None and log_end.offset == 0
+        if held is None:
+            is_new = saved is None and log_end.offset == 0
+            held = Held(UNKNOWN, is_fresh=True) if is_new else Held()
+        self.held = held
         self._effects: list[QuorumEffect] = []
         self._discovery = 0
         self.role: Role = Unattached(self._saved.epoch, election_deadline=0)
@@ -80,7 +84,27 @@ class Standing:
     @property
     def may_stand(self) -> bool:
         """A voter may, and one whose removal may be in its log alone: who else could commit it?"""
-        return self.is_voter or self.is_retiring
+        return (self.is_voter or self.is_retiring) and (not self.is_in_doubt or self._is_new)
+
+    @property
+    def is_in_doubt(self) -> bool:
+        """Whether the log lacks what this voter may have acknowledged: a majority counted on it."""
+        return self.log_end < self.held.end
+
+    @property
+    def _is_new(self) -> bool:
+        """Whether this may be the first start of a new cluster."""
+        return self.held.is_fresh and self.log_end.offset == 0
+
+    def _may_elect(self, candidate: LogEnd) -> bool:
+        """Whether a leader with this log has all that this voter may have acknowledged.
+
+        A new voter cannot know whether it was another once, before its disk was wiped (F40). It
+        votes where nobody has anything to lose.
+        """
+        if not self.is_in_doubt:
+            return True
+        return candidate.offset == 0 if self._is_new else candidate >= self.held.end
 
     @property
     def leader(self) -> NodeId:
@@ -136,14 +160,31 @@ class Standing:
             assert role.epoch > old.epoch, f"{old} -> {role}"
             assert isinstance(role, ENTRIES_INTO_HIGHER_EPOCH), f"{old} -> {role}"
         self.role = role
-        state = QuorumState(role.epoch, self._leader_to_save(role), self._vote_to_save(role))
-        if state != self._saved:
-            self._saved = state
-            self._effects.append(SaveQuorumState(state))
+        self._save()
         if isinstance(old, Leader):
             self._effects.append(LoseLeadership(old.epoch))
         elif isinstance(old, Follower) and not isinstance(role, Follower):
             self._effects.append(StopFollowing())
+
+    def _save(self) -> None:
+        role = self.role
+        state = QuorumState(role.epoch, self._leader_to_save(role), self._vote_to_save(role))
+        if state != self._saved:
+            self._saved = state
+            self._effects.append(SaveQuorumState(state))
+
+    def _take_part(self) -> None:
+        """An election among voters that hold nothing: the log begins after it, and so do they."""
+        if self._is_new:
+            self.held = Held()
+
+    def _end_doubt(self) -> None:
+        """The log holds everything that was committed while this voter's votes could matter."""
+        role = self.role
+        if self.held.end == UNKNOWN and isinstance(role, Follower) and role.voted is None:
+            role.voted = self.me  # it may have voted in this epoch: never twice
+        self.held = Held()
+        self._save()
 
     def _leader_to_save(self, role: Role) -> NodeId:
         match role:

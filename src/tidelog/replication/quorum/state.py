@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
-from tidelog.model.ids import NO_NODE, LeaderEpoch, Millis, NodeId, Offset
+from tidelog.model.ids import NO_EPOCH, NO_NODE, LeaderEpoch, Millis, NodeId, Offset
 
 
 class LogEnd(NamedTuple):
@@ -13,6 +13,20 @@ class LogEnd(NamedTuple):
 
     epoch: LeaderEpoch
     offset: Offset
+
+
+NOTHING = LogEnd(NO_EPOCH, 0)
+UNKNOWN = LogEnd(2**31 - 1, 2**63 - 1)
+"""More than any log has: of a voter that does not know how much it has lost."""
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a voter has held and may have acknowledged; its log may have lost some of it (F40)."""
+
+    end: LogEnd = NOTHING
+    is_fresh: bool = False
+    """It may never have held anything: its disk is new, or was wiped."""
 
 
 class ReplicaKey(NamedTuple):

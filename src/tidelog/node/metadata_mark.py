@@ -1,0 +1,125 @@
+"""The file `metadata-log-mark`: how far this node's metadata log has been, kept beside the log.
+
+A log that was cut between two batches, or that is gone, looks like one that was never longer. A
+voter must notice: it may have acknowledged what it lost, and its vote must not elect a leader that
+lacks it (F40, F57). The mark also repeats the newest epoch of `quorum-state` and the checksums of
+the snapshots. docs/adr/0018 has the rules.
+
+Invariant: the mark never claims more than was synced. It is written after each sync and is not
+synced itself, so that it is exact after kill -9 and may be older after power loss. It is synced
+when it says that something was lost.
+"""
+
+from dataclasses import dataclass, replace
+
+from crc32c import crc32c
+
+from tidelog.model.disk import Disk
+from tidelog.model.ids import NO_EPOCH, LeaderEpoch
+from tidelog.protocol.fetch import SnapshotId
+from tidelog.replication.quorum.state import NOTHING, Held, LogEnd
+
+PATH = "metadata-log-mark"
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    end: LogEnd = NOTHING
+    """What this node has held and may have acknowledged; its log may be shorter by now."""
+    is_fresh: bool = False
+    """It has not held anything since it was formatted, as far as it knows."""
+    epoch: LeaderEpoch = NO_EPOCH
+    """The newest epoch in which it may have voted."""
+    snapshots: tuple[tuple[SnapshotId, int], ...] = ()
+    """The checksum of each."""
+
+
+def encode(mark: Mark) -> bytes:
+    lines = [
+        "version 0",
+        f"end {mark.end.epoch} {mark.end.offset}",
+        f"fresh {int(mark.is_fresh)}",
+        f"epoch {mark.epoch}",
+        *(f"snapshot {one.end_offset} {one.epoch} {crc}" for one, crc in mark.snapshots),
+    ]
+    body = "".join(f"{line}\n" for line in lines).encode()
+    return body + f"checksum {crc32c(body):08x}\n".encode()
+
+
+def decode(content: bytes) -> Mark | None:
+    """None when a single byte is not as it was written."""
+    body, separator, checksum = content.rpartition(b"checksum ")
+    if not separator or checksum != f"{crc32c(body):08x}\n".encode():
+        return None
+    try:
+        return _parsed(body.decode("ascii"))
+    except (ValueError, TypeError, IndexError):
+        return None
+
+
+def _parsed(body: str) -> Mark:
+    mark = Mark()
+    for line in body.splitlines():
+        word, *numbers = line.split(" ")
+        values = [int(number) for number in numbers]
+        if word == "end":
+            mark = replace(mark, end=LogEnd(*values))
+        elif word == "fresh":
+            mark = replace(mark, is_fresh=bool(values[0]))
+        elif word == "epoch":
+            mark = replace(mark, epoch=values[0])
+        elif word == "snapshot":
+            one = SnapshotId(values[0], values[1]), values[2]
+            mark = replace(mark, snapshots=(*mark.snapshots, one))
+    return mark
+
+
+class MetadataMark:
+    """The mark on disk, kept up with the log."""
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self.was_damaged = False
+        self.found = self._read()
+        """As it was at the start; None when it was missing or damaged."""
+        self.now = self.found or Mark()
+
+    def _read(self) -> Mark | None:
+        try:
+            content = self._disk.read_file(PATH)
+        except FileNotFoundError:
+            return None
+        except IsADirectoryError:
+            content = b""
+        mark = decode(content)
+        self.was_damaged = mark is None
+        return mark
+
+    @property
+    def held(self) -> Held:
+        return Held(self.now.end, self.now.is_fresh)
+
+    def lose(self, end: LogEnd, *, is_fresh: bool = False) -> None:
+        """From now on this node is known to lack what lies before `end`, for good."""
+        self._change(replace(self.now, end=end, is_fresh=is_fresh), durable=True)
+
+    def reached(self, end: LogEnd) -> None:
+        """The log is synced up to here; what was lost counts until the log is past it."""
+        if end >= self.now.end:
+            self._change(replace(self.now, end=end, is_fresh=False))
+
+    def settle(self, end: LogEnd) -> None:
+        """The log is as long as it has to be, whatever it was before."""
+        self._change(replace(self.now, end=end, is_fresh=False), durable=True)
+
+    def voted_in(self, epoch: LeaderEpoch) -> None:
+        if epoch > self.now.epoch:
+            self._change(replace(self.now, epoch=epoch))
+
+    def kept(self, snapshots: tuple[tuple[SnapshotId, int], ...]) -> None:
+        self._change(replace(self.now, snapshots=snapshots))
+
+    def _change(self, mark: Mark, *, durable: bool = False) -> None:
+        if mark != self.now or durable:
+            self.now = mark
+            self._disk.write_file(PATH, encode(mark), durable=durable)
