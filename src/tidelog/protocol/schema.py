@@ -49,14 +49,27 @@ def versions_of(api_key: int) -> range:
     return range(min(known), max(known) + 1)
 
 
+class CannotLoad(Exception):
+    """The module of a message could not be read, for lack of descriptors perhaps (F65).
+
+    No `OSError`: that would be an error of a log.
+    """
+
+
 @cache
 def request_class(api_key: int, version: int) -> type[Entity]:
-    return load_request_schema(api_key, version)
+    try:
+        return load_request_schema(api_key, version)
+    except OSError as failure:
+        raise CannotLoad(str(failure)) from failure
 
 
 @cache
 def response_class(api_key: int, version: int) -> type[Entity]:
-    return load_response_schema(api_key, version)
+    try:
+        return load_response_schema(api_key, version)
+    except OSError as failure:
+        raise CannotLoad(str(failure)) from failure
 
 
 class Field(NamedTuple):
