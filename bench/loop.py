@@ -22,7 +22,7 @@ from tidelog.model.disk import Disk, File, FileSlice
 from tidelog.model.events import Event, FrameReceived
 from tidelog.model.ids import Millis
 from tidelog.model.outbound import Outbound, Send, Stop
-from tidelog.runtime.clock import wall_clock
+from tidelog.runtime.clock import HostClock
 from tidelog.runtime.connections import Limits
 from tidelog.runtime.disk import RealDisk
 from tidelog.runtime.listeners import bind
@@ -102,7 +102,7 @@ def served_apart(disk: Disk) -> Iterator[tuple[str, int]]:
     if child == 0:
         keep_freed_memory()
         node = BenchNode(disk.open("file"))
-        Host(node, [listening], Limits(), wall_clock()).run(lambda: None)
+        Host(node, [listening], Limits(), HostClock()).run(lambda: None)
         os._exit(0)
     address = listening.sock.getsockname()
     listening.sock.close()

@@ -39,6 +39,8 @@ SPARED_IDLE_MS: Millis = 60_000
 FEWER_READ_BYTES, FEWEST_READ_BYTES = 16 * 1024, 4 * 1024
 """What is read of a connection at once while many requests are held."""
 
+FEW = 2
+"""So many connections may each send from files as much as one."""
 FEWEST_SENT_BYTES = 32 * 1024
 
 BY_NODE, BY_UNSENT, BY_CLOSE = 1, 2, 4
@@ -100,8 +102,8 @@ class Connections:
         self._lines = LineLimit(burst=20, every_ms=5_000)
         self.share = SENDFILE_BYTES
         """What a connection sends of a file at once."""
-        self.read_bytes = SHARED_BYTES
-        """How much to read of a connection at once."""
+        self._whole = self.shared = memoryview(bytearray(SHARED_BYTES))
+        """The buffer to read into, or less of it while many requests are held."""
         self.now = now
         """The time of this pass, kept by the loop."""
 
@@ -172,10 +174,10 @@ class Connections:
 
     def _count_held(self, change: int) -> None:
         self._held += change
-        self.read_bytes = SHARED_BYTES
+        self.shared = self._whole
         if self._held > self._limits.held_bytes:
             is_much = self._held > 2 * self._limits.held_bytes
-            self.read_bytes = FEWEST_READ_BYTES if is_much else FEWER_READ_BYTES
+            self.shared = self._whole[: FEWEST_READ_BYTES if is_much else FEWER_READ_BYTES]
 
     def take_holding(self) -> list[Connection]:
         """The connections whose held frames may be handled now."""
@@ -221,14 +223,15 @@ class Connections:
 
     def share_sending(self, connections: int) -> None:
         """So many connections may send from files before others are served."""
-        if connections <= 2:
+        if connections <= FEW:
             self.share = SENDFILE_BYTES
         else:
             self.share = max(FEWEST_SENT_BYTES, 2 * SENDFILE_BYTES // connections)
 
     def send_answers(self) -> None:
         answered, self._answered = self._answered, []
-        self.share_sending(len(answered))
+        if len(answered) > FEW or self.share < SENDFILE_BYTES:
+            self.share_sending(len(answered))
         for conn in answered:
             if not conn.waits_for:
                 self.send(conn)

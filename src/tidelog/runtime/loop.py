@@ -39,12 +39,12 @@ from tidelog.model.outbound import (
     Stop,
     StopReading,
 )
-from tidelog.protocol.framing import SHARED_BYTES, BadFrame
+from tidelog.protocol.framing import BadFrame
 from tidelog.protocol.strangers import AN_HTTP_REQUEST
 from tidelog.runtime.alarm import Alarm
 from tidelog.runtime.clock import HostClock
 from tidelog.runtime.connection import SOCKET, Connection
-from tidelog.runtime.connections import BY_CLOSE, BY_NODE, Connections, Limits
+from tidelog.runtime.connections import BY_CLOSE, BY_NODE, FEW, Connections, Limits
 from tidelog.runtime.descriptors import Room
 from tidelog.runtime.dialling import Dialler, connect_failed
 from tidelog.runtime.freezes import SLOW_MS, STEP_MS, FreezeMeter
@@ -98,7 +98,6 @@ class Host:
         )
         self._room.add_source(self.connections.spare)
         self._room.wake_with(self._alarm.ring)
-        self._shared = memoryview(bytearray(SHARED_BYTES))
         self._ids = count(1)
         self._failed_to_connect: list[ConnectFailed] = []  # the node has not heard of it yet
         self._sweep_at = self._now + limits.idle_ms // SWEEPS_PER_IDLE
@@ -156,7 +155,8 @@ class Host:
         if now != meter.began:
             meter.begin(now)
         self._look_at_wall_clock(now)
-        self.connections.share_sending(len(ready))
+        if len(ready) > FEW:
+            self.connections.share_sending(len(ready))
         for fd, mask in ready:
             conn = self.connections.at(fd)
             if conn is not None:
@@ -170,7 +170,8 @@ class Host:
             elif self._acceptor.listens_on(fd):
                 self._accept(fd)
                 self._step_ended("accepting connections")
-        self._resume_holding(now + 2 * SHARED_MS)
+        if self.connections.is_holding:
+            self._resume_holding(now + 2 * SHARED_MS)
         self._keep_time()
         self._settle()
         self._step_ended("sending answers")
@@ -288,7 +289,7 @@ class Host:
 
     def _read(self, conn: Connection) -> None:
         try:
-            frames = conn.receive(self._shared[: self.connections.read_bytes])
+            frames = conn.receive(self.connections.shared)
         except BlockingIOError:
             return
         except OSError:
