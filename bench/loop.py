@@ -23,8 +23,8 @@ from tidelog.model.events import Event, FrameReceived
 from tidelog.model.ids import Millis
 from tidelog.model.outbound import Outbound, Send, Stop
 from tidelog.runtime.clock import HostClock
-from tidelog.runtime.connections import Limits
 from tidelog.runtime.disk import RealDisk
+from tidelog.runtime.limits import Limits
 from tidelog.runtime.listeners import bind
 from tidelog.runtime.loop import Host
 from tidelog.runtime.process import keep_freed_memory

@@ -104,24 +104,25 @@ class BadFrame(Exception):
 class FrameSplitter:
     """Bytes in, whole frames out."""
 
-    __slots__ = ("_buffers", "_filled", "_frame", "_head", "_max_size", "_size")
+    __slots__ = ("_buffers", "_frame", "_head", "_max_size", "_size", "filled")
 
     def __init__(self, max_request_size: int, buffers: Buffers | None = None) -> None:
         self._max_size = max_request_size
         self._buffers = buffers
         self._head = b""  # the first bytes of a length, never all four
         self._size = -1  # of the frame that has begun; -1 between frames
-        self._frame: Store = _EMPTY  # its first `_filled` bytes
-        self._filled = 0
+        self._frame: Store = _EMPTY  # its first `filled` bytes
+        self.filled = 0
+        """Bytes of a frame that is not whole yet."""
 
     def feed(self, data: memoryview) -> list[memoryview]:
         """The frames that these bytes complete, in order; what is left over is kept (copied)."""
         frames: list[memoryview] = []
         position, end = 0, len(data)
         if self._size >= 0:
-            position = min(self._size - self._filled, end)
+            position = min(self._size - self.filled, end)
             self._keep(data[:position])
-            if self._filled < self._size:
+            if self.filled < self._size:
                 return frames
             frames.append(self._finish())
         elif self._head:
@@ -141,17 +142,17 @@ class FrameSplitter:
 
     def space(self) -> memoryview | None:
         """Where to receive the rest of a large frame, or None to `feed` from the shared buffer."""
-        missing = self._size - self._filled
-        if missing < DIRECT or self._filled < DIRECT:
+        missing = self._size - self.filled
+        if missing < DIRECT or self.filled < DIRECT:
             return None
-        self._reserve(self._filled + min(missing, DIRECT), self._filled)
-        return memoryview(self._frame)[self._filled : self._size]
+        self._reserve(self.filled + min(missing, DIRECT), self.filled)
+        return memoryview(self._frame)[self.filled : self._size]
 
     def received(self, count: int) -> list[memoryview]:
         """Account for `count` bytes received into `space()`; the frame, if they complete it."""
-        assert 0 <= count <= len(self._frame) - self._filled
-        self._filled += count
-        return [self._finish()] if self._filled == self._size else []
+        assert 0 <= count <= len(self._frame) - self.filled
+        self.filled += count
+        return [self._finish()] if self.filled == self._size else []
 
     def _checked(self, size: int, frames: list[memoryview]) -> int:
         if 0 <= size <= self._max_size:
@@ -174,10 +175,10 @@ class FrameSplitter:
         return len(data)
 
     def _keep(self, part: memoryview) -> None:
-        filled = self._filled + len(part)
+        filled = self.filled + len(part)
         self._reserve(filled, filled)
-        memoryview(self._frame)[self._filled : filled] = part
-        self._filled = filled
+        memoryview(self._frame)[self.filled : filled] = part
+        self.filled = filled
 
     def _reserve(self, needed: int, received: int) -> None:
         if len(self._frame) >= needed:
@@ -192,7 +193,7 @@ class FrameSplitter:
             # sizes, so that it fits the next frame of about this length as well.
             round_size = -(-self._size // _GRAIN) * _GRAIN if self._size >= DIRECT else self._size
             grown = bytearray(min(round_size, GROWTH * received))
-        memoryview(grown)[: self._filled] = memoryview(self._frame)[: self._filled]
+        memoryview(grown)[: self.filled] = memoryview(self._frame)[: self.filled]
         self._frame = grown
 
     def _finish(self) -> memoryview:
@@ -200,7 +201,7 @@ class FrameSplitter:
         assert len(frame) == self._size
         if self._buffers is not None and isinstance(self._frame, bytearray):
             self._buffers.keep(self._frame)
-        self._size, self._frame, self._filled = -1, _EMPTY, 0
+        self._size, self._frame, self.filled = -1, _EMPTY, 0
         return frame
 
 

@@ -88,6 +88,7 @@ class Connection:
     opened_at: Millis = 0
     waiting: list[Chunk] = field(default_factory=list)
     unsent: int = 0
+    half_received: int = 0  # bytes of a request that is not whole yet, as counted with all others
     stalled: int = 0  # what it contributes to the unsent answers of all that do not get on
     waits_for: int = NOTHING
     held: HeldFrames | None = None

@@ -10,7 +10,6 @@ import logging
 import select
 import socket
 from collections.abc import Collection, Iterator
-from dataclasses import dataclass, field
 from heapq import nsmallest
 
 from tidelog.model.ids import ConnId, Millis
@@ -24,7 +23,8 @@ from tidelog.runtime.connection import (
     HeldFrames,
     ShortFile,
 )
-from tidelog.runtime.descriptors import UNLIMITED, Shares
+from tidelog.runtime.half_received import HalfReceived
+from tidelog.runtime.limits import Limits
 from tidelog.runtime.listeners import Accepted
 from tidelog.runtime.logs import LineLimit
 from tidelog.runtime.quotas import ConnectionQuotas
@@ -39,34 +39,21 @@ SPARED_IDLE_MS: Millis = 60_000
 FEWER_READ_BYTES, FEWEST_READ_BYTES = 16 * 1024, 4 * 1024
 """What is read of a connection at once while many requests are held."""
 
+CHECK_MS: Millis = 1_000
+SWEEPS_PER_IDLE = 8
+"""Idle connections are looked for this often in connections.max.idle.ms."""
+
 FEW = 2
 """So many connections may each send from files as much as one."""
 FEWEST_SENT_BYTES = 32 * 1024
 
-BY_NODE, BY_UNSENT, BY_CLOSE = 1, 2, 4
-"""Why a connection is not being read: the node's wish, its unsent answers, its coming end."""
+BY_NODE, BY_UNSENT, BY_CLOSE, BY_MEMORY = 1, 2, 4, 8
+"""Why a connection is not being read: the node's wish, its unsent answers, its coming end, and the
+memory that half-received requests take."""
 
 _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
 
 log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Limits:
-    connections: LimitConnections = field(default_factory=LimitConnections)
-    controller_listeners: tuple[str, ...] = ()
-    inter_broker_listener: str = ""
-    descriptors: Shares = UNLIMITED
-    idle_ms: int = 10 * 60 * 1000
-    request_bytes: int = 100 * 1024 * 1024
-    unsent_bytes: int = 2 * 1024 * 1024
-    stalled_bytes: int = 32 * 1024 * 1024
-    """Unsent answers of all connections that do not take them, before all these are muted."""
-    held_bytes: int = 16 * 1024 * 1024
-    """Requests of all connections that wait to be handled, before less is read at once."""
-    backlog: int = 1024
-    http_hint: str = ""
-    """What to add to the log where an HTTP request comes to a port of Kafka's protocol."""
 
 
 class Connections:
@@ -99,6 +86,10 @@ class Connections:
         self._unsent_limit = limits.unsent_bytes
         self._stalled = 0
         self._held = 0
+        self._half_received = HalfReceived(limits.half_received_bytes)
+        self._sweep_at = now + limits.idle_ms // SWEEPS_PER_IDLE
+        self.check_at = self._sweep_at
+        """When to call `check`: for idle connections, and for slow ones while others wait."""
         self._lines = LineLimit(burst=20, every_ms=5_000)
         self.share = SENDFILE_BYTES
         """What a connection sends of a file at once."""
@@ -162,6 +153,32 @@ class Connections:
         if not conn.muted:
             self._holding.append(conn)
 
+    def half_received(self, conn: Connection) -> None:
+        """Another part of a request is there than before, or the rest of it."""
+        if conn.id < 0:
+            return  # an answer, which is as long as this node has asked for
+        if not self._half_received.changed(conn, conn.splitter.filled):
+            conn.muted |= BY_MEMORY
+        self._choose_read_size()
+        self._read_on()
+
+    def check(self) -> None:
+        """Close what is idle for too long, and a slow connection for which others wait."""
+        if self._sweep_at <= self.now:
+            self._sweep_at = self.now + self._limits.idle_ms // SWEEPS_PER_IDLE
+            self.drop_idle()
+        for conn in self._half_received.check():
+            self._say_closed(conn, "it sends a request slowly, and others wait for memory")
+            self.drop(conn)
+        self.check_at = self._sweep_at
+        self._read_on()
+
+    def _read_on(self) -> None:
+        if self._half_received.has_waiting:
+            for conn in self._half_received.take_ready():
+                self.unmute(conn, BY_MEMORY)
+            self.check_at = min(self.check_at, self.now + CHECK_MS)
+
     def resume_first(self, conns: list[Connection]) -> None:
         """There was no time for these."""
         self._holding[:0] = conns
@@ -174,10 +191,18 @@ class Connections:
 
     def _count_held(self, change: int) -> None:
         self._held += change
-        self.shared = self._whole
-        if self._held > self._limits.held_bytes:
-            is_much = self._held > 2 * self._limits.held_bytes
-            self.shared = self._whole[: FEWEST_READ_BYTES if is_much else FEWER_READ_BYTES]
+        self._choose_read_size()
+
+    def _choose_read_size(self) -> None:
+        """Read less of each connection while many requests are held or half received."""
+        held, half = self._held, self._half_received.bytes
+        most_held, most_half = self._limits.held_bytes, self._limits.half_received_bytes
+        if held > 2 * most_held or half > most_half:
+            self.shared = self._whole[:FEWEST_READ_BYTES]
+        elif held > most_held or 2 * half > most_half:
+            self.shared = self._whole[:FEWER_READ_BYTES]
+        else:
+            self.shared = self._whole
 
     def take_holding(self) -> list[Connection]:
         """The connections whose held frames may be handled now."""
@@ -323,6 +348,10 @@ class Connections:
         conn.unsent = 0
         if conn.stalled:
             self._count_stalled(conn, 0)
+        if conn.half_received:
+            self._half_received.changed(conn, 0)
+            self._choose_read_size()
+            self._read_on()
         self._gone.append(conn.id)
         if conn.listener:
             self.quotas.closed(conn.listener, conn.address)

@@ -44,12 +44,13 @@ from tidelog.protocol.strangers import AN_HTTP_REQUEST
 from tidelog.runtime.alarm import Alarm
 from tidelog.runtime.clock import HostClock
 from tidelog.runtime.connection import SOCKET, Connection
-from tidelog.runtime.connections import BY_CLOSE, BY_NODE, FEW, Connections, Limits
+from tidelog.runtime.connections import BY_CLOSE, BY_NODE, FEW, Connections
 from tidelog.runtime.descriptors import Room
 from tidelog.runtime.dialling import Dialler, connect_failed
 from tidelog.runtime.freezes import SLOW_MS, STEP_MS, FreezeMeter
 from tidelog.runtime.hosted import HostedNode
 from tidelog.runtime.jobs import JobThreads
+from tidelog.runtime.limits import Limits
 from tidelog.runtime.listeners import Acceptor, ListeningSocket
 from tidelog.runtime.workers import Workers
 
@@ -60,8 +61,6 @@ SHARED_MS: Millis = 10
 READING_THREADS = 4
 WALL_SLACK_MS: Millis = 20
 """What the machine's clock may differ by before the node is told."""
-SWEEPS_PER_IDLE = 8
-"""Idle connections are looked for this often in connections.max.idle.ms."""
 
 log = logging.getLogger(__name__)
 
@@ -100,7 +99,6 @@ class Host:
         self._room.wake_with(self._alarm.ring)
         self._ids = count(1)
         self._failed_to_connect: list[ConnectFailed] = []  # the node has not heard of it yet
-        self._sweep_at = self._now + limits.idle_ms // SWEEPS_PER_IDLE
         self._interrupts = 0
         self._is_shutting_down = False
         self._status: int | None = None
@@ -196,7 +194,7 @@ class Host:
         """How long to wait for something to happen, in seconds."""
         if self.connections.is_holding:
             return 0
-        until = self._sweep_at
+        until = self.connections.check_at
         if (deadline := self._node.next_deadline()) is not None:
             until = min(until, deadline)
         if (resume := self._acceptor.resume_at) is not None:
@@ -224,9 +222,8 @@ class Host:
             self._step_ended("timers")
         if self._acceptor.resume_at is not None and self._acceptor.resume_at <= self._now:
             self._acceptor.resume()
-        if self._sweep_at <= self._now:
-            self._sweep_at = self._now + self._limits.idle_ms // SWEEPS_PER_IDLE
-            self.connections.drop_idle()
+        if self.connections.check_at <= self._now:
+            self.connections.check()
             self._step_ended("closing idle connections")
 
     def _settle(self) -> None:
@@ -303,6 +300,8 @@ class Host:
         if frames is None:
             self.connections.end(conn, "")
             return
+        if conn.splitter.filled != conn.half_received:
+            self.connections.half_received(conn)
         if not frames:
             if conn.is_bulk:
                 conn.active_at = self._now

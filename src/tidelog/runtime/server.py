@@ -20,10 +20,10 @@ from tidelog.controller.settings import BadSetting, BrokerSettings, parse_proper
 from tidelog.node.node import Node, NotFormatted, UnusableMetadata
 from tidelog.runtime import metrics
 from tidelog.runtime.clock import HostClock
-from tidelog.runtime.connections import Limits
 from tidelog.runtime.descriptors import Room, Shares, fewest, raise_limit, share_out
 from tidelog.runtime.dice import SystemDice
 from tidelog.runtime.disk import RealDisk
+from tidelog.runtime.limits import Limits
 from tidelog.runtime.listeners import ListeningSocket, bind
 from tidelog.runtime.logs import log_to_stderr
 from tidelog.runtime.loop import Host

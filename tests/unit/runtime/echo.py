@@ -33,7 +33,7 @@ from tidelog.model.outbound import (
 )
 from tidelog.node.jobs import SyncFiles
 from tidelog.runtime.clock import HostClock
-from tidelog.runtime.connections import Limits
+from tidelog.runtime.limits import Limits
 from tidelog.runtime.listeners import bind
 from tidelog.runtime.loop import Host
 

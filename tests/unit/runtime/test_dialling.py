@@ -5,7 +5,7 @@ import struct
 
 from tests.unit.runtime.echo import ANSWER, framed, serving
 
-from tidelog.runtime.connections import Limits
+from tidelog.runtime.limits import Limits
 
 
 def connect_to(port: int, host: bytes = b"127.0.0.1") -> bytes:

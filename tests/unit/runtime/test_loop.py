@@ -10,7 +10,7 @@ from tests.unit.runtime.echo import EchoNode, framed, serving
 
 from tidelog.model.outbound import LimitConnections
 from tidelog.protocol.framing import SHARED_BYTES
-from tidelog.runtime.connections import Limits
+from tidelog.runtime.limits import Limits
 from tidelog.runtime.loop import FRAMES_PER_PASS
 
 

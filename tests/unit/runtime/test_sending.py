@@ -24,8 +24,8 @@ from tidelog.runtime.connection import (
     TAIL_BYTES,
     Connection,
 )
-from tidelog.runtime.connections import Limits
 from tidelog.runtime.disk import RealDisk, RealFile
+from tidelog.runtime.limits import Limits
 
 CONTENT = random.Random(1).randbytes(SENDFILE_BYTES + 2_000_000)
 
