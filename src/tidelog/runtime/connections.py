@@ -26,7 +26,6 @@ from tidelog.runtime.connection import (
 from tidelog.runtime.half_received import HalfReceived
 from tidelog.runtime.limits import Limits
 from tidelog.runtime.listeners import Accepted
-from tidelog.runtime.logs import LineLimit
 from tidelog.runtime.quotas import ConnectionQuotas
 from tidelog.runtime.workers import Workers
 
@@ -90,7 +89,6 @@ class Connections:
         self._sweep_at = now + limits.idle_ms // SWEEPS_PER_IDLE
         self.check_at = self._sweep_at
         """When to call `check`: for idle connections, and for slow ones while others wait."""
-        self._lines = LineLimit(burst=20, every_ms=5_000)
         self.share = SENDFILE_BYTES
         """What a connection sends of a file at once."""
         self._whole = self.shared = memoryview(bytearray(SHARED_BYTES))
@@ -309,8 +307,7 @@ class Connections:
             self.drop(conn)
 
     def _say_closed(self, conn: Connection, reason: object) -> None:
-        if self._lines.allow(self.now):
-            log.warning("%s: closed: %s%s", conn.peer, reason, self._lines.omitted())
+        log.warning("%s: closed: %s", conn.peer, reason)
 
     def _warmed(self, conn: Connection) -> None:
         if conn in self:
