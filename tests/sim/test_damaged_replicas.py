@@ -1,4 +1,6 @@
-"""A replica whose durable records have gone bad is not trusted before it has them again (F47)."""
+"""A replica whose log is damaged while it is down is not trusted before it is whole (F47, F54)."""
+
+from collections.abc import Callable
 
 import pytest
 from tests.sim.replication import (
@@ -6,6 +8,7 @@ from tests.sim.replication import (
     Producer,
     Reader,
     check_healed,
+    files_of,
     followers_of,
     isr_is_full,
     leader_of,
@@ -88,3 +91,167 @@ def test_f47_a_replica_that_lost_its_end_after_a_clean_shutdown_is_not_elected(
     await_ready(cluster)
 
     check_healed(cluster, producer)
+
+
+# -- every kind of damage to a log, after a clean stop and after kill -9 ---------------------------
+
+DIRECTORY = f"{TOPIC}-0"
+
+
+def segments(host: SimHost) -> list[str]:
+    """The files of its log, oldest first."""
+    names = [name for name in host.disk.list(DIRECTORY) if name.endswith(".log")]
+    return [f"{DIRECTORY}/{name}" for name in names]
+
+
+def middle(host: SimHost) -> str:
+    found = segments(host)
+    assert len(found) >= 3, found
+    return found[len(found) // 2]
+
+
+def cut(host: SimHost, path: str, to: int) -> None:
+    host.disk.open(path).truncate(to)
+
+
+def remove_all(host: SimHost) -> None:
+    for path in segments(host):
+        host.disk.remove(path)
+
+
+def remove_first(host: SimHost) -> None:
+    host.disk.remove(segments(host)[0])
+
+
+def garbage_behind(host: SimHost, path: str) -> None:
+    host.disk.open(path).append((bytes(range(200)),))
+
+
+def flip(host: SimHost, path: str) -> None:
+    """A bit of the first batch's base offset, which no checksum covers."""
+    host.disk.flip_bit(path, 8 * 5)
+
+
+def swap(host: SimHost) -> None:
+    one, two = segments(host)[:2]
+    first, second = host.disk.read_file(one), host.disk.read_file(two)
+    host.disk.write_file(one, second)
+    host.disk.write_file(two, first)
+
+
+def spoil(host: SimHost, path: str) -> None:
+    host.disk.write_file(path, bytes(range(128, 256)))
+
+
+def spoil_indexes(host: SimHost) -> None:
+    for name in host.disk.list(DIRECTORY):
+        if name.endswith("index"):
+            content = host.disk.read_file(f"{DIRECTORY}/{name}")
+            host.disk.write_file(f"{DIRECTORY}/{name}", b"\xff" * len(content))
+
+
+def directory_in_place(host: SimHost) -> None:
+    path = middle(host)
+    host.disk.remove(path)
+    host.disk.make_directory(path)
+
+
+DAMAGE: dict[str, Callable[[SimHost], None]] = {
+    "the partition is deleted": lambda host: host.disk.remove_tree(DIRECTORY),
+    "its segments are deleted": remove_all,
+    "its first segment is deleted": remove_first,
+    "a segment in the middle is deleted": lambda host: host.disk.remove(middle(host)),
+    "the last segment is deleted": lambda host: host.disk.remove(segments(host)[-1]),
+    "a segment in the middle is empty": lambda host: cut(host, middle(host), 0),
+    "a segment in the middle is cut": lambda host: cut(host, middle(host), 200),
+    "the last segment is cut": lambda host: cut(host, segments(host)[-1], 100),
+    "garbage behind a segment in the middle": lambda host: garbage_behind(host, middle(host)),
+    "garbage behind the last segment": lambda host: garbage_behind(host, segments(host)[-1]),
+    "an offset is flipped": lambda host: flip(host, middle(host)),
+    "two segments are swapped": swap,
+    "a later segment": lambda host: host.disk.write_file(f"{DIRECTORY}/{99_999_999:020d}.log", b""),
+    "an index without a log": lambda host: host.disk.write_file(
+        f"{DIRECTORY}/{77_777_777:020d}.index", b"x" * 80
+    ),
+    "a directory in place of a segment": directory_in_place,
+    "its epochs are garbage": lambda host: spoil(host, f"{DIRECTORY}/leader-epoch-checkpoint"),
+    "its epochs are wrong": lambda host: host.disk.write_file(
+        f"{DIRECTORY}/leader-epoch-checkpoint", b"0\n2\n0 0\n7 3\n"
+    ),
+    "the recovery points are garbage": lambda host: spoil(host, "recovery-point-offset-checkpoint"),
+    "the log starts are wrong": lambda host: host.disk.write_file(
+        "log-start-offset-checkpoint", f"0\n1\n{TOPIC} 0 40\n".encode()
+    ),
+    "its indexes are garbage": spoil_indexes,
+}
+
+
+@pytest.mark.parametrize("how", ["stopped", "killed"])
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_f54_a_damaged_replica_is_whole_again_before_it_counts(kind: str, how: str) -> None:
+    """Each node leads in turn afterwards: whatever one of them lacked would be seen to be lost."""
+    seed = len(kind)
+    cluster = running(seed, **CHECKPOINT)
+    make_topic(cluster, flush_messages="1", internal_segment_bytes="2048")
+    producer, reader = Producer(cluster), Reader(cluster)
+    cluster.world.run(1_500)
+    await_true(cluster, lambda: isr_is_full(cluster))
+    victim = [*followers_of(cluster), leader_of(cluster)][seed % 3]
+    if how == "stopped":
+        victim.shutdown()
+    else:
+        victim.kill()
+    await_true(cluster, lambda: not victim.is_up and victim.id not in newest(cluster).isr)
+    DAMAGE[kind](victim)
+    victim.disk.sync_all()
+    victim.disk.kill()
+    victim.start()
+    await_ready(cluster)
+    await_true(cluster, lambda: isr_is_full(cluster))
+    for other in [host for host in cluster.hosts.values() if host is not victim]:
+        other.shutdown()
+        await_true(cluster, lambda gone=other: not gone.is_up)
+        await_true(cluster, lambda gone=other: gone.id not in newest(cluster).isr)
+        other.start()
+        await_ready(cluster)
+        await_true(cluster, lambda: isr_is_full(cluster))
+    check_healed(cluster, producer, reader)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        "the partition is deleted",
+        "its segments are deleted",
+        "a segment in the middle is deleted",
+        "the last segment is cut",
+    ],
+)
+@pytest.mark.parametrize("how", ["stopped", "killed"])
+def test_f54_the_last_leader_with_a_damaged_log_is_not_elected_over_whole_ones(
+    kind: str, how: str
+) -> None:
+    """Nobody is in sync: the others keep what they have until a person decides."""
+    cluster = running(3, **CHECKPOINT)
+    make_topic(cluster, min_isr=1, flush_messages="1", internal_segment_bytes="2048")
+    producer = Producer(cluster)
+    cluster.world.run(1_500)
+    producer.stop()
+    await_true(cluster, lambda: producer.is_idle and isr_is_full(cluster))
+    last, others = leader_of(cluster), followers_of(cluster)
+    for host in [*others, last]:
+        if host is last and how == "killed":
+            host.kill()
+        else:
+            host.shutdown()
+        await_true(cluster, lambda gone=host: not gone.is_up)
+    held = [files_of(host) for host in others]
+    DAMAGE[kind](last)
+    last.disk.sync_all()
+    last.disk.kill()
+    cluster.start()
+    await_ready(cluster)
+    cluster.world.run(3_000)
+    for host, before in zip(others, held, strict=True):
+        assert files_of(host).startswith(before[:100]), f"{host.id} was cut to a damaged leader"
+        assert len(files_of(host)) >= len(before)

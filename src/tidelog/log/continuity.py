@@ -49,6 +49,8 @@ def tail_of(segment: Segment, *, has_gaps: bool) -> Tail:
         is_next = expected is None or header.base_offset == expected
         if not is_next and not has_gaps:
             raise BrokenChainError(at, expected or 0, f"offset {header.base_offset} comes next")
+        if at > 2 * segment.index_interval and segment.offset_index.last is None:
+            segment.distrust_indexes("its offset index is empty")
         expected = header.next_offset
         tail = Tail(expected, header.last_offset, header.leader_epoch, header.max_timestamp)
     assert tail is not None

@@ -274,7 +274,7 @@ class RealDisk:
 
     def list_directories(self, directory: str) -> tuple[str, ...]:
         try:
-            with os.scandir(self.full(directory)) as found:
+            with self._room.retry(lambda: os.scandir(self.full(directory))) as found:
                 return tuple(sorted(entry.name for entry in found if entry.is_dir()))
         except (FileNotFoundError, NotADirectoryError):
             return ()

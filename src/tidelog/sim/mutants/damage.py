@@ -1,10 +1,12 @@
 """Wrong rules about damaged and misplaced data."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from tidelog.controller.image import ClusterImage
+from tidelog.log.continuity import Verdict, tail_of
 from tidelog.log.directory import Belonging
-from tidelog.model.ids import TopicId, TopicPartition
+from tidelog.log.segment import Segment
+from tidelog.model.ids import Offset, TopicId, TopicPartition
 from tidelog.node.stray_replicas import StrayReplicas
 from tidelog.sim.mutants.mutant import Mutant
 from tidelog.sim.rules import Replacement
@@ -29,7 +31,25 @@ def _deletes_strays() -> Iterable[Replacement]:
     yield Replacement("tidelog.node.stray_replicas:StrayReplicas.sort_out", sort_out)
 
 
+def _any_segments() -> Iterable[Replacement]:
+    def check(
+        segments: Sequence[Segment], *, has_gaps: bool, recovery_point: Offset | None
+    ) -> Verdict:
+        tails = tuple(tail_of(one, has_gaps=True) for one in segments)
+        end = tails[-1].next_offset if tails else 0
+        return Verdict(len(segments), end, tails, None)
+
+    yield Replacement("tidelog.log.continuity:check", check)
+
+
 DAMAGE = (
+    Mutant(
+        "any-segments",
+        ("F54",),
+        "After a clean stop a log is trusted whether or not its segments follow each other.",
+        _any_segments,
+        "a_replica_that_has_lost_a_segment_does_not_lead_without_it",
+    ),
     Mutant(
         "deletes-strays",
         ("F58",),

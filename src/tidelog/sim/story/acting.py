@@ -130,6 +130,14 @@ class Actor:
         disk.write_file(path, bytes(range(128, 256)))
         return ""
 
+    def _remove(self, places: dict[str, str]) -> str:
+        disk = self._stage.hosts[self._witness.node(places["node"])].disk
+        path = f"{places['partition']}/{places['file']}"
+        if not disk.exists(path):
+            return "there is no such file"
+        disk.remove(path)
+        return ""
+
     def _restore(self, places: dict[str, str]) -> str:
         host = self._stage.hosts[self._witness.node(places["node"])]
         host.disk.kill()
