@@ -17,6 +17,11 @@ from tidelog.protocol.slices import Meter, finish
 from tidelog.protocol.writer import write_steps
 
 CLIENT_ID = "hostile"
+ALL = 5_000
+"""About as many partitions as a node holds."""
+SOME = 1_500
+NOBODY = 7
+"""Numbers that are no index, such as the ids of brokers: there is no such node."""
 
 
 class Shape(Enum):
@@ -51,11 +56,21 @@ def longest_requests(api: Api, largest_frame: int) -> Iterator[LongRequest]:
                         api, version, shape, True, _frame(api, version, cls, shape, 1)
                     )
                 continue
-            served = _fitting(api, version, shape, api.limit.elements, api.limit.size)
+            elements = _fitting(api, version, shape, api.limit.elements, api.limit.size)
+            served = _frame(api, version, cls, shape, elements)
             yield LongRequest(api, version, shape, True, served)
-            most = _fitting(api, version, shape, 40 * api.limit.elements, largest_frame)
-            if len(most) > len(served):
-                yield LongRequest(api, version, shape, False, most)
+            yield from _beyond_limit(api, version, shape, largest_frame)
+
+
+def _beyond_limit(
+    api: Api, version: int, shape: Shape, largest_frame: int
+) -> Iterator[LongRequest]:
+    """The longest that fits, if that is more than its API allows."""
+    cls = request_class(api.key, version)
+    if any(field.is_array for field in fields_of(cls)):
+        most = _fitting(api, version, shape, 40 * api.limit.elements, largest_frame)
+        if most > 2 * api.limit.elements:
+            yield LongRequest(api, version, shape, False, _frame(api, version, cls, shape, most))
 
 
 def long_request(api: Api, version: int, shape: Shape, elements: int) -> LongRequest:
@@ -65,16 +80,24 @@ def long_request(api: Api, version: int, shape: Shape, elements: int) -> LongReq
     return LongRequest(api, version, shape, True, _frame(api, version, cls, shape, elements))
 
 
-def every_longest_request(largest_frame: int) -> Iterator[LongRequest]:
+def hostile_requests() -> Iterator[LongRequest]:
+    """Of every API: about all that a node holds, two that are shorter, and one over its limit."""
     for api in REGISTRY.values():
-        yield from longest_requests(api, largest_frame)
+        oldest, newest = api.min_version, api.max_version
+        yield long_request(api, newest, Shape.WIDE, ALL)
+        yield long_request(api, newest, Shape.SAME, SOME)
+        yield long_request(api, oldest, Shape.DEEP, SOME)
+        cls = request_class(api.key, newest)
+        if any(field.is_array for field in fields_of(cls)):
+            frame = _frame(api, newest, cls, Shape.SAME, 3 * api.limit.elements // 2)
+            yield LongRequest(api, newest, Shape.SAME, False, frame)
 
 
-def _fitting(api: Api, version: int, shape: Shape, elements: int, size: int) -> bytes:
-    """The frame with so many elements, or with as many as make a frame of this size."""
+def _fitting(api: Api, version: int, shape: Shape, elements: int, size: int) -> int:
+    """So many elements, or as many as make a frame of this size."""
     cls = request_class(api.key, version)
     sample = len(_frame(api, version, cls, shape, min(elements, 200))) / min(elements, 200)
-    return _frame(api, version, cls, shape, max(1, min(elements, int(0.8 * size / sample))))
+    return max(1, min(elements, int(0.8 * size / sample)))
 
 
 def _frame(api: Api, version: int, cls: type[Entity], shape: Shape, elements: int) -> bytes:
@@ -144,6 +167,9 @@ def _value(field: Field, number: int) -> Any:
         case "int8" | "int16":
             return 1
         case "int32" | "int64" | "uint16":
-            return min(number, 65_535) if "partition" in field.name or field.is_array else 1
+            is_index = (
+                field.is_array or "partition_index" in field.name or field.name == "partition"
+            )
+            return min(number, 65_535) if is_index else NOBODY
         case other:
             return _VALUES[other]

@@ -91,7 +91,8 @@ class Requests:
             if codec is not None:
                 message = codec.decode(version, frame, position, LONG_ENTRIES)
             elif len(frame) <= SHORT_BYTES:
-                message = decode_request(header.api_key, version, frame, position)
+                most = api.limit.elements
+                message = decode_request(header.api_key, version, frame, position, most)
             else:
                 self._begin_long(session, header, api, frame)
                 return

@@ -23,6 +23,7 @@ from tidelog.protocol.headers import (
     response_prefix,
 )
 from tidelog.protocol.malformed import MalformedMessage
+from tidelog.protocol.pieces import ANY_NUMBER
 from tidelog.protocol.reader import decode, decode_steps
 from tidelog.protocol.schema import request_class, response_class, versions_of
 from tidelog.protocol.slices import Meter, Steps, finish
@@ -51,9 +52,11 @@ __all__ = [
 _HAND_TUNED = (0, 1)
 
 
-def decode_request(api_key: int, version: int, frame: Buffer, position: int) -> Any:
+def decode_request(
+    api_key: int, version: int, frame: Buffer, position: int, max_elements: int = ANY_NUMBER
+) -> Any:
     """The body of a request, in canonical shape; the version must be one of `versions_of`."""
-    return finish(decode_request_steps(api_key, version, frame, position, Meter()))
+    return finish(decode_request_steps(api_key, version, frame, position, Meter(max_elements)))
 
 
 def decode_request_steps(

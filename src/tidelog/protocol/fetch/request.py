@@ -124,7 +124,7 @@ def _decode_flexible(version: int, frame: Buffer, position: int, max_entries: in
         version, read_topic, frame, position + 21, max_entries
     )
     request.entries = max_entries - left
-    request.forgotten, position = _read_forgotten(read_topic, frame, position, max_entries)
+    request.forgotten, position = _read_forgotten(read_topic, frame, position, left)
     if frame[position] == 1:
         position += 1
     else:
@@ -210,7 +210,7 @@ def _decode_legacy(version: int, frame: Buffer, position: int, max_entries: int)
     forgotten: list[tuple[TopicRef, tuple[int, ...]]] = []
     if version >= _SESSIONS:
         count, position = read_count(frame, position)
-        left = entries_left(max_entries, count)
+        left = entries_left(left, count)
         for _ in range(count):
             topic, position = read_string(frame, position)
             partition_count, position = read_count(frame, position)
