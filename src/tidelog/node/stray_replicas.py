@@ -2,7 +2,7 @@
 
 Data is deleted only because a committed record deletes its topic, by id, or takes the replica off
 this node. Anything else that looks wrong may be damage, to the directory or to the metadata, and is
-renamed to `<topic>-<n>.<uuid>-stray` and kept, as Kafka does. docs/adr/0017 has the reasons.
+renamed to `<topic>-<n>.<uuid>-stray` and kept, as Kafka does. docs/adr/0020 has the reasons.
 """
 
 import logging
