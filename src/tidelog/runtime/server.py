@@ -84,14 +84,7 @@ def _share_out_descriptors(settings: BrokerSettings) -> Shares:
         raise CannotStart(
             f"this process may open only {limit} files (ulimit -Hn); at least {needed} are needed"
         )
-    shares = share_out(limit, len(settings.log_dirs))
-    log.info(
-        "may open %d files: %d for clients, %d for each log directory",
-        limit,
-        shares.clients,
-        shares.files,
-    )
-    return shares
+    return share_out(limit, len(settings.log_dirs))
 
 
 def _lock_directories(settings: BrokerSettings) -> dict[str, int]:
@@ -141,6 +134,12 @@ def _open(settings: BrokerSettings, usable: Collection[str], shares: Shares) -> 
         http_hint=_http_hint(settings),
     )
     host = Host(node, listeners, limits, clock, room)
+    log.info(
+        "may open %d files: %d for clients, %d for each log directory",
+        raise_limit(),
+        shares.clients,
+        shares.files,
+    )
     if settings.tidelog_metrics_port is not None:
         at = settings.listeners[0].host, settings.tidelog_metrics_port
         metrics.serve(*at, lambda: node.metrics() + host.metrics(), host.run_soon)
