@@ -198,7 +198,8 @@ class MetadataOpening:
         if state is not None and state.epoch >= newest:
             self._mark.voted_in(state.epoch)
             return state
-        if state is None and not read.is_damaged and newest < 0:
+        if state is None and not read.is_damaged and newest <= 0:
+            # Epochs with votes begin at 1; epoch 0 is that of the snapshot that `format` leaves.
             return None
         log.warning(
             "quorum-state is missing or damaged: this node votes for nobody up to epoch %d",
