@@ -185,6 +185,7 @@ def _sorted_isr(told: str) -> str:
 def test_after_a_killed_up_the_next_waits_for_its_nodes_and_goes_on(up: Up) -> None:
     assert acknowledged(up.bootstrap(), "first") == 0
     up.process.kill()
+    up.process.wait()
     again = Up(up.directory, up.port)
     try:
         assert acknowledged(again.bootstrap(), "second") == 1
@@ -198,6 +199,7 @@ def test_a_paused_node_does_not_outlive_its_up_either(up: Up) -> None:
     (node,) = up.nodes()
     os.kill(node["pid"], signal.SIGSTOP)
     up.process.kill()
+    up.process.wait()
     again = Up(up.directory, up.port)
     assert again.bootstrap() == f"127.0.0.1:{up.port}"
     assert again.end() == 0
