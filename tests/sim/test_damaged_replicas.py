@@ -255,3 +255,29 @@ def test_f54_the_last_leader_with_a_damaged_log_is_not_elected_over_whole_ones(
     for host, before in zip(others, held, strict=True):
         assert files_of(host).startswith(before[:100]), f"{host.id} was cut to a damaged leader"
         assert len(files_of(host)) >= len(before)
+
+
+@pytest.mark.parametrize("byte", [5, 14, 26, 80], ids=["offset", "epoch", "count", "record"])
+def test_f54_a_leader_makes_way_when_a_follower_finds_its_damage(byte: int) -> None:
+    """A bit of a leader's old segment changes, and a replica with a new disk has to fetch it."""
+    cluster = running(5 + byte, **CHECKPOINT)
+    make_topic(cluster, flush_messages="1", internal_segment_bytes="2048")
+    producer = Producer(cluster)
+    cluster.world.run(1_500)
+    leader, [wiped, _] = leader_of(cluster), followers_of(cluster)
+    leader.shutdown()
+    await_true(cluster, lambda: not leader.is_up)
+    leader.disk.flip_bit(middle(leader), 8 * byte)
+    leader.disk.kill()
+    leader.start()
+    await_ready(cluster)
+    await_true(cluster, lambda: isr_is_full(cluster))
+    others = [host for host in cluster.hosts.values() if host is not leader]
+    for other in others:
+        other.shutdown()
+        await_true(cluster, lambda gone=other: not gone.is_up)
+        if other is wiped:
+            other.wipe()
+        other.start()
+        await_ready(cluster)
+    check_healed(cluster, producer)

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from tidelog.log import scan
+from tidelog.log.epochs import LeaderEpochs
 from tidelog.log.scan import BrokenChainError
 from tidelog.log.segment import Segment
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Millis, Offset
@@ -103,15 +104,16 @@ def readable(
     length: int,
     *,
     has_gaps: bool,
-    checks_sums: bool,
+    epochs: LeaderEpochs | None,
 ) -> tuple[int, Offset | None]:
     """How many of the bytes from a batch boundary on may be served: those whose offsets chain.
 
     Offsets lie outside a batch's checksum, so that nobody else would notice that they are wrong.
     With the length goes the offset at which the chain breaks, if it does. Raises BrokenChainError
-    when even the first batch is not the one that holds `offset`.
+    when even the first batch is not the one that holds `offset`. Given the epochs, those and the
+    checksums are compared as well.
     """
-    end = position + length
+    end, checks_sums = position + length, epochs is not None
     first, checked_to = segment.summed if checks_sums else segment.chained
     if first <= position and end <= checked_to:
         return length, None
@@ -122,6 +124,9 @@ def readable(
                 raise BrokenChainError(at, offset, f"offset {header.base_offset} comes next")
             if at >= end or number == READ_AT_ONCE:
                 break
+            if epochs is not None and epochs.at(header.base_offset) != header.leader_epoch:
+                reason = f"leader epoch {header.leader_epoch} is not that of its offset"
+                raise BrokenChainError(at, header.base_offset, reason)
             if at > checked_to or (0 <= expected != header.base_offset and not has_gaps):
                 breaks_at = expected
                 break

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 from tidelog.log import scan
+from tidelog.log.epochs import LeaderEpochs
 from tidelog.log.rolling import MAX_RELATIVE_OFFSET
 from tidelog.log.scan import BrokenChainError, Hole
 from tidelog.log.segment import Segment
@@ -35,7 +36,9 @@ def _is_chained(segment: Segment, position: int, header: BatchHeader, has_gaps: 
     return behind is None or has_gaps or behind.base_offset == header.next_offset
 
 
-def find(segment: Segment, offset: Offset, end: Offset, *, has_gaps: bool) -> Hole | None:
+def find(
+    segment: Segment, offset: Offset, end: Offset, epochs: LeaderEpochs, *, has_gaps: bool
+) -> Hole | None:
     """The first hole, from a batch boundary before `offset` on, that is not known yet.
 
     `end` is where the segment ends, whatever its batches say. Checksums are looked at too, since
@@ -48,6 +51,9 @@ def find(segment: Segment, offset: Offset, end: Offset, *, has_gaps: bool) -> Ho
             for at, header, _ in scan.batches(segment.file, position, stop, segment.base_offset):
                 if expected is not None and header.base_offset != expected and not has_gaps:
                     raise BrokenChainError(at, expected, f"offset {header.base_offset} comes next")
+                if epochs.at(header.base_offset) != header.leader_epoch:
+                    expected = header.base_offset
+                    raise BrokenChainError(at, expected, f"leader epoch {header.leader_epoch}")
                 expected = header.next_offset
         except BrokenChainError as broken:
             first = segment.base_offset if expected is None else expected

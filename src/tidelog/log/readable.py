@@ -107,7 +107,7 @@ class ReadableLog:
                 end,
                 at_least_one=at_least_one,
                 has_gaps=self._has_gaps,
-                checks_sums=checks_sums,
+                epochs=self._tail.epochs if checks_sums else None,
                 alarmed=self._upkeep.alarmed,
                 broken_at=self._broken_at,
             )
@@ -122,7 +122,10 @@ class ReadableLog:
         segments = self._tail.segments
         number = segments.index_of(offset)
         end = segments.end_of(number, self.log_end_offset)
-        self._upkeep.broken(segments[number], offset, end, has_gaps=self._has_gaps)
+        if not self._epochs_are_checked:
+            self._check_epochs()
+        epochs, has_gaps = self._tail.epochs, self._has_gaps
+        self._upkeep.broken(segments[number], offset, end, epochs, has_gaps=has_gaps)
 
     def search_by_time(
         self, timestamp: Millis, limit: Offset, start: Offset = 0
@@ -217,5 +220,7 @@ class ReadableLog:
 
     def mend(self, budget: int = SLICE) -> int:
         """Rebuild or confirm indexes by so many headers. -> how many were left; 0: more to do."""
-        segments, has_gaps = self._tail.segments, self._has_gaps
-        return self._upkeep.mend(segments, self.log_end_offset, budget, has_gaps=has_gaps)
+        tail, has_gaps = self._tail, self._has_gaps
+        return self._upkeep.mend(
+            tail.segments, tail.end_offset, budget, tail.epochs, has_gaps=has_gaps
+        )

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 from tidelog.log import continuity
+from tidelog.log.epochs import LeaderEpochs
 from tidelog.log.results import AbortedTxn, ReadResult
 from tidelog.log.scan import BrokenChainError
 from tidelog.log.segment import Segment
@@ -21,7 +22,7 @@ def read(
     *,
     at_least_one: bool,
     has_gaps: bool,
-    checks_sums: bool,
+    epochs: LeaderEpochs | None,
     alarmed: Callable[[], None],
     broken_at: Callable[[Offset], None],
 ) -> ReadResult | ErrorCode:
@@ -61,7 +62,7 @@ def read(
         if segment.rebuild is not None:
             alarmed()
         length, breaks_at = continuity.readable(
-            segment, position, offset, length, has_gaps=has_gaps, checks_sums=checks_sums
+            segment, position, offset, length, has_gaps=has_gaps, epochs=epochs
         )
         if breaks_at is not None:
             broken_at(breaks_at)

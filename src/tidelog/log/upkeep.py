@@ -8,6 +8,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from tidelog.log import damage_file, holes
+from tidelog.log.epochs import LeaderEpochs
 from tidelog.log.index_repair import StillIndexing
 from tidelog.log.results import Damage
 from tidelog.log.segment import Segment
@@ -46,10 +47,18 @@ class Upkeep:
         self.notes.append(f"{self._directory}: {sentence}")
         self.alarmed()
 
-    def broken(self, segment: Segment, offset: Offset, end: Offset, *, has_gaps: bool) -> None:
+    def broken(
+        self,
+        segment: Segment,
+        offset: Offset,
+        end: Offset,
+        epochs: LeaderEpochs,
+        *,
+        has_gaps: bool,
+    ) -> None:
         """A walk near `offset` came upon broken batches in a segment that ends at `end`."""
         with suppress(StillIndexing):
-            hole = holes.find(segment, offset, end, has_gaps=has_gaps)
+            hole = holes.find(segment, offset, end, epochs, has_gaps=has_gaps)
             if hole is None:
                 return
             segment.add_hole(hole)
@@ -76,7 +85,15 @@ class Upkeep:
     def _write(self) -> None:
         damage_file.write(self._disk, self._directory, (*self.damages, *self._lost))
 
-    def mend(self, segments: SegmentList, end: Offset, budget: int, *, has_gaps: bool) -> int:
+    def mend(
+        self,
+        segments: SegmentList,
+        end: Offset,
+        budget: int,
+        epochs: LeaderEpochs,
+        *,
+        has_gaps: bool,
+    ) -> int:
         """Walk so many headers to rebuild or to confirm indexes. -> how many were left to walk.
 
         None are left while there is more to do.
@@ -95,5 +112,5 @@ class Upkeep:
                 self.note(f"segment {base}: {wrong}; the indexes were rebuilt from its batches")
             if rebuild.broken is not None:
                 broken_at, ends = rebuild.broken.next_offset, segments.end_of(number, end)
-                self.broken(segment, broken_at, ends, has_gaps=has_gaps)
+                self.broken(segment, broken_at, ends, epochs, has_gaps=has_gaps)
         return budget

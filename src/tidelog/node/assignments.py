@@ -296,6 +296,9 @@ class Assignments:
             replica.log.accept_end()
             replica.lead(self._me, placed.leader_epoch, agreed)
             self._led(replica)
+        if replica.damaged_from is not None:
+            # Somebody who has what it lacks may have come into the in-sync set.
+            self.damage_found(replica)
 
     def _follow(self, replica: Replica, placed: PartitionImage) -> None:
         self._resign(replica)

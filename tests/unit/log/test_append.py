@@ -412,3 +412,22 @@ def test_f61_a_coordinators_batch_is_bounded_as_a_clients_is(limit: str) -> None
     assert outcome.error is ErrorCode.message_too_large
     assert log.log_end_offset == 0
     assert log.append_as_leader(batch(1), 1, NOW, by) == Appended(0, 0, -1)
+
+
+def test_f54_a_follower_takes_nothing_behind_a_gap_before_it_has_asked_for_it() -> None:
+    log = new_log()
+    gap = bytes(replicated(0, 1)) + bytes(replicated(5, 1)) + bytes(replicated(6, 1))
+    assert log.append_as_follower(memoryview(bytearray(gap))) == Appended(0, 0, -1)
+    assert log.log_end_offset == 1
+    # Asked for offset 1, the leader says that there is none: a cleaner took it.
+    assert isinstance(log.append_as_follower(replicated(5, 1)), Appended)
+    assert log.was_cleaned
+    assert base_offsets(log) == [0, 5]
+
+
+def test_f54_a_follower_refuses_an_epoch_that_its_leader_cannot_know() -> None:
+    log = new_log()
+    refused = log.append_as_follower(replicated(0, 9), 8)
+    assert isinstance(refused, AppendRefused)
+    assert refused.error is ErrorCode.corrupt_message
+    assert log.log_end_offset == 0
