@@ -12,7 +12,8 @@ from typing import Any
 
 from tidelog.api import versions
 from tidelog.api.handler import Disconnect, Encoded, Handling, Request
-from tidelog.api.registry import Api
+from tidelog.api.listeners import ListenerKind
+from tidelog.api.registry import Api, served
 from tidelog.model.disk import FileSlice
 from tidelog.model.effects import Effect, Pause
 from tidelog.model.ids import Millis
@@ -141,7 +142,8 @@ class Requests:
             self._queued_bytes -= len(frame)
             go_on()
 
-        self._slices.later(first)
+        # What nodes ask of a controller does not wait behind what clients ask.
+        self._slices.later(first, is_urgent=session.apis is served(ListenerKind.CONTROLLER))
 
     def _begin_many(
         self, session: Session, header: RequestHeader, api: Api, frame: memoryview

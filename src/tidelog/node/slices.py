@@ -23,9 +23,10 @@ class Slices:
         self._is_in_turn = False
         self._is_timed = False
 
-    def later(self, go_on: Callable[[], None]) -> None:
-        """Call it in a turn of its own; it may ask for another turn."""
-        (self._under_way if self._is_in_turn else self._waiting).append(go_on)
+    def later(self, go_on: Callable[[], None], *, is_urgent: bool = False) -> None:
+        """Call it in a turn of its own; it may ask for another turn. What is urgent never waits."""
+        is_under_way = is_urgent or self._is_in_turn
+        (self._under_way if is_under_way else self._waiting).append(go_on)
         self._set_timer()
 
     def _set_timer(self) -> None:

@@ -20,6 +20,7 @@ already; each byte is copied at most a few times. A frame larger than `SPARE_BYT
 cost nothing before they are written to, and go back to the system with its last view.
 """
 
+from collections.abc import Mapping
 from mmap import MAP_ANONYMOUS, MAP_PRIVATE, mmap
 from struct import Struct
 from sys import getrefcount
@@ -41,6 +42,7 @@ SPARE_BYTES = 16 * 1024 * 1024
 """What is kept for frames to come, all connections together."""
 
 _GRAIN = 128 * 1024
+_KEY_BYTES = 2
 _MAP_NORESERVE = 0x4000
 """Linux: address space only. Python's module names it from 3.13 on."""
 
@@ -104,9 +106,15 @@ class BadFrame(Exception):
 class FrameSplitter:
     """Bytes in, whole frames out."""
 
-    __slots__ = ("_buffers", "_frame", "_head", "_max_size", "_size", "filled")
+    __slots__ = ("_apis", "_buffers", "_frame", "_head", "_max_size", "_size", "filled")
 
-    def __init__(self, max_request_size: int, buffers: Buffers | None = None) -> None:
+    def __init__(
+        self,
+        max_request_size: int,
+        buffers: Buffers | None = None,
+        apis: Mapping[int, tuple[str, int]] | None = None,
+    ) -> None:
+        self._apis = apis  # by key: name and largest request; None where frames are answers
         self._max_size = max_request_size
         self._buffers = buffers
         self._head = b""  # the first bytes of a length, never all four
@@ -123,6 +131,7 @@ class FrameSplitter:
             position = min(self._size - self.filled, end)
             self._keep(data[:position])
             if self.filled < self._size:
+                self._check_api(frames)
                 return frames
             frames.append(self._finish())
         elif self._head:
@@ -164,6 +173,15 @@ class FrameSplitter:
             raise BadFrame(f"negative frame length {size}", frames)
         raise BadFrame(f"frame length {size} is over the limit of {self._max_size}", frames)
 
+    def _check_api(self, frames: list[memoryview]) -> None:
+        """Refuse a request that is too long for its API before the rest of it is received."""
+        if self._apis is None or self._size <= DIRECT or self.filled < _KEY_BYTES:
+            return
+        key = int.from_bytes(memoryview(self._frame)[:_KEY_BYTES], "big")
+        name, limit = self._apis.get(key, (f"unknown API key {key}", DIRECT))
+        if self._size > limit:
+            raise BadFrame(f"sent {name} of {self._size} bytes, over the limit of {limit}", frames)
+
     def _take(self, data: memoryview, start: int, size: int, frames: list[memoryview]) -> int:
         """Cut the frame at `start`, or keep its first part. -> the position after it."""
         stop = start + size
@@ -172,6 +190,7 @@ class FrameSplitter:
             return stop
         self._size = size
         self._keep(data[start:])
+        self._check_api(frames)
         return len(data)
 
     def _keep(self, part: memoryview) -> None:

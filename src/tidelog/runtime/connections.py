@@ -124,7 +124,8 @@ class Connections:
         which the limit for clients' requests does not apply (F60).
         """
         longest = self._limits.request_bytes if answer_bytes is None else answer_bytes
-        splitter = FrameSplitter(longest, self._buffers)
+        apis = self._limits.apis if answer_bytes is None else None
+        splitter = FrameSplitter(longest, self._buffers, apis)
         admitted = Connection(conn, sock, peer, splitter, self.now, interest=_IN)
         self._by_id[conn] = self._by_fd[sock.fileno()] = admitted
 

@@ -1,5 +1,6 @@
 """What connections may take of a host: their number, their memory, their time."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from tidelog.model.outbound import LimitConnections
@@ -13,6 +14,8 @@ class Limits:
     inter_broker_listener: str = ""
     descriptors: Shares = UNLIMITED
     idle_ms: int = 10 * 60 * 1000
+    apis: Mapping[int, tuple[str, int]] | None = None
+    """Name and largest request of each API, by its key."""
     request_bytes: int = 100 * 1024 * 1024
     unsent_bytes: int = 2 * 1024 * 1024
     stalled_bytes: int = 32 * 1024 * 1024

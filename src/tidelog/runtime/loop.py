@@ -54,6 +54,7 @@ from tidelog.runtime.limits import Limits
 from tidelog.runtime.listeners import Acceptor, ListeningSocket
 from tidelog.runtime.workers import Workers
 
+LATE_MS: Millis = 200
 FRAMES_PER_PASS = 64
 EVENTS_PER_PASS = 256
 SHARED_MS: Millis = 10
@@ -83,6 +84,7 @@ class Host:
         """How far the node believes the machine's clock to be ahead of ours."""
         self._now = clock()
         self._meter = FreezeMeter()
+        self._is_late = False
         self._epoll = select.epoll()
         self._alarm = Alarm()
         self._epoll.register(self._alarm.fileno(), select.EPOLLIN)
@@ -170,7 +172,10 @@ class Host:
                 self._step_ended("accepting connections")
         if self.connections.is_holding:
             self._resume_holding(now + 2 * SHARED_MS)
-        self._keep_time()
+        # After a long pass, first hear what came meanwhile: a heartbeat that waits is no silence.
+        self._is_late = self._now - now >= LATE_MS and not self._is_late
+        if not self._is_late:
+            self._keep_time()
         self._settle()
         self._step_ended("sending answers")
         if self._now - now >= SLOW_MS or meter.longest_ms > STEP_MS:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Collection
 from contextlib import suppress
 from threading import Thread
 
+from tidelog.api.registry import REGISTRY
 from tidelog.controller.connection_limits import connection_limits
 from tidelog.controller.image import ClusterImage
 from tidelog.controller.settings import BadSetting, BrokerSettings, parse_properties
@@ -129,6 +130,7 @@ def _open(settings: BrokerSettings, usable: Collection[str], shares: Shares) -> 
         descriptors=shares,
         idle_ms=settings.connections_max_idle_ms,
         request_bytes=settings.socket_request_max_bytes,
+        apis={api.key: (api.name, api.limit.size) for api in REGISTRY.values()},
         # Kafka's 50 turns clients away for a second whenever many come at once.
         backlog=max(settings.socket_listen_backlog_size, 4096),
         http_hint=_http_hint(settings),

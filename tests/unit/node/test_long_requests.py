@@ -207,3 +207,23 @@ def test_f63_a_client_that_leaves_is_not_worked_for() -> None:
     node.settle()
 
     assert not any(isinstance(one, Send) and one.conn == conn for one in node.outbound)
+
+
+def test_f63_what_nodes_ask_of_a_controller_does_not_wait_behind_clients() -> None:
+    node = Bench()
+    clients = [node.connect() for _ in range(5)]
+    for conn in clients:
+        node.send(conn, find(*(f"group-{number}" for number in range(10_000))))
+    conn = node.connect("CONTROLLER")
+    api = REGISTRY[56]
+    request = long_request(api, api.max_version, Shape.WIDE, 1_000)
+
+    node.send_frame(conn, request.frame[4:])
+    for _ in range(2_000):
+        if node.sent[conn]:
+            break
+        node.flush()
+        node.pass_time(1)
+
+    assert node.sent[conn]
+    assert not node.sent[clients[-1]]

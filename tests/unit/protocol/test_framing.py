@@ -250,3 +250,29 @@ def test_no_more_is_kept_for_later_frames_than_promised() -> None:
     assert sum(len(spare) for spare in buffers._spares) <= SPARE_BYTES
     received_in(buffers, 2 * SPARE_BYTES)
     assert sum(len(spare) for spare in buffers._spares) <= SPARE_BYTES
+
+
+def feed_all(splitter: FrameSplitter, *parts: bytes) -> list[bytes]:
+    fed = [splitter.feed(memoryview(bytearray(part))) for part in parts]
+    return [bytes(frame) for frames in fed for frame in frames]
+
+
+APIS = {10: ("FindCoordinator", 100_000), 0: ("Produce", 2**31 - 1)}
+
+
+@pytest.mark.parametrize("first", [4, 5, 6, 20])
+def test_f63_a_request_too_long_for_its_api_is_refused_before_it_is_received(first: int) -> None:
+    splitter = FrameSplitter(100_000_000, None, APIS)
+    stream = (99_000_000).to_bytes(4, "big") + b"\0\x0a" + bytes(100)
+
+    with pytest.raises(BadFrame, match="FindCoordinator of 99000000 bytes, over the limit of 1000"):
+        feed_all(splitter, stream[:first], stream[first:])
+
+
+def test_a_request_that_may_be_long_is_received() -> None:
+    splitter = FrameSplitter(100_000_000, None, APIS)
+    frame = bytes(200_000)
+
+    parts = (len(frame).to_bytes(4, "big") + frame[:50], frame[50:])
+
+    assert feed_all(splitter, *parts) == [frame]
