@@ -8,11 +8,15 @@ All are below the ports that the system takes for outgoing connections.
 
 import random
 import socket
+import time
 
 HOST = "127.0.0.1"
 BLOCK = 32
 LOWEST, HIGHEST = 10_240, 15_200
 """Of the brokers; the ports beside theirs, 5,000 and 10,000 above, are no other block's either."""
+GRACE_SECONDS = 2.0
+"""The system may take a process's ports back a moment after its locks."""
+_PAUSE_SECONDS = 0.02
 
 
 class PortBlock:
@@ -50,4 +54,14 @@ def is_free(port: int) -> bool:
             probe.listen(1)
         except OSError:
             return False
+    return True
+
+
+def becomes_free(port: int) -> bool:
+    """Whether a listener can have it now or in a moment."""
+    deadline = time.monotonic() + GRACE_SECONDS
+    while not is_free(port):
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_PAUSE_SECONDS)
     return True

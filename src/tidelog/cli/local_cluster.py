@@ -17,7 +17,7 @@ from typing import IO
 
 from tidelog.cli.errors import CommandFailed
 from tidelog.cli.format import format_directories, read_identity
-from tidelog.cli.free_ports import HOST, PortBlock, is_free
+from tidelog.cli.free_ports import HOST, PortBlock, becomes_free
 from tidelog.cli.node_settings import settings_of
 from tidelog.cli.random_uuid import new_cluster_id
 from tidelog.controller.properties import format_properties
@@ -171,7 +171,7 @@ class LocalCluster:
             )
         for first in firsts:
             for port in range(first, first + self._width):
-                if not is_free(port):
+                if not becomes_free(port):
                     raise CommandFailed(
                         f"port {port} on {HOST} is in use; choose others with --port."
                     )

@@ -6,7 +6,6 @@ starting is told in one sentence, never in a traceback.
 
 import gc
 import logging
-import os
 import signal
 import socket
 import sys
@@ -74,9 +73,8 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
     try:
         return host.run(ready)
     finally:
+        # The locks stay until the process is gone: who gets them finds the ports free, too.
         signal.set_wakeup_fd(-1)
-        for lock in locks.values():
-            os.close(lock)
 
 
 def _share_out_descriptors(settings: BrokerSettings) -> Shares:

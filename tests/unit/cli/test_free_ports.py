@@ -1,8 +1,10 @@
 import socket
+import threading
 
 import pytest
 
-from tidelog.cli.free_ports import BLOCK, HOST, PortBlock, is_free
+from tidelog.cli import free_ports
+from tidelog.cli.free_ports import BLOCK, HOST, PortBlock, becomes_free, is_free
 
 
 def test_no_two_blocks_have_a_port_in_common() -> None:
@@ -35,3 +37,18 @@ def test_a_block_of_no_ports_is_refused() -> None:
 def test_a_port_that_is_listened_on_is_not_free() -> None:
     with socket.create_server((HOST, 0)) as taken:
         assert not is_free(taken.getsockname()[1])
+
+
+def test_a_port_may_be_given_back_a_moment_later() -> None:
+    with socket.create_server((HOST, 0)) as taken:
+        port = taken.getsockname()[1]
+        before_long = threading.Timer(0.1, taken.close)
+        before_long.start()
+        assert becomes_free(port)
+        before_long.join()
+
+
+def test_a_port_that_stays_taken_does_not_become_free(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(free_ports, "GRACE_SECONDS", 0.05)
+    with socket.create_server((HOST, 0)) as taken:
+        assert not becomes_free(taken.getsockname()[1])
