@@ -30,7 +30,8 @@ class Up:
         )
 
     def bootstrap(self) -> str:
-        assert self.process.stdout is not None and self.process.stderr is not None
+        assert self.process.stdout is not None
+        assert self.process.stderr is not None
         line = self.process.stdout.readline()
         assert line, f"it ended before it took writes: {self.process.stderr.read()}"
         word, address = line.split()

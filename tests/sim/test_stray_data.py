@@ -27,6 +27,10 @@ from tidelog.sim.host import SimHost
 
 DIRECTORY = f"{TOPIC}-0"
 FILE = f"{DIRECTORY}/partition.metadata"
+SNAPSHOTS = {
+    "metadata_log_max_record_bytes_between_snapshots": "1000",
+    "metadata_max_retention_bytes": "1",
+}
 DAMAGES: dict[str, Callable[[SimHost], None]] = {
     "garbage": lambda host: host.disk.write_file(FILE, b"\xff\x00garbage" * 9),
     "empty": lambda host: host.disk.write_file(FILE, b""),
@@ -79,16 +83,35 @@ def test_f58_one_of_three_with_a_damaged_id_fetches_again_and_keeps_what_it_had(
 
 @pytest.mark.parametrize("cleanly", [True, False])
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_f58_the_only_copy_with_a_damaged_id_is_held_and_can_be_restored(
+def test_f58_the_only_copy_with_a_damaged_id_is_served_if_nothing_else_had_its_name(
     seed: int, damage: str, cleanly: bool
 ) -> None:
     cluster, producer = written(seed, (1,))
+    host = leader_of(cluster)
+    for _ in range(2):
+        stop(cluster, host, cleanly=cleanly)
+        DAMAGES[damage](host)
+        host.start()
+        await_ready(cluster)
+        leader_of(cluster)
+    check_healed(cluster, producer)
+    assert strays(host) == []
+
+
+@pytest.mark.parametrize("cleanly", [True, False])
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_f58_the_only_copy_that_may_be_of_another_topic_is_held_and_can_be_restored(
+    seed: int, damage: str, cleanly: bool
+) -> None:
+    """The node has lost its metadata, too, and cannot know what topics there were."""
+    cluster, producer = written(seed, (1,))
     producer.stop()
     await_true(cluster, lambda: producer.is_idle)
-    [host] = [leader_of(cluster)]
+    host = leader_of(cluster)
     stop(cluster, host, cleanly=cleanly)
     held = files_of(host)
     DAMAGES[damage](host)
+    host.disk.remove_tree("__cluster_metadata-0")
 
     for _ in range(2):  # nothing changes with another start
         host.start()
@@ -107,6 +130,35 @@ def test_f58_the_only_copy_with_a_damaged_id_is_held_and_can_be_restored(
     leader_of(cluster)
     check_healed(cluster, producer)
     assert files_of(host) == held
+
+
+@pytest.mark.parametrize("sees_records", [True, False])
+def test_f58_an_id_that_cannot_be_read_is_not_taken_for_that_of_a_namesake(
+    sees_records: bool,
+) -> None:
+    """The topic was deleted and made again while the node was down: old records stay out of it."""
+    settings = {} if sees_records else SNAPSHOTS
+    cluster = running(1, log_flush_offset_checkpoint_interval_ms="100", **settings)
+    away = next(host for host in cluster.hosts.values() if host not in cluster.controllers)
+    here = next(host for host in cluster.hosts.values() if host is not away)
+    make_topic(cluster, (away.id, here.id), min_isr=1, flush_messages="1")
+    producer = Producer(cluster)
+    cluster.world.run(500)
+    producer.stop()
+    await_true(cluster, lambda: producer.is_idle)
+    stop(cluster, away, cleanly=False)
+    DAMAGES["garbage"](away)
+    held = files_of(away)
+    Talk(cluster, here.id).ask(delete_topic(TOPIC))
+    make_topic(cluster, (here.id, away.id), min_isr=1)
+    for number in range(40):
+        assert created(Talk(cluster, here.id).ask(create_topic(f"more-{number}", 3, 2)))
+    away.start()
+    await_ready(cluster)
+    await_true(cluster, lambda: isr_is_full(cluster))
+    check_healed(cluster)
+    assert files_of(away) == b""
+    assert held in kept(away)
 
 
 def test_f58_an_id_that_power_loss_took_before_its_first_sync_is_given_again(seed: int) -> None:
@@ -210,9 +262,7 @@ def test_f58_a_topic_deleted_while_a_node_was_down_is_deleted_there_after_the_de
 
 def test_f58_a_replica_of_which_only_a_snapshot_says_that_it_is_gone_is_kept() -> None:
     """The record that deleted the topic is no longer in anybody's log."""
-    cluster = running(
-        1, metadata_log_max_record_bytes_between_snapshots="1000", metadata_max_retention_bytes="1"
-    )
+    cluster = running(1, **SNAPSHOTS)
     make_topic(cluster)
     producer = Producer(cluster)
     cluster.world.run(500)

@@ -22,8 +22,9 @@ def command(path: str, action: str, name: str | None) -> None:
     """List the partition directories that a node has set aside, and restore one of them.
 
     A node never deletes a directory that does not fit the cluster's metadata: it renames it to
-    TOPIC-N.ID-stray and keeps it. If no other replica has the records, it leaves the directory in
-    its place and does not serve the partition.
+    TOPIC-N.ID-stray and keeps it. If no other replica has the records and the directory could be
+    that of an earlier topic of the same name, it leaves the directory in its place and does not
+    serve the partition.
 
     `restore NAME` gives the directory its name back and has the node open it as a replica of the
     topic that has this name today. Stop the node first. The replica is read in full, and it is not

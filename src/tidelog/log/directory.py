@@ -40,6 +40,8 @@ class Belonging(Enum):
     """It belongs to another topic of the same name."""
     UNKNOWN = "unknown"
     """It holds records, and its partition.metadata is missing or damaged."""
+    HELD = "held"
+    """So it was at an earlier start, and it could be of another topic of the same name."""
 
 
 class LogDirectory:
@@ -106,7 +108,7 @@ class LogDirectory:
             if known is not None:
                 self._topic_ids[partition] = known
                 if found.needs_repair:
-                    self._write_topic_id(partition, known)
+                    self.write_topic_id(partition, known)
                     self.notes.append(
                         f"{partition}/{names.PARTITION_METADATA} was damaged; its copy of the "
                         "topic id is sound, and the file is written anew"
@@ -125,17 +127,18 @@ class LogDirectory:
         known = self.topic_id(partition)
         if known is not None:
             return Belonging.YES if known == topic_id else Belonging.NO
-        is_restored = partition_metadata.read(self._disk, str(partition)).is_restored
-        if not is_restored and not self._has_records(partition):
-            return Belonging.YES
-        if not is_restored and (
-            had_namesake or self._checkpoints.recovery_points.get(partition, 0) > 0
-        ):
-            return Belonging.UNKNOWN
-        self._write_topic_id(partition, topic_id)
+        found = partition_metadata.read(self._disk, str(partition))
+        if found.is_held:
+            return Belonging.HELD
+        if not found.is_restored:
+            if not self._has_records(partition):
+                return Belonging.YES
+            if had_namesake or self._checkpoints.recovery_points.get(partition, 0) > 0:
+                return Belonging.UNKNOWN
+        self.write_topic_id(partition, topic_id)
         self.notes.append(
             f"{partition}/{names.PARTITION_METADATA} is written anew: "
-            + ("the operator restored the directory" if is_restored else "it was never synced")
+            + ("the operator restored it" if found.is_restored else "it was never synced")
         )
         return Belonging.YES
 
@@ -146,7 +149,12 @@ class LogDirectory:
             name.endswith(names.LOG) and self._disk.size(f"{partition}/{name}") for name in found
         )
 
-    def _write_topic_id(self, partition: TopicPartition, topic_id: TopicId) -> None:
+    def hold(self, partition: TopicPartition) -> None:
+        """Remember that the directory could be of another topic, until an operator restores it."""
+        path = partition_metadata.path_in(str(partition))
+        self._disk.write_file(path, partition_metadata.HELD)
+
+    def write_topic_id(self, partition: TopicPartition, topic_id: TopicId) -> None:
         path = partition_metadata.path_in(str(partition))
         self._disk.write_file(path, partition_metadata.encode(topic_id))
         self._topic_ids[partition] = topic_id

@@ -19,12 +19,16 @@ _TOPIC_ID_COPY = re.compile(rf"{_COPY}: (\S+) ([0-9a-f]{{8}})")
 RESTORED = b"restored\n"
 """Written by `tidelog stray restore`: the operator says that the directory belongs to the topic of
 its name."""
+HELD = b"held\n"
+"""Written in place of a damaged id that could be that of another topic: only an operator may say
+whose records these are, however often the node starts."""
 
 
 class TopicIdRead(NamedTuple):
     topic_id: TopicId | None
     """None when the file is absent or damaged."""
     is_restored: bool = False
+    is_held: bool = False
     needs_repair: bool = False
     """The id is known from one of its copies, and the other is damaged."""
 
@@ -44,8 +48,8 @@ def read(disk: Disk, directory: str) -> TopicIdRead:
         content = disk.read_file(path_in(directory))
     except (FileNotFoundError, IsADirectoryError):
         return TopicIdRead(None)
-    if content == RESTORED:
-        return TopicIdRead(None, is_restored=True)
+    if content in (RESTORED, HELD):
+        return TopicIdRead(None, content == RESTORED, content == HELD)
     text = content.decode("utf-8", errors="replace")
     plain, copy = _plain(text), _copy(text)
     topic_id = copy if copy is not None else plain

@@ -4,7 +4,7 @@ Invariant: after `apply`, the node leads exactly what the image says, in the epo
 """
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable
 from uuid import UUID
 
 from tidelog.controller.diff import diff
@@ -28,6 +28,7 @@ from tidelog.node.storage import Storage
 from tidelog.node.stray_replicas import StrayReplicas
 from tidelog.node.timers import Timer, Timers
 from tidelog.node.topic_config import TopicConfigs
+from tidelog.node.topic_history import TopicHistory
 from tidelog.replication.isr.leader import IsrAgreed
 
 PARTITIONS_PER_TURN = 50
@@ -170,11 +171,11 @@ class Assignments:
             self._strays.let_go(partition)
             self._storage.forget_offline(partition)
 
-    def sort_out_strays(self, image: ClusterImage, removed: Mapping[TopicId, str]) -> None:
+    def sort_out_strays(self, image: ClusterImage, past: TopicHistory) -> None:
         """Set aside what is on disk and does not fit the image of a leader of this run."""
         for partition in self._storage.partitions():
             try:
-                self._strays.sort_out(partition, image, removed)
+                self._strays.sort_out(partition, image, past)
             except OSError as failure:
                 self._storage_failed(partition, failure)
 

@@ -38,6 +38,7 @@ from tidelog.node.replication_events import ReplicationEvents
 from tidelog.node.storage import Storage
 from tidelog.node.throttles import Throttles
 from tidelog.node.timers import Timers
+from tidelog.node.topic_history import TopicHistory
 from tidelog.replication.isr.leader import ProposeIsr
 
 log = logging.getLogger(__name__)
@@ -65,7 +66,7 @@ class Broker:
         self._stop = stop
         self._events = events
         self._has_begun = False
-        self._removed: dict[TopicId, str] = {}  # by records read before this run begins
+        self.past = TopicHistory()
         self.image = ClusterImage()
         self._throttles = Throttles(settings.node_id, clock)
         read_replicas = ReadReplicas(settings.replica_selector_class, settings.broker_rack)
@@ -182,6 +183,8 @@ class Broker:
         self.image = new
         if old.configs is not new.configs:
             self._throttles.configure(new)
+        if not self._has_begun and not by_records and old.offset >= 0:
+            self.past.snapshot_loaded(old, new)
         if self._has_begun:
             self._assignments.apply(old, new, by_records=by_records)
         elif self.lifecycle.is_registered_in(new):
@@ -189,8 +192,7 @@ class Broker:
             # lost its tail this one would lead in the same epoch again: two values for one offset.
             self._has_begun = True
             self.lifecycle.is_willing = False
-            self._assignments.sort_out_strays(new, self._removed)
-            self._removed.clear()
+            self._assignments.sort_out_strays(new, self.past)
             self._assignments.apply(ClusterImage(), new, by_records=by_records)
         if old.brokers is not new.brokers:
             for replica in self.partitions:
@@ -202,7 +204,7 @@ class Broker:
     def topic_removed(self, topic_id: TopicId, name: str) -> None:
         """Its data may be deleted where it is found on disk."""
         if not self._has_begun:
-            self._removed[topic_id] = name
+            self.past.removed[topic_id] = name
 
     def close(self) -> None:
         """Clean shutdown: nobody is coordinated any more, and every log is closed for good."""

@@ -69,6 +69,8 @@ class MetadataOpening:
         """`has_partitions`: some log directory of this node holds data, so that it is not new."""
         self._clear_directories()
         snapshots = Snapshots(self._disk, cluster_id, self._mark)
+        for name in snapshots.missing():
+            log.warning("the snapshot %s/%s is missing", DIRECTORY, name)
         found = metadata_check.examine(self._disk, snapshots)
         promises = quorum_state.load(self._disk)
         damage = self._damage(found, promises)

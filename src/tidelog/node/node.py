@@ -207,6 +207,7 @@ class Node:
             self._fail(str(failure))
             return self._take_outbound()
         if self._settings.is_broker:
+            self._broker.past.is_whole = self._quorum.was_whole
             self._broker.start()
         return self._take_outbound()
 

@@ -96,6 +96,8 @@ class Quorum:
             self,
         )
         self._was_in_doubt = machine.is_in_doubt
+        self.was_whole = not machine.is_in_doubt
+        """Whether it started with all of the metadata that it had held."""
         self._leading: LeaderEpoch = NO_EPOCH
         self._is_active = False
         self._pending: deque[tuple[Offset, ClusterImage]] = deque()

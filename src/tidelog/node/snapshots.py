@@ -186,6 +186,10 @@ class Snapshots:
     def newest(self) -> SnapshotId | None:
         return self._known[-1] if self._known else None
 
+    def missing(self) -> list[str]:
+        """The files of snapshots that were written and are not there."""
+        return [name_of(one) for one, _ in self._mark.now.snapshots if one not in self._known]
+
     def load_newest(self) -> Found:
         """The newest sound snapshot; damaged ones that are newer are forgotten."""
         damaged: list[str] = []
@@ -215,10 +219,11 @@ class Snapshots:
         if snapshot not in self._known:
             self._known.append(snapshot)
             self._known.sort()
-        while len(self._known) > KEPT:
-            self._disk.remove(path_of(self._known.pop(0)))
+        gone, self._known = self._known[:-KEPT], self._known[-KEPT:]
         checksums = {**dict(self._mark.now.snapshots), snapshot: one.checksum}
         self._mark.kept(tuple((id_, checksums[id_]) for id_ in self._known if id_ in checksums))
+        for old in gone:
+            self._disk.remove(path_of(old))
         return snapshot
 
     def _note_others(self, snapshot: SnapshotId) -> None:

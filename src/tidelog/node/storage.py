@@ -143,6 +143,14 @@ class Storage:
         self._report(directory)
         return found
 
+    def adopt(self, partition: TopicPartition, topic_id: TopicId) -> None:
+        """What lies here under this name is this topic's, though its id cannot be read."""
+        self._directories[self._places[partition]].write_topic_id(partition, topic_id)
+
+    def hold(self, partition: TopicPartition) -> None:
+        """Whose records these are is for an operator to say."""
+        self._directories[self._places[partition]].hold(partition)
+
     @property
     def strays(self) -> int:
         """How many directories have been set aside and are kept."""

@@ -15,6 +15,7 @@ from tidelog.model.ids import NodeId, TopicId, TopicPartition
 from tidelog.node.clock import Clock
 from tidelog.node.storage import Storage
 from tidelog.node.topic_config import TopicConfigs
+from tidelog.node.topic_history import TopicHistory
 
 log = logging.getLogger(__name__)
 
@@ -40,24 +41,32 @@ class StrayReplicas:
         self._distrust = distrust
         self._held: dict[TopicPartition, TopicId] = {}
 
-    def sort_out(
-        self, partition: TopicPartition, image: ClusterImage, removed: Mapping[TopicId, str]
-    ) -> None:
-        """Deal with a directory found at the start; `removed` are topics seen to be deleted."""
-        had_namesake = partition.topic in removed.values()
+    def sort_out(self, partition: TopicPartition, image: ClusterImage, past: TopicHistory) -> None:
+        """Deal with a directory found at the start."""
+        had_namesake = past.may_have_had_another(partition.topic)
         topic, placed = image.topics.get(partition.topic), image.partition(partition)
         if topic is None or placed is None or self._me not in placed.replicas:
-            self._leave(partition, image, removed, "is no longer placed on this node")
+            self._leave(partition, image, past.removed, "is no longer placed on this node")
             return
         match self._storage.belongs_to(partition, topic.topic_id, had_namesake=had_namesake):
             case Belonging.NO:
-                self._leave(partition, image, removed, "belongs to another topic of this name")
+                self._leave(partition, image, past.removed, "belongs to another topic of this name")
                 self._lose_trust(placed)
-            case Belonging.UNKNOWN if self._is_only_copy(placed):
-                self._hold(partition, topic)
-            case Belonging.UNKNOWN:
+            case Belonging.UNKNOWN | Belonging.HELD if not self._is_only_copy(placed):
                 self.set_aside(partition, "has a missing or damaged partition.metadata")
                 self._lose_trust(placed)
+            case Belonging.HELD:
+                self._hold(partition, topic)
+            case Belonging.UNKNOWN if had_namesake:
+                self._storage.hold(partition)
+                self._hold(partition, topic)
+            case Belonging.UNKNOWN:
+                log.warning(
+                    "%s had a missing or damaged partition.metadata; it is written anew, since "
+                    "there has been no other topic of this name",
+                    partition,
+                )
+                self._storage.adopt(partition, topic.topic_id)
             case Belonging.YES:
                 pass
 
@@ -99,9 +108,10 @@ class StrayReplicas:
 
     def _hold(self, partition: TopicPartition, topic: TopicImage) -> None:
         log.error(
-            "%s has a missing or damaged partition.metadata, and no other replica is known to have "
-            "its records: it is out of use; if its directory belongs to the topic %s as it is now, "
-            "stop this node, run `tidelog stray --dir DIR restore %s`, and start the node again",
+            "%s has a missing or damaged partition.metadata and may be of an earlier topic of this "
+            "name, and no other replica is known to have its records: it is out of use; if it "
+            "belongs to the topic %s as it is now, stop this node, run `tidelog stray --dir DIR "
+            "restore %s`, and start the node again",
             partition,
             topic.name,
             partition,

@@ -7,12 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidelog.log import partition_metadata
+from tidelog.log.partition_metadata import TopicIdRead
 from tidelog.sim.disk import SimDisk
 
 ID = UUID("8f3b1c52-6c1e-4f8e-9a55-0d6f0f7a1b2c")
 
 
-def read(content: bytes) -> partition_metadata.TopicIdRead:
+def read(content: bytes) -> TopicIdRead:
     disk = SimDisk()
     disk.make_directory("orders-0")
     disk.write_file("orders-0/partition.metadata", content)
@@ -22,7 +23,7 @@ def read(content: bytes) -> partition_metadata.TopicIdRead:
 def test_the_first_lines_are_kafkas() -> None:
     content = partition_metadata.encode(ID)
     assert content.startswith(b"version: 0\ntopic_id: jzscUmweT46aVQ1vD3obLA\n")
-    assert read(content) == (ID, False, False)
+    assert read(content) == TopicIdRead(ID)
 
 
 def test_a_file_of_kafka_is_read() -> None:
@@ -41,6 +42,7 @@ def test_f59_garbage_names_no_topic(garbage: bytes) -> None:
     found = read(garbage)
     assert found.topic_id is None
     assert not found.is_restored
+    assert not found.needs_repair
 
 
 @pytest.mark.parametrize("content", [b"", b"version: 0\n", b"topic_id: x\n", b"\xff" * 40])

@@ -1,13 +1,14 @@
 """Wrong rules about damaged and misplaced data."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from tidelog.controller.image import ClusterImage
 from tidelog.log.continuity import Verdict, tail_of
 from tidelog.log.directory import Belonging
 from tidelog.log.segment import Segment
-from tidelog.model.ids import Offset, TopicId, TopicPartition
+from tidelog.model.ids import Offset, TopicPartition
 from tidelog.node.stray_replicas import StrayReplicas
+from tidelog.node.topic_history import TopicHistory
 from tidelog.sim.mutants.mutant import Mutant
 from tidelog.sim.rules import Replacement
 
@@ -17,7 +18,7 @@ def _deletes_strays() -> Iterable[Replacement]:
         self: StrayReplicas,
         partition: TopicPartition,
         image: ClusterImage,
-        removed: Mapping[TopicId, str],
+        past: TopicHistory,
     ) -> None:
         topic, placed = image.topics.get(partition.topic), image.partition(partition)
         is_placed = topic is not None and placed is not None and self._me in placed.replicas
@@ -55,6 +56,6 @@ DAMAGE = (
         ("F58",),
         "A directory that does not fit the metadata is deleted, whatever the reason is.",
         _deletes_strays,
-        "the_only_copy_with_a_damaged_id_is_kept_and_restored",
+        "the_only_copy_with_a_damaged_id_is_kept",
     ),
 )

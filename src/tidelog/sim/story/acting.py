@@ -3,7 +3,6 @@
 from collections.abc import Callable
 from typing import Any
 
-from tidelog.log.directory import LogDirectory
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, Millis, NodeId, TopicPartition
 from tidelog.sim.host import SimHost
@@ -137,13 +136,6 @@ class Actor:
             return "there is no such file"
         disk.remove(path)
         return ""
-
-    def _restore(self, places: dict[str, str]) -> str:
-        host = self._stage.hosts[self._witness.node(places["node"])]
-        host.disk.kill()
-        directory = LogDirectory(host.disk, self._stage.world.dice.fork("restore"))
-        restored = directory.restore(places["partition"])
-        return "there is nothing to restore" if restored is None else ""
 
     def _pause(self, places: dict[str, str]) -> str:
         return self._each(places, SimHost.pause)

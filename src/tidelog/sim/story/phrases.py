@@ -72,7 +72,6 @@ power_off | power off <some> | pull the plug: what was not synced is gone
 wipe | wipe <some> | a new, empty disk in a machine that is down
 spoil | spoil <name:file> of <partition> on <node> | garbage in a file of a machine that is down
 remove | remove <name:file> of <partition> on <node> | a file of a machine that is down is gone
-restore | restore <partition> on <node> | `tidelog stray restore`, on a machine that is down
 pause | pause <some> | stop the process, as a long garbage collection does
 resume | resume <some> | let it go on
 start | start <some> | start what is down
