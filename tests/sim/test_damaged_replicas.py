@@ -19,6 +19,7 @@ from tests.sim.talk import await_ready, await_true, running
 
 from tidelog.sim.cluster import SimCluster
 from tidelog.sim.host import SimHost
+from tidelog.sim.reports import kept
 
 LOG = f"{TOPIC}-0/{0:020d}.log"
 CHECKPOINT = {"log_flush_offset_checkpoint_interval_ms": "100"}
@@ -281,3 +282,29 @@ def test_f54_a_leader_makes_way_when_a_follower_finds_its_damage(byte: int) -> N
         other.start()
         await_ready(cluster)
     check_healed(cluster, producer)
+
+
+def test_f54_a_bit_that_flipped_in_an_old_segment_is_found_and_fetched_again(seed: int) -> None:
+    """After a clean stop nothing reads so far back; nobody else may find it first."""
+    cluster = running(seed, **CHECKPOINT)
+    make_topic(cluster, internal_segment_bytes="4096")
+    producer, reader = Producer(cluster), Reader(cluster)
+    follower = followers_of(cluster)[seed % 2]
+    await_true(cluster, lambda: len(logs_of(follower)) > 2)
+    follower.shutdown()
+    await_true(cluster, lambda: not follower.is_up)
+    first = logs_of(follower)[0]
+    follower.disk.flip_bit(first, 8 * (follower.disk.size(first) // 2))
+
+    with kept() as reports:
+        follower.start()
+        await_true(cluster, lambda: reports.mention({"cannot be read"}, 0))
+        leader = leader_of(cluster)
+        await_true(cluster, lambda: follower.disk.read_file(first) == leader.disk.read_file(first))
+        await_true(cluster, lambda: isr_is_full(cluster))
+    check_healed(cluster, producer, reader)
+
+
+def logs_of(host: SimHost) -> list[str]:
+    files = host.disk.files()
+    return [one for one in files if one.startswith(f"{TOPIC}-0/") and one.endswith(".log")]

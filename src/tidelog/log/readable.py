@@ -17,6 +17,7 @@ from tidelog.log.scan import BrokenChainError
 from tidelog.log.tail import LogTail
 from tidelog.log.timestamps import NewestSearch, TimeSearch
 from tidelog.log.upkeep import Upkeep
+from tidelog.log.verification import LogVerification
 from tidelog.model.disk import Disk
 from tidelog.model.effects import ActiveProducer, EpochEnd
 from tidelog.model.errors import ErrorCode
@@ -31,6 +32,7 @@ class ReadableLog:
         "_has_gaps",
         "_tail",
         "_upkeep",
+        "is_verified",
         "log_start_offset",
         "recovery",
         "was_cleaned",
@@ -48,6 +50,8 @@ class ReadableLog:
         self._tail = LogTail(disk, directory, config, loaded)
         self._upkeep = Upkeep(disk, directory, loaded.recovery.damages, loaded.log_end_offset)
         self._epochs_are_checked = False
+        self.is_verified = False
+        """Whether the reading in the background has begun."""
         self.log_start_offset: Offset = loaded.log_start_offset
         self.recovery = loaded.recovery
         """What opening the log found out."""
@@ -117,6 +121,16 @@ class ReadableLog:
         except StillIndexing:
             self._upkeep.alarmed()
             return ReadResult(None, offset)
+
+    def begin_verification(self) -> LogVerification:
+        """What is to be read of it in the background, to find what went bad at rest."""
+        self.is_verified = True
+        return LogVerification(self._tail.segments, self._tail.epochs, has_gaps=self._has_gaps)
+
+    def found_broken(self, offset: Offset) -> None:
+        """A reader in the background could not go on at `offset`: see whether that is so."""
+        if self.log_start_offset <= offset < self.log_end_offset:
+            self._broken_at(offset)
 
     def _broken_at(self, offset: Offset) -> None:
         segments = self._tail.segments

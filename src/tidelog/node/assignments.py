@@ -260,6 +260,8 @@ class Assignments:
         is_told = replica.partition in self._disowned
         if placed is not None and not is_told and self._has_sound_peer(placed):
             log.warning("%s: leaves its in-sync set to be fetched again", replica.partition)
+            # Another fetch from its end would bring it back before it is cut.
+            self._fetchers.drop(replica)
             self._disown(replica.partition)
 
     def _has_sound_peer(self, placed: PartitionImage) -> bool:
@@ -311,9 +313,10 @@ class Assignments:
                 replica.truncate(replica.damaged_from)
             if replica.partition not in self._disowned:
                 replica.log.accept_end()
-            self._fetchers.follow(replica, placed.leader, placed.leader_epoch)
             if replica.damaged_from is not None:
                 self.damage_found(replica)
+            if replica.damaged_from is None or replica.partition not in self._disowned:
+                self._fetchers.follow(replica, placed.leader, placed.leader_epoch)
         else:
             self._fetchers.drop(replica)
 

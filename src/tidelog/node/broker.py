@@ -39,6 +39,7 @@ from tidelog.node.storage import Storage
 from tidelog.node.throttles import Throttles
 from tidelog.node.timers import Timers
 from tidelog.node.topic_history import TopicHistory
+from tidelog.node.verification import Verification
 from tidelog.replication.isr.leader import ProposeIsr
 
 log = logging.getLogger(__name__)
@@ -94,17 +95,23 @@ class Broker:
             tell=self.lifecycle.directory_failed,
             stop=stop,
         )
+        self._assemble_housekeeping(settings, timers)
+        self._assemble_queries(settings, timers)
+
+    def _assemble_housekeeping(self, settings: BrokerSettings, timers: Timers) -> None:
+        """What is done by the clock and in the background."""
+        clock, jobs, storage_failed = self._clock, self._jobs, self._storage_failed
         self._housekeeping = Housekeeping(
             settings,
             clock,
             timers,
-            storage,
+            self._storage,
             self.partitions,
-            self._storage_failed,
+            storage_failed,
             self.lifecycle,
             self._assignments.damage_found,
+            Verification(clock, timers, jobs, self.partitions, storage_failed).add,
         )
-        self._assemble_queries(settings, timers)
 
     def _assemble_queries(self, settings: BrokerSettings, timers: Timers) -> None:
         """What answers questions about logs and directories."""

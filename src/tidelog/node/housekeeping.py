@@ -32,6 +32,7 @@ class Housekeeping:
         storage_failed: Callable[[TopicPartition, OSError], None],
         lifecycle: Lifecycle,
         damaged: Callable[[Replica], None],
+        verify: Callable[[Replica], None],
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -41,6 +42,7 @@ class Housekeeping:
         self._storage_failed = storage_failed
         self._lifecycle = lifecycle
         self._damaged = damaged
+        self._verify = verify
 
     def start(self) -> None:
         settings = self._settings
@@ -114,6 +116,8 @@ class Housekeeping:
 
     def _repair(self, replica: Replica, budget: int) -> int:
         """Mend what its log has found to be wrong, and say so. -> how much more may be done."""
+        if not replica.log.is_verified:
+            self._verify(replica)
         left = replica.log.mend(budget)
         replica.has_repairs = left == 0
         for note in replica.log.take_notes():

@@ -125,7 +125,7 @@ class _Run:
         around = Surroundings(self._cluster, self._checker, self._history)
         clients = Clients(around, plan.workload, plan.topics or ())
         budget = Budget(self._cluster, is_open=self._scene.is_beyond)
-        wounds = Wounds(self._cluster, budget, self._reports)
+        wounds = Wounds(self._cluster, budget, self._reports, self._scene)
         strikes = Strikes(
             self._cluster,
             budget,

@@ -107,6 +107,8 @@ class Scene:
     """As which each node that runs has registered."""
     image: ClusterImage = field(default_factory=ClusterImage)
     """The newest that any node has shown."""
+    damaged: set[NodeId] = field(default_factory=set)
+    """Nodes whose files were damaged while they were down."""
 
     def ledger(
         self, partition: TopicPartition, topic_id: TopicId, is_metadata: bool = False

@@ -11,6 +11,7 @@ from tidelog.sim.damage import Harm, damage, is_visible
 from tidelog.sim.faults import Fault
 from tidelog.sim.host import SimHost
 from tidelog.sim.reports import Reports
+from tidelog.sim.scene import Scene
 
 AFTER_SHUTDOWN = 1
 """As a fault's amount: the node is shut down in order before; otherwise it is killed."""
@@ -24,11 +25,12 @@ class Wound(NamedTuple):
 
 
 class Wounds:
-    def __init__(self, cluster: SimCluster, budget: Budget, reports: Reports) -> None:
+    def __init__(self, cluster: SimCluster, budget: Budget, reports: Reports, scene: Scene) -> None:
         self._cluster = cluster
         self._world = cluster.world
         self._budget = budget
         self._reports = reports
+        self._scene = scene
         self._dice = cluster.world.dice.fork("damage")
         self._to_report: list[Wound] = []
 
@@ -71,6 +73,7 @@ class Wounds:
         harm = damage(disk, self._dice)
         if harm is None:
             return
+        self._scene.damaged.add(host.id)
         self._world.note(f"damage on {host.name}: {harm.what}")
         after = {path: disk.read_file(path) for path in disk.files()}
         if is_visible(harm.paths, before, after, was_clean=was_clean):

@@ -358,6 +358,12 @@ class PartitionLeader:
     def _agree(self, event: IsrAgreed) -> None:
         if event.partition_epoch < self._partition_epoch:
             return
+        expected = self._agreed if self._proposed is None else self._agreed & self._proposed
+        for replica in sorted(expected - event.isr - {self._me}):
+            # The controller took it out, since it ended or has found damage: what it held then
+            # says nothing any more. Its next fetch does.
+            self._progress[replica] = Progress(0)
+            self._ends[replica] = NO_OFFSET
         if event.partition_epoch > self._partition_epoch:
             self._proposed = None
             self._is_asked = False

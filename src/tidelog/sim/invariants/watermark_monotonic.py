@@ -1,6 +1,7 @@
 """The high watermark of a replica never moves back while its node runs, in whatever role.
 
-A start is the exception: then it is what was checkpointed last, and may be behind.
+A start is the exception: then it is what was checkpointed last, and may be behind. So is a replica
+that has left the in-sync set to fetch again what was damaged at rest.
 """
 
 from tidelog.model.ids import Offset
@@ -12,7 +13,15 @@ class WatermarkMonotonic(Invariant):
     name = "the watermark never moves back"
 
     def watermark_moved(self, copy: Copy, before: Offset) -> None:
-        if copy.high_watermark < before and not (self.scene.is_beyond and copy.ledger.lost):
+        if copy.high_watermark < before and not (
+            (self.scene.is_beyond and copy.ledger.lost) or self._is_fetched_again(copy)
+        ):
             raise self.violated(
                 f"on node {copy.node} it went from {before} to {copy.high_watermark}", copy.ledger
             )
+
+    def _is_fetched_again(self, copy: Copy) -> bool:
+        placed = self.scene.placed(copy.ledger)
+        return (
+            copy.node in self.scene.damaged and placed is not None and copy.node not in placed.isr
+        )
