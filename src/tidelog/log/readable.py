@@ -28,11 +28,11 @@ T = TypeVar("T")
 
 class ReadableLog:
     __slots__ = (
+        "_at_rest",
         "_epochs_are_checked",
         "_has_gaps",
         "_tail",
         "_upkeep",
-        "is_verified",
         "log_start_offset",
         "recovery",
         "was_cleaned",
@@ -50,8 +50,8 @@ class ReadableLog:
         self._tail = LogTail(disk, directory, config, loaded)
         self._upkeep = Upkeep(disk, directory, loaded.recovery.damages, loaded.log_end_offset)
         self._epochs_are_checked = False
-        self.is_verified = False
-        """Whether the reading in the background has begun."""
+        self._at_rest = [(one.base_offset, one.size) for one in loaded.segments if one.size]
+        """What earlier runs wrote and nobody has verified in this one."""
         self.log_start_offset: Offset = loaded.log_start_offset
         self.recovery = loaded.recovery
         """What opening the log found out."""
@@ -122,10 +122,13 @@ class ReadableLog:
             self._upkeep.alarmed()
             return ReadResult(None, offset)
 
-    def begin_verification(self) -> LogVerification:
-        """What is to be read of it in the background, to find what went bad at rest."""
-        self.is_verified = True
-        return LogVerification(self._tail.segments, self._tail.epochs, has_gaps=self._has_gaps)
+    def begin_verification(self) -> LogVerification | None:
+        """What is to be read in the background, to find what went bad at rest; None if nothing."""
+        at_rest, self._at_rest = self._at_rest, []
+        if not at_rest:
+            return None
+        tail = self._tail
+        return LogVerification(tail.segments, tail.epochs, at_rest, has_gaps=self._has_gaps)
 
     def found_broken(self, offset: Offset) -> None:
         """A reader in the background could not go on at `offset`: see whether that is so."""

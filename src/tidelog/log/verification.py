@@ -18,9 +18,15 @@ from tidelog.log.segment_list import SegmentList
 from tidelog.model.disk import File
 from tidelog.model.ids import LeaderEpoch, Offset
 from tidelog.model.jobs import Steps, Work
+from tidelog.protocol.batch import BatchHeader
 
-SLICE_BATCHES, SLICE_BYTES = 1_000, 1 << 20
+SLICE_BATCHES, SLICE_BYTES = 200, 1 << 20
 STEP_BATCHES = 100
+LEAST_SHARE = 1 / 16
+"""Of a slice's cost: what it takes to ask for one at all."""
+
+Extent = tuple[Offset, int]
+"""The base offset of a segment, and how many bytes it had when its log was opened."""
 
 
 class Verified(NamedTuple):
@@ -28,6 +34,8 @@ class Verified(NamedTuple):
 
     position: int
     offset: Offset
+    share: float
+    """Of the work of a whole slice, which it may be less than."""
     is_broken: bool = False
 
 
@@ -44,23 +52,29 @@ class VerifySlice:
     has_gaps: bool
 
     def run(self) -> Steps[Verified]:
-        position, offset = self.position, self.offset
+        position, offset, number, is_broken = self.position, self.offset, 0, False
         limit = min(self.end, position + SLICE_BYTES)
         try:
             found = scan.batches(self.file, position, self.end, offset)
             for number, (at, header, _) in enumerate(found, 1):
-                if header.base_offset != offset and not self.has_gaps:
-                    return Verified(at, offset, is_broken=True)
-                if self._epoch_at(header.base_offset) not in (None, header.leader_epoch):
-                    return Verified(at, header.base_offset, is_broken=True)
+                if self._is_misplaced(header, offset):
+                    is_broken = True
+                    break
                 position, offset = at + header.size, header.next_offset
                 if position >= limit or number == SLICE_BATCHES:
                     break
                 if number % STEP_BATCHES == 0:
                     yield
         except BrokenChainError:
-            return Verified(position, offset, is_broken=True)
-        return Verified(position, offset)
+            is_broken = True
+        parts = (position - self.position) / SLICE_BYTES, number / SLICE_BATCHES
+        return Verified(position, offset, max(LEAST_SHARE, *parts), is_broken)
+
+    def _is_misplaced(self, header: BatchHeader, expected: Offset) -> bool:
+        """Whether its offset or leader epoch is not that of the log there."""
+        if header.base_offset != expected and not self.has_gaps:
+            return True
+        return self._epoch_at(header.base_offset) not in (None, header.leader_epoch)
 
     def _epoch_at(self, offset: Offset) -> LeaderEpoch | None:
         number = bisect_right(self.epochs, offset, key=itemgetter(1))
@@ -70,11 +84,18 @@ class VerifySlice:
 class LogVerification:
     """What is left to verify of one log: the segments that it had when it was opened."""
 
-    def __init__(self, segments: SegmentList, epochs: LeaderEpochs, *, has_gaps: bool) -> None:
+    def __init__(
+        self,
+        segments: SegmentList,
+        epochs: LeaderEpochs,
+        at_rest: Sequence[Extent],
+        *,
+        has_gaps: bool,
+    ) -> None:
         self._segments = segments
         self._epochs = epochs
         self._has_gaps = has_gaps
-        self._left = [(one.base_offset, one.size) for one in reversed(list(segments)) if one.size]
+        self._left = list(reversed(at_rest))
         self._at: tuple[int, Offset] | None = None
 
     def next_slice(self) -> VerifySlice | None:

@@ -116,8 +116,7 @@ class Housekeeping:
 
     def _repair(self, replica: Replica, budget: int) -> int:
         """Mend what its log has found to be wrong, and say so. -> how much more may be done."""
-        if not replica.log.is_verified:
-            self._verify(replica)
+        self._verify(replica)
         left = replica.log.mend(budget)
         replica.has_repairs = left == 0
         for note in replica.log.take_notes():

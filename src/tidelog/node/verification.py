@@ -17,7 +17,7 @@ from tidelog.node.replica import Replica
 from tidelog.node.timers import Timers
 
 PAUSE_MS: Millis = 50
-"""Between two slices."""
+"""After the work of a whole slice."""
 
 
 class _Turn(NamedTuple):
@@ -42,12 +42,16 @@ class Verification:
         self._storage_failed = storage_failed
         self._queue: deque[_Turn] = deque()
         self._is_busy = False
+        self._done = 0.0
+        """How much of a slice's work was done since the last pause."""
 
     def add(self, replica: Replica) -> None:
-        """A log has been opened."""
+        """Its log may hold what nobody has verified yet."""
         log = replica.log
-        self._queue.append(_Turn(replica, log, log.begin_verification()))
-        self._go_on()
+        left = log.begin_verification()
+        if left is not None:
+            self._queue.append(_Turn(replica, log, left))
+            self._go_on()
 
     def _go_on(self) -> None:
         while self._queue and not self._is_busy:
@@ -74,6 +78,7 @@ class Verification:
             turn.left.take(result)
             if result.is_broken:
                 turn.log.found_broken(result.offset)
+        self._done += result.share
         self._rest()
 
     def _failed(self, error: Exception) -> None:
@@ -82,8 +87,12 @@ class Verification:
         self._rest()
 
     def _rest(self) -> None:
-        def go_on() -> None:
-            self._is_busy = False
-            self._go_on()
+        if self._done < 1:
+            self._resume()
+        else:
+            self._done = 0.0
+            self._timers.at(self._clock.now + PAUSE_MS, self._resume)
 
-        self._timers.at(self._clock.now + PAUSE_MS, go_on)
+    def _resume(self) -> None:
+        self._is_busy = False
+        self._go_on()
