@@ -22,8 +22,8 @@ from tidelog.protocol.batch import BatchHeader
 
 SLICE_BATCHES, SLICE_BYTES = 200, 1 << 20
 STEP_BATCHES = 100
-LEAST_SHARE = 1 / 16
-"""Of a slice's cost: what it takes to ask for one at all."""
+WHOLE, LEAST = 100, 6
+"""The cost of a whole slice, and what it costs to ask for one at all."""
 
 Extent = tuple[Offset, int]
 """The base offset of a segment, and how many bytes it had when its log was opened."""
@@ -34,8 +34,7 @@ class Verified(NamedTuple):
 
     position: int
     offset: Offset
-    share: float
-    """Of the work of a whole slice, which it may be less than."""
+    cost: int
     is_broken: bool = False
 
 
@@ -67,8 +66,9 @@ class VerifySlice:
                     yield
         except BrokenChainError:
             is_broken = True
-        parts = (position - self.position) / SLICE_BYTES, number / SLICE_BATCHES
-        return Verified(position, offset, max(LEAST_SHARE, *parts), is_broken)
+        of_bytes = WHOLE * (position - self.position) // SLICE_BYTES
+        cost = max(LEAST, of_bytes, WHOLE * number // SLICE_BATCHES)
+        return Verified(position, offset, cost, is_broken)
 
     def _is_misplaced(self, header: BatchHeader, expected: Offset) -> bool:
         """Whether its offset or leader epoch is not that of the log there."""

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tidelog.log.partition import PartitionLog
-from tidelog.log.verification import LogVerification, Verified
+from tidelog.log.verification import WHOLE, LogVerification, Verified
 from tidelog.model.ids import Millis, TopicPartition
 from tidelog.node.clock import Clock
 from tidelog.node.jobs import Jobs
@@ -42,8 +42,8 @@ class Verification:
         self._storage_failed = storage_failed
         self._queue: deque[_Turn] = deque()
         self._is_busy = False
-        self._done = 0.0
-        """How much of a slice's work was done since the last pause."""
+        self._spent = 0
+        """The cost of the slices since the last pause."""
 
     def add(self, replica: Replica) -> None:
         """Its log may hold what nobody has verified yet."""
@@ -78,7 +78,7 @@ class Verification:
             turn.left.take(result)
             if result.is_broken:
                 turn.log.found_broken(result.offset)
-        self._done += result.share
+        self._spent += result.cost
         self._rest()
 
     def _failed(self, error: Exception) -> None:
@@ -87,10 +87,10 @@ class Verification:
         self._rest()
 
     def _rest(self) -> None:
-        if self._done < 1:
+        if self._spent < WHOLE:
             self._resume()
         else:
-            self._done = 0.0
+            self._spent = 0
             self._timers.at(self._clock.now + PAUSE_MS, self._resume)
 
     def _resume(self) -> None:
