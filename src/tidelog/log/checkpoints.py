@@ -15,7 +15,6 @@ from uuid import UUID
 from crc32c import crc32c
 
 from tidelog.log import names
-from tidelog.log.set_aside import set_aside
 from tidelog.model.disk import Disk
 from tidelog.model.ids import LeaderEpoch, NodeId, Offset, TopicPartition
 
@@ -105,11 +104,7 @@ def _encode_rows(rows: list[str]) -> bytes:
 def _read_rows(disk: Disk, path: str, width: int) -> tuple[list[list[str]], bool]:
     if not disk.exists(path):
         return [], True
-    try:
-        text = disk.read_file(path).decode("utf-8", errors="replace")
-    except IsADirectoryError:
-        set_aside(disk, path)
-        return [], False
+    text = disk.read_file(path).decode("utf-8", errors="replace")
     lines = text.split("\n")
     torn = lines.pop()
     if len(lines) < 2 or lines[0] != _VERSION or not _is_number(lines[1]):

@@ -9,7 +9,7 @@ from enum import Enum
 from functools import partial
 from heapq import heappop, heappush
 
-from tidelog.log import checkpoints, names, partition_metadata
+from tidelog.log import checkpoints, misfits, names, partition_metadata
 from tidelog.log.clean_shutdown import NO_BROKER_EPOCH, CleanShutdownMark
 from tidelog.log.config import LogConfig
 from tidelog.log.partition import PartitionLog
@@ -67,6 +67,7 @@ class LogDirectory:
         self._topic_ids: dict[TopicPartition, TopicId] = {}
         self._left: set[TopicPartition] = set()
         """Partitions that are gone, but not yet from the checkpoints on disk."""
+        self.notes += misfits.clear(disk)
         for name in disk.list_directories(""):
             partition = names.partition_of(name)
             if names.is_deleted_directory(name):

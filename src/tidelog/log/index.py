@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from struct import Struct
 from typing import NamedTuple
 
-from tidelog.log.set_aside import set_aside
 from tidelog.model.disk import Buffer, Disk, File
 from tidelog.model.ids import Millis, Offset
 
@@ -141,11 +140,7 @@ class SparseIndex:
         self._count = 0
         if not self._disk.exists(self.path):
             return
-        try:
-            file = self._open()
-        except IsADirectoryError:
-            set_aside(self._disk, self.path)
-            return
+        file = self._open()
         self._count = self._used(file.size // self._entry.size)
         if self._count * self._entry.size != file.size:
             file.truncate(self._count * self._entry.size)

@@ -44,11 +44,6 @@ def clear(
     if incomplete is not None:
         rubbish += [name for name in swaps if _offset_in(name) >= incomplete]
     for name in cleaned + rubbish:
-        try:
-            disk.size(f"{directory}/{name}")
-        except IsADirectoryError:
-            set_aside(disk, f"{directory}/{name}")
-            continue
         disk.remove(f"{directory}/{name}")
     _complete(disk, directory, [name for name in swaps if name not in rubbish])
     return disk.list(directory)

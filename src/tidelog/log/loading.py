@@ -20,7 +20,6 @@ from tidelog.log.recovery import SegmentRecovery
 from tidelog.log.results import Damage, Recovery
 from tidelog.log.segment import Segment
 from tidelog.log.segment_list import SegmentList
-from tidelog.log.set_aside import set_aside
 from tidelog.model.disk import Disk
 from tidelog.model.ids import Millis, Offset
 
@@ -268,34 +267,17 @@ class LogLoader:
         for base, suffixes in sorted(kinds.items()):
             segment = Segment(self._disk, self._directory, base, self._now, interval)
             if names.LOG in suffixes:
-                size = self._size_of(segment.path(names.LOG))
-                if size is not None:
-                    segment.size = segment.unread_to = size
-                    segments.append(segment)
-                    if size and not suffixes >= {names.OFFSET_INDEX, names.TIME_INDEX}:
-                        segment.distrust_indexes("an index is missing")
-                    continue
-            self._set_indexes_aside(segment, suffixes)
-        return segments
-
-    def _size_of(self, path: str) -> int | None:
-        try:
-            return self._disk.size(path)
-        except IsADirectoryError:
-            self._before_change()
-            self._note(f"{path} is a directory: it is kept as {set_aside(self._disk, path)}")
-            return None
-
-    def _set_indexes_aside(self, segment: Segment, suffixes: set[str]) -> None:
-        """Indexes without a log: what they speak of is missing, and they tell nobody more."""
-        self._without_log.append(segment.base_offset)
-        for suffix in sorted(suffixes - {names.LOG}):
-            try:
-                self._disk.size(segment.path(suffix))
-            except IsADirectoryError:
-                set_aside(self._disk, segment.path(suffix))
+                size = self._disk.size(segment.path(names.LOG))
+                segment.size = segment.unread_to = size
+                segments.append(segment)
+                if size and not suffixes >= {names.OFFSET_INDEX, names.TIME_INDEX}:
+                    segment.distrust_indexes("an index is missing")
                 continue
-            self._disk.remove(segment.path(suffix))
+            # Indexes without a log: what they speak of is missing, and they tell nobody more.
+            self._without_log.append(base)
+            for suffix in sorted(suffixes):
+                self._disk.remove(segment.path(suffix))
+        return segments
 
     def _start_over(self) -> Offset:
         """An empty log at the log start: there was none, or all of it lies before that."""

@@ -27,6 +27,8 @@ CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 META_PROPERTIES = "meta.properties"
 META_PROPERTIES_COPY = "meta.properties.copy"
+METADATA_LOG_MARK = "metadata-log-mark"
+"""Ours: how far the metadata log was synced."""
 
 DELETE_DIRECTORY = "-delete"
 STRAY_DIRECTORY = "-stray"

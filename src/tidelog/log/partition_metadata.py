@@ -46,7 +46,7 @@ def read(disk: Disk, directory: str) -> TopicIdRead:
     """Whatever the bytes are, an id that is returned was written."""
     try:
         content = disk.read_file(path_in(directory))
-    except (FileNotFoundError, IsADirectoryError):
+    except FileNotFoundError:
         return TopicIdRead(None)
     if content in (RESTORED, HELD):
         return TopicIdRead(None, content == RESTORED, content == HELD)

@@ -12,7 +12,6 @@ from crc32c import crc32c
 
 from tidelog.log import names
 from tidelog.log.producers import BatchSpan, ProducerEntry
-from tidelog.log.set_aside import set_aside
 from tidelog.model.disk import Disk
 from tidelog.model.ids import NO_OFFSET, Offset, ProducerId
 
@@ -119,16 +118,10 @@ class SnapshotFiles:
                 self._remove(offset)
 
     def _read(self, offset: Offset) -> dict[ProducerId, ProducerEntry] | None:
-        try:
-            return decode(self._disk.read_file(self._path(offset)))
-        except IsADirectoryError:
-            return None
+        return decode(self._disk.read_file(self._path(offset)))
 
     def _remove(self, offset: Offset) -> None:
-        try:
-            self._disk.remove(self._path(offset))
-        except IsADirectoryError:
-            set_aside(self._disk, self._path(offset))
+        self._disk.remove(self._path(offset))
         self._offsets.remove(offset)
 
     def _path(self, offset: Offset) -> str:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from struct import Struct
 
 from tidelog.log.results import AbortedTxn
-from tidelog.log.set_aside import set_aside
 from tidelog.model.disk import Disk, File
 from tidelog.model.ids import Offset
 
@@ -66,11 +65,7 @@ class TransactionIndex:
         if self._entries is None:
             self._entries = []
             if self._disk.exists(self.path):
-                try:
-                    raw = self._disk.read_file(self.path)
-                except IsADirectoryError:
-                    set_aside(self._disk, self.path)
-                    return self._entries
+                raw = self._disk.read_file(self.path)
                 whole = len(raw) - len(raw) % _ENTRY.size
                 for version, *fields in _ENTRY.iter_unpack(raw[:whole]):
                     if version != _VERSION:

@@ -52,6 +52,9 @@ class Disk(Protocol):
     def list_directories(self, directory: str) -> tuple[str, ...]:
         """Names of the directories in a directory, sorted; a link to one counts as one."""
 
+    def list_misfits(self, directory: str) -> tuple[str, ...]:
+        """Names of what is neither a file nor a link to one in a directory, sorted."""
+
     def make_directory(self, path: str) -> bool:
         """Create it in one that exists. -> False if it was there already."""
 

@@ -135,10 +135,7 @@ def _batches(disk: Disk, bases: list[Offset]) -> Iterator[BatchHeader]:
         name = names.offset_name(base, names.LOG)
         if base != expected:
             raise BrokenChainError(0, expected, f"{name} does not begin at offset {expected}")
-        try:
-            file = disk.open(f"{DIRECTORY}/{name}")
-        except IsADirectoryError:
-            raise BrokenChainError(0, expected, f"{name} is a directory") from None
+        file = disk.open(f"{DIRECTORY}/{name}")
         for at, header, batch in scan.batches(file, 0, file.size, expected):
             reason = _objection(header, batch, expected, epoch)
             if reason:
@@ -174,10 +171,7 @@ def _has_more(disk: Disk, bases: list[Offset], end: Offset) -> bool:
         following = bases[number + 1] if number + 1 < len(bases) else None
         if following is not None and following <= end:
             continue
-        try:
-            file = disk.open(f"{DIRECTORY}/{names.offset_name(base, names.LOG)}")
-        except IsADirectoryError:
-            continue
+        file = disk.open(f"{DIRECTORY}/{names.offset_name(base, names.LOG)}")
         if base > end and file.size and _is_sound_at_start(file, base):
             return True
         if scan.resume_after(file, 0, file.size, max(end, base) + 1) is not None:

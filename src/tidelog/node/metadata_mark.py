@@ -14,12 +14,13 @@ from dataclasses import dataclass, replace
 
 from crc32c import crc32c
 
+from tidelog.log import names
 from tidelog.model.disk import Disk
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch
 from tidelog.protocol.fetch import SnapshotId
 from tidelog.replication.quorum.state import NOTHING, Held, LogEnd
 
-PATH = "metadata-log-mark"
+PATH = names.METADATA_LOG_MARK
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +90,6 @@ class MetadataMark:
             content = self._disk.read_file(PATH)
         except FileNotFoundError:
             return None
-        except IsADirectoryError:
-            content = b""
         mark = decode(content)
         self.was_damaged = mark is None
         return mark

@@ -9,7 +9,6 @@ import logging
 from typing import NamedTuple
 
 from tidelog.controller.settings import BrokerSettings
-from tidelog.log import names
 from tidelog.log.checkpoints import MetaProperties
 from tidelog.log.directory import LogDirectory
 from tidelog.model.dice import Dice
@@ -67,7 +66,6 @@ class MetadataOpening:
 
     def open(self, cluster_id: str, *, has_partitions: bool) -> OpenedMetadata:
         """`has_partitions`: some log directory of this node holds data, so that it is not new."""
-        self._clear_directories()
         snapshots = Snapshots(self._disk, cluster_id, self._mark)
         for name in snapshots.missing():
             log.warning("the snapshot %s/%s is missing", DIRECTORY, name)
@@ -88,17 +86,6 @@ class MetadataOpening:
             self._mark.reached(end)
         saved = self._promises(promises, end)
         return OpenedMetadata(self._mark, snapshots, found.content, saved)
-
-    def _clear_directories(self) -> None:
-        """A directory in the place of a file would keep the file from being written."""
-        for name in (names.PARTITION_METADATA, names.LEADER_EPOCH_CHECKPOINT, quorum_state.NAME):
-            path = f"{DIRECTORY}/{name}"
-            try:
-                if self._disk.exists(path):
-                    self._disk.read_file(path)
-            except IsADirectoryError:
-                self._disk.rename(path, f"{path}.{self._dice.uuid().hex}.damaged")
-                log.warning("%s was a directory, and is renamed", path)
 
     # -- what is wrong -----------------------------------------------------------------------------
 

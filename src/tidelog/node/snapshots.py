@@ -242,7 +242,7 @@ class Snapshots:
     def _load(self, snapshot: SnapshotId) -> SnapshotContent | None:
         try:
             content = self._disk.read_file(path_of(snapshot))
-        except (FileNotFoundError, IsADirectoryError):
+        except FileNotFoundError:
             return None
         # A file under the name of another snapshot is sound in itself.
         if dict(self._mark.now.snapshots).get(snapshot, crc := crc32c(content)) != crc:

@@ -279,6 +279,13 @@ class RealDisk:
         except (FileNotFoundError, NotADirectoryError):
             return ()
 
+    def list_misfits(self, directory: str) -> tuple[str, ...]:
+        try:
+            with self._room.retry(lambda: os.scandir(self.full(directory))) as found:
+                return tuple(sorted(entry.name for entry in found if not entry.is_file()))
+        except (FileNotFoundError, NotADirectoryError):
+            return ()
+
     def make_directory(self, path: str) -> bool:
         try:
             os.mkdir(self.full(path))

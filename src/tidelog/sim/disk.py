@@ -196,6 +196,9 @@ class SimDisk:
         inside = ((name, self._find(f"{directory}/{name}")) for name in self.list(directory))
         return tuple(name for name, node in inside if isinstance(node, Directory))
 
+    def list_misfits(self, directory: str) -> tuple[str, ...]:
+        return self.list_directories(directory)
+
     def make_directory(self, path: str) -> bool:
         if self._find(path) is not None:
             return False

@@ -23,7 +23,8 @@ from tests.cluster.damage.site import Harm, NothingToDamage, Site
 from tidelog.model.ids import NodeId
 from tidelog.testing import Cluster, NodeStuck
 
-ROUNDS_PER_CLUSTER = 25
+ROUNDS_PER_CLUSTER = 12
+"""Each round reads everything back, so that later ones take longer."""
 PROPERTIES = {
     "metadata.log.max.record.bytes.between.snapshots": "3000",
     "replica.lag.time.max.ms": "5000",
@@ -38,6 +39,9 @@ IN_TURN = [*KINDS, *GENERIC * 2]
 ATTEMPTS = 50
 SEGMENT_BYTES = 8_192
 ISR_SECONDS = 60.0
+REPORT_SECONDS = 60.0
+"""Until what is read in the background has been found to be damaged."""
+_PAUSE_SECONDS = 0.1
 REPORTED, HARMLESS, REFUSED, FAILED = "reported", "nothing shows it", "refused, repaired", "FAILED"
 
 
@@ -247,6 +251,10 @@ class Rounds:
         logs: dict[NodeId, NodeLog],
     ) -> None:
         problems = outcome.problems
+        if known and outcome.verdict != REFUSED:
+            _wait(lambda: log.mentions(harm.names), REPORT_SECONDS)
+        # What was found to be damaged is fetched again, and that may have just begun.
+        _wait(lambda: not self.load.problems_on(node), ISR_SECONDS)
         problems += self.load.problems_on(node)
         alone = self._singles.directory_of(node)
         was_touched = harm.touches(alone) or META_PROPERTIES in harm.paths
@@ -280,6 +288,13 @@ class Rounds:
         for node in self._cluster.nodes:
             self._cluster.stop(node)
         return problems + self.load.problems_on_all()
+
+
+def _wait(is_true: Callable[[], bool], seconds: float) -> None:
+    """Until it is true, or until nobody would wait any longer."""
+    deadline = time.monotonic() + seconds
+    while not is_true() and time.monotonic() < deadline:
+        time.sleep(_PAUSE_SECONDS)
 
 
 def _copy(source: Path, target: Path) -> None:

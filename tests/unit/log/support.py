@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar, cast
 
+from tidelog.log import misfits
 from tidelog.log.config import LogConfig
 from tidelog.log.partition import PartitionLog
 from tidelog.log.results import Appended, ReadResult
@@ -83,6 +84,8 @@ def open_log(
     log_start: int = 0,
     lower_recovery_point: Callable[[int], None] = lambda offset: None,
 ) -> PartitionLog:
+    """As the log directory does that it is in."""
+    misfits.clear(disk)
     return PartitionLog.open(
         disk,
         DIRECTORY,

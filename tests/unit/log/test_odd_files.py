@@ -1,5 +1,6 @@
 """Names in a log directory that are not what they seem: on real files."""
 
+import shutil
 from pathlib import Path
 
 from tests.unit.log.support import NOW, SMALL, append, base_offsets, batch
@@ -25,15 +26,21 @@ def filled(path: Path, count: int = 60) -> None:
     directory.close({A: count}, 9)
 
 
-def test_f54_a_directory_named_like_a_segment_is_set_aside(tmp_path: Path) -> None:
+def test_f54_a_directory_named_like_a_file_is_set_aside(tmp_path: Path) -> None:
     filled(tmp_path)
-    (tmp_path / "orders-0" / f"{7:020d}.log").mkdir()
-    for name in (f"{7:020d}.index", f"{60:020d}.timeindex", f"{8:020d}.snapshot"):
-        (tmp_path / "orders-0" / name).mkdir(exist_ok=True)
-    log = directory_at(tmp_path).open(A, ID, SMALL, NOW)
+    partition = tmp_path / "orders-0"
+    found = [f"{7:020d}.log", f"{7:020d}.index", f"{8:020d}.snapshot", "partition.metadata"]
+    found += ["leader-epoch-checkpoint.tmp", f"{7:020d}.log.deleted"]
+    for name in found:
+        (partition / name).unlink(missing_ok=True)
+        (partition / name).mkdir()
+    directory = directory_at(tmp_path)
+    log = directory.open(A, ID, SMALL, NOW)
     assert base_offsets(log) == list(range(60))
-    assert any(f"{7:020d}.log" in note for note in log.recovery.notes)
-    assert (tmp_path / "orders-0" / f"{7:020d}.log.set-aside").is_dir()
+    for name in found:
+        assert any(f"orders-0/{name} " in note for note in directory.notes)
+        assert (partition / f"{name}.set-aside").is_dir()
+    assert directory_at(tmp_path).notes == [], "they are left alone from then on"
 
 
 def test_f54_a_directory_in_place_of_a_segment_is_a_hole(tmp_path: Path) -> None:
@@ -47,10 +54,45 @@ def test_f54_a_directory_in_place_of_a_segment_is_a_hole(tmp_path: Path) -> None
     assert not log.recovery.is_proven
 
 
-def test_f54_a_file_named_like_a_partition_is_none(tmp_path: Path) -> None:
+def test_f54_a_link_to_nowhere_is_set_aside(tmp_path: Path) -> None:
+    filled(tmp_path / "whole")
+    for name in sorted(path.name for path in (tmp_path / "whole" / "orders-0").iterdir()):
+        shutil.copytree(tmp_path / "whole", tmp_path / name)
+        path = tmp_path / name / "orders-0" / name
+        path.unlink()
+        path.symlink_to("nowhere")
+        directory = directory_at(tmp_path / name)
+        assert directory.partitions() == [A]
+        directory.open(A, ID, SMALL, NOW).close()
+        assert any(name in note for note in directory.notes), name
+
+
+def test_f54_a_file_in_place_of_a_partition_is_kept_and_the_partition_made_anew(
+    tmp_path: Path,
+) -> None:
     filled(tmp_path)
-    (tmp_path / "orders-1").write_bytes(b"not a directory")
-    assert directory_at(tmp_path).partitions() == [A]
+    shutil.rmtree(tmp_path / "orders-0")
+    (tmp_path / "orders-0").write_bytes(b"not a directory")
+    (tmp_path / "orders-1").symlink_to("nowhere")
+    directory = directory_at(tmp_path)
+    assert directory.partitions() == []
+    assert {note.split()[0] for note in directory.notes} >= {"orders-0", "orders-1"}
+    log = directory.open(A, ID, SMALL, NOW)
+    append(log, batch())
+    assert not log.recovery.is_proven
+    assert (tmp_path / "orders-0.set-aside").read_bytes() == b"not a directory"
+
+
+def test_f59_a_directory_in_place_of_a_checkpoint_is_set_aside(tmp_path: Path) -> None:
+    filled(tmp_path)
+    for name in ("recovery-point-offset-checkpoint", ".kafka_cleanshutdown", "meta.properties.tmp"):
+        (tmp_path / name).unlink(missing_ok=True)
+        (tmp_path / name / "inside").mkdir(parents=True)
+    directory = directory_at(tmp_path)
+    assert len([note for note in directory.notes if "not what its name says" in note]) == 3
+    assert not directory.clean_shutdown
+    assert base_offsets(directory.open(A, ID, SMALL, NOW)) == list(range(60))
+    directory.close({A: 60}, 9)
 
 
 def test_a_partition_may_be_a_link_and_goes_without_what_it_leads_to(tmp_path: Path) -> None:

@@ -48,10 +48,3 @@ def test_f59_garbage_names_no_topic(garbage: bytes) -> None:
 @pytest.mark.parametrize("content", [b"", b"version: 0\n", b"topic_id: x\n", b"\xff" * 40])
 def test_f59_what_is_cut_short_names_no_topic(content: bytes) -> None:
     assert read(content).topic_id is None
-
-
-def test_a_directory_in_its_place_names_no_topic() -> None:
-    disk = SimDisk()
-    for path in ("orders-0", "orders-0/partition.metadata"):
-        disk.make_directory(path)
-    assert partition_metadata.read(disk, "orders-0").topic_id is None
