@@ -76,8 +76,8 @@ class LogLoader:
             damage_file.read(disk, directory) if names.DAMAGE_CHECKPOINT in found else None
         )
         """Ranges that an earlier run found to be unreadable or lost."""
-        has_epochs = names.LEADER_EPOCH_CHECKPOINT in found
-        self._epochs = LeaderEpochs(disk, directory, is_on_disk=has_epochs)
+        self._has_epochs = names.LEADER_EPOCH_CHECKPOINT in found
+        self._epochs = LeaderEpochs(disk, directory, is_on_disk=self._has_epochs)
         self._snapshots = SnapshotFiles(disk, directory, found)
         self._scanned_bytes = self._truncated_bytes = 0
         self._was_clean = False
@@ -91,6 +91,8 @@ class LogLoader:
             self._recovery_point = self._recovery_point or 0
         if not self._epochs.was_sound:
             self._note("the leader epochs were torn or garbage and are read from the batches")
+        elif not self._has_epochs and (self._recovery_point or 0) > self._log_start:
+            self._note("the leader epochs are missing and are read from the batches")
         self._find_start()
         producers, end = self._load_segments(clean_shutdown)
         promised = self._recovery_point or 0
@@ -197,7 +199,7 @@ class LogLoader:
         """Compare them with the last batch of each sound segment; rebuild them if they differ."""
         if verdict.sound == 0 or epoch_checks.fit_tails(self._epochs, verdict.tails):
             return
-        if is_all:
+        if is_all and self._has_epochs:
             self._note("the leader epochs do not fit the batches and are read from them")
         epoch_checks.rebuild(self._epochs, self._segments[: verdict.sound], verdict.tails)
 

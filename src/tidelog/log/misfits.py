@@ -11,17 +11,26 @@ from tidelog.log import names
 from tidelog.log.set_aside import set_aside
 from tidelog.model.disk import Disk
 
+_TEMPORARY = ".tmp"
 _IN_ROOT = (
     names.RECOVERY_POINT_CHECKPOINT,
     names.HIGH_WATERMARK_CHECKPOINT,
     names.LOG_START_CHECKPOINT,
     names.CLEANER_CHECKPOINT,
     names.CLEAN_SHUTDOWN,
-    names.META_PROPERTIES_COPY,
     names.METADATA_LOG_MARK,
 )
-"""Files of ours; without `meta.properties` a directory is nobody's, and stays as it is."""
-_TEMPORARY = ".tmp"
+_OF_IDENTITY = (
+    names.META_PROPERTIES_COPY,
+    names.META_PROPERTIES_COPY + _TEMPORARY,
+    names.META_PROPERTIES + _TEMPORARY,
+)
+"""What can be written anew; a directory in place of `meta.properties` itself is for a person."""
+
+
+def clear_identity(disk: Disk) -> list[str]:
+    """What is beside `meta.properties`, which is read before everything else."""
+    return _set_aside(disk, [name for name in disk.list_misfits("") if name in _OF_IDENTITY])
 
 
 def clear(disk: Disk) -> list[str]:
@@ -29,17 +38,11 @@ def clear(disk: Disk) -> list[str]:
     directories = disk.list_directories("")
     partitions = {name for name in disk.list("") if names.partition_of(name) is not None}
     found = sorted(partitions.difference(directories))
-    found += [name for name in disk.list_misfits("") if _is_file_of_root(name)]
+    found += [name for name in disk.list_misfits("") if name.removesuffix(_TEMPORARY) in _IN_ROOT]
     for directory in directories:
         if directory in partitions:
             found += _inside(disk, directory)
-    return [
-        f"{path} is not what its name says: it is kept as {set_aside(disk, path)}" for path in found
-    ]
-
-
-def _is_file_of_root(name: str) -> bool:
-    return name.removesuffix(_TEMPORARY) in _IN_ROOT or name == names.META_PROPERTIES + _TEMPORARY
+    return _set_aside(disk, found)
 
 
 def _inside(disk: Disk, directory: str) -> Iterator[str]:
@@ -47,3 +50,9 @@ def _inside(disk: Disk, directory: str) -> Iterator[str]:
     for name in disk.list_misfits(directory):
         if not name.endswith(names.SET_ASIDE):
             yield f"{directory}/{name}"
+
+
+def _set_aside(disk: Disk, paths: list[str]) -> list[str]:
+    return [
+        f"{path} is not what its name says: it is kept as {set_aside(disk, path)}" for path in paths
+    ]

@@ -85,6 +85,11 @@ class MetadataMark:
         """As it was at the start; None when it was missing or damaged."""
         self.now = self.found or Mark()
 
+    @property
+    def is_missing(self) -> bool:
+        """Whether there was none at the start."""
+        return self.found is None and not self.was_damaged
+
     def _read(self) -> Mark | None:
         try:
             content = self._disk.read_file(PATH)

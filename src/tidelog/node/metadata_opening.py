@@ -71,6 +71,8 @@ class MetadataOpening:
             log.warning("the snapshot %s/%s is missing", DIRECTORY, name)
         found = metadata_check.examine(self._disk, snapshots)
         promises = quorum_state.load(self._disk)
+        if self._mark.is_missing and found.end.offset > 0:
+            log.warning("metadata-log-mark is missing and is written anew")
         damage = self._damage(found, promises)
         end = found.snapshot_end if damage else found.end
         needed = self._needed(damage, end, has_partitions=has_partitions)

@@ -7,6 +7,7 @@ from typing import NamedTuple, TypeVar
 
 from tidelog.controller.features import KRAFT_VERSIONS
 from tidelog.controller.settings import BrokerSettings
+from tidelog.log import misfits
 from tidelog.log.checkpoints import (
     MetaProperties,
     read_meta_copy,
@@ -109,9 +110,12 @@ def restored_identity(disk: Disk) -> MetaProperties | None:
 
     The copy has a checksum, and so it is right where both can be read and differ.
     """
+    for note in misfits.clear_identity(disk):
+        log.warning("%s", note)
     meta, copy = read_meta_properties(disk), read_meta_copy(disk)
     if copy is None:
         if meta is not None:
+            log.warning("meta.properties.copy was missing or damaged and is written anew")
             write_meta_properties(disk, meta)
         return meta
     if meta != copy:

@@ -1,5 +1,6 @@
 """Builds a node's part in the metadata quorum from its settings and its disk."""
 
+import logging
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -35,6 +36,9 @@ class Surroundings(NamedTuple):
     """End the node for this reason."""
 
 
+logger = logging.getLogger(__name__)
+
+
 def open_quorum(
     settings: BrokerSettings,
     meta: MetaProperties,
@@ -48,6 +52,8 @@ def open_quorum(
     """Ready to start; nothing has been sent or written yet."""
     timeouts, me = quorum_timeouts(settings), myself(settings, meta)
     configured = static_voters(settings)
+    for note in (*log.recovery.notes, *mended(log)):
+        logger.warning("%s", note)
     metadata_log = MetadataLog(log, start_flush, opened.snapshots, configured, opened.mark)
     metadata_log.restore(opened.content, around.clock.now)
     machine = QuorumMachine(
@@ -90,3 +96,10 @@ def open_quorum(
         None if opened.content is None else opened.content.image,
     )
     return quorum
+
+
+def mended(log: PartitionLog) -> list[str]:
+    """Rebuild what is missing of its indexes: nobody does that later. -> what was wrong."""
+    while not log.mend():
+        pass
+    return log.take_notes()

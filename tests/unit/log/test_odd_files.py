@@ -85,7 +85,7 @@ def test_f54_a_file_in_place_of_a_partition_is_kept_and_the_partition_made_anew(
 
 def test_f59_a_directory_in_place_of_a_checkpoint_is_set_aside(tmp_path: Path) -> None:
     filled(tmp_path)
-    for name in ("recovery-point-offset-checkpoint", ".kafka_cleanshutdown", "meta.properties.tmp"):
+    for name in ("recovery-point-offset-checkpoint", ".kafka_cleanshutdown", "metadata-log-mark"):
         (tmp_path / name).unlink(missing_ok=True)
         (tmp_path / name / "inside").mkdir(parents=True)
     directory = directory_at(tmp_path)
