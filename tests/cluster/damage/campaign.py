@@ -258,7 +258,9 @@ class Rounds:
         problems += self.load.problems_on(node)
         alone = self._singles.directory_of(node)
         was_touched = harm.touches(alone) or META_PROPERTIES in harm.paths
-        problems += self._singles.problems(node, self._after, was_damaged=harm.touches(alone))
+        problems += self._singles.problems(
+            node, self._before, self._after, was_damaged=harm.touches(alone)
+        )
         for one, said in logs.items():
             problems += [f"node {one}: {line}" for line in said.bugs()]
             # A single replica that was killed is all there is: nobody else could lead.

@@ -11,9 +11,11 @@ from tests.cluster.damage.batch_files import CHECKED_FROM, batches_under, offset
 from tests.cluster.damage.look_ups import fetch_at
 from tests.cluster.stream import NUMBER, VALUE_BYTES
 
+from tidelog.log import partition_metadata
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId
 from tidelog.protocol.records import iterate_records
+from tidelog.runtime.disk import RealDisk
 from tidelog.testing import Cluster
 
 RECORDS = 400
@@ -51,8 +53,8 @@ class Singles:
     def directory_of(self, node: NodeId) -> str:
         return f"{self.topic}-{self.partition_of(node)}"
 
-    def problems(self, node: NodeId, after: Path, *, was_damaged: bool) -> list[str]:
-        """What is wrong with the node's partition, whose directory was `after` at the start."""
+    def problems(self, node: NodeId, before: Path, after: Path, *, was_damaged: bool) -> list[str]:
+        """What is wrong with the node's partition; copies of its data are in `before` and `after`."""
         partition = self.partition_of(node)
         read, errors = self._read(node, partition)
         found = [
@@ -62,6 +64,8 @@ class Singles:
         ]
         directory = after / self.directory_of(node)
         could = offsets_in(directory) if was_damaged else set(range(RECORDS))
+        if _names_another_topic(before, after, self.directory_of(node)):
+            could = set()  # they are another topic's, and kept for it
         if missing := could - set(read):
             found.append(
                 f"{self.topic}-{partition}: {len(missing)} records could be read and are not, "
@@ -98,6 +102,13 @@ class Singles:
                 errors[name] = errors.get(name, 0) + 1
                 offset += 1
         return read, errors
+
+
+def _names_another_topic(before: Path, after: Path, directory: str) -> bool:
+    old, new = (
+        partition_metadata.read(RealDisk(data), directory).topic_id for data in (before, after)
+    )
+    return new is not None and new != old
 
 
 def value(partition: int, number: int) -> bytes:
