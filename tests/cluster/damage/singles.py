@@ -105,10 +105,12 @@ class Singles:
 
 
 def _names_another_topic(before: Path, after: Path, directory: str) -> bool:
-    old, new = (
-        partition_metadata.read(RealDisk(data), directory).topic_id for data in (before, after)
-    )
-    return new is not None and new != old
+    ids = [
+        partition_metadata.read(RealDisk(data), directory).topic_id
+        for data in (before, after)
+        if (data / directory / "partition.metadata").is_file()
+    ]
+    return len(ids) == 2 and ids[1] is not None and ids[0] != ids[1]
 
 
 def value(partition: int, number: int) -> bytes:
