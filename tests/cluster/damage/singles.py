@@ -54,7 +54,7 @@ class Singles:
         return f"{self.topic}-{self.partition_of(node)}"
 
     def problems(self, node: NodeId, before: Path, after: Path, *, was_damaged: bool) -> list[str]:
-        """What is wrong with the node's partition; copies of its data are in `before` and `after`."""
+        """What is wrong with the partition of a node whose data was copied before and after."""
         partition = self.partition_of(node)
         read, errors = self._read(node, partition)
         found = [
