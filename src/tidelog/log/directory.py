@@ -79,11 +79,11 @@ class LogDirectory:
                 heappush(self._deleted, (0, name))
             elif partition is not None:
                 self._present[partition] = None
-        self._checkpoints = RootCheckpoints(disk, self._present)
-        self.notes += self._checkpoints.notes
         self.clean_mark = CleanShutdownMark(disk)
         self.clean_shutdown = self.clean_mark.found.was_clean
         """The last owner of this directory closed every log before it ended."""
+        self._checkpoints = RootCheckpoints(disk, self._present, was_clean=self.clean_shutdown)
+        self.notes += self._checkpoints.notes
         self.previous_broker_epoch = self.clean_mark.found.broker_epoch
         """The epoch in which it ended so; -1 when unknown."""
 
@@ -133,6 +133,8 @@ class LogDirectory:
             return Belonging.HELD
         if not found.is_restored:
             if not self._has_records(partition):
+                if not found.is_absent:
+                    self.notes.append(f"{partition}/{names.PARTITION_METADATA} was damaged")
                 return Belonging.YES
             if had_namesake or self._checkpoints.recovery_points.get(partition, 0) > 0:
                 return Belonging.UNKNOWN

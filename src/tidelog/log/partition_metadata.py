@@ -29,6 +29,7 @@ class TopicIdRead(NamedTuple):
     """None when the file is absent or damaged."""
     is_restored: bool = False
     is_held: bool = False
+    is_absent: bool = False
     needs_repair: bool = False
     """The id is known from one of its copies, and the other is damaged."""
 
@@ -47,7 +48,7 @@ def read(disk: Disk, directory: str) -> TopicIdRead:
     try:
         content = disk.read_file(path_in(directory))
     except FileNotFoundError:
-        return TopicIdRead(None)
+        return TopicIdRead(None, is_absent=True)
     if content in (RESTORED, HELD):
         return TopicIdRead(None, content == RESTORED, content == HELD)
     text = content.decode("utf-8", errors="replace")

@@ -14,10 +14,18 @@ from tidelog.model.ids import Offset, TopicPartition
 
 Offsets = dict[TopicPartition, Offset]
 
+_WRITTEN_AT_A_STOP = (
+    names.RECOVERY_POINT_CHECKPOINT,
+    names.LOG_START_CHECKPOINT,
+    names.HIGH_WATERMARK_CHECKPOINT,
+)
+
 
 class RootCheckpoints:
-    def __init__(self, disk: Disk, present: Collection[TopicPartition]) -> None:
-        """`present` are the partitions that have a directory."""
+    def __init__(self, disk: Disk, present: Collection[TopicPartition], *, was_clean: bool) -> None:
+        """`present` are the partitions that have a directory; after a clean shutdown they have
+        checkpoints.
+        """
         self._disk = disk
         self._written: dict[str, bytes] = {}
         self.notes: list[str] = []
@@ -28,9 +36,16 @@ class RootCheckpoints:
         """Partitions from which a cleaner has taken records."""
         self.log_starts = self._read(names.LOG_START_CHECKPOINT)
         self.high_watermarks = self._read(names.HIGH_WATERMARK_CHECKPOINT)
+        if was_clean and present:
+            self._check_presence()
         gone = [one for one in self.recovery_points if one not in present]
         self._missing: Offsets = {one: self.recovery_points.pop(one) for one in gone}
         """Recovery points of partitions that have no directory any more."""
+
+    def _check_presence(self) -> None:
+        for path in _WRITTEN_AT_A_STOP:
+            if not self._disk.exists(path):
+                self.notes.append(f"{path} is missing")
 
     def recovery_point(
         self, partition: TopicPartition, *, is_present: bool, after_clean_shutdown: bool

@@ -96,6 +96,7 @@ class Checker:
         seen = self._seen.get(host.id)
         if seen is None or seen.node is not node:
             seen = self._seen[host.id] = _Seen(node)
+            self._leave(host.id)
             self.scene.copies[host.id] = {}
         broker = node._broker
         self.scene.broker_epochs[host.id] = broker.lifecycle.epoch
@@ -212,10 +213,14 @@ class Checker:
             if start > before:
                 copy.log.clear()
             copy.log.cut(end)
+            if copy.rotten_at is not None and not start <= copy.rotten_at < end:
+                copy.rotten_at = None
             self._tell(self._cut, copy, before)
             self._say(copy, f"node {copy.node} cuts from {before} to {end}")
         if end > copy.log.end:
             found = read_batches(log, copy.log.end)
+            if not copy.log.batches and copy.node in self.scene.damaged:
+                found = self._before_damage(copy, found, end)
             if found:
                 copy.log.extend(found)
                 self._tell(self._appended, copy, found)
@@ -230,6 +235,20 @@ class Checker:
             self._tell(self._moved, copy, was)
             self._say(copy, f"node {copy.node} commits to {watermark}")
 
+    def _before_damage(self, copy: Copy, found: list[Batch], end: Offset) -> list[Batch]:
+        """What a replica has found on its disk; from the first batch on that has changed there
+        since its node last ran, what it was.
+        """
+        left = self.scene.left.get(copy.node, {}).get(copy.partition)
+        if left is None or left.ledger is not copy.ledger or copy.ledger.is_metadata:
+            return found
+        for number, batch in enumerate(found):
+            before = left.log.at(batch.base)
+            if before is not None and before != batch:
+                copy.rotten_at = before.base
+                return found[:number] + left.log.between(before.base, end)
+        return found
+
     def _drop_closed(self, node: NodeId, seen: _Seen, still: set[Replica]) -> None:
         for replica in [one for one in seen.replicas if one not in still]:
             copy = seen.replicas.pop(replica)
@@ -238,11 +257,15 @@ class Checker:
 
     def _gone(self, host: SimHost) -> None:
         if self._seen.pop(host.id, None) is not None:
-            self.scene.copies.pop(host.id, None)
+            self._leave(host.id)
             self.scene.broker_epochs.pop(host.id, None)
         ended = host.exit
         if ended is not None and ended.status != 0 and not host.has_bad_disk:
             raise Violation("no node ends by itself", f"node {host.id}: {ended.reason}", None)
+
+    def _leave(self, node: NodeId) -> None:
+        if copies := self.scene.copies.pop(node, None):
+            self.scene.left[node] = copies
 
     def _tell(self, listeners: "list[tuple[str, Callable[..., None]]]", *news: Any) -> None:
         for name, listener in listeners:

@@ -9,6 +9,7 @@ it. It need not where nothing does:
   well-formed, its numbers may be other ones.
 * After an unclean end a log may end anywhere behind its recovery point: that is how crashes look.
 * The topic id of the metadata log is the same everywhere: nobody reads its partition.metadata.
+* Nobody reads what was set aside, or is about to be deleted.
 * Nobody needs the clean-shutdown mark: without it the stop counts as unclean.
 """
 
@@ -80,7 +81,7 @@ def recovery_points(files: Files) -> dict[str, Offset]:
 def _shows(path: str, before: Files, after: Files, was_clean: bool) -> bool:
     directory, _, name = path.rpartition("/")
     old, new = before.get(path), after.get(path)
-    if old == new or name == names.CLEAN_SHUTDOWN:
+    if old == new or name == names.CLEAN_SHUTDOWN or _is_out_of_use(directory, name):
         return False
     if name.endswith(names.LOG):
         return was_clean or _end_of(path, before) <= recovery_points(before).get(directory, 0)
@@ -91,7 +92,9 @@ def _shows(path: str, before: Files, after: Files, was_clean: bool) -> bool:
     if name in ROOT_CHECKPOINTS:
         return was_clean if new is None else not _is_table(_OFFSETS, new)
     if name == names.PARTITION_METADATA:
-        return directory != METADATA and _topic_id(new) != _topic_id(old)
+        has_records = any(before[one] for one in before if _is_log_in(directory, one))
+        is_lost = new is None and not has_records  # it is written with the first record
+        return directory != METADATA and not is_lost and _topic_id(new) != _topic_id(old)
     if new is None or old is None:
         return True
     if name == names.LEADER_EPOCH_CHECKPOINT:
@@ -99,6 +102,17 @@ def _shows(path: str, before: Files, after: Files, was_clean: bool) -> bool:
     if name == QUORUM_STATE:
         return not _is_state(new)
     return name != names.META_PROPERTIES or not _META.search(new)
+
+
+def _is_out_of_use(directory: str, name: str) -> bool:
+    """Whether it is on its way out, or was set aside: nobody reads it any more."""
+    if name.endswith((names.DELETED, names.SET_ASIDE, ".damaged")):
+        return True
+    return bool(directory) and directory != METADATA and names.partition_of(directory) is None
+
+
+def _is_log_in(directory: str, path: str) -> bool:
+    return path.startswith(f"{directory}/") and path.endswith(names.LOG)
 
 
 def _end_of(path: str, files: Files) -> Offset:

@@ -78,6 +78,11 @@ class Copy:
     proposed: frozenset[NodeId] | None = None
     """While it leads: the in-sync set that it has asked for."""
 
+    rotten_at: Offset | None = None
+    """From here on the files do not hold what they held before their node was damaged. `log` has
+    what they held: the replica has to find out, and to fetch it again, before the run ends.
+    """
+
     @property
     def partition(self) -> TopicPartition:
         return self.ledger.partition
@@ -107,6 +112,8 @@ class Scene:
     """As which each node that runs has registered."""
     image: ClusterImage = field(default_factory=ClusterImage)
     """The newest that any node has shown."""
+    left: dict[NodeId, dict[TopicPartition, Copy]] = field(default_factory=dict)
+    """What each node held when it was last seen to run."""
     damaged: set[NodeId] = field(default_factory=set)
     """Nodes whose files were damaged while they were down."""
 

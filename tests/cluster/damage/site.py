@@ -35,7 +35,7 @@ class Harm:
         return names_of(self.paths)
 
     def touches(self, partition: str) -> bool:
-        return any(Path(path).parts[0] == partition for path in self.paths)
+        return any(Path(path).parts[:1] == (partition,) for path in self.paths)
 
 
 class Site:

@@ -46,6 +46,9 @@ def _missing_in(scene: Scene, ledger: Ledger, placed: PartitionImage) -> Iterato
         if any(copy is None for copy in copies):
             yield f"{called} is not open everywhere"
             return
+        for copy in copies:
+            if copy is not None and copy.rotten_at is not None:
+                yield f"{called} is damaged on node {copy.node} from offset {copy.rotten_at} on"
         ends = {copy.end for copy in copies if copy is not None}
         leader = scene.copy(placed.leader, ledger)
         if len(ends) > 1 or leader is None or leader.high_watermark != leader.end:
