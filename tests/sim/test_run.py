@@ -9,7 +9,7 @@ from pathlib import Path
 from tidelog.model.ids import TopicPartition
 from tidelog.sim.campaign import Summary, one, run_all
 from tidelog.sim.drawing import filled_in
-from tidelog.sim.faults import LAST_FOLLOWER, NEXT_LEADER, USUAL, Fault
+from tidelog.sim.faults import KINDS, LAST_FOLLOWER, NEXT_LEADER, Fault
 from tidelog.sim.mutants import MUTANTS
 from tidelog.sim.plan import MAX_NODES, MIN_NODES, WORKLOADS, Plan, TopicPlan
 from tidelog.sim.recorder import Recorder
@@ -70,7 +70,7 @@ def test_everything_is_drawn_from_the_seed() -> None:
     assert {plan.nodes for plan in plans} == set(range(MIN_NODES, MAX_NODES + 1))
     assert {plan.workload.name for plan in plans if plan.workload} == set(WORKLOADS)
     struck = {fault.kind for plan in plans for fault in plan.schedule or ()}
-    assert struck == set(USUAL)
+    assert struck == set(KINDS)
     assert filled_in(plans[3]) == plans[3]
 
 

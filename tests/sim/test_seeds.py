@@ -3,7 +3,7 @@
 import pytest
 
 from tidelog.sim.campaign import one
-from tidelog.sim.faults import USUAL
+from tidelog.sim.faults import KINDS
 from tidelog.sim.plan import WORKLOADS, Plan
 from tidelog.sim.report import failure_report
 
@@ -28,7 +28,7 @@ def test_beyond_the_budget_every_loss_is_reported(first: int) -> None:
         check(Plan(seed, seconds=SECONDS, beyond=True))
 
 
-@pytest.mark.parametrize("kind", USUAL)
+@pytest.mark.parametrize("kind", KINDS)
 def test_each_kind_of_fault_alone_breaks_nothing(kind: str) -> None:
     plan = Plan(len(kind), nodes=3, seconds=SECONDS, faults=(kind,))
     check(plan)

@@ -201,6 +201,7 @@ class Checker:
         ledger = self.scene.ledger(replica.partition, replica.topic_id)
         copy = Copy(host.id, host.runs, ledger, ShadowLog())
         copy.high_watermark = replica.high_watermark
+        copy.opened_end = replica.log.log_end_offset
         seen.replicas[replica] = copy
         self.scene.copies[host.id][replica.partition] = copy
         return copy
@@ -236,14 +237,14 @@ class Checker:
             self._say(copy, f"node {copy.node} commits to {watermark}")
 
     def _before_damage(self, copy: Copy, found: list[Batch], end: Offset) -> list[Batch]:
-        """What a replica has found on its disk; from the first batch on that has changed there
-        since its node last ran, what it was.
+        """The batches found on disk; from the first one that has changed there since the node last
+        ran, those that were there before. Batches that were fetched since may differ from both.
         """
         left = self.scene.left.get(copy.node, {}).get(copy.partition)
         if left is None or left.ledger is not copy.ledger or copy.ledger.is_metadata:
             return found
         for number, batch in enumerate(found):
-            before = left.log.at(batch.base)
+            before = left.log.at(batch.base) if batch.last < copy.opened_end else None
             if before is not None and before != batch:
                 copy.rotten_at = before.base
                 return found[:number] + left.log.between(before.base, end)

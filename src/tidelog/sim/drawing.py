@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from tidelog.model.ids import Millis, NodeId
 from tidelog.sim.dice import SeededDice
-from tidelog.sim.faults import CLOCK_STEP, CONTROLLER, LEADER, USUAL, Fault
+from tidelog.sim.faults import CLOCK_STEP, CONTROLLER, KINDS, LEADER, Fault
 from tidelog.sim.plan import MAX_NODES, MIN_NODES, WORKLOADS, Plan, TopicPlan, Workload
 from tidelog.sim.recipes import RECIPES
 
@@ -29,7 +29,7 @@ def filled_in(plan: Plan) -> Plan:
     return replace(
         plan,
         nodes=nodes,
-        faults=USUAL if plan.faults is None else plan.faults,
+        faults=tuple(KINDS) if plan.faults is None else plan.faults,
         workload=workload,
         topics=_drawn_topics(dice.fork("topics"), nodes, plan.beyond, workload.records)
         if plan.topics is None
@@ -95,7 +95,7 @@ def _drawn_settings(dice: SeededDice) -> tuple[tuple[str, str], ...]:
 
 
 def _drawn_schedule(dice: SeededDice, plan: Plan, nodes: int) -> tuple[Fault, ...]:
-    kinds = list(USUAL) if plan.faults is None else list(plan.faults)
+    kinds = list(KINDS) if plan.faults is None else list(plan.faults)
     kinds = [kind for kind in kinds if kind != CLOCK_STEP]
     if not kinds:
         return ()

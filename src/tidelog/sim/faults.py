@@ -44,8 +44,6 @@ KINDS: dict[str, str] = {
     "drift": "a machine's clock runs faster or slower than the others'",
 }
 """Every kind of fault, with what it is."""
-USUAL = tuple(kind for kind in KINDS if kind != "damage")
-"""What is drawn unless kinds are named."""
 
 
 @dataclass(frozen=True)

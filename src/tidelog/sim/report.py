@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 
-from tidelog.sim.faults import USUAL
+from tidelog.sim.faults import KINDS
 from tidelog.sim.outcome import Failure
 from tidelog.sim.plan import Plan
 from tidelog.sim.recorder import Recorder
@@ -18,7 +18,7 @@ def replay_command(plan: Plan, only: Sequence[int] | None = None) -> str:
         parts.append(f"--nodes {plan.nodes}")
     if plan.seconds != Plan.seconds:
         parts.append(f"--seconds {plan.seconds}")
-    if plan.faults is not None and plan.faults != USUAL:
+    if plan.faults is not None and plan.faults != tuple(KINDS):
         parts.append(f"--faults {','.join(plan.faults) or 'none'}")
     if plan.workload is not None:
         parts.append(f"--workload {plan.workload.name}")

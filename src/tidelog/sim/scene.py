@@ -78,6 +78,8 @@ class Copy:
     proposed: frozenset[NodeId] | None = None
     """While it leads: the in-sync set that it has asked for."""
 
+    opened_end: Offset = 0
+    """Where the log ended when it was opened: what lies below was on disk, the rest was fetched."""
     rotten_at: Offset | None = None
     """From here on the files do not hold what they held before their node was damaged. `log` has
     what they held: the replica has to find out, and to fetch it again, before the run ends.
