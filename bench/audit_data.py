@@ -15,7 +15,7 @@ from crc32c import crc32c
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from tidelog.protocol.records import Record, build_batch
+from tidelog.protocol.records.records import Record, build_batch
 from tidelog_pipelines.transformations.checksum import checksum
 
 TOPIC = "audited"

@@ -24,7 +24,7 @@ from tidelog.model.disk import File, FileSlice
 from tidelog.protocol import fetch, produce
 from tidelog.protocol.fetch import FetchPartition, PartitionFetched
 from tidelog.protocol.framing import FrameSplitter
-from tidelog.protocol.messages import decode_request_header, encode_request
+from tidelog.protocol.messages.messages import decode_request_header, encode_request
 from tidelog.protocol.produce import PartitionProduced
 
 RECORDS = bytes(16 * 1024)

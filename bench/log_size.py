@@ -17,8 +17,8 @@ from pathlib import Path
 from tidelog.log.config import LogConfig
 from tidelog.log.partition import PartitionLog
 from tidelog.log.results import Appended, ReadResult
-from tidelog.protocol.records import Record, build_batch
-from tidelog.runtime.disk import RealDisk
+from tidelog.protocol.records.records import Record, build_batch
+from tidelog.runtime.files.disk import RealDisk
 
 GB = 1_000_000_000
 BATCH = 16 * 1024

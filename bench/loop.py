@@ -23,11 +23,11 @@ from tidelog.model.events import Event, FrameReceived
 from tidelog.model.ids import Millis
 from tidelog.model.outbound import Outbound, Send, Stop
 from tidelog.runtime.clock import HostClock
-from tidelog.runtime.disk import RealDisk
-from tidelog.runtime.limits import Limits
-from tidelog.runtime.listeners import bind
+from tidelog.runtime.files.disk import RealDisk
 from tidelog.runtime.loop import Host
 from tidelog.runtime.process import keep_freed_memory
+from tidelog.runtime.transport.limits import Limits
+from tidelog.runtime.transport.listeners import bind
 
 LENGTH = struct.Struct(">i")
 USAGE = struct.Struct(">dq")

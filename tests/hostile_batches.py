@@ -2,9 +2,9 @@
 
 from crc32c import crc32c
 
-from tidelog.protocol.batch import HEADER_SIZE
-from tidelog.protocol.compression import CODECS, compress
-from tidelog.protocol.records import Record, build_batch
+from tidelog.protocol.records.batch import HEADER_SIZE
+from tidelog.protocol.records.compression import CODECS, compress
+from tidelog.protocol.records.records import Record, build_batch
 from tidelog.protocol.varint import varint
 
 

@@ -10,11 +10,11 @@ from kio.schema.errors import ErrorCode
 from kio.static.protocol import Entity
 
 from tidelog.api.registry import REGISTRY, Api
-from tidelog.protocol.headers import request_prefix
-from tidelog.protocol.records import Record, build_batch
-from tidelog.protocol.schema import Field, fields_of, request_class
+from tidelog.protocol.messages.headers import request_prefix
+from tidelog.protocol.messages.schema import Field, fields_of, request_class
+from tidelog.protocol.messages.writer import write_steps
+from tidelog.protocol.records.records import Record, build_batch
 from tidelog.protocol.slices import Meter, finish
-from tidelog.protocol.writer import write_steps
 
 CLIENT_ID = "hostile"
 ALL = 5_000

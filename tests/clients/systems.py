@@ -18,7 +18,7 @@ from pathlib import Path
 from tests.clients.schema import Schemas
 from tests.clients.wire import Wire
 
-from tidelog.cli.free_ports import PortBlock, is_free
+from tidelog.clusters.free_ports import PortBlock, is_free
 
 HOST = "127.0.0.1"
 ROOT = Path(__file__).parents[2]

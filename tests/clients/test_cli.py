@@ -11,7 +11,7 @@ from tests.clients.librdkafka import create, producer_of, read, send, send_value
 from tests.clients.samples import CODECS, SAMPLES
 from tests.clients.systems import PATIENCE, Broker
 
-from tidelog.cli.partitioner import partition_for
+from tidelog.client.partitioner import partition_for
 
 TEXTS = [sample for sample in SAMPLES if (sample.value or b"").isascii()]
 """Those that Java prints alike in any locale."""

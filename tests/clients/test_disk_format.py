@@ -19,9 +19,9 @@ from tidelog.log.directory import LogDirectory
 from tidelog.log.partition import PartitionLog
 from tidelog.log.results import Appended, AppendOrigin
 from tidelog.model.ids import TopicPartition
-from tidelog.protocol.records import ControlType, Record, build_batch, control_key
-from tidelog.runtime.disk import RealDisk
-from tidelog.sim.dice import SeededDice
+from tidelog.protocol.records.records import ControlType, Record, build_batch, control_key
+from tidelog.runtime.files.disk import RealDisk
+from tidelog.sim.machines.dice import SeededDice
 
 ORDERS = TopicPartition("orders", 0)
 CONFIG = LogConfig(segment_bytes=4_000, index_interval_bytes=500)

@@ -14,13 +14,13 @@ from tests.clients.librdkafka import create, producer_of, send_values
 from tests.clients.schema import Schemas
 from tests.clients.systems import ApacheKafka, Broker, Tidelog
 
-from tidelog.controller.apply import apply_all
-from tidelog.controller.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage
-from tidelog.protocol import metadata_records as r
-from tidelog.protocol.batch import iterate
-from tidelog.protocol.metadata_codec import decode_record, encode_record
-from tidelog.protocol.metadata_records import MetadataRecord, Wire
-from tidelog.protocol.records import Record, build_batch, read_records
+from tidelog.controller.image.apply import apply_all
+from tidelog.controller.image.image import BROKER_RESOURCE, TOPIC_RESOURCE, ClusterImage
+from tidelog.protocol.metadata import metadata_records as r
+from tidelog.protocol.metadata.codec import decode_record, encode_record
+from tidelog.protocol.metadata.metadata_records import MetadataRecord, Wire
+from tidelog.protocol.records.batch import iterate
+from tidelog.protocol.records.records import Record, build_batch, read_records
 
 SEGMENT = "00000000000000000000.log"
 SAMPLES: dict[str, Any] = {

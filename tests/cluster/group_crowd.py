@@ -19,7 +19,7 @@ from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity
 from kio.schema.sync_group.v5.request import SyncGroupRequest, SyncGroupRequestAssignment
 
 from tidelog.model.errors import ErrorCode
-from tidelog.protocol.messages import decode_response, encode_request
+from tidelog.protocol.messages.messages import decode_response, encode_request
 
 SESSION = timedelta(seconds=10)
 REBALANCE = timedelta(seconds=40)

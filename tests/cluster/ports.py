@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from tidelog.cli.errors import CommandFailed
-from tidelog.cli.free_ports import PortBlock
-from tidelog.cli.local_cluster import LocalCluster
+from tidelog.clusters.free_ports import PortBlock
+from tidelog.clusters.local_cluster import LocalCluster
+from tidelog.model.user_error import UserError
 
 _given: list[PortBlock] = []
 """To the end of the tests, since a test says nothing when it needs them no longer."""
@@ -17,6 +17,6 @@ def first_free_port(brokers: int) -> int:
         first = _given[-1].first
         try:
             LocalCluster(Path("unused"), brokers, first, has_metrics=True).check_ports()
-        except CommandFailed:
+        except UserError:
             continue
         return first

@@ -10,7 +10,7 @@ from kio.schema.describe_groups.v5.response import DescribeGroupsResponse
 from tests.cluster.coordinators import coordinator_of
 from tests.cluster.group_crowd import Crowd
 
-from tidelog.cli.free_ports import HOST
+from tidelog.clusters.free_ports import HOST
 from tidelog.model.ids import NodeId
 from tidelog.testing import Cluster
 

@@ -14,8 +14,8 @@ from tests.clients.samples import numbered
 from tests.cluster.foreground import await_seen, tidelog
 from tests.cluster.stream import Stream
 
-from tidelog.cli.client import Client
-from tidelog.cli.replica_offsets import look
+from tidelog.client.client import Client
+from tidelog.client.replica_offsets import look
 from tidelog.model.ids import NodeId
 from tidelog.testing import Cluster
 

@@ -14,12 +14,11 @@ from typing import TypeVar
 import pytest
 from tests.cluster.apache import KafkaCluster
 
-from tidelog.cli import admin
-from tidelog.cli.client import Client
-from tidelog.cli.errors import CommandFailed
-from tidelog.cli.observation import Observer
 from tidelog.cli.observe import look_at
-from tidelog.cli.producer import ACKS_ALL, Producer
+from tidelog.client import admin
+from tidelog.client.client import Client
+from tidelog.client.producer import ACKS_ALL, Producer
+from tidelog.insight.observation import Observer
 from tidelog.model.ids import TopicPartition
 from tidelog.model.replication_events import (
     BrokerFenced,
@@ -29,7 +28,8 @@ from tidelog.model.replication_events import (
     ReplicaState,
     ReplicationEvent,
 )
-from tidelog.protocol.records import Record
+from tidelog.model.user_error import UserError
+from tidelog.protocol.records.records import Record
 from tidelog.testing import Cluster
 
 TOPIC = "orders"
@@ -74,7 +74,7 @@ class Watch:
         """Look until each of these was seen: who is asked may learn of a change a little later."""
 
         def are_seen() -> bool | None:
-            with suppress(CommandFailed):  # as `tidelog observe` goes on, too
+            with suppress(UserError):  # as `tidelog observe` goes on, too
                 self.seen += self._observer.note(look_at(self._client, TOPIC))
             return True if all(self.of(kind) for kind in kinds) else None
 

@@ -11,8 +11,8 @@ from uuid import UUID
 import pytest
 from tests.clients.systems import HOST, free_block
 
-from tidelog.log.checkpoints import MetaProperties, write_meta_properties
-from tidelog.runtime.disk import RealDisk
+from tidelog.log.checkpoints.checkpoints import MetaProperties, write_meta_properties
+from tidelog.runtime.files.disk import RealDisk
 
 
 class Config:

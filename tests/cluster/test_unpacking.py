@@ -12,7 +12,7 @@ from tests.hostile_batches import bomb
 from tests.sim.messages import answer_in, ask, batch, create_topic, frame_of, produce_to
 
 from tidelog.model.errors import ErrorCode
-from tidelog.protocol.records import Record, build_batch
+from tidelog.protocol.records.records import Record, build_batch
 from tidelog.testing import Cluster
 
 SEARCHES = 30

@@ -14,8 +14,7 @@ from tests.clients.java import run_tool
 from tests.cluster.foreground import TIDELOG, await_seen, await_that
 from tests.cluster.ports import first_free_port
 
-from tidelog.cli.format import read_identity
-from tidelog.cli.random_uuid import new_cluster_id
+from tidelog.clusters.formatting import new_cluster_id, read_identity
 from tidelog.testing import Cluster, NodeProcess
 
 CONTROLLERS = 10_000

@@ -23,7 +23,7 @@ with atheris.instrument_imports(include=["tidelog"]):
     from tests.sim.messages import batch, fetch_from, frame_of, produce_to
     from tests.unit.api.round_trip import minimal, one_of_each
 
-    from tidelog.protocol.schema import request_class
+    from tidelog.protocol.messages.schema import request_class
 
 INPUTS_PER_NODE = 200
 LISTENERS = ("PLAINTEXT", "CONTROLLER")

@@ -11,7 +11,7 @@ from tidelog.api.listeners import ListenerKind
 from tidelog.api.registry import REGISTRY, Api
 from tidelog.model.events import Ticked
 from tidelog.model.ids import ConnId
-from tidelog.protocol.headers import request_prefix
+from tidelog.protocol.messages.headers import request_prefix
 
 LONGEST_WAIT_MS = 2**31
 """No request can ask to wait for longer."""

@@ -11,7 +11,7 @@ from tests.sim.messages import batch
 from tests.unit.api.test_any_request import message
 
 from tidelog.api.registry import Api
-from tidelog.protocol.schema import request_class
+from tidelog.protocol.messages.schema import request_class
 
 FEW = settings(max_examples=40, suppress_health_check=list(HealthCheck))
 

@@ -8,7 +8,7 @@ from confluent_kafka import KafkaError, Message, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 from kio.schema.metadata.v12.response import MetadataResponseTopic
 
-from tidelog.cli.client import Client
+from tidelog.client.client import Client
 from tidelog.model.errors import ErrorCode
 
 QUIET = {"log_level": 0}

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from struct import Struct
 
-from tidelog.protocol.records import Record, build_batch
+from tidelog.protocol.records.records import Record, build_batch
 
 INDEX_ENTRY = Struct(">ii")
 NOW = 1_700_000_000_000

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
-from tidelog.cli.client import Client
-from tidelog.cli.fetcher import EARLIEST, LATEST, Fetcher
-from tidelog.cli.ledger import Ledger
-from tidelog.cli.producer import ACKS_ALL, Producer
+from tidelog.client.client import Client
+from tidelog.client.fetcher import EARLIEST, LATEST, Fetcher
+from tidelog.client.ledger import Ledger
+from tidelog.client.producer import ACKS_ALL, Producer
 from tidelog.model.ids import NodeId
-from tidelog.protocol.records import Record
+from tidelog.protocol.records.records import Record
 from tidelog.testing import Cluster
 from tidelog_pipelines.jobs.audit import CLEAN, FAULTY, UNKNOWN, main
 from tidelog_pipelines.transformations.events import TOPIC as EVENTS

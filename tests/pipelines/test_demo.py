@@ -8,8 +8,8 @@ from pyspark.sql import SparkSession
 from tests.pipelines import records
 from tests.pipelines.test_audit_cluster import recorded_events
 
-from tidelog.cli.client import Client
-from tidelog.cli.orders import OrderLoad
+from tidelog.cli.demos.orders import OrderLoad
+from tidelog.client.client import Client
 from tidelog.model.ids import NodeId
 from tidelog.testing import Cluster
 from tidelog_pipelines.jobs.demo import Demo, DemoSettings

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.pipelines.segment_writing import some_batches, some_records, write_segment
 
-from tidelog.cli.ledger import checksum
+from tidelog.client.ledger import checksum
 from tidelog.model.ids import NO_OFFSET
-from tidelog.protocol.records import Header, Record, build_batch
+from tidelog.protocol.records.records import Header, Record, build_batch
 from tidelog_pipelines.sources import batch_compression
 from tidelog_pipelines.sources.segment_files import NoSegments, find_parts
 from tidelog_pipelines.sources.segments import PART_BYTES, record_batches

@@ -1,6 +1,6 @@
 """Requests as clients send them: the simulator's own."""
 
-from tidelog.sim.messages import (
+from tidelog.sim.clients.messages import (
     answer_in,
     ask,
     batch,

@@ -3,9 +3,9 @@
 from collections.abc import Callable
 from random import Random
 
-from tidelog.node import metadata_mark
-from tidelog.node.snapshots import DIRECTORY
-from tidelog.sim.disk import SimDisk
+from tidelog.node.metadata import metadata_mark
+from tidelog.node.metadata.snapshots import DIRECTORY
+from tidelog.sim.machines.disk import SimDisk
 
 KINDS = (
     "flip",

@@ -13,13 +13,13 @@ from tests.sim.messages import ask, batch, create_topic, fetch_from, produce_to,
 from tests.sim.talk import Talk, await_true
 from tests.sim.test_cluster import created, images_agree
 
-from tidelog.controller.image import PartitionImage
-from tidelog.log.checkpoints import read_epochs
+from tidelog.controller.image.image import PartitionImage
+from tidelog.log.checkpoints.checkpoints import read_epochs
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId, Offset
-from tidelog.protocol.batch import iterate
-from tidelog.sim.cluster import SimCluster
-from tidelog.sim.host import SimHost
+from tidelog.protocol.records.batch import iterate
+from tidelog.sim.machines.cluster import SimCluster
+from tidelog.sim.machines.host import SimHost
 
 TOPIC = "orders"
 LIST_OFFSETS, LATEST = 2, -1

@@ -22,7 +22,7 @@ from tests.sim.test_cluster import created
 from tests.sim.test_partition_faults import reassign
 
 from tidelog.model.errors import ErrorCode
-from tidelog.sim.cluster import SimCluster
+from tidelog.sim.machines.cluster import SimCluster
 
 METADATA = 3
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tidelog.sim.clock import DriftingClock
-from tidelog.sim.world import EPOCH_MS, World
+from tidelog.sim.machines.clock import DriftingClock
+from tidelog.sim.machines.world import EPOCH_MS, World
 
 
 @pytest.mark.parametrize("drift", [-100, -7, 0, 3, 100])

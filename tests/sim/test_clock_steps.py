@@ -26,9 +26,9 @@ from tests.sim.talk import Talk, await_ready, await_true, running
 from tests.sim.test_cluster import created
 
 from tidelog.model.errors import ErrorCode
-from tidelog.protocol.batch import iterate
-from tidelog.sim.cluster import SimCluster
-from tidelog.sim.host import SimHost
+from tidelog.protocol.records.batch import iterate
+from tidelog.sim.machines.cluster import SimCluster
+from tidelog.sim.machines.host import SimHost
 
 HOUR_MS = 3_600_000
 STEPS = [48 * HOUR_MS, -48 * HOUR_MS, 5_000, -5_000]

@@ -4,7 +4,7 @@ from tests.sim.messages import create_topic, delete_topic
 from tests.sim.talk import Talk, await_ready, await_true, running
 
 from tidelog.model.errors import ErrorCode
-from tidelog.sim.cluster import SimCluster
+from tidelog.sim.machines.cluster import SimCluster
 
 
 def created(answer: object) -> bool:

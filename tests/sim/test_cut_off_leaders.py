@@ -8,8 +8,8 @@ from tests.sim.talk import Asked, Talk, await_true, running
 from tests.sim.test_quorum_faults import SESSION_MS, only_controller
 
 from tidelog.model.errors import ErrorCode
-from tidelog.sim.cluster import SimCluster
-from tidelog.sim.host import SimHost
+from tidelog.sim.machines.cluster import SimCluster
+from tidelog.sim.machines.host import SimHost
 
 LONG_MS = 30_000
 A_MOMENT_MS = 1_000

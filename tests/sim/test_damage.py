@@ -2,13 +2,13 @@
 
 import pytest
 
-from tidelog.sim import wounds
-from tidelog.sim.damage import Harm
-from tidelog.sim.disk import SimDisk
-from tidelog.sim.faults import Fault
-from tidelog.sim.plan import WORKLOADS, Plan
-from tidelog.sim.run import simulate
-from tidelog.sim.wounds import AFTER_SHUTDOWN
+from tidelog.sim.faults import wounds
+from tidelog.sim.faults.damage import Harm
+from tidelog.sim.faults.faults import Fault
+from tidelog.sim.faults.wounds import AFTER_SHUTDOWN
+from tidelog.sim.machines.disk import SimDisk
+from tidelog.sim.runs.plan import WORKLOADS, Plan
+from tidelog.sim.runs.run import simulate
 
 SCHEDULE = (Fault(2_000, "damage", (2,), 500, AFTER_SHUTDOWN), Fault(5_000, "damage", (3,), 500))
 PLAN = Plan(1, nodes=3, seconds=8, schedule=SCHEDULE, workload=WORKLOADS["light"])

@@ -17,9 +17,9 @@ from tests.sim.replication import (
 )
 from tests.sim.talk import await_ready, await_true, running
 
-from tidelog.sim.cluster import SimCluster
-from tidelog.sim.host import SimHost
-from tidelog.sim.reports import kept
+from tidelog.sim.checks.reports import kept
+from tidelog.sim.machines.cluster import SimCluster
+from tidelog.sim.machines.host import SimHost
 
 LOG = f"{TOPIC}-0/{0:020d}.log"
 CHECKPOINT = {"log_flush_offset_checkpoint_interval_ms": "100"}

@@ -11,8 +11,8 @@ from tests.sim.test_quorum_faults import only_controller
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset
-from tidelog.sim.cluster import SimCluster
-from tidelog.sim.host import SimHost
+from tidelog.sim.machines.cluster import SimCluster
+from tidelog.sim.machines.host import SimHost
 
 DELETE_RECORDS = 21
 

@@ -8,8 +8,8 @@ from tests.sim.replication import TOPIC, followers_of, isr_is_full, leader_of, m
 from tests.sim.talk import Talk, await_true, running
 
 from tidelog.model.ids import NodeId
-from tidelog.node.departures import LISTED_MS, PATIENCE_MS
-from tidelog.sim.cluster import SimCluster
+from tidelog.node.controller.recently_fenced import LISTED_MS, PATIENCE_MS
+from tidelog.sim.machines.cluster import SimCluster
 
 METADATA = 3
 NOTICED_MS = 5

@@ -13,7 +13,7 @@ from tests.sim.replication import (
 )
 from tests.sim.talk import await_ready, await_true, running
 
-from tidelog.sim.disk import SimDisk
+from tidelog.sim.machines.disk import SimDisk
 
 
 def fill(disk: SimDisk) -> None:

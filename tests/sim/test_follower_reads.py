@@ -17,12 +17,12 @@ from tests.sim.replication import (
 from tests.sim.talk import Talk, await_ready, await_true, running
 from tests.sim.test_quorum_faults import only_controller
 
-from tidelog.controller.broker_keys import RACK_AWARE_SELECTOR
-from tidelog.controller.settings import BrokerSettings
+from tidelog.config.broker_keys import RACK_AWARE_SELECTOR
+from tidelog.config.settings import BrokerSettings
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.fetch import FetchRequest, PartitionFetched
-from tidelog.sim.cluster import SimCluster
-from tidelog.sim.host import SimHost
+from tidelog.sim.machines.cluster import SimCluster
+from tidelog.sim.machines.host import SimHost
 
 
 def with_racks(seed: int, nodes: int = 3) -> SimCluster:

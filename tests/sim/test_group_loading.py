@@ -15,7 +15,7 @@ from tests.sim.talk import Talk, await_ready, await_true, running
 from tests.sim.test_cluster import created
 
 from tidelog.model.errors import ErrorCode
-from tidelog.sim.cluster import SimCluster
+from tidelog.sim.machines.cluster import SimCluster
 
 FIND_COORDINATOR = 10
 API_VERSIONS = ask(18, client_software_name="test", client_software_version="1")

@@ -6,7 +6,7 @@ from tests.sim.talk import Talk, await_true, running
 from tests.sim.test_cluster import created
 
 from tidelog.model.errors import ErrorCode
-from tidelog.sim.cluster import SimCluster
+from tidelog.sim.machines.cluster import SimCluster
 
 HELD_MS = 5_000
 PROMPT_MS = 200

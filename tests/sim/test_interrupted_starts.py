@@ -16,8 +16,8 @@ from tests.sim.replication import (
 )
 from tests.sim.talk import await_ready, await_true, running
 
-from tidelog.sim.cluster import SimCluster
-from tidelog.sim.host import SimHost
+from tidelog.sim.machines.cluster import SimCluster
+from tidelog.sim.machines.host import SimHost
 
 
 def hurry(host: SimHost) -> None:

@@ -5,10 +5,12 @@ from uuid import UUID
 
 import pytest
 
-from tidelog.controller.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
+from tidelog.controller.image.image import BrokerImage, ClusterImage, PartitionImage, TopicImage
 from tidelog.model.ids import NodeId, TopicPartition
 from tidelog.replication.quorum.roles import Candidate, Follower, Leader, Prospective, Role
-from tidelog.sim.history import History, Write
+from tidelog.sim.checks.scene import Copy, Scene, Stance, Violation
+from tidelog.sim.checks.shadow import Batch, ShadowLog
+from tidelog.sim.clients.history import History, Write
 from tidelog.sim.invariants.acknowledged_kept import AcknowledgedKept
 from tidelog.sim.invariants.counted_is_held import CountedIsHeld
 from tidelog.sim.invariants.epochs_asked_for import EpochsAskedFor
@@ -22,8 +24,6 @@ from tidelog.sim.invariants.one_leader_per_epoch import OneLeaderPerEpoch
 from tidelog.sim.invariants.quorum_superset import QuorumSuperset
 from tidelog.sim.invariants.reads_stay import ReadsStay
 from tidelog.sim.invariants.watermark_monotonic import WatermarkMonotonic
-from tidelog.sim.scene import Copy, Scene, Stance, Violation
-from tidelog.sim.shadow import Batch, ShadowLog
 
 ORDERS = TopicPartition("orders", 0)
 TOPIC_ID = UUID(int=7)

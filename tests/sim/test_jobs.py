@@ -9,9 +9,9 @@ from tidelog.model.disk import File
 from tidelog.model.events import Ran
 from tidelog.model.jobs import Steps, Work
 from tidelog.model.outbound import Run
-from tidelog.sim.disk import SimDisk
-from tidelog.sim.jobs import SimJobs
-from tidelog.sim.world import World
+from tidelog.sim.machines.disk import SimDisk
+from tidelog.sim.machines.jobs import SimJobs
+from tidelog.sim.machines.world import World
 
 STEPS = 4
 LONG_MS = 1_000

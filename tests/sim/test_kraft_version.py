@@ -10,8 +10,8 @@ from tests.sim.test_cluster import created, images_agree
 from tests.sim.test_quorum_faults import another, await_new_controller, only_controller
 
 from tidelog.model.errors import ErrorCode
-from tidelog.sim.cluster import SimCluster
-from tidelog.sim.host import SimHost
+from tidelog.sim.machines.cluster import SimCluster
+from tidelog.sim.machines.host import SimHost
 
 API_VERSIONS, UPDATE_FEATURES = 18, 57
 UPGRADE, DOWNGRADE = 1, 2

@@ -9,9 +9,9 @@ from tests.sim.replication import Producer, check_healed, isr_is_full, make_topi
 from tests.sim.talk import Talk, await_ready, await_true, running
 from tests.sim.test_cluster import created, images_agree
 
-from tidelog.node.snapshots import DIRECTORY
-from tidelog.sim.cluster import SimCluster
-from tidelog.sim.host import SimHost
+from tidelog.node.metadata.snapshots import DIRECTORY
+from tidelog.sim.machines.cluster import SimCluster
+from tidelog.sim.machines.host import SimHost
 from tidelog.sim.stage.cast import Cast
 from tidelog.sim.stage.stage import Stage
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tidelog.sim.network import CONNECT_TIMEOUT_MS, Network, Party, Side
-from tidelog.sim.world import World
+from tidelog.sim.machines.network import CONNECT_TIMEOUT_MS, Network, Party, Side
+from tidelog.sim.machines.world import World
 
 HERE, THERE = "here", "there"
 ADDRESS = (THERE, 9092)

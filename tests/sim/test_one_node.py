@@ -6,7 +6,7 @@ from tests.sim.talk import Talk, await_ready, running
 from tests.sim.test_cluster import created
 from tests.sim.writers import Writer, read_all
 
-from tidelog.sim.cluster import SimCluster
+from tidelog.sim.machines.cluster import SimCluster
 
 CRASHES = 6
 EVERY_BATCH = {"flush_messages": "1"}

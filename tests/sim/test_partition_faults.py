@@ -13,9 +13,9 @@ from tests.sim.test_cluster import created, images_agree
 from tests.sim.test_quorum_faults import another, await_new_controller, only_controller
 from tests.sim.writers import Writer, read_all
 
-from tidelog.controller.image import PartitionImage
-from tidelog.sim.cluster import SimCluster
-from tidelog.sim.host import SimHost
+from tidelog.controller.image.image import PartitionImage
+from tidelog.sim.machines.cluster import SimCluster
+from tidelog.sim.machines.host import SimHost
 
 
 def placed(host: SimHost, topic: str = "orders", partition: int = 0) -> PartitionImage:

@@ -9,8 +9,8 @@ from tests.sim.talk import Talk, await_ready, await_true, running
 from tests.sim.test_cluster import created, images_agree
 
 from tidelog.model.errors import ErrorCode
-from tidelog.sim.cluster import SimCluster
-from tidelog.sim.host import SimHost
+from tidelog.sim.machines.cluster import SimCluster
+from tidelog.sim.machines.host import SimHost
 
 SESSION_MS = 2_000
 

@@ -3,12 +3,12 @@
 import json
 import re
 
-from tidelog.sim.plan import WORKLOADS, Plan
-from tidelog.sim.recorder import Recorder
 from tidelog.sim.replay.page import Run, StepShown, page
 from tidelog.sim.replay.recorded import recorded_run
 from tidelog.sim.replay.scene import Frame, PartitionScene, ReplicaScene, Scene, happenings
-from tidelog.sim.run import simulate
+from tidelog.sim.runs.plan import WORKLOADS, Plan
+from tidelog.sim.runs.recorder import Recorder
+from tidelog.sim.runs.run import simulate
 from tidelog.sim.story import library
 from tidelog.sim.story.playing import play
 from tidelog.sim.story.showing import as_run

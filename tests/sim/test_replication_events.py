@@ -20,8 +20,8 @@ from tests.sim.told import check_told, events, leader_of_events
 from tests.sim.troubles import TROUBLES, begin, mend
 
 from tidelog.model.replication_events import REPLICATION_EVENTS
-from tidelog.sim.cluster import SimCluster
-from tidelog.sim.host import SimHost
+from tidelog.sim.machines.cluster import SimCluster
+from tidelog.sim.machines.host import SimHost
 
 
 def telling(seed: int = 1, nodes: int = 3, **settings: str) -> SimCluster:

@@ -23,10 +23,10 @@ from tests.sim.test_cluster import created, images_agree
 from tests.sim.test_quorum_faults import only_controller
 
 from tidelog.model.errors import ErrorCode
-from tidelog.node import assignments
-from tidelog.protocol.batch import iterate
-from tidelog.sim.cluster import SimCluster
-from tidelog.sim.host import SimHost
+from tidelog.node.partitions import assignments
+from tidelog.protocol.records.batch import iterate
+from tidelog.sim.machines.cluster import SimCluster
+from tidelog.sim.machines.host import SimHost
 
 LATE = 1 << 50
 """A time that no record has."""

@@ -7,15 +7,15 @@ from dataclasses import replace
 from pathlib import Path
 
 from tidelog.model.ids import TopicPartition
-from tidelog.sim.campaign import Summary, one, run_all
-from tidelog.sim.drawing import filled_in
-from tidelog.sim.faults import KINDS, LAST_FOLLOWER, NEXT_LEADER, Fault
+from tidelog.sim.faults.faults import KINDS, LAST_FOLLOWER, NEXT_LEADER, Fault
 from tidelog.sim.mutants import MUTANTS
-from tidelog.sim.plan import MAX_NODES, MIN_NODES, WORKLOADS, Plan, TopicPlan
-from tidelog.sim.recorder import Recorder
-from tidelog.sim.report import failure_report, replay_command
-from tidelog.sim.run import simulate
-from tidelog.sim.shrinking import only, shrink
+from tidelog.sim.runs.campaign import Summary, one, run_all
+from tidelog.sim.runs.drawing import filled_in
+from tidelog.sim.runs.plan import MAX_NODES, MIN_NODES, WORKLOADS, Plan, TopicPlan
+from tidelog.sim.runs.recorder import Recorder
+from tidelog.sim.runs.report import failure_report, replay_command
+from tidelog.sim.runs.run import simulate
+from tidelog.sim.runs.shrinking import only, shrink
 
 ROOT = Path(__file__).parents[2]
 BAD = MUTANTS["shrinks-alone"]
@@ -48,7 +48,7 @@ def test_watching_a_run_does_not_change_it() -> None:
 def test_the_trace_does_not_depend_on_the_hash_seed() -> None:
     program = (
         "import logging; logging.disable(50);"
-        "from tidelog.sim.plan import Plan; from tidelog.sim.run import simulate;"
+        "from tidelog.sim.runs.plan import Plan; from tidelog.sim.runs.run import simulate;"
         "print(simulate(Plan(16, seconds=20)).trace_hash)"
     )
     processes = [

@@ -7,9 +7,9 @@ from tests.sim.talk import Asked, Talk, await_ready, await_true, running
 from tests.sim.test_cluster import created
 
 from tidelog.model.errors import ErrorCode
-from tidelog.protocol.records import Record, build_batch
-from tidelog.sim.cluster import SimCluster
-from tidelog.sim.world import EPOCH_MS
+from tidelog.protocol.records.records import Record, build_batch
+from tidelog.sim.machines.cluster import SimCluster
+from tidelog.sim.machines.world import EPOCH_MS
 
 MANY = 20_000
 

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tidelog.sim.campaign import one
-from tidelog.sim.faults import KINDS
-from tidelog.sim.plan import WORKLOADS, Plan
-from tidelog.sim.report import failure_report
+from tidelog.sim.faults.faults import KINDS
+from tidelog.sim.runs.campaign import one
+from tidelog.sim.runs.plan import WORKLOADS, Plan
+from tidelog.sim.runs.report import failure_report
 
 SEEDS, AT_A_TIME = 60, 5
 SECONDS = 30

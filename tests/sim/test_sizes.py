@@ -8,10 +8,10 @@ from tests.sim.messages import batch, create_topic, produce_to
 from tests.sim.talk import Talk, await_ready, await_true, running
 from tests.sim.test_cluster import created, images_agree
 
-from tidelog.controller.image import PartitionImage
+from tidelog.controller.image.image import PartitionImage
 from tidelog.model.errors import ErrorCode
-from tidelog.sim.cluster import SimCluster, node_settings
-from tidelog.sim.host import SimHost
+from tidelog.sim.machines.cluster import SimCluster, node_settings
+from tidelog.sim.machines.host import SimHost
 
 TOPIC = "wide"
 METADATA = "__cluster_metadata-0"

@@ -5,8 +5,8 @@ from tests.sim.messages import create_topic
 from tests.sim.talk import Talk, await_ready, await_true, running
 from tests.sim.test_cluster import created
 
-from tidelog.node.snapshots import DIRECTORY, WriteSnapshot
-from tidelog.sim.host import SimHost
+from tidelog.node.metadata.snapshots import DIRECTORY, WriteSnapshot
+from tidelog.sim.machines.host import SimHost
 
 
 def snapshots_of(host: SimHost) -> list[str]:

@@ -21,9 +21,9 @@ from tests.sim.writers import read_all
 
 from tidelog.log.directory import LogDirectory
 from tidelog.model.errors import ErrorCode
-from tidelog.sim.cluster import SimCluster
-from tidelog.sim.dice import SeededDice
-from tidelog.sim.host import SimHost
+from tidelog.sim.machines.cluster import SimCluster
+from tidelog.sim.machines.dice import SeededDice
+from tidelog.sim.machines.host import SimHost
 
 DIRECTORY = f"{TOPIC}-0"
 FILE = f"{DIRECTORY}/partition.metadata"

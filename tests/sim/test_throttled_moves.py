@@ -8,7 +8,7 @@ from tests.sim.talk import Talk, await_true, running
 from tests.sim.test_partition_faults import reassign
 
 from tidelog.model.errors import ErrorCode
-from tidelog.sim.cluster import SimCluster
+from tidelog.sim.machines.cluster import SimCluster
 
 BROKER, TOPICS = 4, 2
 RATE = 20_000

@@ -20,8 +20,8 @@ from tests.sim.talk import Talk, await_ready, await_true, running
 from tests.sim.test_quorum_faults import only_controller
 
 from tidelog.model.errors import ErrorCode
-from tidelog.sim.cluster import SimCluster
-from tidelog.sim.host import SimHost
+from tidelog.sim.machines.cluster import SimCluster
+from tidelog.sim.machines.host import SimHost
 
 ELECT_LEADERS, UNCLEAN = 43, 1
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1

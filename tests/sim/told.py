@@ -8,15 +8,15 @@ from typing import Any
 
 from tests.sim.messages import records_in
 
-from tidelog.controller.apply import apply_all
-from tidelog.controller.image import ClusterImage, PartitionImage
+from tidelog.controller.image.apply import apply_all
+from tidelog.controller.image.image import ClusterImage, PartitionImage
 from tidelog.model.ids import NO_NODE, NodeId, TopicPartition
 from tidelog.model.replication_events import REPLICATION_EVENTS
-from tidelog.protocol.batch import iterate
-from tidelog.protocol.metadata_codec import decode_record
-from tidelog.protocol.records import read_records
-from tidelog.sim.cluster import SimCluster
-from tidelog.sim.host import SimHost
+from tidelog.protocol.metadata.codec import decode_record
+from tidelog.protocol.records.batch import iterate
+from tidelog.protocol.records.records import read_records
+from tidelog.sim.machines.cluster import SimCluster
+from tidelog.sim.machines.host import SimHost
 
 OF_PARTITIONS = ("isr_shrink", "isr_expand", "leader_elected")
 

@@ -2,9 +2,9 @@
 
 from tests.sim.talk import await_true
 
-from tidelog.sim.cluster import SimCluster
-from tidelog.sim.dice import SeededDice
-from tidelog.sim.host import SimHost
+from tidelog.sim.machines.cluster import SimCluster
+from tidelog.sim.machines.dice import SeededDice
+from tidelog.sim.machines.host import SimHost
 
 TROUBLES = ("kill", "power", "isolate", "pause", "one way", "reset", "shutdown")
 

@@ -8,8 +8,8 @@ from tests.sim.talk import Talk
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, NodeId
-from tidelog.protocol.records import Record
-from tidelog.sim.cluster import SimCluster
+from tidelog.protocol.records.records import Record
+from tidelog.sim.machines.cluster import SimCluster
 
 MAX_BATCH = 5
 

@@ -4,10 +4,10 @@ from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol, TypeAlias
 
-from tidelog.api.fetch_sessions import FetchSessions
-from tidelog.api.producer_ids import ProducerIdBlocks
-from tidelog.controller.image import ClusterImage
-from tidelog.controller.settings import BrokerSettings
+from tidelog.api.records.fetch_sessions import FetchSessions
+from tidelog.api.records.producer_ids import ProducerIdBlocks
+from tidelog.config.settings import BrokerSettings
+from tidelog.controller.image.image import ClusterImage
 from tidelog.model.effects import Effect
 from tidelog.model.ids import ConnId, Millis, NodeId
 from tidelog.model.outbound import Chunk

@@ -3,7 +3,7 @@
 from enum import Enum
 
 from tidelog.api.handler import Request
-from tidelog.controller.settings import BrokerSettings
+from tidelog.config.settings import BrokerSettings
 
 
 class ListenerKind(Enum):

@@ -10,29 +10,19 @@ from typing import Any, NamedTuple
 
 from kio.schema.api_versions.v4.response import ApiVersion, ApiVersionsResponse
 
-from tidelog.api import (
+from tidelog.api.admin import (
     acls,
     alter_configs,
-    broker_life,
-    cluster,
     config_resources,
-    coordinators,
     describe_configs,
     features,
-    fetch,
-    group_offsets,
-    groups,
     log_dirs,
-    metadata,
-    offsets,
-    produce,
-    producers,
-    quorum,
     reassignments,
     topic_partitions,
     topics,
-    versions,
 )
+from tidelog.api.cluster import broker_life, cluster, metadata, quorum, versions
+from tidelog.api.groups import coordinators, group_offsets, groups
 from tidelog.api.handler import Handler, Request
 from tidelog.api.limits import (
     FETCH,
@@ -46,6 +36,7 @@ from tidelog.api.limits import (
     RequestLimit,
 )
 from tidelog.api.listeners import ListenerKind, kind_of
+from tidelog.api.records import fetch, offsets, produce, producers
 from tidelog.api.slicing import Parts, in_parts
 from tidelog.model.outbound import Chunk
 from tidelog.protocol import fetch as fetch_codec

@@ -9,10 +9,11 @@ from kio.schema.api_versions.v3.response import ApiVersionsResponse
 from kio.schema.describe_cluster.v2.response import DescribeClusterBroker
 
 from tidelog import __version__
-from tidelog.cli import options, quorum_admin
-from tidelog.cli.client import Client
-from tidelog.cli.errors import CommandFailed
-from tidelog.cli.table import table
+from tidelog.cli import options
+from tidelog.cli.output.table import table
+from tidelog.client import quorum_admin
+from tidelog.client.client import Client
+from tidelog.model.user_error import UserError
 
 
 class Feature(NamedTuple):
@@ -44,7 +45,7 @@ def describe(bootstrap_server: str) -> None:
         try:
             answer = quorum_admin.describe_quorum(client)
             controller = f"node {answer.topics[0].partitions[0].leader_id}"
-        except CommandFailed as failure:
+        except UserError as failure:
             controller = f"none: {failure}"
         click.echo(f"Cluster     {cluster.cluster_id}")
         click.echo(f"Controller  {controller}\n")

@@ -19,7 +19,7 @@ RUN, USE, LOOK, PROVE = "Run a cluster", "Use a cluster", "Look inside", "Prove 
 COMMANDS = {
     "up": Entry(RUN, "up", "Start a local cluster in the foreground."),
     "node": Entry(RUN, "node", "Stop, kill, pause, resume and start single nodes of it."),
-    "demo": Entry(RUN, "demo", "Kill leaders under load, and count what was lost."),
+    "demo": Entry(RUN, "demos.demo", "Kill leaders under load, and count what was lost."),
     "serve": Entry(RUN, "serve", "Run one node from a server.properties with Kafka's keys."),
     "format": Entry(RUN, "format", "Prepare a node's log directories, once."),
     "random-uuid": Entry(RUN, "random_uuid", "Print a new cluster id."),
@@ -35,8 +35,12 @@ COMMANDS = {
     "quorum": Entry(LOOK, "quorum", "Describe the quorum of controllers."),
     "dump-log": Entry(LOOK, "dump_log", "Print segments and indexes as they are on disk."),
     "stray": Entry(LOOK, "stray", "List and restore partition directories that were set aside."),
-    "whatif": Entry(PROVE, "whatif", "What do I lose if? Your own settings under faults."),
-    "simulate": Entry(PROVE, "simulate", "Run whole clusters under simulated faults, by the seed."),
+    "whatif": Entry(
+        PROVE, "simulation.whatif", "What do I lose if? Your own settings under faults."
+    ),
+    "simulate": Entry(
+        PROVE, "simulation.simulate", "Run whole clusters under simulated faults, by the seed."
+    ),
 }
 
 

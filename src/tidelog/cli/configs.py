@@ -5,10 +5,17 @@ from typing import NamedTuple
 
 import click
 
-from tidelog.cli import admin, options
-from tidelog.cli.client import Client
-from tidelog.cli.config_admin import Config, ResourceType, Source, alter_configs, describe_configs
-from tidelog.cli.errors import CommandFailed
+from tidelog.cli import options
+from tidelog.client import admin
+from tidelog.client.client import Client
+from tidelog.client.config_admin import (
+    Config,
+    ResourceType,
+    Source,
+    alter_configs,
+    describe_configs,
+)
+from tidelog.model.user_error import UserError
 
 ALL_BROKERS = ""
 """The name under which the defaults of all brokers are kept."""
@@ -109,7 +116,7 @@ def _describe(client: Client, entity: Entity, *, everything: bool) -> None:
 def _every(client: Client, entity: Entity) -> list[Entity]:
     topics = [topic.name for topic in admin.topics(client)]
     if entity.kind is ResourceType.TOPIC and entity.name is not None and entity.name not in topics:
-        raise CommandFailed(f"The topic '{entity.name}' doesn't exist.")
+        raise UserError(f"The topic '{entity.name}' doesn't exist.")
     if entity.name is not None:
         return [entity]
     if entity.kind is ResourceType.TOPIC:

@@ -6,10 +6,10 @@ import time
 import click
 
 from tidelog.cli import options
-from tidelog.cli.client import Client
-from tidelog.cli.errors import CommandFailed
-from tidelog.cli.fetcher import EARLIEST, LATEST, Fetcher
-from tidelog.cli.record_format import Columns, Format
+from tidelog.cli.output.record_format import Columns, Format
+from tidelog.client.client import Client
+from tidelog.client.fetcher import EARLIEST, LATEST, Fetcher
+from tidelog.model.user_error import UserError
 
 LAST_OFFSET = 2**63 - 1
 
@@ -99,5 +99,5 @@ def _chosen(client: Client, topic: str, partition: int | None) -> list[int]:
     if partition is None:
         return partitions
     if partition not in partitions:
-        raise CommandFailed(f"Topic '{topic}' has no partition {partition}.")
+        raise UserError(f"Topic '{topic}' has no partition {partition}.")
     return [partition]

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import click
 
-from tidelog.cli import index_dump
-from tidelog.cli.errors import CommandFailed
-from tidelog.cli.segment_dump import Detail, segment_lines
+from tidelog.cli.output import index_dump
+from tidelog.cli.output.segment_dump import Detail, segment_lines
 from tidelog.log import names
+from tidelog.model.user_error import UserError
 
 _SNAPSHOT_NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 BOOTSTRAP_SNAPSHOT = "bootstrap.checkpoint"
@@ -60,11 +60,11 @@ def command(
 
 def _check_that_it_is_a_file(path: Path) -> None:
     if not path.exists():
-        raise CommandFailed(f"{path}: there is no such file.")
+        raise UserError(f"{path}: there is no such file.")
     if path.is_dir():
-        raise CommandFailed(f"{path}: this is a directory; name files in it.")
+        raise UserError(f"{path}: this is a directory; name files in it.")
     if not path.is_file():
-        raise CommandFailed(f"{path}: this is not a regular file.")
+        raise UserError(f"{path}: this is not a regular file.")
 
 
 def lines(path: Path, detail: Detail) -> Iterator[str]:
@@ -80,10 +80,10 @@ def lines(path: Path, detail: Detail) -> Iterator[str]:
     elif (base := names.offset_of(path.name, path.suffix)) is not None and path.suffix in _BESIDE:
         try:
             yield from _BESIDE[path.suffix](path.read_bytes(), base)
-        except CommandFailed as failure:
-            raise CommandFailed(f"{path}: {failure}") from None
+        except UserError as failure:
+            raise UserError(f"{path}: {failure}") from None
     else:
-        raise CommandFailed(f"{path}: the name is not that of a segment, an index or a snapshot.")
+        raise UserError(f"{path}: the name is not that of a segment, an index or a snapshot.")
 
 
 def _segment(path: Path, detail: Detail) -> Iterator[str]:

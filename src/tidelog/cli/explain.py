@@ -11,16 +11,18 @@ from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
 from kio.schema.describe_log_dirs.v4 import request as log_dirs
 from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResponse
 
-from tidelog.cli import admin, options, quorum_admin, wording
-from tidelog.cli.client import Client
-from tidelog.cli.config_admin import Config, ResourceType, describe_configs
-from tidelog.cli.errors import CommandFailed
-from tidelog.cli.event_log import EventLog
-from tidelog.cli.explanation import explain, summary
-from tidelog.cli.partition_facts import Facts, Speed
-from tidelog.cli.replica_offsets import PAGE, look
-from tidelog.cli.replica_offsets import Partition as Looked
+from tidelog.cli import options
+from tidelog.client import admin, quorum_admin
+from tidelog.client.client import Client
+from tidelog.client.config_admin import Config, ResourceType, describe_configs
+from tidelog.client.replica_offsets import PAGE, look
+from tidelog.client.replica_offsets import Partition as Looked
+from tidelog.insight import wording
+from tidelog.insight.event_log import EventLog
+from tidelog.insight.explanation import explain, summary
+from tidelog.insight.partition_facts import Facts, Speed
 from tidelog.model.ids import NodeId, TopicPartition
+from tidelog.model.user_error import UserError
 
 SILENCE_SECONDS = 1.0
 """A broker that does not answer for so long is told of without what only it knows."""
@@ -71,7 +73,7 @@ def find(subject: str, topics: Sequence[str]) -> tuple[str, int | None]:
     named = re.fullmatch(r"(.+)-(\d+)", subject)
     if named is not None and named[1] in topics:
         return named[1], int(named[2])
-    raise CommandFailed(f"there is no topic or partition '{subject}'.")
+    raise UserError(f"there is no topic or partition '{subject}'.")
 
 
 # -- What is known ---------------------------------------------------------------------------------
@@ -94,7 +96,7 @@ def gather(client: Client, topic: str, partition: int | None) -> list[Facts]:
         if partition in (None, one.number)
     }
     if not chosen:
-        raise CommandFailed(f"topic '{topic}' has no partition {partition}.")
+        raise UserError(f"topic '{topic}' has no partition {partition}.")
     up = _alive(client)
     returning = [where for where, one in chosen.items() if _is_returning(one, up)]
     looked, speeds = _measure(client, topic, returning)
@@ -181,7 +183,7 @@ def _sizes(
     )
     try:
         answer = client.ask_node(node, request, DescribeLogDirsResponse)
-    except CommandFailed:
+    except UserError:
         return {}
     return {
         TopicPartition(topic.name, one.partition_index): one.partition_size

@@ -8,7 +8,7 @@ import os
 import sys
 from collections.abc import Callable
 
-from tidelog.cli.errors import CommandFailed
+from tidelog.model.user_error import UserError
 from tidelog.runtime.lean import keep_test_tools_out
 
 
@@ -40,7 +40,7 @@ def reported(command: Callable[[], int]) -> int:
     """The command's exit status, or 1 after one sentence on stderr."""
     try:
         return command()
-    except CommandFailed as failure:
+    except UserError as failure:
         sentence = str(failure)
     except BrokenPipeError:
         raise

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import click
 
-from tidelog.cli import control
-from tidelog.cli.table import table
+from tidelog.cli.output.table import table
+from tidelog.clusters import control
 
 
 @click.group("node")

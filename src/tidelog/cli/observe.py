@@ -12,14 +12,14 @@ import click
 from kio.schema.describe_log_dirs.v4.request import DescribeLogDirsRequest
 from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResponse
 
-from tidelog.cli import admin, options
-from tidelog.cli.client import Client
-from tidelog.cli.config_admin import ResourceType, describe_configs
-from tidelog.cli.errors import CommandFailed
-from tidelog.cli.observation import Look, Observer, PartitionLook
-from tidelog.cli.producer import ACKS_ALL, Producer
-from tidelog.cli.replica_offsets import Partition, look
+from tidelog.cli import options
 from tidelog.cli.topics import topic_pattern
+from tidelog.client import admin
+from tidelog.client.client import Client
+from tidelog.client.config_admin import ResourceType, describe_configs
+from tidelog.client.producer import ACKS_ALL, Producer
+from tidelog.client.replica_offsets import Partition, look
+from tidelog.insight.observation import Look, Observer, PartitionLook
 from tidelog.model.ids import NO_NODE, Millis, NodeId, Offset, TopicPartition
 from tidelog.model.replication_events import (
     REPLICATION_EVENTS,
@@ -27,7 +27,8 @@ from tidelog.model.replication_events import (
     encode_event,
     key_of,
 )
-from tidelog.protocol.records import Record
+from tidelog.model.user_error import UserError
+from tidelog.protocol.records.records import Record
 
 SILENCE_SECONDS = 2.0
 MIN_ISR = "min.insync.replicas"
@@ -73,7 +74,7 @@ def command(
             began = time.monotonic()
             try:
                 seen = look_at(client, topic)
-            except CommandFailed as failure:
+            except UserError as failure:
                 if number == 0:
                     raise
                 click.echo(f"tidelog: {failure}", err=True)
@@ -145,7 +146,7 @@ def _behind(client: Client) -> dict[TopicPartition, dict[NodeId, int]]:
             answer = client.ask_node(
                 node, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse
             )
-        except CommandFailed:
+        except UserError:
             continue  # gone or silent, or older than this request
         for directory in answer.results:
             for topic in directory.topics:

@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 import click
 
-from tidelog.cli.client import Client
+from tidelog.client.client import Client
 
 DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
 PATIENCE_SECONDS = 4.0

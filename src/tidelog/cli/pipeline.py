@@ -12,7 +12,7 @@ from pathlib import Path
 
 import click
 
-from tidelog.cli.errors import CommandFailed
+from tidelog.model.user_error import UserError
 
 ROOT = Path(__file__).parents[3]
 SETUP = ROOT / "tools" / "make_environment.py"
@@ -37,7 +37,7 @@ class Jobs(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name == DEMO:
-            from tidelog.cli.pipeline_demo import command as demo
+            from tidelog.cli.demos.pipeline_demo import command as demo
 
             return demo
         if cmd_name not in JOBS:
@@ -72,6 +72,6 @@ def prepare() -> None:
     """Make sure that this Python has what the jobs import."""
     if SETUP.exists() and Path(sys.prefix) == ROOT / ".venv":
         if subprocess.run([sys.executable, str(SETUP), "spark"], check=False).returncode != 0:
-            raise CommandFailed("the pipeline cannot start without its environment.")
+            raise UserError("the pipeline cannot start without its environment.")
     elif importlib.util.find_spec("pyspark") is None:
-        raise CommandFailed("the pipeline needs PySpark: pip install 'tidelog[spark]'.")
+        raise UserError("the pipeline needs PySpark: pip install 'tidelog[spark]'.")

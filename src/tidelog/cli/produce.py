@@ -11,12 +11,12 @@ from typing import Any
 import click
 
 from tidelog.cli import options
-from tidelog.cli.client import Client
-from tidelog.cli.errors import CommandFailed
-from tidelog.cli.ledger import Ledger
-from tidelog.cli.producer import ACKS_ALL, Producer
-from tidelog.protocol.compression import CODECS
-from tidelog.protocol.records import Header, Record
+from tidelog.client.client import Client
+from tidelog.client.ledger import Ledger
+from tidelog.client.producer import ACKS_ALL, Producer
+from tidelog.model.user_error import UserError
+from tidelog.protocol.records.compression import CODECS
+from tidelog.protocol.records.records import Header, Record
 
 READ_BYTES = 256 * 1024
 MAX_LINE_BYTES = 64 * 1024 * 1024
@@ -62,7 +62,7 @@ class LineFormat:
     def _split(self, line: str, separator: str, what: str) -> tuple[str, str]:
         before, found, after = line.partition(separator)
         if not found:
-            raise CommandFailed(f"there is no {separator!r} after {what} in {line[:80]!r}.")
+            raise UserError(f"there is no {separator!r} after {what} in {line[:80]!r}.")
         return before, after
 
     def _headers(self, text: str) -> Iterator[Header]:
@@ -124,7 +124,7 @@ def command(
             records, bad = _parse(layout, lines)
             producer.send(records, partition)
             if bad is not None:
-                raise CommandFailed(f"line {read + len(records) + 1}: {bad}")
+                raise UserError(f"line {read + len(records) + 1}: {bad}")
             read += len(lines)
 
 
@@ -132,14 +132,14 @@ def _opened(ledger: str | None) -> AbstractContextManager[Ledger | None]:
     return nullcontext() if ledger is None else Ledger(ledger)
 
 
-def _parse(layout: LineFormat, lines: list[str]) -> tuple[list[Record], CommandFailed | None]:
+def _parse(layout: LineFormat, lines: list[str]) -> tuple[list[Record], UserError | None]:
     """The records before the first line that cannot be taken apart, and what is wrong with it."""
     now = time.time_ns() // 1_000_000
     records = []
     for line in lines:
         try:
             records.append(layout.record(line, now))
-        except CommandFailed as bad:
+        except UserError as bad:
             return records, bad
     return records, None
 
@@ -150,7 +150,7 @@ def _available_lines(fd: int) -> Iterator[list[str]]:
     while chunk := os.read(fd, READ_BYTES):
         *lines, rest = (rest + chunk).split(b"\n")
         if len(rest) > MAX_LINE_BYTES:
-            raise CommandFailed(f"a line is longer than {MAX_LINE_BYTES} bytes.")
+            raise UserError(f"a line is longer than {MAX_LINE_BYTES} bytes.")
         if lines:
             yield [_text(line) for line in lines]
     if rest:

@@ -5,8 +5,10 @@ import time
 import click
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
-from tidelog.cli import options, quorum_admin, quorum_report
-from tidelog.cli.client import Client
+from tidelog.cli import options
+from tidelog.cli.output import quorum_report
+from tidelog.client import quorum_admin
+from tidelog.client.client import Client
 
 
 @click.group("quorum")

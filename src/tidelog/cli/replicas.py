@@ -5,17 +5,18 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from tidelog.cli import admin, options
-from tidelog.cli.client import Client
-from tidelog.cli.errors import CommandFailed
-from tidelog.cli.event_log import EventLog
-from tidelog.cli.lag_time import LookTime
-from tidelog.cli.replica_offsets import Partition, look
-from tidelog.cli.replica_table import HEADS, TIMED_HEADS, Memory, Row, rows, timed_cells
-from tidelog.cli.table import table
+from tidelog.cli import options
+from tidelog.cli.output.table import table
 from tidelog.cli.topics import topic_pattern
+from tidelog.client import admin
+from tidelog.client.client import Client
+from tidelog.client.replica_offsets import Partition, look
+from tidelog.insight.event_log import EventLog
+from tidelog.insight.lag_time import LookTime
+from tidelog.insight.replica_table import HEADS, TIMED_HEADS, Memory, Row, rows, timed_cells
 from tidelog.model.ids import Millis
 from tidelog.model.replication_events import REPLICATION_EVENTS
+from tidelog.model.user_error import UserError
 
 SILENCE_SECONDS = 1.0
 """A broker that does not answer for so long is shown without an end offset."""
@@ -40,7 +41,7 @@ def command(bootstrap_server: str, topic: str | None, watch: bool, interval: flo
     with Client(bootstrap_server, SILENCE_SECONDS) as client:
         watched = Watched(client, topic)
         if watch:
-            from tidelog.cli.replica_screen import show  # takes its time to import
+            from tidelog.cli.output.replica_screen import show  # takes its time to import
 
             show(watched.look, interval)
         else:
@@ -87,5 +88,5 @@ def _names(client: Client, topic: str | None) -> list[str]:
     pattern = topic_pattern(topic)
     names = [one.name for one in admin.topics(client) if pattern.fullmatch(one.name)]
     if not names:
-        raise CommandFailed(f"Topic '{topic}' does not exist as expected.")
+        raise UserError(f"Topic '{topic}' does not exist as expected.")
     return names

@@ -5,7 +5,7 @@ click would cost a starting broker a tenth of a second, and 8 MB for as long as 
 
 from collections.abc import Mapping
 
-from tidelog.cli.node_settings import load_settings
+from tidelog.clusters.node_settings import load_settings
 
 
 def plain_form(arguments: list[str]) -> tuple[str, dict[str, str]] | None:

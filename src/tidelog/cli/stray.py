@@ -5,12 +5,13 @@ from pathlib import Path
 
 import click
 
-from tidelog.cli.errors import CommandFailed
-from tidelog.log import names, partition_metadata
-from tidelog.log.checkpoints import encode_id
+from tidelog.log import names
+from tidelog.log.checkpoints import partition_metadata
+from tidelog.log.checkpoints.checkpoints import encode_id
 from tidelog.log.directory import LogDirectory
+from tidelog.model.user_error import UserError
 from tidelog.runtime.dice import SystemDice
-from tidelog.runtime.disk import RealDisk
+from tidelog.runtime.files.disk import RealDisk
 from tidelog.runtime.process import CannotStart, lock_directory
 
 
@@ -32,7 +33,7 @@ def command(path: str, action: str, name: str | None) -> None:
     removed like any directory.
     """
     if not Path(path).is_dir():
-        raise CommandFailed(f"there is no directory {path}.")
+        raise UserError(f"there is no directory {path}.")
     if (name is None) != (action == "list"):
         raise click.UsageError("`list` takes no name, and `restore` takes one")
     if name is None:
@@ -66,14 +67,14 @@ def _restore(path: str, name: str) -> None:
     try:
         lock = lock_directory(path)
     except CannotStart as failure:
-        raise CommandFailed(f"{failure}: stop the node first.") from None
+        raise UserError(f"{failure}: stop the node first.") from None
     try:
         disk = RealDisk(path)
         if not disk.list(name):
-            raise CommandFailed(f"{path} has no directory {name}, or it is empty.")
+            raise UserError(f"{path} has no directory {name}, or it is empty.")
         restored = LogDirectory(disk, SystemDice()).restore(name)
         if restored is None:
-            raise CommandFailed(
+            raise UserError(
                 f"{name} cannot be restored: it is no partition directory, or another one with "
                 "records has its place."
             )

@@ -9,12 +9,13 @@ from uuid import UUID
 
 import click
 
-from tidelog.cli import admin, options
-from tidelog.cli.client import Client
-from tidelog.cli.errors import CommandFailed
-from tidelog.cli.topic_report import Filter, report
+from tidelog.cli import options
+from tidelog.cli.output.topic_report import Filter, report
+from tidelog.client import admin
+from tidelog.client.client import Client
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import ZERO_TOPIC_ID, NodeId
+from tidelog.model.user_error import UserError
 
 ACTIONS = ("create", "list", "describe", "alter", "delete")
 CHANGES, READS = ("create", "alter"), ("list", "describe")
@@ -174,7 +175,7 @@ def describe(client: Client, wanted: Options) -> None:
     if topic_id != ZERO_TOPIC_ID:
         found = [topic.name for topic in admin.topics(client) if topic.id == topic_id]
         if not found and not wanted.if_exists:
-            raise CommandFailed(f"TopicId '{wanted.topic_id}' does not exist as expected.")
+            raise UserError(f"TopicId '{wanted.topic_id}' does not exist as expected.")
         described = admin.describe_from_metadata(client, found) if found else []
     else:
         found = _existing(client, wanted)
@@ -194,9 +195,9 @@ def parse_assignment(text: str | None) -> list[list[NodeId]]:
         raise click.UsageError(f"--replica-assignment: {text!r} is not like 1:2,2:3") from None
     for index, brokers in enumerate(assignment):
         if len(set(brokers)) != len(brokers):
-            raise CommandFailed(f"Partition {index} has the same broker twice: {brokers}.")
+            raise UserError(f"Partition {index} has the same broker twice: {brokers}.")
         if len(brokers) != len(assignment[0]):
-            raise CommandFailed(f"Partition {index} has different replication factor: {brokers}.")
+            raise UserError(f"Partition {index} has different replication factor: {brokers}.")
     return assignment
 
 
@@ -205,7 +206,7 @@ def parse_topic_id(text: str) -> UUID:
         raw = urlsafe_b64decode(text + "=" * (-len(text) % 4))
         return UUID(bytes=raw)
     except (BadBase64, ValueError):
-        raise CommandFailed(f"--topic-id: {text!r} is not a topic id.") from None
+        raise UserError(f"--topic-id: {text!r} is not a topic id.") from None
 
 
 def topic_pattern(text: str) -> re.Pattern[str]:
@@ -235,5 +236,5 @@ def _matching(client: Client, wanted: Options) -> list[str]:
 def _existing(client: Client, wanted: Options) -> list[str]:
     names = _matching(client, wanted)
     if not names and wanted.topic and not wanted.if_exists:
-        raise CommandFailed(f"Topic '{wanted.topic}' does not exist as expected.")
+        raise UserError(f"Topic '{wanted.topic}' does not exist as expected.")
     return names

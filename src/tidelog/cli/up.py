@@ -5,11 +5,11 @@ from pathlib import Path
 import click
 
 from tidelog.cli import options
-from tidelog.cli.child import NodeProcess
-from tidelog.cli.cluster_directory import ClusterDirectory
-from tidelog.cli.control import ControlSocket
-from tidelog.cli.local_cluster import HIGHEST_PORT, LocalCluster
-from tidelog.cli.supervisor import Supervisor, run_until_interrupted
+from tidelog.clusters.child import NodeProcess
+from tidelog.clusters.cluster_directory import ClusterDirectory
+from tidelog.clusters.control import ControlSocket
+from tidelog.clusters.local_cluster import HIGHEST_PORT, LocalCluster
+from tidelog.clusters.supervisor import Supervisor, run_until_interrupted
 from tidelog.model.ids import NodeId
 from tidelog.runtime.logs import log_to_stderr
 

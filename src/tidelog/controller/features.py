@@ -6,14 +6,14 @@ levels, so a level that only half works would break it.
 
 from collections.abc import Mapping
 
-from tidelog.controller.image import (
+from tidelog.config.settings import BrokerSettings
+from tidelog.controller.image.image import (
     BROKER_RESOURCE,
     CLUSTER_DEFAULT,
     ClusterImage,
     VersionRange,
 )
-from tidelog.controller.settings import BrokerSettings
-from tidelog.protocol.metadata_records import (
+from tidelog.protocol.metadata.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     ConfigRecord,

@@ -8,9 +8,14 @@ controller itself took out.
 
 from collections.abc import Callable, Iterator
 
-from tidelog.controller.diff import PartitionDifference, changed_brokers, changed_partitions
-from tidelog.controller.effective import topic_value
-from tidelog.controller.image import (
+from tidelog.config.settings import BrokerSettings
+from tidelog.controller.configs.effective import topic_value
+from tidelog.controller.image.difference import (
+    PartitionDifference,
+    changed_brokers,
+    changed_partitions,
+)
+from tidelog.controller.image.image import (
     MIGRATING_DIRECTORY,
     RECOVERING,
     UNASSIGNED_DIRECTORY,
@@ -18,7 +23,6 @@ from tidelog.controller.image import (
     ClusterImage,
     PartitionImage,
 )
-from tidelog.controller.settings import BrokerSettings
 from tidelog.model.ids import NO_NODE, Millis, NodeId
 from tidelog.model.replication_events import (
     BrokerFenced,

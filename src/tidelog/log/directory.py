@@ -9,11 +9,13 @@ from enum import Enum
 from functools import partial
 from heapq import heappop, heappush
 
-from tidelog.log import checkpoints, misfits, names, partition_metadata
-from tidelog.log.clean_shutdown import NO_BROKER_EPOCH, CleanShutdownMark
+from tidelog.log import names
+from tidelog.log.checkpoints import checkpoints, partition_metadata
+from tidelog.log.checkpoints.clean_shutdown import NO_BROKER_EPOCH, CleanShutdownMark
+from tidelog.log.checkpoints.root_checkpoints import RootCheckpoints
 from tidelog.log.config import LogConfig
 from tidelog.log.partition import PartitionLog
-from tidelog.log.root_checkpoints import RootCheckpoints
+from tidelog.log.recovery import misfits
 from tidelog.model.dice import Dice
 from tidelog.model.disk import Disk
 from tidelog.model.ids import (

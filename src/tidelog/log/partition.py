@@ -7,22 +7,23 @@ at or past the log end.
 
 from collections.abc import Callable
 
-from tidelog.log import deletions, replay
 from tidelog.log.config import LogConfig
-from tidelog.log.cutting import cut_point
-from tidelog.log.deletions import DeletedFiles
-from tidelog.log.flushing import FlushProgress
-from tidelog.log.loading import LoadedLog, LogLoader
-from tidelog.log.producers import ProducerStates
+from tidelog.log.producers.producers import ProducerStates
 from tidelog.log.readable import ReadableLog
-from tidelog.log.record_checks import RecordCheck, check_records, looks_inside, rules_of
+from tidelog.log.recovery import replay
+from tidelog.log.recovery.loading import LoadedLog, LogLoader
 from tidelog.log.results import Appended, AppendOrigin, AppendRefused
-from tidelog.log.segment import Segment
-from tidelog.log.validation import check_produced, check_replicated
+from tidelog.log.segments import deletions
+from tidelog.log.segments.cutting import cut_point
+from tidelog.log.segments.deletions import DeletedFiles
+from tidelog.log.segments.flushing import FlushProgress
+from tidelog.log.segments.segment import Segment
+from tidelog.log.validation.record_checks import RecordCheck, check_records, looks_inside, rules_of
+from tidelog.log.validation.validation import check_produced, check_replicated
 from tidelog.model.disk import Disk, File
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import MAX_EPOCH, NO_TIMESTAMP, LeaderEpoch, Millis, Offset
-from tidelog.protocol.batch import BatchHeader
+from tidelog.protocol.records.batch import BatchHeader
 
 
 class PartitionLog(ReadableLog):

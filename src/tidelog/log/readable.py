@@ -7,17 +7,19 @@ never served, nor passed over in silence (F54).
 from collections.abc import Callable
 from typing import TypeVar
 
-from tidelog.log import epoch_checks, reading, timestamps
+from tidelog.log.checkpoints.epochs import EpochStart
 from tidelog.log.config import LogConfig
-from tidelog.log.epochs import EpochStart
-from tidelog.log.index_repair import SLICE, StillIndexing
-from tidelog.log.loading import LoadedLog
+from tidelog.log.indexes import timestamps
+from tidelog.log.indexes.index_repair import SLICE, StillIndexing
+from tidelog.log.indexes.timestamps import NewestSearch, TimeSearch
+from tidelog.log.recovery import epoch_checks
+from tidelog.log.recovery.loading import LoadedLog
+from tidelog.log.recovery.upkeep import Upkeep
+from tidelog.log.recovery.verification import LogVerification
 from tidelog.log.results import AbortedTxn, Damage, ReadResult
-from tidelog.log.scan import BrokenChainError
+from tidelog.log.segments import reading
+from tidelog.log.segments.scan import BrokenChainError
 from tidelog.log.tail import LogTail
-from tidelog.log.timestamps import NewestSearch, TimeSearch
-from tidelog.log.upkeep import Upkeep
-from tidelog.log.verification import LogVerification
 from tidelog.model.disk import Disk
 from tidelog.model.effects import ActiveProducer, EpochEnd
 from tidelog.model.errors import ErrorCode

@@ -4,18 +4,18 @@ Invariant: the bytes, the indexes, the epochs, the producers and the end offset 
 append that the disk refuses leaves all of them as they were.
 """
 
-from tidelog.log import replay
 from tidelog.log.config import LogConfig
-from tidelog.log.loading import LoadedLog
-from tidelog.log.markers import read_marker
+from tidelog.log.producers.markers import read_marker
+from tidelog.log.recovery import replay
+from tidelog.log.recovery.loading import LoadedLog
 from tidelog.log.results import Appended, AppendOrigin, AppendRefused
-from tidelog.log.rolling import RollPolicy
-from tidelog.log.segment import Segment
-from tidelog.log.validation import check_whole
+from tidelog.log.segments.rolling import RollPolicy
+from tidelog.log.segments.segment import Segment
+from tidelog.log.validation.validation import check_whole
 from tidelog.model.disk import Disk, File
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_TIMESTAMP, LeaderEpoch, Millis, Offset
-from tidelog.protocol.batch import BatchHeader, patch, read_header, stamp_append_time
+from tidelog.protocol.records.batch import BatchHeader, patch, read_header, stamp_append_time
 
 
 class LogTail:

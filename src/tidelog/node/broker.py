@@ -6,40 +6,40 @@ Invariant: nothing is led or followed before the image shows this run of the pro
 import logging
 from collections.abc import Callable
 
-from tidelog.api.internal_topics import CONSUMER_OFFSETS
-from tidelog.controller.image import RECOVERING, ClusterImage
-from tidelog.controller.settings import BrokerSettings
+from tidelog.api.groups.internal_topics import CONSUMER_OFFSETS
+from tidelog.config.settings import BrokerSettings
+from tidelog.controller.image.image import RECOVERING, ClusterImage
 from tidelog.model.dice import Dice
 from tidelog.model.ids import NodeId, Offset, TopicId, TopicPartition
 from tidelog.model.replication_events import Truncated, UncleanLoss
-from tidelog.node.append_checks import AppendChecks, Hold
-from tidelog.node.assignments import Assignments
 from tidelog.node.clock import Clock
-from tidelog.node.coordinators import Coordinators
-from tidelog.node.deletions import Deletions
-from tidelog.node.departures import Departures
-from tidelog.node.directory_reports import DirectoryReports
-from tidelog.node.failed_directories import FailedDirectories
-from tidelog.node.fetchers import Fetchers
-from tidelog.node.housekeeping import Housekeeping
-from tidelog.node.isr_proposals import IsrProposals
+from tidelog.node.controller.broker_lifecycle import Lifecycle, Submit
+from tidelog.node.controller.directory_reports import DirectoryReports
+from tidelog.node.controller.recently_fenced import Departures
+from tidelog.node.coordinators.coordinators import Coordinators
+from tidelog.node.events.replica_states import ReplicaStates
+from tidelog.node.events.replication_events import ReplicationEvents
+from tidelog.node.followers.fetchers import Fetchers
 from tidelog.node.jobs import Jobs
-from tidelog.node.lifecycle import Lifecycle, Submit
-from tidelog.node.offset_queries import OffsetQueries
-from tidelog.node.opening import home
-from tidelog.node.partitions import Partitions
+from tidelog.node.partitions.append_checks import AppendChecks, Hold
+from tidelog.node.partitions.assignments import Assignments
+from tidelog.node.partitions.deletions import Deletions
+from tidelog.node.partitions.isr_proposals import IsrProposals
+from tidelog.node.partitions.offset_queries import OffsetQueries
+from tidelog.node.partitions.partitions import Partitions
+from tidelog.node.partitions.queries import Queries
+from tidelog.node.partitions.read_replicas import ReadReplicas
+from tidelog.node.partitions.replica import Replica
+from tidelog.node.partitions.throttles import Throttles
 from tidelog.node.peers import Peers
-from tidelog.node.queries import Queries
-from tidelog.node.read_replicas import ReadReplicas
-from tidelog.node.replica import Replica
-from tidelog.node.replica_moves import ReplicaMoves
-from tidelog.node.replica_states import ReplicaStates
-from tidelog.node.replication_events import ReplicationEvents
-from tidelog.node.storage import Storage
-from tidelog.node.throttles import Throttles
+from tidelog.node.storage.failed_directories import FailedDirectories
+from tidelog.node.storage.housekeeping import Housekeeping
+from tidelog.node.storage.opening import home
+from tidelog.node.storage.replica_moves import ReplicaMoves
+from tidelog.node.storage.storage import Storage
+from tidelog.node.storage.topic_history import TopicHistory
+from tidelog.node.storage.verification import Verification
 from tidelog.node.timers import Timers
-from tidelog.node.topic_history import TopicHistory
-from tidelog.node.verification import Verification
 from tidelog.replication.isr.leader import ProposeIsr
 
 log = logging.getLogger(__name__)

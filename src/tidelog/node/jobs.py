@@ -15,7 +15,7 @@ from tidelog.model.events import Ran
 from tidelog.model.jobs import Job, JobFailed, Steps, TooManyJobs, Work, in_one_step
 from tidelog.model.outbound import Cancel, Outbound, Run
 from tidelog.node.clock import Clock
-from tidelog.node.parking import PARKED, Parked, Resume
+from tidelog.node.requests.parking import PARKED, Parked, Resume
 from tidelog.node.timers import Timers
 
 WAITING_LIMIT = 1_000

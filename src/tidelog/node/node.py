@@ -11,8 +11,8 @@ from typing import Any, assert_never
 from tidelog.api.handler import Request
 from tidelog.api.listeners import ListenerKind, kind_of, listener_kind
 from tidelog.api.registry import served
-from tidelog.controller.image import ClusterImage
-from tidelog.controller.settings import BrokerSettings
+from tidelog.config.settings import BrokerSettings
+from tidelog.controller.image.image import ClusterImage
 from tidelog.model.dice import Dice
 from tidelog.model.disk import Disk
 from tidelog.model.effects import ChangeMetadata
@@ -30,20 +30,29 @@ from tidelog.model.events import (
 from tidelog.model.ids import METADATA_TOPIC_ID, ConnId, LeaderEpoch, Millis, NodeId, TopicId
 from tidelog.model.metrics import Metric
 from tidelog.model.outbound import Outbound, Stop
-from tidelog.node import metrics
 from tidelog.node.broker import Broker
 from tidelog.node.clock import STEP_MS, Clock
-from tidelog.node.connection_limiting import ConnectionLimiting
-from tidelog.node.context import RequestContext
-from tidelog.node.controller_client import ControllerClient
-from tidelog.node.controller_registration import ControllerRegistration
-from tidelog.node.controlling import Controlling
-from tidelog.node.executors import executors
-from tidelog.node.failed_directories import at_fault, told
+from tidelog.node.controller.active_controller import Controlling
+from tidelog.node.controller.client import ControllerClient
+from tidelog.node.controller.registration import ControllerRegistration
+from tidelog.node.events import metrics
+from tidelog.node.events.replication_events import ReplicationEvents
 from tidelog.node.jobs import Jobs
-from tidelog.node.metadata_log import UnusableMetadata
-from tidelog.node.metadata_opening import METADATA_PARTITION, open_metadata
-from tidelog.node.opening import (
+from tidelog.node.metadata.metadata_log import UnusableMetadata
+from tidelog.node.metadata.metadata_opening import METADATA_PARTITION, open_metadata
+from tidelog.node.peers import Peers
+from tidelog.node.quorum.opening import Surroundings, open_quorum
+from tidelog.node.quorum.quorum import Quorum
+from tidelog.node.quorum.voter_changes import Myself, VoterChanges
+from tidelog.node.requests.connection_limiting import ConnectionLimiting
+from tidelog.node.requests.context import RequestContext
+from tidelog.node.requests.executors import executors
+from tidelog.node.requests.parking import PARKED, Parked, Resume
+from tidelog.node.requests.requests import Requests
+from tidelog.node.requests.sessions import Session
+from tidelog.node.requests.slices import Slices
+from tidelog.node.storage.failed_directories import at_fault, told
+from tidelog.node.storage.opening import (
     NotFormatted,
     OpenedDirectory,
     home,
@@ -52,17 +61,8 @@ from tidelog.node.opening import (
     open_directories,
     quorum_timeouts,
 )
-from tidelog.node.parking import PARKED, Parked, Resume
-from tidelog.node.peers import Peers
-from tidelog.node.quorum import Quorum
-from tidelog.node.quorum_opening import Surroundings, open_quorum
-from tidelog.node.replication_events import ReplicationEvents
-from tidelog.node.requests import Requests
-from tidelog.node.sessions import Session
-from tidelog.node.slices import Slices
-from tidelog.node.storage import Storage
+from tidelog.node.storage.storage import Storage
 from tidelog.node.timers import Timers
-from tidelog.node.voter_changes import Myself, VoterChanges
 from tidelog.replication.quorum.events import ShutdownBegun
 
 SHUTDOWN_PATIENCE_MS: Millis = 2_000

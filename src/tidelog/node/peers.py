@@ -16,7 +16,7 @@ from tidelog.model.outbound import Chunk, CloseConnection, Connect, Outbound, Se
 from tidelog.node.clock import Clock
 from tidelog.node.timers import Timer, Timers
 from tidelog.protocol.malformed import MalformedMessage
-from tidelog.protocol.messages import correlation_id_of, decode_response, encode_request
+from tidelog.protocol.messages.messages import correlation_id_of, decode_response, encode_request
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,11 +14,11 @@ from time import thread_time_ns
 
 from tidelog.model.ids import Millis
 from tidelog.model.metrics import Counter, Gauge, Metric
-from tidelog.protocol.headers import decode_request_header
 from tidelog.protocol.malformed import MalformedMessage
-from tidelog.protocol.schema import API_NAMES
-from tidelog.runtime.connection import Connection
+from tidelog.protocol.messages.headers import decode_request_header
+from tidelog.protocol.messages.schema import API_NAMES
 from tidelog.runtime.logs import LineLimit
+from tidelog.runtime.transport.connection import Connection
 
 SLOW_MS: Millis = 50
 STEP_MS: Millis = 10

@@ -43,15 +43,15 @@ from tidelog.protocol.framing import BadFrame
 from tidelog.protocol.strangers import AN_HTTP_REQUEST
 from tidelog.runtime.alarm import Alarm
 from tidelog.runtime.clock import HostClock
-from tidelog.runtime.connection import SOCKET, Connection
-from tidelog.runtime.connections import BY_CLOSE, BY_NODE, FEW, Connections
-from tidelog.runtime.descriptors import Room
-from tidelog.runtime.dialling import Dialler, connect_failed
 from tidelog.runtime.freezes import SLOW_MS, STEP_MS, FreezeMeter
 from tidelog.runtime.hosted import HostedNode
 from tidelog.runtime.jobs import JobThreads
-from tidelog.runtime.limits import Limits
-from tidelog.runtime.listeners import Acceptor, ListeningSocket
+from tidelog.runtime.transport.connection import SOCKET, Connection
+from tidelog.runtime.transport.connections import BY_CLOSE, BY_NODE, FEW, Connections
+from tidelog.runtime.transport.descriptors import Room
+from tidelog.runtime.transport.dialling import Dialler, connect_failed
+from tidelog.runtime.transport.limits import Limits
+from tidelog.runtime.transport.listeners import Acceptor, ListeningSocket
 from tidelog.runtime.workers import Workers
 
 LATE_MS: Millis = 200

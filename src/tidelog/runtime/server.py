@@ -14,25 +14,25 @@ from contextlib import suppress
 from threading import Thread
 
 from tidelog.api.registry import REGISTRY
-from tidelog.controller.connection_limits import connection_limits
-from tidelog.controller.image import ClusterImage
-from tidelog.controller.settings import BadSetting, BrokerSettings, parse_properties
+from tidelog.config.settings import BadSetting, BrokerSettings, parse_properties
+from tidelog.controller.configs.connection_limits import connection_limits
+from tidelog.controller.image.image import ClusterImage
 from tidelog.node.node import Node, NotFormatted, UnusableMetadata
-from tidelog.runtime import metrics
 from tidelog.runtime.clock import HostClock
-from tidelog.runtime.descriptors import Room, Shares, fewest, raise_limit, share_out
 from tidelog.runtime.dice import SystemDice
-from tidelog.runtime.disk import RealDisk
-from tidelog.runtime.limits import Limits
-from tidelog.runtime.listeners import ListeningSocket, bind
+from tidelog.runtime.files.disk import RealDisk
 from tidelog.runtime.logs import log_to_stderr
 from tidelog.runtime.loop import Host
+from tidelog.runtime.metrics import metrics
 from tidelog.runtime.process import (
     CannotStart,
     UnusableDirectory,
     keep_freed_memory,
     lock_directory,
 )
+from tidelog.runtime.transport.descriptors import Room, Shares, fewest, raise_limit, share_out
+from tidelog.runtime.transport.limits import Limits
+from tidelog.runtime.transport.listeners import ListeningSocket, bind
 
 log = logging.getLogger(__name__)
 

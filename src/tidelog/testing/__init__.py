@@ -6,7 +6,7 @@ with Cluster(brokers=3) as cluster:
     cluster.wait_for_isr("orders", 0, size=2)
 """
 
-from tidelog.cli.ledger import Acknowledged, Ledger
+from tidelog.client.ledger import Acknowledged, Ledger
 from tidelog.network import CLIENTS
 from tidelog.testing.cluster import Cluster, FaultRefused
 from tidelog.testing.disk import DiskRefused

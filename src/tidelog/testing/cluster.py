@@ -9,8 +9,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import NoReturn, Self
 
-from tidelog.cli.free_ports import HOST
-from tidelog.cli.local_cluster import BROKER_LISTENER, CONTROLLER_LISTENER, on_free_ports
+from tidelog.clusters.free_ports import HOST
+from tidelog.clusters.local_cluster import BROKER_LISTENER, CONTROLLER_LISTENER, on_free_ports
 from tidelog.model.ids import NodeId
 from tidelog.network import CLIENTS, Network
 from tidelog.testing.disk import SmallDisk, give_room, take_room

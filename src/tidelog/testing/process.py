@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Thread
 from typing import IO
 
-from tidelog.cli.child import PROGRAM
+from tidelog.clusters.child import PROGRAM
 from tidelog.model.ids import NodeId
 
 PATIENCE_SECONDS = 120.0

@@ -16,13 +16,13 @@ from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopi
 from kio.schema.metadata.v12.response import MetadataResponse, MetadataResponsePartition
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from tidelog.cli import admin
-from tidelog.cli.client import Client
-from tidelog.cli.connection import Connection, ConnectionLost
-from tidelog.cli.errors import CommandFailed
-from tidelog.cli.free_ports import HOST
+from tidelog.client import admin
+from tidelog.client.client import Client
+from tidelog.client.connection import Connection, ConnectionLost
+from tidelog.clusters.free_ports import HOST
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import METADATA_TOPIC, NO_NODE, NodeId
+from tidelog.model.user_error import UserError
 from tidelog.testing.process import PATIENCE_SECONDS, NodeStuck
 
 POLL_SECONDS = 0.01
@@ -131,7 +131,7 @@ class ClusterView(ABC):
                 yield client
         except admin.Refused:
             raise
-        except CommandFailed as failed:
+        except UserError as failed:
             raise NodeStuck(str(failed)) from None
 
     def _is_in_sync(self, topic: str) -> bool:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from tests.cluster.damage.site import Harm, NothingToDamage, Site
 
-from tidelog.sim.damage import ROOT_CHECKPOINTS
+from tidelog.sim.faults.damage import ROOT_CHECKPOINTS
 
 Act = Callable[[Site], Harm]
 META_PROPERTIES = "meta.properties"

@@ -1,6 +1,7 @@
 """What a node says of damage, and which damage it can know of at all.
 
-`tidelog.sim.damage` says what a file's content shows; here are directories and links as well.
+`tidelog.sim.faults.damage` knows what a file's content shows; this module adds directories and
+links.
 """
 
 import re
@@ -8,7 +9,7 @@ from pathlib import Path
 
 from tests.cluster.damage.site import Harm
 
-from tidelog.sim.damage import METADATA, is_visible, recovery_points
+from tidelog.sim.faults.damage import METADATA, is_visible, recovery_points
 from tidelog.testing import NodeProcess
 
 BUGS = ("Traceback (most recent call last)", "bug in Tidelog", "AssertionError")

@@ -11,11 +11,11 @@ from tests.cluster.damage.batch_files import CHECKED_FROM, batches_under, offset
 from tests.cluster.damage.look_ups import fetch_at
 from tests.cluster.stream import NUMBER, VALUE_BYTES
 
-from tidelog.log import partition_metadata
+from tidelog.log.checkpoints import partition_metadata
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId
-from tidelog.protocol.records import iterate_records
-from tidelog.runtime.disk import RealDisk
+from tidelog.protocol.records.records import iterate_records
+from tidelog.runtime.files.disk import RealDisk
 from tidelog.testing import Cluster
 
 RECORDS = 400

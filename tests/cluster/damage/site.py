@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
-from tidelog.sim.damage import METADATA, names_of
+from tidelog.sim.faults.damage import METADATA, names_of
 
 T = TypeVar("T")
 

@@ -14,10 +14,10 @@ from typing import Any
 
 import pytest
 from tests.scenarios.transcript import check, transcripts
-from tests.unit.groups.desk import GROUP, Desk, beating, joining, syncing
+from tests.unit.coordination.group_client import GROUP, Desk, beating, joining, syncing
 
-from tidelog.groups.effects import ClientInfo
-from tidelog.groups.records import OffsetCommitKey, decode_key, decode_value
+from tidelog.coordination.effects import ClientInfo
+from tidelog.coordination.records import OffsetCommitKey, decode_key, decode_value
 from tidelog.model.errors import ErrorCode
 
 HERE = Path(__file__).parent

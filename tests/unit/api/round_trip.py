@@ -10,13 +10,13 @@ from tests.unit.api.support import TOPIC_ID, request
 from tidelog.api.handler import Disconnect, Encoded
 from tidelog.api.listeners import ListenerKind
 from tidelog.api.registry import Api
-from tidelog.groups.replies import refusal
+from tidelog.coordination.groups.replies import refusal
 from tidelog.model import effects
 from tidelog.model.errors import ErrorCode
-from tidelog.protocol import messages
-from tidelog.protocol.canonical import canonical_response
-from tidelog.protocol.reader import decode
-from tidelog.protocol.schema import Field, fields_of, response_class
+from tidelog.protocol.messages import messages
+from tidelog.protocol.messages.canonical import canonical_response
+from tidelog.protocol.messages.reader import decode
+from tidelog.protocol.messages.schema import Field, fields_of, response_class
 
 
 def minimal(cls: Any) -> Any:

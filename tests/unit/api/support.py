@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from tidelog.api.fetch_sessions import FetchSessions
 from tidelog.api.handler import Encoded, Handling, Request
-from tidelog.api.producer_ids import ProducerIdBlocks
-from tidelog.controller.image import (
+from tidelog.api.records.fetch_sessions import FetchSessions
+from tidelog.api.records.producer_ids import ProducerIdBlocks
+from tidelog.config.settings import BrokerSettings
+from tidelog.controller.image.image import (
     BrokerImage,
     ClusterImage,
     ControllerImage,
@@ -17,13 +18,12 @@ from tidelog.controller.image import (
     TopicImage,
     VersionRange,
 )
-from tidelog.controller.settings import BrokerSettings
 from tidelog.model.effects import AwaitElections, Pause
 from tidelog.model.ids import NodeId
-from tidelog.protocol.canonical import canonical_request, canonical_response
-from tidelog.protocol.reader import decode
-from tidelog.protocol.schema import fields_of, response_class
-from tidelog.protocol.versions import lift
+from tidelog.protocol.messages.canonical import canonical_request, canonical_response
+from tidelog.protocol.messages.reader import decode
+from tidelog.protocol.messages.schema import fields_of, response_class
+from tidelog.protocol.messages.versions import lift
 
 CLUSTER_ID = "q1Sh-9_ISia_zwGINzRvyQ"
 TOPIC_ID = UUID(int=0xAB)

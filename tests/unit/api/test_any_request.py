@@ -11,7 +11,7 @@ from tests.unit.api.support import TOPIC_ID
 
 from tidelog.api.registry import REGISTRY, Api
 from tidelog.model.errors import ErrorCode
-from tidelog.protocol.schema import Field, fields_of, request_class
+from tidelog.protocol.messages.schema import Field, fields_of, request_class
 
 NAMES = ("", "orders", "nope", "a b", "__consumer_offsets", "1", "7", "retention.ms", "1" * 5000)
 

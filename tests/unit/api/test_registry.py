@@ -9,7 +9,7 @@ from tests.unit.api.round_trip import handle, minimal, one_of_each
 from tidelog.api.listeners import ListenerKind
 from tidelog.api.reference import protocol_page
 from tidelog.api.registry import REGISTRY, Api, served
-from tidelog.protocol.schema import request_class, versions_of
+from tidelog.protocol.messages.schema import request_class, versions_of
 
 ROOT_OF_DOCS = "docs/protocol.md"
 

@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from tidelog.cli.partition_facts import Facts
-from tidelog.cli.replica_history import Membership, PartitionHistory
+from tidelog.insight.partition_facts import Facts
+from tidelog.insight.replica_history import Membership, PartitionHistory
 from tidelog.model.ids import TopicPartition
 
 NOON = 1_794_830_400_000

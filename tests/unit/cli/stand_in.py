@@ -19,14 +19,14 @@ from kio.schema.fetch.v12 import response as fetched
 from kio.schema.list_offsets.v7 import response as listed
 from kio.schema.metadata.v12 import response as metadata
 
-from tidelog.cli.fetcher import EARLIEST
+from tidelog.client.fetcher import EARLIEST
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset
-from tidelog.protocol.headers import decode_request_header
-from tidelog.protocol.messages import encode_response
-from tidelog.protocol.reader import decode
-from tidelog.protocol.records import Record, build_batch
-from tidelog.protocol.schema import request_class
+from tidelog.protocol.messages.headers import decode_request_header
+from tidelog.protocol.messages.messages import encode_response
+from tidelog.protocol.messages.reader import decode
+from tidelog.protocol.messages.schema import request_class
+from tidelog.protocol.records.records import Record, build_batch
 
 ME = 1
 HOST = "127.0.0.1"

@@ -7,12 +7,17 @@ from struct import pack
 import pytest
 
 from tidelog.cli.commands import invoke
-from tidelog.cli.errors import CommandFailed
-from tidelog.cli.segment_dump import Detail, segment_lines
-from tidelog.log.producer_snapshots import encode
-from tidelog.log.producers import BatchSpan, ProducerEntry
-from tidelog.protocol.batch import HEADER_SIZE, TIMESTAMP_TYPE_MASK, read_header, stamp_append_time
-from tidelog.protocol.records import ControlType, Record, build_batch, control_key
+from tidelog.cli.output.segment_dump import Detail, segment_lines
+from tidelog.log.producers.producer_snapshots import encode
+from tidelog.log.producers.producers import BatchSpan, ProducerEntry
+from tidelog.model.user_error import UserError
+from tidelog.protocol.records.batch import (
+    HEADER_SIZE,
+    TIMESTAMP_TYPE_MASK,
+    read_header,
+    stamp_append_time,
+)
+from tidelog.protocol.records.records import ControlType, Record, build_batch, control_key
 
 DATA = Path(__file__).parent / "data"
 SEGMENT = "00000000000000000000.log"
@@ -134,32 +139,32 @@ def test_producer_snapshots(tmp_path: Path, capsys: pytest.CaptureFixture[str]) 
         "firstSequence: 0 lastSequence: 2 lastOffset: 12 offsetDelta: 2 timestamp: 99"
     )
     path.write_bytes(b"torn")
-    with pytest.raises(CommandFailed, match="producer snapshot is torn"):
+    with pytest.raises(UserError, match="producer snapshot is torn"):
         invoke(["dump-log", str(path)])
 
 
 def test_any_other_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "leader-epoch-checkpoint").touch()
-    with pytest.raises(CommandFailed, match="the name is not that of a segment"):
+    with pytest.raises(UserError, match="the name is not that of a segment"):
         invoke(["dump-log", str(tmp_path / "leader-epoch-checkpoint")])
 
 
 @pytest.mark.parametrize("name", ["nope.log", SEGMENT, "nope"])
 def test_a_file_that_is_not_there_is_said_to_be_missing(tmp_path: Path, name: str) -> None:
-    with pytest.raises(CommandFailed, match=f"{name}: there is no such file"):
+    with pytest.raises(UserError, match=f"{name}: there is no such file"):
         invoke(["dump-log", str(tmp_path / name)])
 
 
 def test_a_directory_is_no_file(tmp_path: Path) -> None:
     (tmp_path / SEGMENT).mkdir()
     for path in (tmp_path, tmp_path / SEGMENT):
-        with pytest.raises(CommandFailed, match=f"{path}: this is a directory"):
+        with pytest.raises(UserError, match=f"{path}: this is a directory"):
             invoke(["dump-log", str(path)])
 
 
 def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / SEGMENT)
-    with pytest.raises(CommandFailed, match="this is not a regular file"):
+    with pytest.raises(UserError, match="this is not a regular file"):
         invoke(["dump-log", str(tmp_path / SEGMENT)])
 
 
@@ -178,5 +183,5 @@ def test_an_empty_file_has_nothing_to_show(
 def test_a_torn_producer_snapshot_is_named(tmp_path: Path) -> None:
     path = tmp_path / f"{7:020d}.snapshot"
     path.touch()
-    with pytest.raises(CommandFailed, match=f"{path}: the producer snapshot is torn"):
+    with pytest.raises(UserError, match=f"{path}: the producer snapshot is torn"):
         invoke(["dump-log", str(path)])

@@ -3,9 +3,9 @@ from pathlib import Path
 import pytest
 
 from tidelog.cli.commands import invoke
-from tidelog.cli.errors import CommandFailed
-from tidelog.cli.format import read_identity
-from tidelog.node.snapshots import BOOTSTRAP, decode
+from tidelog.clusters.formatting import read_identity
+from tidelog.model.user_error import UserError
+from tidelog.node.metadata.snapshots import BOOTSTRAP, decode
 from tidelog.replication.quorum.voters import Membership, text_of
 
 CLUSTER, OTHER = "4L6g3nShT-eMCtK--X86sw", "AL6g3nShT-eMCtK--X86sA"
@@ -40,7 +40,7 @@ def test_formatting_twice_is_refused_or_ignored(
 ) -> None:
     again = ["format", "--config", str(config)]
     assert invoke(again) == 0
-    with pytest.raises(CommandFailed, match=r"is already formatted\. Use --ignore-formatted"):
+    with pytest.raises(UserError, match=r"is already formatted\. Use --ignore-formatted"):
         invoke(again)
     capsys.readouterr()
     assert invoke([*again, "--ignore-formatted"]) == 0
@@ -58,10 +58,10 @@ def test_a_new_directory_joins_the_cluster_of_the_others(config: Path) -> None:
 def test_another_clusters_or_nodes_directory_is_left_alone(config: Path) -> None:
     command = ["format", "--config", str(config), "--ignore-formatted", "--cluster-id"]
     assert invoke([*command, CLUSTER]) == 0
-    with pytest.raises(CommandFailed, match=f"belongs to the cluster {CLUSTER}, not to {OTHER}"):
+    with pytest.raises(UserError, match=f"belongs to the cluster {CLUSTER}, not to {OTHER}"):
         invoke([*command, OTHER])
     moved = ["--override", "node.id=8", "--override", "controller.quorum.voters=8@localhost:2"]
-    with pytest.raises(CommandFailed, match="belongs to node 7, not to 8"):
+    with pytest.raises(UserError, match="belongs to node 7, not to 8"):
         invoke([*command, CLUSTER, *moved])
 
 
@@ -70,7 +70,7 @@ def test_a_bad_cluster_id_and_a_bad_setting_are_told(
 ) -> None:
     assert invoke(["format", "--config", str(config), "--cluster-id", "short"]) == 2
     assert "is not 22 letters of base64" in capsys.readouterr().err
-    with pytest.raises(CommandFailed, match=r"num\.partitions"):
+    with pytest.raises(UserError, match=r"num\.partitions"):
         invoke(["format", "--config", str(config), "--override", "num.partitions=many"])
 
 

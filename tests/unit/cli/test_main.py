@@ -8,7 +8,7 @@ import pytest
 from tidelog import __version__
 from tidelog.cli import main as entry
 from tidelog.cli.commands import COMMANDS, cli, invoke
-from tidelog.cli.errors import CommandFailed
+from tidelog.model.user_error import UserError
 
 
 def fail(error: Exception) -> int:
@@ -18,7 +18,7 @@ def fail(error: Exception) -> int:
 @pytest.mark.parametrize(
     ("error", "sentence"),
     [
-        (CommandFailed("the tide is out."), "tidelog: the tide is out.\n"),
+        (UserError("the tide is out."), "tidelog: the tide is out.\n"),
         (FileNotFoundError(2, "No such file", "x.log"), "tidelog: x.log: No such file\n"),
         (
             KeyError("x"),

@@ -7,16 +7,16 @@ import pytest
 from rich.console import Console
 from tests.unit.cli.stand_in import Topic, stand_in
 
-from tidelog.cli.errors import CommandFailed
-from tidelog.cli.lag_time import MOST, LookTime
 from tidelog.cli.main import run
-from tidelog.cli.replica_history import Follower, Membership, ReplicaHistory
-from tidelog.cli.replica_offsets import Partition, Replica
-from tidelog.cli.replica_screen import Seen, looks, picture
-from tidelog.cli.replica_table import TIMED_HEADS, Memory, Row, rows
+from tidelog.cli.output.replica_screen import Seen, looks, picture
 from tidelog.cli.replicas import report
+from tidelog.client.replica_offsets import Partition, Replica
+from tidelog.insight.lag_time import MOST, LookTime
+from tidelog.insight.replica_history import Follower, Membership, ReplicaHistory
+from tidelog.insight.replica_table import TIMED_HEADS, Memory, Row, rows
 from tidelog.model.ids import NO_NODE, TopicPartition
 from tidelog.model.replication_events import REPLICATION_EVENTS
+from tidelog.model.user_error import UserError
 
 WHERE = TopicPartition("a", 0)
 HURT = Partition(
@@ -223,11 +223,11 @@ def test_a_screen_shows_as_many_rows_as_it_has_room_for() -> None:
 
 def test_a_look_that_fails_is_told_and_the_next_one_is_taken() -> None:
     found = list(rows([HURT], None))
-    outcomes = iter([found, CommandFailed("no broker can be reached."), found[:1]])
+    outcomes = iter([found, UserError("no broker can be reached."), found[:1]])
 
     def look() -> list[Row]:
         outcome = next(outcomes)
-        if isinstance(outcome, CommandFailed):
+        if isinstance(outcome, UserError):
             raise outcome
         return outcome
 
@@ -240,9 +240,9 @@ def test_a_look_that_fails_is_told_and_the_next_one_is_taken() -> None:
 
 def test_what_cannot_be_looked_at_from_the_beginning_is_not_watched() -> None:
     def look() -> list[Row]:
-        raise CommandFailed("no broker can be reached.")
+        raise UserError("no broker can be reached.")
 
-    with pytest.raises(CommandFailed, match="no broker can be reached"):
+    with pytest.raises(UserError, match="no broker can be reached"):
         next(looks(look))
 
 

@@ -8,12 +8,12 @@ from uuid import UUID
 import pytest
 
 from tidelog.cli.commands import invoke
-from tidelog.cli.errors import CommandFailed
-from tidelog.log import partition_metadata
+from tidelog.log.checkpoints import partition_metadata
 from tidelog.log.directory import Belonging, LogDirectory
 from tidelog.model.ids import TopicPartition
+from tidelog.model.user_error import UserError
 from tidelog.runtime.dice import SystemDice
-from tidelog.runtime.disk import RealDisk
+from tidelog.runtime.files.disk import RealDisk
 
 ID, OTHER = UUID(int=5), UUID(int=6)
 PARTITION = TopicPartition("orders", 0)
@@ -72,14 +72,14 @@ def test_an_empty_log_gives_way_and_one_with_records_does_not(tmp_path: Path) ->
 
     again = f"orders-0.{OTHER.hex}-stray"
     directory(tmp_path, again)
-    with pytest.raises(CommandFailed, match="another one with records has its place"):
+    with pytest.raises(UserError, match="another one with records has its place"):
         invoke(["stray", "--dir", str(tmp_path), "restore", again])
     assert (tmp_path / again / LOG).exists()
 
 
 @pytest.mark.parametrize("name", ["nope", "../else", "nope-0"])
 def test_what_is_not_there_is_one_sentence(tmp_path: Path, name: str) -> None:
-    with pytest.raises(CommandFailed, match="has no directory"):
+    with pytest.raises(UserError, match="has no directory"):
         invoke(["stray", "--dir", str(tmp_path), "restore", name])
 
 
@@ -96,7 +96,7 @@ def test_a_directory_in_use_is_left_alone(tmp_path: Path) -> None:
     try:
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"held\n"
-        with pytest.raises(CommandFailed, match="stop the node first"):
+        with pytest.raises(UserError, match="stop the node first"):
             invoke(["stray", "--dir", str(tmp_path), "restore", STRAY])
     finally:
         holder.communicate()

@@ -3,10 +3,10 @@ from uuid import UUID
 import click
 import pytest
 
-from tidelog.cli.admin import Partition
-from tidelog.cli.errors import CommandFailed
-from tidelog.cli.topic_report import Filter, topic_id_text
+from tidelog.cli.output.topic_report import Filter, topic_id_text
 from tidelog.cli.topics import parse_assignment, parse_topic_id, topic_pattern
+from tidelog.client.admin import Partition
+from tidelog.model.user_error import UserError
 
 
 def partition(isr: int, leader: int = 1) -> Partition:
@@ -39,9 +39,9 @@ def test_a_partition_without_a_leader_is_unavailable_and_under_min_isr() -> None
 def test_assignments() -> None:
     assert parse_assignment(None) == []
     assert parse_assignment("1:2, 2:3") == [[1, 2], [2, 3]]
-    with pytest.raises(CommandFailed, match="same broker twice"):
+    with pytest.raises(UserError, match="same broker twice"):
         parse_assignment("1:1")
-    with pytest.raises(CommandFailed, match="different replication factor"):
+    with pytest.raises(UserError, match="different replication factor"):
         parse_assignment("1:2,3")
     with pytest.raises(click.UsageError, match="is not like"):
         parse_assignment("a")
@@ -51,7 +51,7 @@ def test_topic_ids_go_both_ways() -> None:
     topic_id = UUID(int=12345)
     assert parse_topic_id(topic_id_text(topic_id)) == topic_id
     for text in ("x", "not base64 at all!", "AAAA"):
-        with pytest.raises(CommandFailed, match="is not a topic id"):
+        with pytest.raises(UserError, match="is not a topic id"):
             parse_topic_id(text)
 
 

@@ -5,9 +5,10 @@ from datetime import timedelta
 from typing import Any
 from uuid import UUID
 
-from tidelog.controller.apply import apply_all
-from tidelog.controller.decide import DecideContext, Decision, decide
-from tidelog.controller.image import (
+from tidelog.config.settings import BrokerSettings
+from tidelog.controller.decide.decide import DecideContext, Decision, decide
+from tidelog.controller.image.apply import apply_all
+from tidelog.controller.image.image import (
     TOPIC_RESOURCE,
     BrokerImage,
     ClusterImage,
@@ -17,7 +18,6 @@ from tidelog.controller.image import (
     VersionRange,
 )
 from tidelog.controller.liveness import Liveness
-from tidelog.controller.settings import BrokerSettings
 
 CLUSTER_ID = "q1Sh-9_ISia_zwGINzRvyQ"
 TIMEOUT = timedelta(seconds=30)

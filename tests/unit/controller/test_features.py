@@ -13,10 +13,10 @@ from tests.unit.controller.support import (
     settings,
 )
 
-from tidelog.controller.apply import apply, apply_all
 from tidelog.controller.features import SUPPORTED_FEATURES, activation_records, elr_enabled
-from tidelog.controller.image import BROKER_RESOURCE, ClusterImage, VersionRange
-from tidelog.protocol.metadata_records import (
+from tidelog.controller.image.apply import apply, apply_all
+from tidelog.controller.image.image import BROKER_RESOURCE, ClusterImage, VersionRange
+from tidelog.protocol.metadata.metadata_records import (
     AbortTransactionRecord,
     BeginTransactionRecord,
     FeatureLevelRecord,

@@ -18,9 +18,9 @@ from tests.unit.controller.support import (
     partition,
 )
 
-from tidelog.controller import elections
-from tidelog.controller.apply import apply_all
-from tidelog.controller.image import RECOVERING, ClusterImage
+from tidelog.controller.decide import elections
+from tidelog.controller.image.apply import apply_all
+from tidelog.controller.image.image import RECOVERING, ClusterImage
 from tidelog.controller.replication_events import events_of_decision
 from tidelog.model.ids import TopicPartition
 from tidelog.model.replication_events import (
@@ -33,7 +33,7 @@ from tidelog.model.replication_events import (
     Left,
     ReplicationEvent,
 )
-from tidelog.protocol.metadata_records import MetadataRecord
+from tidelog.protocol.metadata.metadata_records import MetadataRecord
 
 ORDERS = TopicPartition("orders", 0)
 

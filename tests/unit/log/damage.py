@@ -9,8 +9,8 @@ from tests.unit.log.support import DIRECTORY, NOW, SMALL, append, batch, flush, 
 from tidelog.log.partition import PartitionLog
 from tidelog.log.results import ReadResult
 from tidelog.model.errors import ErrorCode
-from tidelog.protocol.batch import is_valid_crc, iterate
-from tidelog.sim.disk import SimDisk
+from tidelog.protocol.records.batch import is_valid_crc, iterate
+from tidelog.sim.machines.disk import SimDisk
 
 CONFIG = replace(SMALL, segment_bytes=1_500, retention_ms=-1)
 EPOCH_BYTES = slice(12, 16)

@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from typing import TypeVar, cast
 
-from tidelog.log import misfits
 from tidelog.log.config import LogConfig
+from tidelog.log.indexes.timestamps import Found
 from tidelog.log.partition import PartitionLog
+from tidelog.log.recovery import misfits
 from tidelog.log.results import Appended, ReadResult
-from tidelog.log.timestamps import Found
 from tidelog.model.disk import Disk
 from tidelog.model.errors import ErrorCode
 from tidelog.model.jobs import Job
-from tidelog.protocol.batch import BatchHeader, iterate
-from tidelog.protocol.records import ControlType, Record, build_batch, control_key
-from tidelog.sim.disk import SimDisk
+from tidelog.protocol.records.batch import BatchHeader, iterate
+from tidelog.protocol.records.records import ControlType, Record, build_batch, control_key
+from tidelog.sim.machines.disk import SimDisk
 
 T = TypeVar("T")
 

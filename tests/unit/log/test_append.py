@@ -23,7 +23,7 @@ from tidelog.log.config import LOG_APPEND_TIME, LogConfig
 from tidelog.log.results import Appended, AppendOrigin, AppendRefused
 from tidelog.model.effects import EpochEnd
 from tidelog.model.errors import ErrorCode
-from tidelog.protocol.batch import (
+from tidelog.protocol.records.batch import (
     HEADER_SIZE,
     LOG_OVERHEAD,
     BatchHeader,
@@ -31,8 +31,8 @@ from tidelog.protocol.batch import (
     read_header,
     stamp_append_time,
 )
-from tidelog.protocol.records import Record, build_batch, read_records
-from tidelog.sim.disk import SimDisk
+from tidelog.protocol.records.records import Record, build_batch, read_records
+from tidelog.sim.machines.disk import SimDisk
 
 
 def refused(records: bytes | memoryview, config: LogConfig = SMALL) -> ErrorCode:

@@ -7,8 +7,8 @@ from tests.unit.log.support import NOW, SMALL, append, base_offsets, batch, flus
 
 from tidelog.log.directory import MANY, LogDirectory
 from tidelog.model.ids import TopicPartition
-from tidelog.sim.dice import SeededDice
-from tidelog.sim.disk import SimDisk
+from tidelog.sim.machines.dice import SeededDice
+from tidelog.sim.machines.disk import SimDisk
 
 A, B = TopicPartition("orders", 0), TopicPartition("orders", 1)
 ID = UUID(int=5)

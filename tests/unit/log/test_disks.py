@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidelog.model.disk import Disk
-from tidelog.runtime.disk import RealDisk, RealFile
-from tidelog.runtime.disposal import close_elsewhere
-from tidelog.sim.dice import SeededDice
-from tidelog.sim.disk import SimDisk
-from tidelog.sim.inodes import PAGE
+from tidelog.runtime.files.disk import RealDisk, RealFile
+from tidelog.runtime.files.disposal import close_elsewhere
+from tidelog.sim.machines.dice import SeededDice
+from tidelog.sim.machines.disk import SimDisk
+from tidelog.sim.machines.inodes import PAGE
 
 
 @pytest.fixture(params=["real", "simulated"])
@@ -404,7 +404,7 @@ def test_faults_are_what_the_operating_system_says() -> None:
 def left_to_others(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The descriptors that another thread would close."""
     numbers: list[int] = []
-    for module in ("disk", "removal"):
+    for module in ("files.disk", "files.removal"):
         monkeypatch.setattr(f"tidelog.runtime.{module}.close_elsewhere", numbers.append)
     return numbers
 
@@ -467,8 +467,8 @@ def test_where_no_thread_can_be_started_it_is_closed_at_once(
     def refuse(*_: object) -> None:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr("tidelog.runtime.disposal._threads", [])
-    monkeypatch.setattr("tidelog.runtime.disposal.Thread.start", refuse)
+    monkeypatch.setattr("tidelog.runtime.files.disposal._threads", [])
+    monkeypatch.setattr("tidelog.runtime.files.disposal.Thread.start", refuse)
     reading, writing = os.pipe()
 
     close_elsewhere(writing)

@@ -16,10 +16,10 @@ from tidelog.log.partition import PartitionLog
 from tidelog.log.results import AbortedTxn, Appended, AppendRefused, TimestampOffset
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
-from tidelog.protocol.batch import iterate
-from tidelog.protocol.records import read_records
-from tidelog.runtime.disk import RealDisk
-from tidelog.sim.dice import SeededDice
+from tidelog.protocol.records.batch import iterate
+from tidelog.protocol.records.records import read_records
+from tidelog.runtime.files.disk import RealDisk
+from tidelog.sim.machines.dice import SeededDice
 
 DATA = Path(__file__).parent / "data"
 ORDERS = TopicPartition("orders", 0)

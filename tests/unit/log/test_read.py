@@ -21,8 +21,8 @@ from tests.unit.log.support import (
 from tidelog.log.partition import PartitionLog
 from tidelog.log.results import Appended, ReadResult
 from tidelog.model.errors import ErrorCode
-from tidelog.protocol.batch import HEADER_SIZE, iterate, read_header
-from tidelog.sim.disk import SimDisk
+from tidelog.protocol.records.batch import HEADER_SIZE, iterate, read_header
+from tidelog.sim.machines.disk import SimDisk
 
 
 class Stored(NamedTuple):

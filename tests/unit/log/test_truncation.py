@@ -20,8 +20,8 @@ from tests.unit.log.support import (
 
 from tidelog.log.config import LogConfig
 from tidelog.model.errors import ErrorCode
-from tidelog.sim.dice import SeededDice
-from tidelog.sim.disk import SimDisk
+from tidelog.sim.machines.dice import SeededDice
+from tidelog.sim.machines.disk import SimDisk
 
 PAGES = LogConfig(segment_bytes=5 * 4096)
 

@@ -7,7 +7,7 @@ from typing import Any, assert_never
 
 from tests.sim.messages import answer_in, frame_of
 
-from tidelog.log.checkpoints import MetaProperties, write_meta_properties
+from tidelog.log.checkpoints.checkpoints import MetaProperties, write_meta_properties
 from tidelog.model.disk import FileSlice
 from tidelog.model.events import Connected, Disconnected, Event, FrameReceived, Ran, Ticked
 from tidelog.model.ids import ConnId, Millis
@@ -25,9 +25,9 @@ from tidelog.model.outbound import (
     StopReading,
 )
 from tidelog.node.node import Node
-from tidelog.sim.cluster import CLUSTER_ID, node_settings
-from tidelog.sim.dice import SeededDice
-from tidelog.sim.disk import SimDisk
+from tidelog.sim.machines.cluster import CLUSTER_ID, node_settings
+from tidelog.sim.machines.dice import SeededDice
+from tidelog.sim.machines.disk import SimDisk
 
 START_MS = 1_700_000_000_000
 

@@ -4,17 +4,17 @@ from uuid import UUID
 
 from tests.unit.log.support import NOW, new_log, replicated
 
-from tidelog.controller.settings import BrokerSettings
+from tidelog.config.settings import BrokerSettings
 from tidelog.log.config import LogConfig
 from tidelog.model.effects import EpochEnd
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
 from tidelog.model.outbound import Connect, Outbound, Send
 from tidelog.node.clock import Clock
+from tidelog.node.followers.replica_fetcher import VERSION, ReplicaFetcher
+from tidelog.node.partitions.replica import Replica
+from tidelog.node.partitions.throttles import Throttles
 from tidelog.node.peers import Peers
-from tidelog.node.replica import Replica
-from tidelog.node.replica_fetcher import VERSION, ReplicaFetcher
-from tidelog.node.throttles import Throttles
 from tidelog.node.timers import Timers
 from tidelog.protocol.fetch import (
     FetchPartition,
@@ -24,7 +24,7 @@ from tidelog.protocol.fetch import (
     decode_request,
     encode_response,
 )
-from tidelog.protocol.messages import decode_request_header
+from tidelog.protocol.messages.messages import decode_request_header
 from tidelog.replication.isr.leader import ProposeIsr
 
 TOPIC_ID = UUID(int=7)

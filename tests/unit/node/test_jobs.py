@@ -9,7 +9,7 @@ from tidelog.model.jobs import JobFailed, Steps, TooManyJobs, Work, in_one_step
 from tidelog.model.outbound import Cancel, Outbound, Run
 from tidelog.node.clock import Clock
 from tidelog.node.jobs import WAITING_LIMIT, Jobs
-from tidelog.node.parking import PARKED
+from tidelog.node.requests.parking import PARKED
 from tidelog.node.timers import Timers
 
 

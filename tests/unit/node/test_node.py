@@ -17,9 +17,9 @@ from tidelog.model.events import PeerConnected, Ran, Ticked
 from tidelog.model.ids import TopicPartition
 from tidelog.model.outbound import Connect
 from tidelog.node.node import Node, NotFormatted
-from tidelog.sim.cluster import node_settings
-from tidelog.sim.dice import SeededDice
-from tidelog.sim.disk import SimDisk
+from tidelog.sim.machines.cluster import node_settings
+from tidelog.sim.machines.dice import SeededDice
+from tidelog.sim.machines.disk import SimDisk
 
 API_VERSIONS = ask(18, client_software_name="test", client_software_version="1")
 

@@ -11,7 +11,7 @@ from kio.schema.errors import ErrorCode
 from kio.serial import entity_writer
 from kio.static.protocol import Entity
 
-from tidelog.protocol.schema import (
+from tidelog.protocol.messages.schema import (
     API_NAMES,
     Field,
     fields_of,

@@ -26,10 +26,10 @@ from tidelog.protocol.fetch import (
     encode_response,
 )
 from tidelog.protocol.fetch.request import NO_HIGH_WATERMARK
-from tidelog.protocol.headers import decode_request_header, request_prefix, response_prefix
 from tidelog.protocol.malformed import MalformedMessage
+from tidelog.protocol.messages.headers import decode_request_header, request_prefix, response_prefix
+from tidelog.protocol.messages.schema import request_class, response_class, versions_of
 from tidelog.protocol.pieces import CurrentLeader, NodeEndpoint, TopicRef
-from tidelog.protocol.schema import request_class, response_class, versions_of
 
 VERSIONS = versions_of(1)
 

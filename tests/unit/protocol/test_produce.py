@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from kio.schema.errors import ErrorCode
 from tests.unit.protocol.entities import entities, integers, whole_milliseconds, written_by_kio
 
-from tidelog.protocol.headers import request_prefix, response_prefix
 from tidelog.protocol.malformed import MalformedMessage
+from tidelog.protocol.messages.headers import request_prefix, response_prefix
+from tidelog.protocol.messages.schema import request_class, response_class, versions_of
 from tidelog.protocol.pieces import CurrentLeader, NodeEndpoint, TopicRef
 from tidelog.protocol.produce import (
     PartitionProduced,
@@ -24,7 +25,6 @@ from tidelog.protocol.produce import (
     encode_request,
     encode_response,
 )
-from tidelog.protocol.schema import request_class, response_class, versions_of
 
 VERSIONS = versions_of(0)
 

@@ -12,7 +12,7 @@ from tidelog.log.results import Appended, ReadResult
 from tidelog.model.effects import EpochEnd
 from tidelog.model.ids import NO_EPOCH
 from tidelog.replication.divergence import diverging, truncation_point
-from tidelog.sim.disk import SimDisk
+from tidelog.sim.machines.disk import SimDisk
 
 # -- one answer ------------------------------------------------------------------------------------
 

@@ -33,9 +33,9 @@ from tidelog.model.outbound import (
 )
 from tidelog.node.jobs import SyncFiles
 from tidelog.runtime.clock import HostClock
-from tidelog.runtime.limits import Limits
-from tidelog.runtime.listeners import bind
 from tidelog.runtime.loop import Host
+from tidelog.runtime.transport.limits import Limits
+from tidelog.runtime.transport.listeners import bind
 
 SLICE = struct.Struct(">qi")
 NUMBER = struct.Struct(">i")

@@ -13,9 +13,9 @@ from tidelog.model.ids import ConnId, Millis
 from tidelog.model.metrics import Counter, Gauge, Metric
 from tidelog.model.outbound import Outbound
 from tidelog.protocol.framing import FrameSplitter
-from tidelog.runtime.connection import Connection
 from tidelog.runtime.freezes import SLOW_MS, STEP_MS, FreezeMeter
 from tidelog.runtime.logs import LineLimit
+from tidelog.runtime.transport.connection import Connection
 
 METADATA = 3
 

@@ -10,8 +10,8 @@ from tests.unit.runtime.echo import EchoNode, framed, serving
 
 from tidelog.model.outbound import LimitConnections
 from tidelog.protocol.framing import SHARED_BYTES
-from tidelog.runtime.limits import Limits
 from tidelog.runtime.loop import FRAMES_PER_PASS
+from tidelog.runtime.transport.limits import Limits
 
 
 def test_a_frame_is_answered() -> None:

@@ -13,8 +13,8 @@ from tests.unit.runtime.echo import Client, Served, serving
 from tests.unit.runtime.exhaustion import no_descriptor_left
 
 from tidelog.model.outbound import LimitConnections
-from tidelog.runtime.descriptors import Shares, raise_limit
-from tidelog.runtime.limits import Limits
+from tidelog.runtime.transport.descriptors import Shares, raise_limit
+from tidelog.runtime.transport.limits import Limits
 
 IDLE = 10_000
 BYTES_PER_IDLE_CONNECTION = 1_500

@@ -13,7 +13,8 @@ from tests.unit.runtime.echo import SLICE, Client, EchoNode, Served, framed, ser
 
 from tidelog.model.disk import File, FileSlice
 from tidelog.protocol.framing import FrameSplitter
-from tidelog.runtime.connection import (
+from tidelog.runtime.files.disk import RealDisk, RealFile
+from tidelog.runtime.transport.connection import (
     CHUNK_COST,
     DISK,
     INLINE_BYTES,
@@ -24,8 +25,7 @@ from tidelog.runtime.connection import (
     TAIL_BYTES,
     Connection,
 )
-from tidelog.runtime.disk import RealDisk, RealFile
-from tidelog.runtime.limits import Limits
+from tidelog.runtime.transport.limits import Limits
 
 CONTENT = random.Random(1).randbytes(SENDFILE_BYTES + 2_000_000)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tidelog.cli.whatif_report import details, matrix, seconds
+from tidelog.cli.simulation.whatif_report import details, matrix, seconds
 from tidelog.sim.whatif.campaign import questions
 from tidelog.sim.whatif.faults import FAULTS
 from tidelog.sim.whatif.plot import colour, page

@@ -17,8 +17,8 @@ from tidelog.model.ids import (
     NodeId,
     Offset,
 )
-from tidelog.protocol.headers import request_prefix
 from tidelog.protocol.malformed import MalformedMessage
+from tidelog.protocol.messages.headers import request_prefix
 from tidelog.protocol.pieces import (
     ANY_NUMBER,
     I32,

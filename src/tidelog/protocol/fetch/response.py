@@ -12,8 +12,9 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, NO_OFFSET, LeaderEpoch, NodeId, Offset
 from tidelog.model.outbound import Chunk
 from tidelog.protocol.fetch.request import FETCH
-from tidelog.protocol.headers import response_prefix
 from tidelog.protocol.malformed import MalformedMessage
+from tidelog.protocol.messages.headers import response_prefix
+from tidelog.protocol.messages.reader import error_code
 from tidelog.protocol.pieces import (
     I32,
     CurrentLeader,
@@ -36,7 +37,6 @@ from tidelog.protocol.pieces import (
     topic_by_id,
     topic_by_name,
 )
-from tidelog.protocol.reader import error_code
 from tidelog.protocol.varint import read_uvarint, uvarint
 
 _LOG_START, _SESSIONS, _READ_REPLICA, _FLEXIBLE, _TOPIC_IDS, _ENDPOINTS = 5, 7, 11, 12, 13, 16

@@ -6,8 +6,8 @@ from struct import Struct
 from typing import TypeAlias
 
 from tidelog.model.disk import Buffer
-from tidelog.protocol.headers import request_prefix
 from tidelog.protocol.malformed import MalformedMessage
+from tidelog.protocol.messages.headers import request_prefix
 from tidelog.protocol.pieces import (
     ANY_NUMBER,
     I32,

@@ -9,8 +9,9 @@ from typing import NamedTuple, TypeAlias
 from tidelog.model.disk import Buffer
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_OFFSET, NO_TIMESTAMP, Millis, Offset
-from tidelog.protocol.headers import response_position, response_prefix
 from tidelog.protocol.malformed import MalformedMessage
+from tidelog.protocol.messages.headers import response_position, response_prefix
+from tidelog.protocol.messages.reader import error_code
 from tidelog.protocol.pieces import (
     I32,
     CurrentLeader,
@@ -38,7 +39,6 @@ from tidelog.protocol.pieces import (
     topic_by_name,
 )
 from tidelog.protocol.produce.request import PRODUCE
-from tidelog.protocol.reader import error_code
 from tidelog.protocol.varint import uvarint
 
 _LOG_START, _RECORD_ERRORS, _FLEXIBLE, _CURRENT_LEADER, _TOPIC_IDS = 5, 8, 9, 10, 13

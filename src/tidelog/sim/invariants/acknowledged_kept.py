@@ -3,7 +3,7 @@
 What is committed is in every later leader's log by leader completeness.
 """
 
-from tidelog.sim.history import Write
+from tidelog.sim.clients.history import Write
 from tidelog.sim.invariants.invariant import Invariant
 
 

@@ -4,8 +4,8 @@ Looked at while nobody has heard of a later epoch, in which a follower may cut, 
 the run of their broker that the leader has heard from, which has lost nothing since.
 """
 
+from tidelog.sim.checks.scene import Copy
 from tidelog.sim.invariants.invariant import Invariant
-from tidelog.sim.scene import Copy
 
 
 class CountedIsHeld(Invariant):

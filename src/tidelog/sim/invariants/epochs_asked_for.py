@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from tidelog.model.ids import LeaderEpoch, Millis, NodeId
 from tidelog.replication.quorum.roles import Candidate, Prospective
+from tidelog.sim.checks.scene import Scene, Stance
 from tidelog.sim.invariants.invariant import Invariant
-from tidelog.sim.scene import Scene, Stance
 
 
 class _Asking(NamedTuple):

@@ -1,9 +1,9 @@
 """Who joins an in-sync set is fit to lead: neither fenced nor shutting down then (F16)."""
 
-from tidelog.controller.image import ClusterImage
+from tidelog.controller.image.image import ClusterImage
 from tidelog.model.ids import NodeId, Offset, TopicId
+from tidelog.sim.checks.scene import Scene
 from tidelog.sim.invariants.invariant import Invariant
-from tidelog.sim.scene import Scene
 
 
 class FitToJoin(Invariant):

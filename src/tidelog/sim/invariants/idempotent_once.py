@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
+from tidelog.sim.checks.scene import Copy
+from tidelog.sim.checks.shadow import Batch
 from tidelog.sim.invariants.invariant import Invariant
-from tidelog.sim.scene import Copy
-from tidelog.sim.shadow import Batch
 
 
 class IdempotentOnce(Invariant):

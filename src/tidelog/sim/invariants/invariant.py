@@ -3,11 +3,11 @@
 from collections.abc import Sequence, Set
 from typing import ClassVar
 
-from tidelog.controller.image import ClusterImage
+from tidelog.controller.image.image import ClusterImage
 from tidelog.model.ids import Millis, NodeId, Offset, TopicPartition
-from tidelog.sim.history import Write
-from tidelog.sim.scene import Copy, Ledger, Scene, Stance, Violation
-from tidelog.sim.shadow import Batch
+from tidelog.sim.checks.scene import Copy, Ledger, Scene, Stance, Violation
+from tidelog.sim.checks.shadow import Batch
+from tidelog.sim.clients.history import Write
 
 
 class Invariant:

@@ -9,8 +9,8 @@ Beyond the budget a leader may lack some, if it was elected uncleanly and is kno
 """
 
 from tidelog.model.ids import NO_EPOCH, Offset
+from tidelog.sim.checks.scene import Copy
 from tidelog.sim.invariants.invariant import Invariant
-from tidelog.sim.scene import Copy
 
 
 class LeaderCompleteness(Invariant):

@@ -8,8 +8,8 @@ leader. Nothing would be lost without this rule, but the set would shrink and gr
 from collections.abc import Set
 
 from tidelog.model.ids import Millis, NodeId
+from tidelog.sim.checks.scene import Copy
 from tidelog.sim.invariants.invariant import Invariant
-from tidelog.sim.scene import Copy
 
 
 class LeftForLag(Invariant):

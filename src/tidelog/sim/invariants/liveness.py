@@ -6,10 +6,10 @@ set with equal logs, reassignments are complete, and no client waits for anythin
 
 from collections.abc import Iterator
 
-from tidelog.controller.image import PartitionImage
+from tidelog.controller.image.image import PartitionImage
 from tidelog.model.ids import Millis, TopicPartition
-from tidelog.sim.cluster import SimCluster
-from tidelog.sim.scene import Ledger, Scene
+from tidelog.sim.checks.scene import Ledger, Scene
+from tidelog.sim.machines.cluster import SimCluster
 
 NAME = "liveness"
 LIMIT_MS: Millis = 90_000

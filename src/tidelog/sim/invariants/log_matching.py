@@ -5,9 +5,9 @@ Shown by induction: such a batch is the same in every log, and so is the batch b
 
 from collections.abc import Sequence
 
+from tidelog.sim.checks.scene import Copy
+from tidelog.sim.checks.shadow import Batch
 from tidelog.sim.invariants.invariant import Invariant
-from tidelog.sim.scene import Copy
-from tidelog.sim.shadow import Batch
 
 
 class LogMatching(Invariant):

@@ -1,9 +1,9 @@
 """Metadata matches: two nodes that have applied the same offset hold the same image."""
 
-from tidelog.controller.image import ClusterImage
+from tidelog.controller.image.image import ClusterImage
 from tidelog.model.ids import NodeId, Offset
+from tidelog.sim.checks.scene import Scene
 from tidelog.sim.invariants.invariant import Invariant
-from tidelog.sim.scene import Scene
 
 
 class MetadataMatches(Invariant):

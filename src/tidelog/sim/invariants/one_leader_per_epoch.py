@@ -1,7 +1,7 @@
 """One leader per epoch: nobody else leads in it, nor the same node after a restart (F17)."""
 
+from tidelog.sim.checks.scene import Copy
 from tidelog.sim.invariants.invariant import Invariant
-from tidelog.sim.scene import Copy
 
 
 class OneLeaderPerEpoch(Invariant):

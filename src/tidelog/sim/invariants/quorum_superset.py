@@ -5,10 +5,10 @@ that epoch commits by (F12). And each member of it, in the run that the cluster 
 everything that was committed so far.
 """
 
-from tidelog.controller.image import ClusterImage, PartitionImage
+from tidelog.controller.image.image import ClusterImage, PartitionImage
 from tidelog.model.ids import NO_EPOCH, NodeId, Offset
+from tidelog.sim.checks.scene import Copy, Ledger
 from tidelog.sim.invariants.invariant import Invariant
-from tidelog.sim.scene import Copy, Ledger
 
 
 class QuorumSuperset(Invariant):

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from tidelog.model.ids import TopicPartition
+from tidelog.sim.checks.shadow import Batch
 from tidelog.sim.invariants.invariant import Invariant
-from tidelog.sim.shadow import Batch
 
 
 class ReadsStay(Invariant):

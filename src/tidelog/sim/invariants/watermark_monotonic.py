@@ -5,8 +5,8 @@ that has left the in-sync set to fetch again what was damaged at rest.
 """
 
 from tidelog.model.ids import Offset
+from tidelog.sim.checks.scene import Copy
 from tidelog.sim.invariants.invariant import Invariant
-from tidelog.sim.scene import Copy
 
 
 class WatermarkMonotonic(Invariant):

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 
 from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
 
-from tidelog.controller.decision import DecideContext
-from tidelog.controller.image import BrokerImage, ClusterImage
+from tidelog.controller.decide.decision import DecideContext
+from tidelog.controller.image.image import BrokerImage, ClusterImage
 from tidelog.model.ids import Millis
-from tidelog.protocol.metadata_records import MetadataRecord
+from tidelog.protocol.metadata.metadata_records import MetadataRecord
 from tidelog.replication.quorum.campaign import Campaign
 from tidelog.replication.quorum.events import RequestVote
 from tidelog.replication.quorum.roles import Prospective
@@ -24,15 +24,15 @@ def _same_session() -> Iterable[Replacement]:
     ) -> Iterable[MetadataRecord]:
         return ()
 
-    yield Replacement("tidelog.controller.brokers:_end_of_run", end_of_run)
+    yield Replacement("tidelog.controller.decide.brokers:_end_of_run", end_of_run)
 
 
 def _without_elr() -> Iterable[Replacement]:
     def elr_enabled(image: ClusterImage) -> bool:
         return False
 
-    yield Replacement("tidelog.controller.elections:elr_enabled", elr_enabled)
-    yield Replacement("tidelog.controller.brokers:elr_enabled", elr_enabled)
+    yield Replacement("tidelog.controller.decide.elections:elr_enabled", elr_enabled)
+    yield Replacement("tidelog.controller.decide.brokers:elr_enabled", elr_enabled)
 
 
 def _without_pre_vote() -> Iterable[Replacement]:

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterable, Sequence
 
-from tidelog.controller.image import ClusterImage
-from tidelog.log.continuity import Verdict, tail_of
+from tidelog.controller.image.image import ClusterImage
 from tidelog.log.directory import Belonging
-from tidelog.log.segment import Segment
+from tidelog.log.recovery.continuity import Verdict, tail_of
+from tidelog.log.segments.segment import Segment
 from tidelog.model.ids import Offset, TopicPartition
-from tidelog.node.stray_replicas import StrayReplicas
-from tidelog.node.topic_history import TopicHistory
+from tidelog.node.storage.stray_replicas import StrayReplicas
+from tidelog.node.storage.topic_history import TopicHistory
 from tidelog.sim.mutants.mutant import Mutant
 from tidelog.sim.rules import Replacement
 
@@ -29,7 +29,7 @@ def _deletes_strays() -> Iterable[Replacement]:
         ):
             self._storage.delete(partition, self._clock.now, 0)
 
-    yield Replacement("tidelog.node.stray_replicas:StrayReplicas.sort_out", sort_out)
+    yield Replacement("tidelog.node.storage.stray_replicas:StrayReplicas.sort_out", sort_out)
 
 
 def _any_segments() -> Iterable[Replacement]:
@@ -40,7 +40,7 @@ def _any_segments() -> Iterable[Replacement]:
         end = tails[-1].next_offset if tails else 0
         return Verdict(len(segments), end, tails, None)
 
-    yield Replacement("tidelog.log.continuity:check", check)
+    yield Replacement("tidelog.log.recovery.continuity:check", check)
 
 
 DAMAGE = (

@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from kio.schema.alter_partition.v3.request import BrokerState
 
-from tidelog.controller.image import ClusterImage
+from tidelog.controller.image.image import ClusterImage
 from tidelog.model.effects import FetchBatches
 from tidelog.model.ids import NodeId, Offset, TopicPartition
 from tidelog.model.replication_events import Left
-from tidelog.node.partitions import Partitions
-from tidelog.node.replica import Replica
+from tidelog.node.partitions.partitions import Partitions
+from tidelog.node.partitions.replica import Replica
 from tidelog.replication.commit import InSync
 from tidelog.replication.isr.leader import FollowerFetched, LeaderEffect, PartitionLeader
 from tidelog.sim.mutants.mutant import Mutant
@@ -63,7 +63,7 @@ def _remembers_ends() -> Iterable[Replacement]:
         remembered[key] = best
         right(self, replace(event, offset=best))
 
-    yield Replacement("tidelog.node.replica:Replica.follower_fetched", follower_fetched)
+    yield Replacement("tidelog.node.partitions.replica:Replica.follower_fetched", follower_fetched)
 
 
 def _any_run() -> Iterable[Replacement]:
@@ -72,7 +72,7 @@ def _any_run() -> Iterable[Replacement]:
     def prove(self: Partitions, effect: FetchBatches) -> None:
         right(self, replace(effect, replica_epoch=-1))
 
-    yield Replacement("tidelog.node.partitions:Partitions._prove", prove)
+    yield Replacement("tidelog.node.partitions.partitions:Partitions._prove", prove)
 
 
 def _fenced_too() -> Iterable[Replacement]:
@@ -84,8 +84,8 @@ def _fenced_too() -> Iterable[Replacement]:
     def is_eligible(image: ClusterImage, member: BrokerState) -> bool:
         return member.broker_id in image.brokers
 
-    yield Replacement("tidelog.node.replica:Replica.follower_fetched", follower_fetched)
-    yield Replacement("tidelog.controller.alter_partition:_is_eligible", is_eligible)
+    yield Replacement("tidelog.node.partitions.replica:Replica.follower_fetched", follower_fetched)
+    yield Replacement("tidelog.controller.decide.alter_partition:_is_eligible", is_eligible)
 
 
 MEMBERSHIP = (

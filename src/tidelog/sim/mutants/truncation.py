@@ -11,9 +11,9 @@ from weakref import WeakKeyDictionary
 from tidelog.model.effects import EpochEnd
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset, TopicId
-from tidelog.node.followed import Followed
-from tidelog.node.replica import Replica
-from tidelog.node.replica_fetcher import ReplicaFetcher
+from tidelog.node.followers.followed import Followed
+from tidelog.node.followers.replica_fetcher import ReplicaFetcher
+from tidelog.node.partitions.replica import Replica
 from tidelog.protocol.fetch import FetchPartition, PartitionFetched
 from tidelog.sim.mutants.mutant import Mutant
 from tidelog.sim.rules import Replacement
@@ -46,8 +46,8 @@ def _to_high_watermark() -> Iterable[Replacement]:
     def changed(self: ReplicaFetcher) -> _Asked:
         return _without_epochs(right_changed(self))
 
-    yield Replacement("tidelog.node.replica_fetcher:ReplicaFetcher.follow", follow)
-    yield Replacement("tidelog.node.replica_fetcher:ReplicaFetcher._changed", changed)
+    yield Replacement("tidelog.node.followers.replica_fetcher:ReplicaFetcher.follow", follow)
+    yield Replacement("tidelog.node.followers.replica_fetcher:ReplicaFetcher._changed", changed)
 
 
 def _with_lookups(until_they_match: bool) -> Iterable[Replacement]:
@@ -79,8 +79,8 @@ def _with_lookups(until_they_match: bool) -> Iterable[Replacement]:
         if is_current and fetched.error is ErrorCode.none and matches:
             lookups.done(self, followed)
 
-    yield Replacement("tidelog.node.replica_fetcher:ReplicaFetcher._changed", changed)
-    yield Replacement("tidelog.node.replica_fetcher:ReplicaFetcher._take_one", take_one)
+    yield Replacement("tidelog.node.followers.replica_fetcher:ReplicaFetcher._changed", changed)
+    yield Replacement("tidelog.node.followers.replica_fetcher:ReplicaFetcher._take_one", take_one)
 
 
 def _one_lookup() -> Iterable[Replacement]:
@@ -88,7 +88,7 @@ def _one_lookup() -> Iterable[Replacement]:
         return answer.end_offset
 
     yield from _with_lookups(until_they_match=False)
-    yield Replacement("tidelog.node.replica_fetcher:truncation_point", truncation_point)
+    yield Replacement("tidelog.node.followers.replica_fetcher:truncation_point", truncation_point)
 
 
 def _without_epochs(asked: _Asked) -> _Asked:

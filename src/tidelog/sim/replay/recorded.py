@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tidelog.model.ids import METADATA_TOPIC, NO_NODE, Millis, NodeId, TopicPartition
-from tidelog.sim.recorder import Mark, Moment, Recorder
 from tidelog.sim.replay.page import Run, StepShown
 from tidelog.sim.replay.scene import Frame, PartitionScene, ReplicaScene, Scene, happenings
+from tidelog.sim.runs.recorder import Mark, Moment, Recorder
 
 CALM_MS: Millis = 250
 MOST_FRAMES = 4_000

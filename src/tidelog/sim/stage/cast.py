@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from tidelog.controller.settings import BrokerSettings
+from tidelog.config.settings import BrokerSettings
 from tidelog.model.ids import NodeId
 
 BROKER_PORT, CONTROLLER_PORT = 9092, 9093

@@ -3,17 +3,17 @@
 from collections.abc import Callable
 from typing import Any
 
-from tidelog.controller.image import ClusterImage, PartitionImage
+from tidelog.controller.image.image import ClusterImage, PartitionImage
 from tidelog.model.ids import NO_NODE, Millis, NodeId, TopicPartition
 from tidelog.node.node import Node
-from tidelog.node.replica import Replica
-from tidelog.protocol.records import Record
-from tidelog.sim.client import SimClient
-from tidelog.sim.host import SimHost
-from tidelog.sim.messages import answer_in, frame_of, records_in
-from tidelog.sim.network import Network
+from tidelog.node.partitions.replica import Replica
+from tidelog.protocol.records.records import Record
+from tidelog.sim.clients.client import SimClient
+from tidelog.sim.clients.messages import answer_in, frame_of, records_in
+from tidelog.sim.machines.host import SimHost
+from tidelog.sim.machines.network import Network
+from tidelog.sim.machines.world import World
 from tidelog.sim.stage.cast import Cast
-from tidelog.sim.world import World
 
 CLUSTER_ID = "c3RvcnktY2x1c3Rlci0wMA"
 PATIENCE_MS: Millis = 30_000

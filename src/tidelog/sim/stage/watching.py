@@ -1,9 +1,9 @@
 """Watches a stage: after every simulated event the scene, and a frame whenever it has changed."""
 
 from tidelog.model.ids import NO_NODE, NodeId, TopicPartition
-from tidelog.node.replica import Replica
-from tidelog.protocol.batch import iterate
-from tidelog.sim.host import SimHost
+from tidelog.node.partitions.replica import Replica
+from tidelog.protocol.records.batch import iterate
+from tidelog.sim.machines.host import SimHost
 from tidelog.sim.replay.scene import Frame, PartitionScene, ReplicaScene, Scene, happenings
 from tidelog.sim.stage.stage import Stage
 

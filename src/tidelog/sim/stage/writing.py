@@ -8,7 +8,7 @@ from itertools import count
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, NO_OFFSET, Millis, NodeId, Offset, TopicPartition
-from tidelog.sim.messages import answer_in, batch, frame_of, produce_to
+from tidelog.sim.clients.messages import answer_in, batch, frame_of, produce_to
 from tidelog.sim.stage.stage import Stage
 
 REQUEST_TIMEOUT_MS: Millis = 1_500

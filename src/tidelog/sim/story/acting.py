@@ -5,8 +5,8 @@ from typing import Any
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, Millis, NodeId, TopicPartition
-from tidelog.sim.host import SimHost
-from tidelog.sim.messages import create_topic
+from tidelog.sim.clients.messages import create_topic
+from tidelog.sim.machines.host import SimHost
 from tidelog.sim.stage.requests import reassign
 from tidelog.sim.stage.stage import Stage
 from tidelog.sim.stage.watching import Watcher

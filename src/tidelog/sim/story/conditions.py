@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tidelog.model.ids import NO_NODE, NO_OFFSET, NodeId, TopicPartition
-from tidelog.node.replica import Replica
+from tidelog.node.partitions.replica import Replica
 from tidelog.sim.stage.stage import Stage
 from tidelog.sim.stage.watching import Watcher
 from tidelog.sim.stage.writing import Ledger, Write

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 
-from tidelog.sim.silence import silenced
+from tidelog.sim.machines.silence import silenced
 from tidelog.sim.whatif.faults import FAULTS
 from tidelog.sim.whatif.question import ACKS, Question
 from tidelog.sim.whatif.summary import Summary, summarise

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from tidelog.model.dice import Dice
 from tidelog.model.ids import NO_NODE, Millis, NodeId, TopicPartition
-from tidelog.sim.host import SimHost
+from tidelog.sim.machines.host import SimHost
 from tidelog.sim.stage.stage import Stage
 
 BACK_AFTER_MS: Millis = 4_000

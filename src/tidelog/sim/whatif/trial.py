@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, Millis, NodeId, TopicPartition
-from tidelog.sim.client import SimClient
-from tidelog.sim.messages import create_topic
+from tidelog.sim.clients.client import SimClient
+from tidelog.sim.clients.messages import create_topic
 from tidelog.sim.stage.cast import Cast
 from tidelog.sim.stage.stage import Stage
 from tidelog.sim.stage.writing import Ledger, Write

@@ -1,0 +1,1 @@
+"""Requests of administrators: topics, configurations, reassignments, log directories, features."""

@@ -1,0 +1,135 @@
+"""DescribeTopicPartitions (key 75), version 0 (KIP-966).
+
+Topics page by page, with the eligible leader replicas that Metadata does not show. Topics come in
+the order of their names; a page holds at most the smaller of what the client asks for and
+`max.request.partition.size.limit` partitions, and at least one. `next_cursor` is where the next
+page begins. A cursor at a negative partition, or at a topic that is not among those asked for, is
+INVALID_REQUEST, and an empty name UNKNOWN_SERVER_ERROR for the whole request, as in Kafka. No
+topics means all of them.
+"""
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from kio.schema.describe_topic_partitions.v0.response import (
+    Cursor,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+from tidelog.api.groups.internal_topics import SHOWN_AS_INTERNAL
+from tidelog.api.handler import Handling, Request
+from tidelog.api.slicing import PAUSE, Pace
+from tidelog.api.view import TOPIC_OPERATIONS, View
+from tidelog.controller.decide.topic_names import name_problem
+from tidelog.controller.image.image import TopicImage
+from tidelog.model.errors import ErrorCode
+
+
+def handle(request: Request) -> Handling:
+    """One page of topics and partitions, from the cursor on."""
+    message = request.message
+    asked = {topic.name for topic in message.topics}
+    cursor = message.cursor
+    if cursor is not None and (
+        cursor.partition_index < 0 or (asked and cursor.topic_name not in asked)
+    ):
+        return _refused(sorted(asked), ErrorCode.invalid_request)
+    if "" in asked:
+        return _refused(sorted(asked), ErrorCode.unknown_server_error)
+    names = sorted(asked or request.image.topics)
+    if cursor is not None:
+        names = [name for name in names if name >= cursor.topic_name]
+    limit = min(message.response_partition_limit, request.settings.max_request_partition_size_limit)
+    page = _Page(View(request.image, request.listener), max(limit, 1))
+    pace = Pace()
+    for name in names:
+        if pace.is_due():
+            yield PAUSE
+        at_cursor = cursor is not None and name == cursor.topic_name
+        if not page.add(name, cursor.partition_index if at_cursor else 0):
+            break
+    return DescribeTopicPartitionsResponse(
+        throttle_time=timedelta(0), topics=tuple(page.topics), next_cursor=page.next_cursor
+    )
+
+
+def _refused(names: list[str], error: ErrorCode) -> DescribeTopicPartitionsResponse:
+    return DescribeTopicPartitionsResponse(
+        throttle_time=timedelta(0),
+        topics=tuple(
+            DescribeTopicPartitionsResponseTopic(
+                error_code=error, name=name, topic_id=None, partitions=()
+            )
+            for name in names
+        ),
+    )
+
+
+class _Page:
+    """Topics until the partitions run out, then the place to go on from."""
+
+    def __init__(self, view: View, limit: int) -> None:
+        self._view = view
+        self._left = limit
+        self.topics: list[DescribeTopicPartitionsResponseTopic] = []
+        self.next_cursor: Cursor | None = None
+
+    def add(self, name: str, start: int) -> bool:
+        """Add a topic from partition `start` on. -> whether there is room for another."""
+        if self._left == 0:
+            self.next_cursor = Cursor(topic_name=name, partition_index=0)
+            return False
+        topic = self._view.image.topics.get(name)
+        if topic is None:
+            self.topics.append(_missing(name))
+            return True
+        end = min(len(topic.partitions), start + self._left)
+        self.topics.append(self._described(topic, range(start, end)))
+        self._left -= max(end - start, 0)
+        if end < len(topic.partitions):
+            self.next_cursor = Cursor(topic_name=name, partition_index=end)
+            return False
+        return True
+
+    def _described(self, topic: TopicImage, indexes: range) -> DescribeTopicPartitionsResponseTopic:
+        return DescribeTopicPartitionsResponseTopic(
+            error_code=ErrorCode.none,
+            name=topic.name,
+            topic_id=topic.topic_id,
+            is_internal=topic.name in SHOWN_AS_INTERNAL,
+            partitions=tuple(self._partitions(topic, indexes)),
+            topic_authorized_operations=TOPIC_OPERATIONS,
+        )
+
+    def _partitions(
+        self, topic: TopicImage, indexes: range
+    ) -> Iterator[DescribeTopicPartitionsResponsePartition]:
+        for index in indexes:
+            partition = topic.partitions[index]
+            yield DescribeTopicPartitionsResponsePartition(
+                error_code=ErrorCode.none,
+                partition_index=index,
+                leader_id=self._view.leader(partition),
+                leader_epoch=partition.leader_epoch,
+                replica_nodes=partition.replicas,
+                isr_nodes=partition.isr,
+                eligible_leader_replicas=partition.elr,
+                last_known_elr=partition.last_known_elr,
+                offline_replicas=self._view.offline_replicas(partition),
+            )
+
+
+def _missing(name: str) -> DescribeTopicPartitionsResponseTopic:
+    unusable = name_problem(name) is not None
+    return DescribeTopicPartitionsResponseTopic(
+        error_code=(
+            ErrorCode.invalid_topic_exception if unusable else ErrorCode.unknown_topic_or_partition
+        ),
+        name=name,
+        topic_id=None,
+        is_internal=name in SHOWN_AS_INTERNAL,
+        partitions=(),
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )

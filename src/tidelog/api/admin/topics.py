@@ -1,0 +1,124 @@
+"""CreateTopics (key 19), versions 2-7; DeleteTopics (20), 1-6; CreatePartitions (37), 0-3.
+
+The controller decides; the answer leaves when its records are committed and applied here, so that
+a client that was told of success finds the topic. Topic ids since CreateTopics 7 and DeleteTopics 6
+(KIP-516), defaults for counts since CreateTopics 4 (KIP-464), the effective configuration in the
+answer since 5 (KIP-525).
+
+With `delete.topic.enable=false` every deletion is TOPIC_DELETION_DISABLED, or INVALID_REQUEST for a
+client from before that error (version 2 and older).
+
+Each topic stands for itself, so a request for many of them is decided a few topics at a time.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+from kio.schema.create_partitions.v3.response import (
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+from kio.schema.create_topics.v7.response import CreatableTopicResult, CreateTopicsResponse
+from kio.schema.delete_topics.v6.response import DeletableTopicResult, DeleteTopicsResponse
+
+from tidelog.api.handler import Handling, Request
+from tidelog.api.slicing import PAUSE, SLICE, in_slices, joined
+from tidelog.controller.decide.topics import (
+    MAX_PARTITIONS_PER_REQUEST,
+    TOO_MANY_PARTITIONS,
+    partitions_asked,
+    refused_topic,
+)
+from tidelog.model.effects import ChangeMetadata
+from tidelog.model.errors import ErrorCode
+
+_FIRST_WITH_DELETION_DISABLED = 3
+_FEW = 50
+"""Topics that the controller decides on at once."""
+
+
+def create_topics(request: Request) -> Handling:
+    """Creates topics, or only checks whether they could be."""
+    message, default = request.message, request.settings.num_partitions
+    sizes = [partitions_asked(topic, default) for topic in message.topics]
+    if len(sizes) <= _FEW:
+        return (yield ChangeMetadata(message))
+    if sum(sizes) > MAX_PARTITIONS_PER_REQUEST:
+        names = list(dict.fromkeys(topic.name for topic in message.topics))
+        refused = yield from in_slices(names, _too_many)
+        return CreateTopicsResponse(throttle_time=timedelta(0), topics=tuple(refused))
+    responses = []
+    for topics in _parts(message.topics, sizes):
+        responses.append((yield ChangeMetadata(replace(message, topics=topics))))
+        yield PAUSE
+    return joined(responses, ("topics",))
+
+
+def _too_many(name: str) -> CreatableTopicResult:
+    return refused_topic(name, TOO_MANY_PARTITIONS)
+
+
+def _parts(topics: Sequence[Any], sizes: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+    """A few topics, with a few partitions, for each decision of the controller."""
+    part: list[Any] = []
+    room = SLICE
+    for topic, size in zip(topics, sizes, strict=True):
+        if part and (len(part) == _FEW or size > room):
+            yield tuple(part)
+            part, room = [], SLICE
+        part.append(topic)
+        room -= size
+    yield tuple(part)
+
+
+def create_partitions(request: Request) -> Handling:
+    """Adds partitions to topics."""
+    message, existing = request.message, request.image.topics
+    if len(message.topics) <= _FEW:
+        return (yield ChangeMetadata(message))
+    sizes = [
+        max(0, topic.count - len(existing[topic.name].partitions)) if topic.name in existing else 0
+        for topic in message.topics
+    ]
+    if sum(sizes) > MAX_PARTITIONS_PER_REQUEST:
+        refused = yield from in_slices(message.topics, _too_many_more)
+        return CreatePartitionsResponse(throttle_time=timedelta(0), results=tuple(refused))
+    responses = []
+    for topics in _parts(message.topics, sizes):
+        responses.append((yield ChangeMetadata(replace(message, topics=topics))))
+        yield PAUSE
+    return joined(responses, ("results",))
+
+
+def _too_many_more(topic: Any) -> CreatePartitionsTopicResult:
+    error, message = TOO_MANY_PARTITIONS
+    return CreatePartitionsTopicResult(name=topic.name, error_code=error, error_message=message)
+
+
+def delete_topics(request: Request) -> Handling:
+    """Deletes topics by name or id."""
+    if not request.settings.delete_topic_enable:
+        return _deletion_disabled(request)
+    return (yield ChangeMetadata(request.message))
+
+
+def _deletion_disabled(request: Request) -> DeleteTopicsResponse:
+    error = (
+        ErrorCode.topic_deletion_disabled
+        if request.version >= _FIRST_WITH_DELETION_DISABLED
+        else ErrorCode.invalid_request
+    )
+    return DeleteTopicsResponse(
+        throttle_time=timedelta(0),
+        responses=tuple(
+            DeletableTopicResult(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                error_code=error,
+                error_message="Topic deletion is disabled.",
+            )
+            for topic in request.message.topics
+        ),
+    )

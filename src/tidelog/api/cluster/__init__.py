@@ -1,0 +1,1 @@
+"""Requests about the cluster: metadata, versions, brokers, the quorum."""

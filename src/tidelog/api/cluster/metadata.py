@@ -1,0 +1,216 @@
+"""Metadata (key 3), versions 0-13.
+
+Where topics, their partitions and the brokers are, as seen from the listener that the client uses.
+
+- All topics (null; in version 0 an empty list), none (empty), by name, or from version 12 on by
+  topic id (KIP-516). An unknown id is UNKNOWN_TOPIC_ID, an unknown name UNKNOWN_TOPIC_OR_PARTITION,
+  a malformed one INVALID_TOPIC_EXCEPTION. An id or a null name in version 10 or 11 is
+  INVALID_REQUEST.
+- A missing topic is created when both the client (version 4 on; older ones always do) and
+  `auto.create.topics.enable` allow it. As in Kafka, the answer still says
+  UNKNOWN_TOPIC_OR_PARTITION, and the client asks again; here the topic is there by then. One
+  request creates a hundred topics at most, where Kafka has no limit.
+- A partition without a leader has leader -1 and LEADER_NOT_AVAILABLE; one whose leader has no such
+  listener, LISTENER_NOT_FOUND from version 6 on. Version 0 hides replicas that are out of reach
+  and says REPLICA_NOT_AVAILABLE.
+- A client that asks right after a leader was lost is answered once its successor is known, or half
+  a second after the loss, and still finds the lost broker among the brokers for a while: else it
+  would look again only after a second.
+- Authorized operations (KIP-430) are all that exist, if asked for: there is no authorizer.
+- Every broker forwards to the controller, so the controller's id is that of the answering broker.
+"""
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Any
+from uuid import UUID
+
+from tidelog.api.cluster.metadata_response import (
+    NOTHING,
+    MetadataRows,
+    PartitionRow,
+    TopicRow,
+    encode_metadata_steps,
+)
+from tidelog.api.groups.internal_topics import SHOWN_AS_INTERNAL, creatable_topic, creation
+from tidelog.api.handler import Encoded, Handling, Request
+from tidelog.api.slicing import PAUSE, Pace, chunks, in_slices, pausing
+from tidelog.api.view import (
+    CLUSTER_OPERATIONS,
+    NO_AUTHORIZED_OPERATIONS,
+    TOPIC_OPERATIONS,
+    View,
+)
+from tidelog.controller.decide.topic_names import name_problem
+from tidelog.controller.image.image import ClusterImage, PartitionImage, TopicImage
+from tidelog.model.effects import AwaitElections, ChangeMetadata
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_NODE, ZERO_TOPIC_ID, NodeId
+
+_FIRST_BY_ID = 12
+_FIRST_WITH_LISTENER_NOT_FOUND = 6
+_SLICE = 1_000
+_CREATIONS = 100
+"""Topics that one request creates at most; a client that still misses some asks again."""
+
+
+def handle(request: Request) -> Handling:
+    """Topics, partitions and brokers; creates missing topics where that is allowed."""
+    asked = request.message.topics
+    error = _refusal(asked or (), request.version)
+    if error is not ErrorCode.none:
+        return (yield from _encoded(_refused(asked, error), request))
+    gone = yield AwaitElections(_names(asked, request.image))
+    rows = yield from _rows(asked, request, gone)
+    if _may_create(request):
+        missing = yield from _missing(asked or (), request.image)
+        topics = [creatable_topic(name, request.settings) for name in missing[:_CREATIONS]]
+        creatable = [topic for topic in topics if topic is not None]
+        if creatable:
+            yield ChangeMetadata(creation(creatable, request.settings))
+    return (yield from _encoded(rows, request))
+
+
+def _encoded(rows: MetadataRows, request: Request) -> Handling:
+    return Encoded([(yield from pausing(encode_metadata_steps(rows, request.version)))])
+
+
+def _refusal(asked: Sequence[Any], version: int) -> ErrorCode:
+    has_nulls = None in [topic.name for topic in asked]
+    has_ids = bool(_topic_ids(asked))
+    if version < _FIRST_BY_ID and (has_nulls or has_ids):
+        return ErrorCode.invalid_request
+    # A topic with neither name nor id is an error that Kafka does not expect itself.
+    return ErrorCode.unknown_server_error if has_nulls and not has_ids else ErrorCode.none
+
+
+def _refused(asked: Iterable[Any], error: ErrorCode) -> MetadataRows:
+    topics = [TopicRow(error, topic.name or "", topic.topic_id or ZERO_TOPIC_ID) for topic in asked]
+    return NOTHING._replace(topics=topics, error=error)
+
+
+def _may_create(request: Request) -> bool:
+    return bool(
+        request.message.allow_auto_topic_creation and request.settings.auto_create_topics_enable
+    )
+
+
+def _missing(asked: Sequence[Any], image: ClusterImage) -> Handling:
+    """The well-formed names, each once, that no topic has; none when topics are asked for by id."""
+    if _topic_ids(asked):
+        return []
+    names = {topic.name or "": None for topic in asked}
+    unknown = [name for name in names if name not in image.topics]
+    problems = yield from in_slices(unknown, name_problem, _SLICE)
+    return [name for name, problem in zip(unknown, problems, strict=True) if problem is None]
+
+
+def _names(asked: Sequence[Any] | None, image: ClusterImage) -> list[str] | None:
+    """The topics that a request is about; None is all."""
+    if asked is None:
+        return None
+    by_id = [image.topic_names.get(topic_id) for topic_id in _topic_ids(asked)]
+    return [topic.name for topic in asked if topic.name] + [name for name in by_id if name]
+
+
+def _topic_ids(asked: Sequence[Any]) -> list[UUID]:
+    return [topic.topic_id for topic in asked if topic.topic_id is not None]
+
+
+def _rows(asked: Sequence[Any] | None, request: Request, gone: Collection[NodeId]) -> Handling:
+    message, image = request.message, request.image
+    view = View(image, request.listener)
+    describe = _Topics(view, request.version, message.include_topic_authorized_operations)
+    wants_cluster = message.include_cluster_authorized_operations
+    topics = yield from describe.all() if asked is None else describe.asked_for(asked)
+    return MetadataRows(
+        brokers=view.nodes_with(gone),
+        cluster_id=image.cluster_id,
+        controller_id=view.controller(request.node_id),
+        topics=topics,
+        cluster_authorized_operations=(
+            CLUSTER_OPERATIONS if wants_cluster else NO_AUTHORIZED_OPERATIONS
+        ),
+    )
+
+
+class _Topics:
+    """Rows of topics for one version and listener."""
+
+    def __init__(self, view: View, version: int, wants_operations: bool) -> None:
+        self._view = view
+        self._version = version
+        self._operations = TOPIC_OPERATIONS if wants_operations else NO_AUTHORIZED_OPERATIONS
+        self._pace = Pace(_SLICE)
+
+    def all(self) -> Handling:
+        topics = self._view.image.topics
+        rows: list[TopicRow] = []
+        for name in sorted(topics):
+            rows.append((yield from self._found(topics[name])))
+        return rows
+
+    def asked_for(self, asked: Sequence[Any]) -> Handling:
+        image = self._view.image
+        rows: list[TopicRow] = []
+        if topic_ids := _topic_ids(asked):
+            for topic_id in dict.fromkeys(topic_ids):
+                rows.append((yield from self._row(image.topic(topic_id), topic_id)))
+        else:
+            for name in {topic.name or "": None for topic in asked}:
+                rows.append((yield from self._row(image.topics.get(name), name)))
+        return rows
+
+    def _row(self, topic: TopicImage | None, asked: str | UUID) -> Handling:
+        if topic is not None:
+            return (yield from self._found(topic))
+        if self._pace.is_due():
+            yield PAUSE
+        if isinstance(asked, UUID):
+            return TopicRow(ErrorCode.unknown_topic_id, None, asked)
+        return self._unknown(asked)
+
+    def _unknown(self, name: str) -> TopicRow:
+        unusable = name_problem(name) is not None
+        return TopicRow(
+            ErrorCode.invalid_topic_exception if unusable else ErrorCode.unknown_topic_or_partition,
+            name,
+            is_internal=name in SHOWN_AS_INTERNAL,
+            authorized_operations=self._operations,
+        )
+
+    def _found(self, topic: TopicImage) -> Handling:
+        partitions: list[PartitionRow] = []
+        for indexes in chunks(sorted(topic.partitions), _SLICE):
+            partitions += [self._partition(index, topic.partitions[index]) for index in indexes]
+            if self._pace.is_due(len(indexes)):
+                yield PAUSE
+        return TopicRow(
+            ErrorCode.none,
+            topic.name,
+            topic.topic_id,
+            topic.name in SHOWN_AS_INTERNAL,
+            partitions,
+            self._operations,
+        )
+
+    def _partition(self, index: int, partition: PartitionImage) -> PartitionRow:
+        leader = self._view.leader(partition)
+        replicas, isr = partition.replicas, partition.isr
+        offline = self._view.offline_replicas(partition)
+        error = ErrorCode.none
+        if self._version == 0:
+            replicas, isr = self._reachable(replicas), self._reachable(isr)
+            if len(replicas) < len(partition.replicas) or len(isr) < len(partition.isr):
+                error = ErrorCode.replica_not_available
+        if leader == NO_NODE:
+            error = self._why_no_leader(partition)
+        return PartitionRow(error, index, leader, partition.leader_epoch, replicas, isr, offline)
+
+    def _reachable(self, replicas: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
+        return tuple(replica for replica in replicas if replica in self._view.nodes)
+
+    def _why_no_leader(self, partition: PartitionImage) -> ErrorCode:
+        lacks_listener = partition.leader in self._view.image.brokers
+        if lacks_listener and self._version >= _FIRST_WITH_LISTENER_NOT_FOUND:
+            return ErrorCode.listener_not_found
+        return ErrorCode.leader_not_available

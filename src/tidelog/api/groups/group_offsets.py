@@ -1,0 +1,247 @@
+"""OffsetCommit (key 8), versions 2-10; OffsetFetch (9), 1-10; OffsetDelete (47), 0.
+
+The offsets that a group has committed, kept by its coordinator, which knows topics by name. From
+version 10 on OffsetCommit and OffsetFetch name them by id (KIP-848): ids become names here and
+names ids again in the answer; an id that no topic has is UNKNOWN_TOPIC_ID.
+
+A commit or deletion for a partition that does not exist is UNKNOWN_TOPIC_OR_PARTITION and never
+reaches the coordinator; OffsetFetch answers -1 for it, as for any partition without an offset.
+OffsetFetch takes several groups from version 8 on (KIP-709), and null topics for all of a group's
+offsets from version 2 on.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any, NamedTuple
+
+from kio.schema.offset_commit.v10.response import OffsetCommitResponsePartition
+from kio.schema.offset_delete.v0.request import OffsetDeleteRequest, OffsetDeleteRequestTopic
+from kio.schema.offset_delete.v0.response import (
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from kio.schema.offset_fetch.v10.response import OffsetFetchResponsePartitions
+
+from tidelog.api.handler import Disconnect, Handling, Request
+from tidelog.api.slicing import PAUSE, SLICE, Pace, elements_of, joined, split
+from tidelog.controller.image.image import ClusterImage
+from tidelog.model.effects import Coordinate
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_OFFSET, TopicId, TopicPartition
+from tidelog.protocol.messages.canonical import (
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponseTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponseTopics,
+)
+
+_FIRST_BY_ID = 10
+_PARTITIONS = ("groups", "topics", "partition_indexes")
+_ANSWERED = ("groups", "topics", "partitions")
+_MOST_FOUND = 100_000
+"""Offsets in one answer: a request may name a group, and with it all that it has, many times."""
+
+
+class _Topic(NamedTuple):
+    """A topic of a request, under both its names."""
+
+    name: str
+    topic_id: TopicId | None
+    error: ErrorCode
+    asked: Any
+
+    def error_of(self, partition: int, image: ClusterImage) -> ErrorCode:
+        if self.error is not ErrorCode.none:
+            return self.error
+        exists = image.partition(TopicPartition(self.name, partition)) is not None
+        return ErrorCode.none if exists else ErrorCode.unknown_topic_or_partition
+
+
+def _resolve(asked: Any, request: Request) -> _Topic:
+    if request.version < _FIRST_BY_ID:
+        return _Topic(asked.name, None, ErrorCode.none, asked)
+    name = request.image.topic_names.get(asked.topic_id)
+    if name is None:
+        return _Topic("", asked.topic_id, ErrorCode.unknown_topic_id, asked)
+    return _Topic(name, asked.topic_id, ErrorCode.none, asked)
+
+
+# -- OffsetCommit ----------------------------------------------------------------------------------
+
+
+def offset_commit(request: Request) -> Handling:
+    """Commits offsets of a group."""
+    message, image = request.message, request.image
+    topics = [_resolve(asked, request) for asked in message.topics]
+    valid = [
+        OffsetCommitRequestTopic(name=topic.name, topic_id=topic.topic_id, partitions=partitions)
+        for topic in topics
+        if (partitions := _existing(topic, image))
+    ]
+    committed: dict[TopicPartition, ErrorCode] = {}
+    if valid:
+        response = yield Coordinate(message.group_id, replace(message, topics=tuple(valid)))
+        committed = _errors(response.topics)
+    return OffsetCommitResponse(
+        throttle_time=timedelta(0),
+        topics=tuple(_committed(topic, image, committed) for topic in topics),
+    )
+
+
+def _existing(topic: _Topic, image: ClusterImage) -> tuple[Any, ...]:
+    return tuple(
+        partition
+        for partition in topic.asked.partitions
+        if topic.error_of(partition.partition_index, image) is ErrorCode.none
+    )
+
+
+def _errors(topics: Sequence[Any]) -> dict[TopicPartition, ErrorCode]:
+    return {
+        TopicPartition(topic.name, partition.partition_index): partition.error_code
+        for topic in topics
+        for partition in topic.partitions
+    }
+
+
+def _committed(
+    topic: _Topic, image: ClusterImage, committed: Mapping[TopicPartition, ErrorCode]
+) -> OffsetCommitResponseTopic:
+    return OffsetCommitResponseTopic(
+        name=topic.name,
+        topic_id=topic.topic_id,
+        partitions=tuple(
+            OffsetCommitResponsePartition(
+                partition_index=partition.partition_index,
+                error_code=topic.error_of(partition.partition_index, image)
+                or committed[TopicPartition(topic.name, partition.partition_index)],
+            )
+            for partition in topic.asked.partitions
+        ),
+    )
+
+
+# -- OffsetFetch -----------------------------------------------------------------------------------
+
+
+def offset_fetch(request: Request) -> Handling:
+    """Fetches the committed offsets of groups."""
+    message, groups, found = request.message, [], 0
+    pace = Pace()
+    for asked in message.groups:
+        group, of_group = replace(message, groups=(asked,)), []
+        for part in (
+            split(group, _PARTITIONS, SLICE) if elements_of(group, _PARTITIONS) else [group]
+        ):
+            fetched = yield from _fetch_group(request, part.groups[0])
+            of_group.append(OffsetFetchResponse(throttle_time=timedelta(0), groups=(fetched,)))
+            count = sum(len(topic.partitions) for topic in fetched.topics)
+            found += count
+            if found > _MOST_FOUND:
+                return Disconnect(f"sent OffsetFetch for more than {_MOST_FOUND} offsets")
+            if pace.is_due(1 + count):
+                yield PAUSE
+        groups += joined(of_group, _ANSWERED).groups
+    return OffsetFetchResponse(throttle_time=timedelta(0), groups=tuple(groups))
+
+
+def _fetch_group(request: Request, asked: Any) -> Handling:
+    topics = None if asked.topics is None else [_resolve(t, request) for t in asked.topics]
+    response = yield Coordinate(asked.group_id, _fetch(request, asked, topics))
+    return _fetched(response.groups[0], topics or (), request)
+
+
+def _fetch(request: Request, group: Any, topics: Sequence[_Topic] | None) -> OffsetFetchRequest:
+    """The request for one group, with the topics that have names."""
+    known = None
+    if topics is not None:
+        known = tuple(
+            OffsetFetchRequestTopics(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partition_indexes=topic.asked.partition_indexes,
+            )
+            for topic in topics
+            if topic.error is ErrorCode.none
+        )
+    asked: OffsetFetchRequest = replace(request.message, groups=(replace(group, topics=known),))
+    return asked
+
+
+def _fetched(
+    group: OffsetFetchResponseGroup, asked: Sequence[_Topic], request: Request
+) -> OffsetFetchResponseGroup:
+    topics = group.topics
+    if request.version >= _FIRST_BY_ID:
+        ids = request.image.topics
+        # What was committed for a topic that is gone has a name but no id to answer with.
+        topics = tuple(
+            replace(topic, topic_id=ids[topic.name].topic_id)
+            for topic in topics
+            if topic.name in ids
+        )
+    if group.error_code is ErrorCode.none:
+        topics += tuple(_unknown(topic) for topic in asked if topic.error is not ErrorCode.none)
+    return replace(group, topics=topics)
+
+
+def _unknown(topic: _Topic) -> OffsetFetchResponseTopics:
+    return OffsetFetchResponseTopics(
+        topic_id=topic.topic_id,
+        partitions=tuple(
+            OffsetFetchResponsePartitions(
+                partition_index=index,
+                committed_offset=NO_OFFSET,
+                metadata="",
+                error_code=topic.error,
+            )
+            for index in topic.asked.partition_indexes
+        ),
+    )
+
+
+# -- OffsetDelete ----------------------------------------------------------------------------------
+
+
+def offset_delete(request: Request) -> Handling:
+    """Deletes committed offsets of topics that the group no longer reads."""
+    message, image = request.message, request.image
+    topics = [_Topic(asked.name, None, ErrorCode.none, asked) for asked in message.topics]
+    valid = tuple(
+        OffsetDeleteRequestTopic(name=topic.name, partitions=partitions)
+        for topic in topics
+        if (partitions := _existing(topic, image))
+    )
+    response: OffsetDeleteResponse = yield Coordinate(
+        message.group_id, OffsetDeleteRequest(group_id=message.group_id, topics=valid)
+    )
+    if response.error_code is not ErrorCode.none:
+        return response
+    deleted = _errors(response.topics)
+    return OffsetDeleteResponse(
+        error_code=ErrorCode.none,
+        throttle_time=timedelta(0),
+        topics=tuple(_deleted(topic, image, deleted) for topic in topics),
+    )
+
+
+def _deleted(
+    topic: _Topic, image: ClusterImage, deleted: Mapping[TopicPartition, ErrorCode]
+) -> OffsetDeleteResponseTopic:
+    return OffsetDeleteResponseTopic(
+        name=topic.name,
+        partitions=tuple(
+            OffsetDeleteResponsePartition(
+                partition_index=partition.partition_index,
+                error_code=topic.error_of(partition.partition_index, image)
+                or deleted[TopicPartition(topic.name, partition.partition_index)],
+            )
+            for partition in topic.asked.partitions
+        ),
+    )

@@ -1,0 +1,1 @@
+"""Produce, Fetch and look-ups of offsets and producers."""

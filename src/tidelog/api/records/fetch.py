@@ -1,0 +1,227 @@
+"""Fetch (key 1), versions 4-18.
+
+Waits until min_bytes can be read, something is wrong with a partition, or max_wait is over. The
+first batch is returned whole even when it is larger than the limits, so that a reader always gets
+on (KIP-74). Sessions from version 7 on (KIP-227), topics by id from version 13 on (KIP-516); from
+version 16 on a partition that is led elsewhere comes with its leader's address (KIP-951). On a
+controller's listener the metadata log is fetched, by the quorum's rules (KIP-595). From version 11
+on a consumer is sent to an in-sync replica of its rack, where replica.selector.class asks for that,
+and any replica serves it up to its own high watermark (KIP-392).
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import groupby
+from operator import itemgetter
+from typing import TypeAlias, cast
+
+from tidelog.api.handler import Handling, Request
+from tidelog.api.listeners import ListenerKind, kind_of
+from tidelog.api.records.fetch_sessions import CachedPartition, FetchPlan
+from tidelog.api.records.leaders import current_leader, endpoints_of
+from tidelog.api.slicing import PAUSE, chunks
+from tidelog.model.effects import (
+    FetchBatches,
+    FetchMetadata,
+    FetchResult,
+    PartitionFetch,
+    Reader,
+)
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_NODE, NO_OFFSET, NodeId, TopicPartition
+from tidelog.protocol.fetch import FetchRequest, FetchResponse, PartitionFetched
+from tidelog.protocol.pieces import CurrentLeader, NodeEndpoint, TopicRef
+
+READ_COMMITTED = 1
+LONG = 500
+"""Topics and partitions of a request; a longer one changes its session in slices."""
+MANY = 1_000
+"""Partitions; more of them are read in slices, without waiting for `min_bytes`."""
+_FIRST_WITH_RACKS = 11
+_FIRST_WITH_TOPIC_IDS = 13
+
+_UNKNOWN_ID = FetchResult(ErrorCode.unknown_topic_id)
+_UNKNOWN = (ErrorCode.unknown_topic_id, ErrorCode.unknown_topic_or_partition)
+
+_Answer: TypeAlias = tuple[CachedPartition, str | None, FetchResult]
+"""What was asked for, the topic's name if there is one, and what was found."""
+
+
+def handle(request: Request) -> Handling:
+    """Reads record batches; waits for `min_bytes`."""
+    message: FetchRequest = request.message
+    if kind_of(request) is ListenerKind.CONTROLLER:
+        return (yield FetchMetadata(message))
+    uses_ids = request.version >= _FIRST_WITH_TOPIC_IDS
+    if message.entries > LONG:
+        plan = yield from _plan_long(request, message, uses_ids)
+    else:
+        plan = request.fetch_sessions.plan(message, uses_ids, request.now)
+    if plan.error is not ErrorCode.none:
+        return FetchResponse(error=plan.error)
+    asked = plan.asked()
+    if len(asked) > MANY:
+        return (yield from _fetch_many(request, plan, asked))
+    return (yield from _fetch(request, plan, asked, message.max_bytes, message.max_wait_ms))
+
+
+def _plan_long(request: Request, message: FetchRequest, uses_ids: bool) -> Handling:
+    """Add the partitions to a session in slices; only then is anything forgotten."""
+    flat = [(ref, one) for ref, partitions in message.topics for one in partitions]
+    plan: FetchPlan | None = None
+    for chunk in chunks(flat, MANY):
+        topics = [(ref, [one for _, one in part]) for ref, part in groupby(chunk, itemgetter(0))]
+        part = replace(message, topics=topics, forgotten=())
+        if plan is None:
+            plan = request.fetch_sessions.plan(part, uses_ids, request.now)
+        else:
+            plan = request.fetch_sessions.extend(plan, part)
+        if plan.error is not ErrorCode.none:
+            return plan
+        yield PAUSE
+    if plan is None:
+        return request.fetch_sessions.plan(message, uses_ids, request.now)
+    return request.fetch_sessions.extend(plan, replace(message, topics=()))
+
+
+def _fetch_many(request: Request, plan: FetchPlan, asked: list[CachedPartition]) -> Handling:
+    """Read what is there, some partitions after the other, and wait for nothing."""
+    topics: list[tuple[TopicRef, list[PartitionFetched]]] = []
+    endpoints: dict[NodeEndpoint, None] = {}
+    budget = request.message.max_bytes
+    for part in chunks(asked, MANY // 2):
+        if topics:
+            yield PAUSE
+        response = yield from _fetch(request, plan, part, budget, 0)
+        for ref, row in response.topics:
+            budget -= sum(one.records.length for one in row if one.records is not None)
+            if topics and topics[-1][0] == ref:
+                topics[-1][1].extend(row)
+            else:
+                topics.append((ref, list(row)))
+        endpoints.update(dict.fromkeys(response.node_endpoints))
+        budget = max(0, budget)
+    return FetchResponse(topics, session_id=plan.session_id, node_endpoints=list(endpoints))
+
+
+def _fetch(
+    request: Request,
+    plan: FetchPlan,
+    asked: Sequence[CachedPartition],
+    max_bytes: int,
+    max_wait_ms: int,
+) -> Handling:
+    message, topic_names = request.message, request.image.topic_names
+    reads: list[PartitionFetch] = []
+    nameless: list[CachedPartition] = []
+    for cached in asked:
+        ref = cached.topic
+        read = cached.read_as(ref if isinstance(ref, str) else topic_names.get(ref))
+        if read is None:
+            nameless.append(cached)
+        else:
+            reads.append(read)
+    max_bytes = min(max_bytes, request.settings.fetch_max_bytes)
+    effect = FetchBatches(
+        reads,
+        min_bytes=min(message.min_bytes, max_bytes),
+        max_bytes=max_bytes,
+        max_wait_ms=0 if nameless or plan.is_empty else max_wait_ms,
+        read_committed=message.isolation_level == READ_COMMITTED,
+        replica=message.replica_id,
+        replica_epoch=message.replica_epoch,
+        reader=_reader(request),
+        session=plan.session,
+    )
+    results = yield effect
+    answers: list[_Answer] = []
+    has_unknown = bool(nameless)
+    for read, result in zip(effect.reads, results, strict=True):
+        if result.error is not ErrorCode.none and result.error in _UNKNOWN:
+            has_unknown = True
+        answers.append((cast(CachedPartition, read.watch), read.partition.topic, result))
+    answers += [(cached, None, _UNKNOWN_ID) for cached in nameless]
+    if has_unknown:
+        answers.sort(key=_rank)
+    return _response(request, plan, answers)
+
+
+def _reader(request: Request) -> Reader | None:
+    """Who may be sent to a follower: a consumer of a version that can be told so."""
+    if request.version < _FIRST_WITH_RACKS or request.message.replica_id >= 0:
+        return None
+    return Reader(request.message.rack_id, request.listener)
+
+
+def _rank(answer: _Answer) -> int:
+    """Kafka answers for what it does not know after all else, ids before names."""
+    error = answer[2].error
+    return _UNKNOWN.index(error) + 1 if error in _UNKNOWN else 0
+
+
+def _response(request: Request, plan: FetchPlan, answers: Iterable[_Answer]) -> FetchResponse:
+    topics: list[tuple[TopicRef, list[PartitionFetched]]] = []
+    leaders: dict[NodeId, None] = {}
+    for cached, name, result in answers:
+        if plan.session is not None:
+            is_news = _remember(plan, cached, result)
+            if plan.is_incremental and not is_news:
+                continue
+        error = result.error
+        if error is ErrorCode.none:
+            leader, aborted = None, result.aborted
+        else:
+            # Kafka has null for what could not be read, but not for what it does not know.
+            aborted = () if error in _UNKNOWN else result.aborted
+            leader = _leader(request, name, cached.fetch.partition, error)
+            if leader is not None:
+                leaders[leader.leader_id] = None
+        partition = PartitionFetched(
+            cached.fetch.partition,
+            error,
+            result.high_watermark,
+            result.last_stable_offset,
+            result.log_start_offset,
+            result.records,
+            aborted,
+            result.preferred_read_replica,
+            result.diverging,
+            leader,
+        )
+        if topics and topics[-1][0] == cached.topic:
+            topics[-1][1].append(partition)
+        else:
+            topics.append((cached.topic, [partition]))
+    return FetchResponse(
+        topics, session_id=plan.session_id, node_endpoints=endpoints_of(request, leaders)
+    )
+
+
+def _remember(plan: FetchPlan, cached: CachedPartition, result: FetchResult) -> bool:
+    """Keep what the client is told now; whether it differs from what it was told before."""
+    session = plan.session
+    assert session is not None
+    has_records = result.records is not None
+    is_news = (
+        has_records
+        or result.error is not ErrorCode.none
+        or result.high_watermark != cached.high_watermark
+        or result.log_start_offset != cached.log_start_offset
+        or result.diverging is not None
+        or result.preferred_read_replica != NO_NODE
+    )
+    # An error forgets what the client knows, so that the partition is news when it is over.
+    is_well = result.error is ErrorCode.none
+    cached.high_watermark = result.high_watermark if is_well else NO_OFFSET
+    cached.log_start_offset = result.log_start_offset
+    if has_records and plan.is_incremental:
+        session.serve_last(cached)
+    elif result.is_at_rest and not session.rack_id:
+        cached.rest()
+    return is_news
+
+
+def _leader(
+    request: Request, name: str | None, index: int, error: ErrorCode
+) -> CurrentLeader | None:
+    return None if name is None else current_leader(request, error, TopicPartition(name, index))

@@ -1,0 +1,1 @@
+"""The demos: clusters under load whose nodes are killed."""

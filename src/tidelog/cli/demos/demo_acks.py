@@ -1,0 +1,121 @@
+"""`tidelog demo acks`: what acks, replicas and min.insync.replicas save, measured on brokers."""
+
+import shutil
+import textwrap
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import click
+
+from tidelog.cli.demos.acks_trial import CELLS, RECORDS, Cell, Trial
+from tidelog.cli.demos.demo_load import Tally
+from tidelog.cli.demos.screen import Screen
+
+GAP = "  "
+WIDTHS = (4, 8, 7, 6, 6, 6, 6)
+INDENT = sum(WIDTHS) + len(GAP) * len(WIDTHS)
+NARROWEST = 40
+
+
+class Row(NamedTuple):
+    """What a combination must lose, of all that was acknowledged, and why."""
+
+    at_once: bool
+    after_lag: bool
+    why: str
+
+
+def expected(cell: Cell) -> Row:
+    """What is known of it; the trials must find the same."""
+    match cell:
+        case Cell(acks=0, replicas=1):
+            return Row(True, True, "Nobody waits for an answer, and the only copy is gone.")
+        case Cell(acks=0):
+            return Row(True, True, "Nobody waits for an answer; the new leader lacks the records.")
+        case Cell(acks=1, replicas=1):
+            return Row(True, True, "The leader acknowledged, and it had the only copy.")
+        case Cell(acks=1, min_isr=1):
+            return Row(
+                True, True, "The leader acknowledged alone; the new leader lacks the records."
+            )
+        case Cell(acks=1):
+            return Row(True, True, "The same: min.insync.replicas counts for acks=all only.")
+        case Cell(replicas=1, min_isr=1):
+            return Row(True, True, "The leader is all of the ISR: acks=all waits for nobody else.")
+        case Cell(replicas=1):
+            return Row(True, True, "The same: of one replica, no two can be asked for.")
+        case Cell(min_isr=1):
+            return Row(
+                False,
+                True,
+                "No answer until the followers have the records, as long as they are in the ISR;"
+                " once they are out, the leader alone is enough, and the records die with it.",
+            )
+        case _:
+            return Row(
+                False,
+                False,
+                "Never acknowledged with fewer than two copies: the producer had no answer, and"
+                " sent again to the new leader.",
+            )
+
+
+@click.command("acks", short_help="Measure what acks and replicas save when a leader dies.")
+def acks() -> int:
+    """Kill a leader before its followers have its records, for every combination of settings.
+
+    acks 0, 1 and all; 1 and 3 replicas; min.insync.replicas 1 and 2. The leader is killed for
+    good: once while its followers, whose fetches are held, are still in the ISR, and once when they
+    have fallen out of it. LOST is what was acknowledged and cannot be read from the brokers
+    that are left. The status is 0 if that is what each combination promises. It takes about half
+    a minute.
+    """
+    screen = Screen()
+    screen.say("First trial: the leader dies while its followers are in the ISR.")
+    at_once = Trial(screen.say, has_lagged=False).run()
+    screen.say("Second trial: it dies when they have fallen out of it.")
+    after_lag = Trial(screen.say, has_lagged=True).run()
+    click.echo("\n" + "\n".join(table(at_once, after_lag)))
+    surprises = [cell for cell in CELLS if not is_as_expected(cell, at_once[cell], after_lag[cell])]
+    for cell in surprises:
+        click.echo(f"NOT as it should be: {cell.topic}")
+    if not surprises:
+        click.echo(
+            f"\nAll {len(CELLS)} combinations lost what they had to and kept what they promised."
+        )
+    return 1 if surprises else 0
+
+
+def is_as_expected(cell: Cell, at_once: Tally, after_lag: Tally) -> bool:
+    row = expected(cell)
+    return _is(at_once, row.at_once) and _is(after_lag, row.after_lag)
+
+
+def _is(found: Tally, loses: bool) -> bool:
+    lost = found.acknowledged if loses else 0
+    return found.lost == lost and found.duplicated == 0 and (found.acknowledged > 0 or not loses)
+
+
+def table(at_once: Mapping[Cell, Tally], after_lag: Mapping[Cell, Tally]) -> Iterator[str]:
+    """A row for each combination, its sentence wrapped beside it."""
+    yield " " * sum(WIDTHS[:3], 3 * len(GAP)) + "KILLED AT ONCE  FALLEN BEHIND"
+    yield _line(("ACKS", "REPLICAS", "MIN ISR", "ACKED", "LOST", "ACKED", "LOST")) + "WHY"
+    for cell in CELLS:
+        one, other = at_once[cell], after_lag[cell]
+        numbers = (one.acknowledged, one.lost, other.acknowledged, other.lost)
+        cells = (cell.acks_name, str(cell.replicas), str(cell.min_isr), *map(str, numbers))
+        first, *more = _wrapped(expected(cell).why)
+        yield _line(cells) + first
+        yield from (" " * INDENT + line for line in more)
+    yield ""
+    yield f"{RECORDS} records were sent to each. Killed at once: the leader, while its followers"
+    yield "were in the ISR. Fallen behind: when they had fallen out of it."
+
+
+def _line(cells: tuple[str, ...]) -> str:
+    return "".join(cell.rjust(width) + GAP for cell, width in zip(cells, WIDTHS, strict=True))
+
+
+def _wrapped(sentence: str) -> list[str]:
+    room = shutil.get_terminal_size((100, 24)).columns - INDENT
+    return textwrap.wrap(sentence, max(NARROWEST, room))

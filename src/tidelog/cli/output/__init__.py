@@ -1,0 +1,1 @@
+"""How commands print: Kafka's formats to the letter, tables, screens."""

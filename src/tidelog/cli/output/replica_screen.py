@@ -1,0 +1,100 @@
+"""The table of replicas, alive in a terminal; in a pipe, one table after another."""
+
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+import click
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.live import Live
+from rich.table import Table
+from rich.text import Text
+
+from tidelog.cli.output.table import table
+from tidelog.insight.replica_table import TIMED_HEADS, Row, timed_cells
+from tidelog.model.user_error import UserError
+
+_RIGHT = ("LEADER", "WATERMARK", "REPLICA", "END OFFSET", "LAG", "BEHIND")
+FRAME_LINES = 8
+"""Of the screen, for what is not a row; a failure may take three of them."""
+
+
+class Seen(NamedTuple):
+    """What the last look that succeeded has found, and why one after it failed."""
+
+    rows: list[Row]
+    failure: str | None = None
+
+
+def show(look: Callable[[], list[Row]], interval: float) -> None:
+    """Look again and again, until Ctrl-C."""
+    if not sys.stdout.isatty():
+        for seen in looks(look):
+            _print(seen)
+            time.sleep(interval)
+        return
+    console = Console()
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        for seen in looks(look):
+            live.update(picture(seen, console.height - FRAME_LINES), refresh=True)
+            time.sleep(interval)
+
+
+def looks(look: Callable[[], list[Row]]) -> Iterator[Seen]:
+    """Without end: a cluster that does not answer is what one watches for. Only the first look must
+    succeed, since a wrong address would be as silent.
+    """
+    rows = look()
+    yield Seen(rows)
+    while True:
+        failure = None
+        try:
+            rows = look()
+        except UserError as failed:
+            failure = str(failed).rstrip(".")
+        yield Seen(rows, failure)
+
+
+def _print(seen: Seen) -> None:
+    if seen.failure is not None:
+        click.echo(f"tidelog: {seen.failure}; looking again.", err=True)
+    else:
+        click.echo("\n".join([*table(TIMED_HEADS, list(map(timed_cells, seen.rows))), ""]))
+
+
+def picture(seen: Seen, room: int) -> Table:
+    """As many rows as there is room for, and below them what they come to."""
+    caption = _sum(seen.rows, room) if seen.failure is None else _failed(seen.failure)
+    made = Table(box=SIMPLE_HEAD, caption=caption, caption_justify="left", pad_edge=False)
+    for head in TIMED_HEADS:
+        made.add_column(head, justify="right" if head in _RIGHT else "left", no_wrap=True)
+    for row in seen.rows[: max(0, room)]:
+        made.add_row(*map(Text, timed_cells(row)), style=_style(row))
+    return made
+
+
+def _style(row: Row) -> str:
+    if not row.is_in_sync:
+        return "bold red"
+    if row.is_behind:
+        return "yellow"
+    return "bold" if row.is_leader else ""
+
+
+def _sum(shown: Sequence[Row], room: int) -> Text:
+    out = sum(not row.is_in_sync for row in shown)
+    told = "all in sync" if out == 0 else f"{out} out of sync"
+    hidden = len(shown) - room
+    more = f"; {hidden} more rows, --topic shows fewer" if hidden > 0 else ""
+    return Text(f"{_clock()}  {len(shown)} replicas, {told}{more}. Ctrl-C ends.", style="dim")
+
+
+def _failed(failure: str) -> Text:
+    told = f"{_clock()}  {failure}. This is what was seen before; looking again. Ctrl-C ends."
+    return Text(told, style="bold red")
+
+
+def _clock() -> str:
+    return time.strftime("%H:%M:%S")

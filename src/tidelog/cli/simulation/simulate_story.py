@@ -1,0 +1,82 @@
+"""`tidelog simulate --story`: play a scenario, tell how it went, and write its page."""
+
+from pathlib import Path
+
+import click
+
+from tidelog.model.user_error import UserError
+from tidelog.sim.machines.silence import silenced
+from tidelog.sim.mutants import MUTANTS
+from tidelog.sim.replay.page import page
+from tidelog.sim.story import library
+from tidelog.sim.story.language import BadStory, Story, parse
+from tidelog.sim.story.phrases import CONDITIONS, STEPS, Phrase
+from tidelog.sim.story.playing import Played, play
+from tidelog.sim.story.showing import as_run
+
+
+@silenced()
+def tell_story(name: str, mutant: str | None, html: Path | None) -> int:
+    """Status 0 when everything that the story expects came true."""
+    if name == "list":
+        return _list()
+    if name == "help":
+        return _help()
+    if mutant is not None and mutant not in MUTANTS:
+        raise UserError(f"there is no mutant {mutant}; --mutant list says which there are")
+    try:
+        played = play(_story(name), mutant)
+    except BadStory as mistake:
+        raise UserError(f"{name}, {mistake}") from None
+    for line in transcript(played):
+        click.echo(line)
+    if html is not None:
+        html.write_text(page(as_run(played)), encoding="utf-8")
+        click.echo(f"\nThe page is in {html}.")
+    return 1 if played.failures else 0
+
+
+def transcript(played: Played) -> list[str]:
+    """With its title and its end."""
+    rules = f" (with the wrong rule {played.mutant})" if played.mutant else ""
+    end = [f"FAILED, {failure}" for failure in played.failures] or ["All of it came true."]
+    return [f"{played.story.title}{rules}", "", *played.transcript, "", *end]
+
+
+def _story(name: str) -> Story:
+    """From a file, or one of those that come with Tidelog."""
+    path = Path(name)
+    if path.exists():
+        return parse(path.read_text(encoding="utf-8"))
+    if name in library.names():
+        return library.story(name)
+    raise UserError(f"there is no story {name}; --story list says which there are")
+
+
+def _list() -> int:
+    for name in library.names():
+        click.echo(name)
+        click.echo(f"    {library.story(name).title}")
+    return 0
+
+
+def _help() -> int:
+    click.echo(
+        "One step per line; a comment (#) explains the step below it, the first is the title."
+    )
+    for title, phrases in (
+        ("Steps", STEPS),
+        ("Conditions, after wait until and expect", CONDITIONS),
+    ):
+        click.echo(f"\n{title}")
+        for phrase in phrases:
+            click.echo(_told(phrase))
+    click.echo("\nA <node> is a number, `the leader`, `leader of orders-0` or `the controller`.")
+    return 0
+
+
+def _told(phrase: Phrase) -> str:
+    form = phrase.form.replace("<name:key>", "<key>").replace("<time:span>", "<time>")
+    form = form.replace("<number:factor>", "<number>").replace("<node:other>", "<node>")
+    form = form.replace("<some>", "<nodes>")
+    return f"  {form:<58} {phrase.meaning}".rstrip()

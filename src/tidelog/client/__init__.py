@@ -1,0 +1,1 @@
+"""A small synchronous Kafka client: connections, producer, fetcher, administration."""

@@ -1,0 +1,231 @@
+"""What the command line asks of a cluster's topics and configurations, as plain values."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import timedelta
+from typing import NamedTuple
+from uuid import UUID
+
+from kio.schema.create_partitions.v3 import request as create_partitions
+from kio.schema.create_partitions.v3.response import CreatePartitionsResponse
+from kio.schema.create_topics.v7 import request as create_topics
+from kio.schema.create_topics.v7.response import CreateTopicsResponse
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+from kio.schema.delete_topics.v6.response import DeleteTopicsResponse
+from kio.schema.describe_topic_partitions.v0 import request as describe_partitions
+from kio.schema.describe_topic_partitions.v0.response import DescribeTopicPartitionsResponse
+from kio.schema.list_partition_reassignments.v0 import request as reassignments
+from kio.schema.list_partition_reassignments.v0.response import ListPartitionReassignmentsResponse
+
+from tidelog.client.client import Client, explain
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NodeId, TopicPartition
+from tidelog.model.user_error import UserError
+
+TIMEOUT = timedelta(seconds=30)
+CLUSTER_DEFAULT = -1
+
+Assignment = Sequence[Sequence[NodeId]]
+
+
+class Refused(UserError):
+    """The cluster refused a change; `error` says why in Kafka's codes."""
+
+    def __init__(self, error: ErrorCode, message: str | None) -> None:
+        super().__init__(explain(error, message))
+        self.error = error
+
+
+class Topic(NamedTuple):
+    name: str
+    id: UUID | None
+    is_internal: bool
+
+
+class Partition(NamedTuple):
+    number: int
+    leader: NodeId
+    replicas: tuple[NodeId, ...]
+    isr: tuple[NodeId, ...]
+    elr: tuple[NodeId, ...] | None
+    """The eligible leader replicas; None where the broker does not tell."""
+    last_known_elr: tuple[NodeId, ...] | None
+    offline: tuple[NodeId, ...] = ()
+    """The replicas on brokers out of reach, or in log directories that have failed."""
+
+
+class Described(NamedTuple):
+    name: str
+    id: UUID | None
+    partitions: list[Partition]
+
+
+class Reassignment(NamedTuple):
+    adding: tuple[NodeId, ...]
+    removing: tuple[NodeId, ...]
+
+
+def _check(error: ErrorCode, message: str | None) -> None:
+    if error is not ErrorCode.none:
+        raise Refused(error, message)
+
+
+def topics(client: Client) -> list[Topic]:
+    """Every topic, by name."""
+    found = client.metadata(topics=None).topics
+    return sorted(Topic(one.name or "", one.topic_id, one.is_internal) for one in found)
+
+
+def create_topic(
+    client: Client,
+    name: str,
+    *,
+    partitions: int | None,
+    replication_factor: int | None,
+    assignment: Assignment,
+    configs: Mapping[str, str],
+) -> None:
+    topic = create_topics.CreatableTopic(
+        name=name,
+        num_partitions=CLUSTER_DEFAULT if partitions is None else partitions,
+        replication_factor=CLUSTER_DEFAULT if replication_factor is None else replication_factor,
+        assignments=tuple(
+            create_topics.CreatableReplicaAssignment(
+                partition_index=index, broker_ids=tuple(replicas)
+            )
+            for index, replicas in enumerate(assignment)
+        ),
+        configs=tuple(
+            create_topics.CreatableTopicConfig(name=key, value=value)
+            for key, value in configs.items()
+        ),
+    )
+    request = create_topics.CreateTopicsRequest(topics=(topic,), timeout=TIMEOUT)
+    for result in client.ask(request, CreateTopicsResponse).topics:
+        _check(result.error_code, result.error_message)
+
+
+@contextmanager
+def topic_may_exist() -> Iterator[None]:
+    """Pass over it when the topic exists: a creation is asked again of the next broker where the
+    first is slow to answer, which may have made it.
+    """
+    try:
+        yield
+    except Refused as refused:
+        if refused.error is not ErrorCode.topic_already_exists:
+            raise
+
+
+def add_partitions(
+    client: Client, names: Iterable[str], count: int, assignments: Mapping[str, Assignment]
+) -> None:
+    """Raise each topic's partition count; `assignments` places the new partitions where given."""
+    request = create_partitions.CreatePartitionsRequest(
+        topics=tuple(
+            create_partitions.CreatePartitionsTopic(
+                name=name,
+                count=count,
+                assignments=tuple(
+                    create_partitions.CreatePartitionsAssignment(broker_ids=tuple(replicas))
+                    for replicas in assignments[name]
+                )
+                if name in assignments
+                else None,
+            )
+            for name in names
+        ),
+        timeout=TIMEOUT,
+        validate_only=False,
+    )
+    for result in client.ask(request, CreatePartitionsResponse).results:
+        _check(result.error_code, result.error_message)
+
+
+def delete_topics(client: Client, names: Iterable[str]) -> None:
+    request = DeleteTopicsRequest(
+        topics=tuple(DeleteTopicState(name=name, topic_id=None) for name in names), timeout=TIMEOUT
+    )
+    for result in client.ask(request, DeleteTopicsResponse).responses:
+        _check(result.error_code, result.error_message)
+
+
+def describe(client: Client, names: Sequence[str], page: int) -> list[Described]:
+    """The topics' partitions, asked for in pages; without ELR where the broker cannot tell it."""
+    if not names:
+        return []  # a request for no topics is one for all of them
+    if not client.speaks(describe_partitions.DescribeTopicPartitionsRequest):
+        return describe_from_metadata(client, names)
+    found = {name: Described(name, None, []) for name in names}
+    cursor: describe_partitions.Cursor | None = None
+    while True:
+        answer = client.ask(
+            describe_partitions.DescribeTopicPartitionsRequest(
+                topics=tuple(describe_partitions.TopicRequest(name=name) for name in sorted(names)),
+                response_partition_limit=page,
+                cursor=cursor,
+            ),
+            DescribeTopicPartitionsResponse,
+        )
+        for topic in answer.topics:
+            _check(topic.error_code, None)
+            name = topic.name or ""
+            partitions = found[name].partitions
+            partitions += (
+                Partition(
+                    one.partition_index,
+                    one.leader_id,
+                    one.replica_nodes,
+                    one.isr_nodes,
+                    one.eligible_leader_replicas,
+                    one.last_known_elr,
+                    one.offline_replicas,
+                )
+                for one in topic.partitions
+            )
+            found[name] = Described(name, topic.topic_id, partitions)
+        if answer.next_cursor is None:
+            return list(found.values())
+        cursor = describe_partitions.Cursor(
+            topic_name=answer.next_cursor.topic_name,
+            partition_index=answer.next_cursor.partition_index,
+        )
+
+
+def describe_from_metadata(client: Client, names: Sequence[str]) -> list[Described]:
+    described = []
+    for topic in client.metadata(tuple(names)).topics:
+        _check(topic.error_code, None)
+        partitions = [
+            Partition(
+                one.partition_index,
+                one.leader_id,
+                one.replica_nodes,
+                one.isr_nodes,
+                None,
+                None,
+                one.offline_replicas,
+            )
+            for one in topic.partitions
+        ]
+        partitions.sort()
+        described.append(Described(topic.name or "", topic.topic_id, partitions))
+    return sorted(described)
+
+
+def ongoing_reassignments(client: Client) -> dict[TopicPartition, Reassignment]:
+    """Every reassignment under way; none where the broker knows of no such thing."""
+    if not client.speaks(reassignments.ListPartitionReassignmentsRequest):
+        return {}
+    answer = client.ask(
+        reassignments.ListPartitionReassignmentsRequest(topics=None, timeout=TIMEOUT),
+        ListPartitionReassignmentsResponse,
+    )
+    _check(answer.error_code, answer.error_message)
+    return {
+        TopicPartition(topic.name, one.partition_index): Reassignment(
+            one.adding_replicas, one.removing_replicas
+        )
+        for topic in answer.topics
+        for one in topic.partitions
+    }

@@ -1,0 +1,162 @@
+"""Reads the partitions of one topic without a group: positions are kept here, none is committed."""
+
+from collections.abc import Iterator, Mapping
+from datetime import timedelta
+from typing import NamedTuple
+
+from kio.schema.fetch.v12 import request as fetch
+from kio.schema.fetch.v12.response import FetchResponse, PartitionData
+from kio.schema.list_offsets.v7 import request as list_offsets
+from kio.schema.list_offsets.v7.response import ListOffsetsResponse
+
+from tidelog.client.client import Client, Moved, explain
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_NODE, NodeId, Offset, TopicPartition
+from tidelog.model.user_error import UserError
+from tidelog.protocol.records.batch import iterate
+from tidelog.protocol.records.records import Record, UnreadableRecords, iterate_records
+
+EARLIEST, LATEST = -2, -1
+"""Kafka's timestamps that ask ListOffsets for the ends of a log."""
+
+MAX_WAIT_MS = 500
+PARTITION_BYTES = 1024 * 1024
+FETCH_BYTES = 16 * 1024 * 1024
+
+
+class Fetched(NamedTuple):
+    partition: int
+    record: Record
+    is_append_time: bool
+
+
+class Fetcher:
+    """Positions in a topic's partitions, moved by reading."""
+
+    def __init__(self, client: Client, topic: str) -> None:
+        self._client = client
+        self._topic = topic
+        self.positions: dict[int, Offset] = {}
+        self._has_waited = False
+
+    def start(self, partitions: list[int], start: Offset) -> None:
+        """Begin at an offset, or at an end of each partition's log."""
+        for partition in partitions:
+            self.positions[partition] = (
+                self.end_of(partition, start) if start in (EARLIEST, LATEST) else start
+            )
+
+    def end_of(self, partition: int, which: Offset) -> Offset:
+        """The first offset of the partition's log, or the one that comes after its last."""
+        request = list_offsets.ListOffsetsRequest(
+            replica_id=NO_NODE,
+            isolation_level=0,
+            topics=(
+                list_offsets.ListOffsetsTopic(
+                    name=self._topic,
+                    partitions=(
+                        list_offsets.ListOffsetsPartition(
+                            partition_index=partition, timestamp=which
+                        ),
+                    ),
+                ),
+            ),
+        )
+
+        def attempt() -> Offset:
+            where = TopicPartition(self._topic, partition)
+            (topic,) = self._client.ask_leader(where, request, ListOffsetsResponse).topics
+            (answer,) = topic.partitions
+            self._check(partition, answer.error_code)
+            return answer.offset
+
+        return self._client.until_led(self._topic, attempt)
+
+    def poll(self) -> Iterator[Fetched]:
+        """What one round of fetches brings, partition by partition; it waits a little for more."""
+        self._has_waited = False
+        by_leader = self._by_leader()
+        wait_ms = MAX_WAIT_MS // max(1, len(by_leader))
+        for partitions in by_leader.values():
+            for answer in self._fetch(partitions, wait_ms):
+                yield from self._records(answer)
+        if not self._has_waited:
+            self._client.notice.over()
+
+    def _by_leader(self) -> Mapping[NodeId, list[int]]:
+        leaders: dict[NodeId, list[int]] = {}
+        for partition in self.positions:
+            leader = self._client.leader(TopicPartition(self._topic, partition))
+            leaders.setdefault(leader, []).append(partition)
+        return leaders
+
+    def _fetch(self, partitions: list[int], wait_ms: int) -> list[PartitionData]:
+        request = fetch.FetchRequest(
+            max_wait=timedelta(milliseconds=wait_ms),
+            min_bytes=1,
+            max_bytes=FETCH_BYTES,
+            topics=(
+                fetch.FetchTopic(
+                    topic=self._topic,
+                    partitions=tuple(
+                        fetch.FetchPartition(
+                            partition=partition,
+                            fetch_offset=self.positions[partition],
+                            partition_max_bytes=PARTITION_BYTES,
+                        )
+                        for partition in partitions
+                    ),
+                ),
+            ),
+            forgotten_topics_data=(),
+        )
+        where = TopicPartition(self._topic, partitions[0])
+        try:
+            answer = self._client.ask_leader(where, request, FetchResponse)
+            if answer.error_code is not ErrorCode.none:
+                raise UserError(f"fetch: {explain(answer.error_code)}.")
+            return [one for topic in answer.responses for one in topic.partitions]
+        except Moved as moved:
+            self._wait(moved)
+            return []
+
+    def _records(self, answer: PartitionData) -> Iterator[Fetched]:
+        partition = answer.partition_index
+        if answer.error_code is ErrorCode.offset_out_of_range:
+            # The log was cut at one of its ends since; go on at the nearer one.
+            earliest = self.end_of(partition, EARLIEST)
+            latest = self.end_of(partition, LATEST)
+            self.positions[partition] = min(max(self.positions[partition], earliest), latest)
+            return
+        try:
+            self._check(partition, answer.error_code)
+        except Moved as moved:
+            self._wait(moved)
+            return
+        data = memoryview(answer.records or b"")
+        for position, header in iterate(data):
+            if not header.is_control:
+                batch = data[position : position + header.size]
+                yield from self._batch(partition, batch, header.uses_log_append_time)
+            self.positions[partition] = max(self.positions[partition], header.next_offset)
+
+    def _batch(self, partition: int, batch: memoryview, is_append_time: bool) -> Iterator[Fetched]:
+        try:
+            for record in iterate_records(batch):
+                # A fetch brings whole batches: the first may begin before the position.
+                if record.offset >= self.positions[partition]:
+                    yield Fetched(partition, record, is_append_time)
+        except UnreadableRecords as unreadable:
+            raise UserError(
+                f"partition {self._topic}-{partition} at {self.positions[partition]}: {unreadable}."
+            ) from None
+
+    def _wait(self, moved: Moved) -> None:
+        self._has_waited = True
+        self._client.look_again(self._topic, moved)
+
+    def _check(self, partition: int, error: ErrorCode) -> None:
+        if error is ErrorCode.none:
+            return
+        reason = f"partition {self._topic}-{partition}: {explain(error)}"
+        raise Moved(reason) if error.retriable else UserError(f"{reason}.")

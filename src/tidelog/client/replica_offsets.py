@@ -1,0 +1,122 @@
+"""How far each replica of each partition has come, asked of the replicas themselves.
+
+ListOffsets in the name of Kafka's debugging replica (-2) is answered by a follower too, with its
+log end offset; in a consumer's name (-1) the leader answers with the high watermark. The brokers
+are asked one after another: under load, their answers are some milliseconds apart.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from kio.schema.list_offsets.v7 import request as list_offsets
+from kio.schema.list_offsets.v7.response import ListOffsetsResponse
+
+from tidelog.client import admin
+from tidelog.client.client import Client
+from tidelog.client.fetcher import LATEST
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NodeId, Offset, TopicPartition
+from tidelog.model.user_error import UserError
+
+PAGE = 2000
+_CONSUMER, _DEBUGGER = -1, -2
+
+
+class Replica(NamedTuple):
+    node: NodeId
+    log_end_offset: Offset | None
+    """None where the broker does not tell."""
+    is_in_sync: bool
+
+
+class Partition(NamedTuple):
+    partition: TopicPartition
+    leader: NodeId
+    high_watermark: Offset | None
+    replicas: tuple[Replica, ...]
+
+    @property
+    def leader_end(self) -> Offset | None:
+        ends = (one.log_end_offset for one in self.replicas if one.node == self.leader)
+        return next(ends, None)
+
+    @property
+    def follower_ends(self) -> Iterator[Offset]:
+        """Those that are told."""
+        for one in self.replicas:
+            if one.node != self.leader and one.log_end_offset is not None:
+                yield one.log_end_offset
+
+    def lag(self, replica: Replica) -> Offset | None:
+        """How many records of the leader's log the replica lacks."""
+        end = self.leader_end
+        if end is None or replica.log_end_offset is None:
+            return None
+        return max(0, end - replica.log_end_offset)
+
+
+def look(client: Client, topics: Sequence[str]) -> list[Partition]:
+    """The partitions of these topics with all that their replicas tell."""
+    described = [
+        (TopicPartition(topic.name, one.number), one)
+        for topic in admin.describe(client, topics, PAGE)
+        for one in topic.partitions
+    ]
+    held: dict[NodeId, list[TopicPartition]] = {}
+    led: dict[NodeId, list[TopicPartition]] = {}
+    for where, one in described:
+        led.setdefault(one.leader, []).append(where)
+        for node in one.replicas:
+            held.setdefault(node, []).append(where)
+    up = client.node_ids()
+    # In this order no watermark is seen beyond an end, and few followers ahead of their leader.
+    marks = {node: _ends(client, node, led[node], _CONSUMER) for node in led if node in up}
+    followers_first = sorted(held, key=lambda node: len(led.get(node, ())))
+    ends = {
+        node: _ends(client, node, held[node], _DEBUGGER) for node in followers_first if node in up
+    }
+    return [
+        Partition(
+            where,
+            one.leader,
+            marks.get(one.leader, {}).get(where),
+            tuple(
+                Replica(node, ends.get(node, {}).get(where), node in one.isr)
+                for node in one.replicas
+            ),
+        )
+        for where, one in described
+    ]
+
+
+def _ends(
+    client: Client, node: NodeId, partitions: Iterable[TopicPartition], reader: int
+) -> dict[TopicPartition, Offset]:
+    by_topic = groupby(sorted(partitions), key=lambda partition: partition.topic)
+    request = list_offsets.ListOffsetsRequest(
+        replica_id=reader,
+        isolation_level=0,
+        topics=tuple(
+            list_offsets.ListOffsetsTopic(
+                name=topic,
+                partitions=tuple(
+                    list_offsets.ListOffsetsPartition(
+                        partition_index=one.partition, timestamp=LATEST
+                    )
+                    for one in members
+                ),
+            )
+            for topic, members in by_topic
+        ),
+    )
+    try:
+        answer = client.ask_node(node, request, ListOffsetsResponse)
+    except UserError:
+        return {}  # gone or silent: what it has is not known
+    return {
+        TopicPartition(topic.name, one.partition_index): one.offset
+        for topic in answer.topics
+        for one in topic.partitions
+        if one.error_code is ErrorCode.none
+    }

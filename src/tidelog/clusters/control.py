@@ -1,0 +1,111 @@
+"""How commands reach a running `tidelog up`: a Unix socket in the cluster's directory.
+
+One line goes in, one comes out: `VERB ID` is answered by `ok TEXT`, or by `no` and a sentence. The
+answer may take its time; whoever does not read it, or sends half a line, holds nobody up.
+"""
+
+import os
+import selectors
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeAlias
+
+from tidelog.model.user_error import UserError
+
+NAME = ".control"
+LONGEST_LINE = 256
+
+Reply: TypeAlias = Callable[[str], None]
+Obey: TypeAlias = Callable[[str, Reply], None]
+
+
+@contextmanager
+def _address(directory: Path) -> Iterator[str]:
+    """The socket's path, short however deep the directory lies: 107 bytes are all that it may."""
+    opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        yield f"/proc/self/fd/{opened}/{NAME}"
+    finally:
+        os.close(opened)
+
+
+class ControlSocket:
+    """Listens in a directory, and hands each line to whoever obeys."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._peers: dict[socket.socket, bytearray] = {}
+
+    def open(self, selector: selectors.BaseSelector, obey: Obey) -> None:
+        self._selector, self._obey = selector, obey
+        (self._directory / NAME).unlink(missing_ok=True)
+        self._listener = socket.socket(socket.AF_UNIX)
+        self._listener.setblocking(False)
+        with _address(self._directory) as address:
+            self._listener.bind(address)
+        self._listener.listen()
+        selector.register(self._listener, selectors.EVENT_READ, self._accept)
+
+    def close(self) -> None:
+        (self._directory / NAME).unlink(missing_ok=True)
+        self._listener.close()
+        for peer in self._peers:
+            peer.close()
+
+    def _accept(self) -> None:
+        with suppress(BlockingIOError):
+            peer, _ = self._listener.accept()
+            peer.setblocking(False)
+            self._peers[peer] = bytearray()
+            self._selector.register(peer, selectors.EVENT_READ, lambda: self._hear(peer))
+
+    def _hear(self, peer: socket.socket) -> None:
+        line = self._peers[peer]
+        try:
+            said = peer.recv(LONGEST_LINE)
+        except OSError:
+            said = b""
+        line += said
+        if b"\n" in line:
+            self._selector.unregister(peer)
+            self._answer(peer, line.partition(b"\n")[0].decode(errors="replace"))
+        elif not said or len(line) > LONGEST_LINE:
+            self._selector.unregister(peer)
+            self._hang_up(peer)
+
+    def _answer(self, peer: socket.socket, line: str) -> None:
+        try:
+            self._obey(line, lambda text: self._say(peer, f"ok {text}"))
+        except UserError as failure:
+            self._say(peer, f"no {failure}")
+
+    def _say(self, peer: socket.socket, text: str) -> None:
+        with suppress(OSError):  # gone, or not reading
+            peer.send(f"{text}\n".encode())
+        self._hang_up(peer)
+
+    def _hang_up(self, peer: socket.socket) -> None:
+        del self._peers[peer]
+        peer.close()
+
+
+def ask(directory: Path, line: str) -> str:
+    """Have the cluster that runs in this directory do something. -> what it says."""
+    with socket.socket(socket.AF_UNIX) as control:
+        try:
+            with _address(directory) as address:
+                control.connect(address)
+            control.sendall(f"{line}\n".encode())
+            answer = b"".join(iter(lambda: control.recv(65536), b"")).decode()
+        except PermissionError as error:
+            raise UserError(f"{directory / NAME}: {error.strerror}.") from None
+        except OSError:
+            raise UserError(
+                f"no cluster is running in {directory}; `tidelog up` starts one."
+            ) from None
+    verdict, _, text = answer.rstrip("\n").partition(" ")
+    if verdict == "ok":
+        return text
+    raise UserError(text or f"the cluster in {directory} has ended.")

@@ -1,0 +1,289 @@
+"""A cluster on this machine, laid out under one directory:
+
+DIR/cluster.json             who runs: id, pid and ports of each node, while the cluster is up
+DIR/.control                 where `tidelog node` reaches a running `tidelog up`
+DIR/1/server.properties      what node 1 is told, written at every start
+DIR/1/data                   its log directory, formatted on first use
+"""
+
+import fcntl
+import json
+import os
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import IO
+
+from tidelog.clusters.formatting import format_directories, new_cluster_id, read_identity
+from tidelog.clusters.free_ports import HOST, PortBlock, becomes_free
+from tidelog.clusters.node_settings import settings_of
+from tidelog.config.properties import format_properties
+from tidelog.model.ids import NodeId
+from tidelog.model.user_error import UserError
+from tidelog.network import Place
+
+BROKER_LISTENER, CONTROLLER_LISTENER = "PLAINTEXT", "CONTROLLER"
+CONTROLLER_PORTS = 10_000
+"""How far the controllers' ports are from the brokers'; those of the metrics are half as far."""
+
+HIGHEST_PORT = 65_535
+FIRST_EPHEMERAL_PORT = 32_768
+"""From here on the system takes ports for outgoing connections; a listener had better not."""
+
+
+@dataclass(slots=True)
+class LocalCluster:
+    """Nodes 1..brokers, node n on port first_port + n - 1; each is broker and controller."""
+
+    directory: Path
+    brokers: int
+    first_port: int
+    overrides: Mapping[str, str] = field(default_factory=dict)
+    node_overrides: Mapping[NodeId, Mapping[str, str]] = field(default_factory=dict)
+    """For single nodes; they go before those for all."""
+    has_doors: bool = False
+    """Others reach each listener by a port in front of it, where a `tidelog.network` stands."""
+    has_metrics: bool = False
+    """Each node answers Prometheus on a port of its own."""
+    pids: dict[NodeId, int | None] = field(default_factory=dict)
+    """Of the nodes that take writes; None for one that has ended."""
+    block: PortBlock | None = None
+    """What keeps its ports from others, where they were looked for."""
+    _was_whole: bool = False
+    _lock: IO[str] | None = None
+    _made: list[Path] = field(default_factory=list)
+    """Directories that were not there before; what stays empty goes with a start that fails."""
+
+    @property
+    def node_ids(self) -> range:
+        return range(1, self.brokers + 1)
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(f"{HOST}:{self.port(node)}" for node in self.node_ids)
+
+    def port(self, node: NodeId) -> int:
+        """Where clients and other brokers reach the node."""
+        return self.first_port + node - 1
+
+    def controller_addresses(self) -> dict[NodeId, str]:
+        return {node: f"{HOST}:{self.controller_port(node)}" for node in self.node_ids}
+
+    def controller_port(self, node: NodeId) -> int:
+        return self.port(node) + self._to_controllers
+
+    def metrics_port(self, node: NodeId) -> int:
+        return self.port(node) + self._to_controllers // 2
+
+    @property
+    def _to_controllers(self) -> int:
+        up = self.first_port + CONTROLLER_PORTS + self._width <= FIRST_EPHEMERAL_PORT
+        return CONTROLLER_PORTS if up else -CONTROLLER_PORTS
+
+    @property
+    def _width(self) -> int:
+        """How many ports each kind of listener takes."""
+        return 2 * self.brokers if self.has_doors else self.brokers
+
+    def places(self) -> list[Place]:
+        """The listeners behind doors."""
+        assert self.has_doors
+        return [
+            Place(node, listener, port + self.brokers, port)
+            for node in self.node_ids
+            for listener, port in (
+                (BROKER_LISTENER, self.port(node)),
+                (CONTROLLER_LISTENER, self.controller_port(node)),
+            )
+        ]
+
+    def config(self, node: NodeId) -> Path:
+        return self.directory / str(node) / "server.properties"
+
+    def data(self, node: NodeId) -> Path:
+        return self.directory / str(node) / "data"
+
+    @property
+    def _state(self) -> Path:
+        return self.directory / "cluster.json"
+
+    # -- Before the start --------------------------------------------------------------------------
+
+    def claim(self) -> None:
+        """Take the directory; only one `up` at a time may have it."""
+        self._check_name()
+        for path in (self.directory, *self.directory.parents):
+            if not path.exists():
+                self._made.append(path)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        while self._lock is None:
+            self._lock = self._try_lock()
+        self._state.unlink(missing_ok=True)
+
+    def _check_name(self) -> None:
+        if "," in str(self.directory.absolute()):
+            raise UserError(
+                f"{str(self.directory.absolute())!r} has a comma in it, and log.dirs takes what is "
+                "before and after a comma for two directories; use another --dir."
+            )
+
+    def _try_lock(self) -> IO[str] | None:
+        """The lock; None if the file was removed meanwhile by the one who had it."""
+        path = self.directory / ".lock"
+        lock = path.open("w")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.close()
+            where = _running_at(self._state)
+            raise UserError(f"a cluster is running in {self.directory} already{where}.") from None
+        with suppress(FileNotFoundError):
+            if os.path.samestat(os.fstat(lock.fileno()), path.stat()):
+                return lock
+        lock.close()
+        return None
+
+    def release(self) -> None:
+        """Leave the directory to others, with nothing in it but data."""
+        if self._lock is None:
+            return
+        self._state.unlink(missing_ok=True)
+        # While it is still locked: whoever has opened it meanwhile finds that it is gone.
+        (self.directory / ".lock").unlink(missing_ok=True)
+        self._lock.close()
+        self._lock = None
+        for path in self._made:
+            with suppress(OSError):  # not empty: something has come of it
+                path.rmdir()
+
+    def check_ports(self) -> None:
+        firsts = [self.port(1), self.controller_port(1)]
+        if self.has_metrics:
+            firsts.append(self.metrics_port(1))
+        last = max(firsts) + self._width - 1
+        if min(firsts) < 1 or last > HIGHEST_PORT or self._width > CONTROLLER_PORTS // 2:
+            raise UserError(
+                f"there are no ports for {self.brokers} brokers from {self.first_port} on."
+            )
+        for first in firsts:
+            for port in range(first, first + self._width):
+                if not becomes_free(port):
+                    raise UserError(f"port {port} on {HOST} is in use; choose others with --port.")
+
+    def prepare(self) -> None:
+        """Write each node's configuration and format its log directory on first use."""
+        self._check_name()
+        cluster_id = self._known_cluster_id() or new_cluster_id()
+        settings = {
+            node: settings_of(str(self.config(node)), self.properties(node))
+            for node in self.node_ids
+        }
+        for node in self.node_ids:
+            config = self.config(node)
+            config.parent.mkdir(exist_ok=True)
+            content = format_properties(self.properties(node))
+            config.write_text(f"# Written by `tidelog up` at every start.\n{content}")
+            format_directories(settings[node], cluster_id, ignore_formatted=True)
+
+    def properties(self, node: NodeId) -> dict[str, str]:
+        copies = min(3, self.brokers)
+        in_sync = max(1, copies - 1)
+        voters = (f"{one}@{at}" for one, at in self.controller_addresses().items())
+        behind = self.brokers if self.has_doors else 0
+        listeners = (
+            f"{BROKER_LISTENER}://{HOST}:{self.port(node) + behind}",
+            f"{CONTROLLER_LISTENER}://{HOST}:{self.controller_port(node) + behind}",
+        )
+        return {
+            "process.roles": "broker,controller",
+            "node.id": str(node),
+            "controller.quorum.voters": ",".join(voters),
+            "listeners": ",".join(listeners),
+            "advertised.listeners": f"{BROKER_LISTENER}://{HOST}:{self.port(node)}",
+            "controller.listener.names": CONTROLLER_LISTENER,
+            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "log.dirs": str(self.data(node).absolute()),
+            "default.replication.factor": str(copies),
+            "min.insync.replicas": str(in_sync),
+            "offsets.topic.replication.factor": str(copies),
+            "transaction.state.log.replication.factor": str(copies),
+            "transaction.state.log.min.isr": str(in_sync),
+            "group.initial.rebalance.delay.ms": "0",
+            # A process that is gone is noticed at once; these are for one that is silent.
+            "broker.heartbeat.interval.ms": "250",
+            "broker.session.timeout.ms": "2000",
+            **({"tidelog.metrics.port": str(self.metrics_port(node))} if self.has_metrics else {}),
+            **self.overrides,
+            **self.node_overrides.get(node, {}),
+        }
+
+    def _known_cluster_id(self) -> str | None:
+        for node in self.node_ids:
+            with suppress(FileNotFoundError):
+                return read_identity(str(self.data(node))).get("cluster.id")
+        return None
+
+    # -- While it runs -----------------------------------------------------------------------------
+
+    def note(self, node: NodeId, pid: int | None) -> bool:
+        """A node takes writes, or (no pid) has ended. -> whether all do now, for the first time."""
+        self.pids[node] = pid
+        if self._was_whole:
+            self._write_state()
+            return False
+        self._was_whole = len(self.pids) == self.brokers and None not in self.pids.values()
+        if self._was_whole:
+            self._write_state()
+        return self._was_whole
+
+    def _ports(self, node: NodeId) -> dict[str, int]:
+        ports = {"broker": self.port(node), "controller": self.controller_port(node)}
+        return {**ports, "metrics": self.metrics_port(node)} if self.has_metrics else ports
+
+    def _write_state(self) -> None:
+        state = {
+            "cluster_id": self._known_cluster_id(),
+            "bootstrap": self.bootstrap,
+            "nodes": [
+                {
+                    "id": node,
+                    "pid": self.pids[node],
+                    "ports": self._ports(node),
+                }
+                for node in self.node_ids
+            ],
+        }
+        draft = self._state.with_suffix(".tmp")
+        draft.write_text(json.dumps(state, indent=2) + "\n")
+        draft.rename(self._state)
+
+
+def on_free_ports(
+    directory: Path,
+    brokers: int,
+    overrides: Mapping[str, str] | None = None,
+    node_overrides: Mapping[NodeId, Mapping[str, str]] | None = None,
+    *,
+    has_doors: bool = False,
+) -> LocalCluster:
+    """A layout on ports that nobody else takes, not even while one of its nodes is down."""
+    while True:
+        block = PortBlock(2 * brokers)
+        layout = LocalCluster(
+            directory, brokers, block.first, overrides or {}, node_overrides or {}, has_doors
+        )
+        layout.block = block
+        try:
+            layout.check_ports()
+        except UserError:
+            block.release()
+            continue
+        return layout
+
+
+def _running_at(state: Path) -> str:
+    try:
+        return f" (bootstrap {json.loads(state.read_text())['bootstrap']})"
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""

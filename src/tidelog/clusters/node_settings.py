@@ -1,0 +1,27 @@
+"""Reads a server.properties for the commands that take one."""
+
+import socket
+from collections.abc import Mapping
+from pathlib import Path
+
+from tidelog.config.settings import BadSetting, BrokerSettings, parse_properties
+from tidelog.model.user_error import UserError
+
+
+def load_settings(config: str, overrides: Mapping[str, str]) -> BrokerSettings:
+    """The settings in this file, with single keys replaced."""
+    try:
+        text = Path(config).read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise UserError(f"{config}: this is not a text file.") from None
+    except OSError as error:
+        raise UserError(f"{config}: {error.strerror}.") from None
+    return settings_of(config, {**parse_properties(text), **overrides})
+
+
+def settings_of(config: str, properties: Mapping[str, str]) -> BrokerSettings:
+    """The settings that these keys make, as the file `config` has or is to have them."""
+    try:
+        return BrokerSettings.from_properties(properties, socket.gethostname())
+    except BadSetting as bad:
+        raise UserError(f"{config}: {bad}.") from None

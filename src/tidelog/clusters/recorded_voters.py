@@ -1,0 +1,34 @@
+"""The controllers' addresses as a metadata log on disk names them (kraft.version 1, KIP-853)."""
+
+from pathlib import Path
+
+from tidelog.model.ids import NodeId
+from tidelog.node.quorum.voter_records import membership_in
+from tidelog.protocol.records.batch import check, iterate
+from tidelog.protocol.records.records import read_records
+from tidelog.replication.quorum.voters import DYNAMIC, Membership
+
+
+def recorded_voters(directory: Path) -> dict[NodeId, str]:
+    """Node and `host:port` of each voter; none where the configuration names the voters."""
+    known = Membership()
+    for path in [*sorted(directory.glob("*.checkpoint")), *sorted(directory.glob("*.log"))]:
+        known = _read(memoryview(path.read_bytes()), known)
+    if known.kraft_version < DYNAMIC or known.voters is None:
+        return {}
+    return {
+        node: f"{host}:{port}"
+        for node, voter in known.voters.voters.items()
+        for _, host, port in voter.endpoints[:1]
+    }
+
+
+def _read(content: memoryview, known: Membership) -> Membership:
+    """What is known after one file; a damaged one counts up to where it is sound."""
+    for position, header in iterate(content):
+        if check(content, position) != header:
+            break
+        if header.is_control:
+            batch = content[position : position + header.size]
+            known = membership_in(read_records(batch), known)
+    return known

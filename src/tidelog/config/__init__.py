@@ -1,0 +1,1 @@
+"""Every configuration key: name, type, default, limits, and the settings built from them."""

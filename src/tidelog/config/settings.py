@@ -1,0 +1,358 @@
+"""What server.properties says, as typed values that do not change while the node runs.
+
+Every plain attribute is Kafka's key with dots for underscores: `num_partitions` is num.partitions.
+Addresses are taken apart here, so that nothing further in has to parse text. A topic's effective
+configuration also depends on the image; see `effective`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from tidelog.config.addresses import (
+    SECURITY_PROTOCOLS,
+    BadSetting,
+    Listener,
+    Voter,
+    parse_address,
+    parse_listeners,
+    parse_security_map,
+    parse_voters,
+)
+from tidelog.config.broker_keys import BROKER_KEYS
+from tidelog.config.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES, WARNED_KEYS
+from tidelog.config.key import BadValue, Value
+from tidelog.config.properties import parse_properties
+from tidelog.model.ids import NodeId
+
+__all__ = ["BadSetting", "BrokerSettings", "Listener", "Voter", "parse_properties"]
+
+_ROLES = ("broker", "controller")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerSettings:
+    # Identity and addresses
+    node_id: NodeId
+    process_roles: tuple[str, ...]
+    listeners: tuple[Listener, ...]
+    advertised_listeners: tuple[Listener, ...]
+    inter_broker_listener_name: str
+    controller_listener_names: tuple[str, ...]
+    controller_quorum_voters: tuple[Voter, ...]
+    controller_quorum_bootstrap_servers: tuple[tuple[str, int], ...]
+    log_dirs: tuple[str, ...]
+    metadata_log_dir: str
+    broker_rack: str | None
+
+    # Topics
+    num_partitions: int
+    default_replication_factor: int
+    min_insync_replicas: int
+    auto_create_topics_enable: bool
+    delete_topic_enable: bool
+    unclean_leader_election_enable: bool
+    auto_leader_rebalance_enable: bool
+    leader_imbalance_check_interval_seconds: int
+    message_max_bytes: int
+    max_request_partition_size_limit: int
+
+    # Log
+    log_retention_check_interval_ms: int
+    log_initial_task_delay_ms: int
+    log_cleaner_enable: bool
+    log_cleaner_backoff_ms: int
+    log_flush_scheduler_interval_ms: int
+    log_flush_offset_checkpoint_interval_ms: int
+    log_flush_start_offset_checkpoint_interval_ms: int
+    producer_id_expiration_ms: int
+    producer_id_expiration_check_interval_ms: int
+
+    # Replication and broker life
+    replica_lag_time_max_ms: int
+    log_dir_failure_timeout_ms: int
+    replica_fetch_min_bytes: int
+    replica_fetch_max_bytes: int
+    replica_fetch_wait_max_ms: int
+    replica_fetch_response_max_bytes: int
+    replica_fetch_backoff_ms: int
+    replica_socket_timeout_ms: int
+    replica_high_watermark_checkpoint_interval_ms: int
+    replica_selector_class: str | None
+    broker_heartbeat_interval_ms: int
+    broker_session_timeout_ms: int
+    initial_broker_registration_timeout_ms: int
+    controlled_shutdown_enable: bool
+    request_timeout_ms: int
+
+    # Quorum
+    controller_quorum_append_linger_ms: int
+    controller_quorum_election_backoff_max_ms: int
+    controller_quorum_election_timeout_ms: int
+    controller_quorum_fetch_timeout_ms: int
+    controller_quorum_request_timeout_ms: int
+    controller_quorum_retry_backoff_ms: int
+    metadata_log_segment_bytes: int
+    metadata_log_segment_ms: int
+    metadata_max_retention_bytes: int
+    metadata_max_retention_ms: int
+    metadata_max_idle_interval_ms: int
+    metadata_log_max_record_bytes_between_snapshots: int
+    metadata_log_max_snapshot_interval_ms: int
+
+    # Groups, offsets and transactions
+    group_min_session_timeout_ms: int
+    group_max_session_timeout_ms: int
+    group_initial_rebalance_delay_ms: int
+    group_max_size: int
+    group_coordinator_rebalance_protocols: tuple[str, ...]
+    group_consumer_session_timeout_ms: int
+    group_consumer_min_session_timeout_ms: int
+    group_consumer_max_session_timeout_ms: int
+    group_consumer_heartbeat_interval_ms: int
+    group_consumer_min_heartbeat_interval_ms: int
+    group_consumer_max_heartbeat_interval_ms: int
+    group_consumer_max_size: int
+    group_consumer_assignors: tuple[str, ...]
+    group_consumer_migration_policy: str
+    offset_metadata_max_bytes: int
+    offsets_commit_timeout_ms: int
+    offsets_load_buffer_size: int
+    offsets_retention_check_interval_ms: int
+    offsets_retention_minutes: int
+    offsets_topic_num_partitions: int
+    offsets_topic_replication_factor: int
+    offsets_topic_segment_bytes: int
+    offsets_topic_compression_codec: int
+    transactional_id_expiration_ms: int
+    transaction_max_timeout_ms: int
+    transaction_state_log_num_partitions: int
+    transaction_state_log_replication_factor: int
+    transaction_state_log_min_isr: int
+    transaction_state_log_segment_bytes: int
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int
+    transaction_remove_expired_transaction_cleanup_interval_ms: int
+
+    # Network
+    socket_request_max_bytes: int
+    socket_listen_backlog_size: int
+    socket_receive_buffer_bytes: int
+    socket_send_buffer_bytes: int
+    connections_max_idle_ms: int
+    max_connections: int
+    max_connections_per_ip: int
+    max_connections_per_ip_overrides: str
+    fetch_max_bytes: int
+    max_incremental_fetch_session_cache_slots: int
+    queued_max_request_bytes: int
+    queued_max_requests: int
+
+    # Tidelog's own
+    tidelog_replication_events_enable: bool
+    tidelog_replication_events_interval_ms: int
+    tidelog_metrics_port: int | None
+
+    raw: Mapping[str, str] = field(default_factory=dict)
+    """What the file says, key by key."""
+    warnings: tuple[str, ...] = ()
+    """Sentences about keys that nobody knows, or that are not acted on though they should be."""
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.process_roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.process_roles
+
+    @classmethod
+    def from_properties(
+        cls, properties: Mapping[str, str], host_name: str = "localhost"
+    ) -> "BrokerSettings":
+        """Typed settings; `BadSetting` on the first that cannot be used.
+
+        `host_name` is advertised for listeners that name no host.
+        """
+        given = _with_broker_id(properties)
+        values = _parse_all(given)
+        plain = {
+            name: values[key]
+            for name in (item.name for item in fields(cls))
+            if (key := name.replace("_", ".")) in values
+        }
+        structured = _identity(values) | _addresses(values, given, host_name)
+        settings: Any = {
+            **plain,
+            **structured,
+            "raw": dict(properties),
+            "warnings": tuple(_warnings(given)),
+        }
+        made = cls(**settings)
+        _check_together(made)
+        return made
+
+
+def _with_broker_id(properties: Mapping[str, str]) -> dict[str, str]:
+    """Kafka's old key broker.id still names the node."""
+    given = dict(properties)
+    old = given.pop("broker.id", None)
+    if old is not None and given.setdefault("node.id", old).strip() != old.strip():
+        raise BadSetting("broker.id", "it differs from node.id; keep node.id only")
+    return given
+
+
+def _parse_all(given: Mapping[str, str]) -> dict[str, Value]:
+    values: dict[str, Value] = {}
+    for key in BROKER_KEYS.values():
+        if key.name not in given:
+            values[key.name] = None if key.default is None else key.parse(key.default)
+            continue
+        try:
+            values[key.name] = key.parse(given[key.name])
+        except BadValue as refused:
+            text = given[key.name].strip()
+            raise BadSetting(key.name, f"{text!r} is not usable: {refused.reason}") from None
+    return values
+
+
+def _warnings(given: Mapping[str, str]) -> list[str]:
+    told: list[str] = []
+    for key in given:
+        if key in WARNED_KEYS and given[key].strip():
+            told.append(f"{key}: {WARNED_KEYS[key]}")
+        elif key in BROKER_KEYS or key in IGNORED_KEYS or key in WARNED_KEYS:
+            continue
+        elif not key.startswith(IGNORED_PREFIXES):
+            told.append(f"{key}: this key is not known and has no effect")
+    return told
+
+
+def _identity(values: Mapping[str, Any]) -> dict[str, Any]:
+    if values["node.id"] is None:
+        raise BadSetting("node.id", "it must be set to this node's number, 0 or more")
+    roles = tuple(dict.fromkeys(values["process.roles"] or ()))
+    if not roles or any(role not in _ROLES for role in roles):
+        raise BadSetting("process.roles", "it must be broker, controller, or broker,controller")
+    log_dirs = tuple(filter(None, values["log.dirs"] or values["log.dir"]))
+    if not log_dirs:
+        raise BadSetting("log.dirs", "at least one directory is needed")
+    return {
+        "process_roles": roles,
+        "log_dirs": log_dirs,
+        "metadata_log_dir": values["metadata.log.dir"] or log_dirs[0],
+    }
+
+
+def _addresses(
+    values: Mapping[str, Any], given: Mapping[str, str], host_name: str
+) -> dict[str, Any]:
+    protocols = parse_security_map(
+        "listener.security.protocol.map", values["listener.security.protocol.map"]
+    )
+    controller_names = tuple(
+        name.upper() for name in values["controller.listener.names"] or () if name
+    )
+    for name in controller_names:
+        protocols.setdefault(name, SECURITY_PROTOCOLS.get(name, 0))
+    listeners = parse_listeners("listeners", values["listeners"], protocols)
+    if not listeners:
+        raise BadSetting("listeners", "at least one is needed, such as PLAINTEXT://:9092")
+    for listener in listeners:
+        if listener.security_protocol != SECURITY_PROTOCOLS["PLAINTEXT"]:
+            raise BadSetting(
+                "listeners",
+                f"{listener.name} asks for encryption or authentication, "
+                "and only PLAINTEXT is available yet",
+            )
+    advertised_items = values["advertised.listeners"]
+    advertised = (
+        tuple(listener for listener in listeners if listener.name not in controller_names)
+        if advertised_items is None
+        else parse_listeners("advertised.listeners", advertised_items, protocols)
+    )
+    return {
+        "listeners": listeners,
+        "advertised_listeners": tuple(_reachable(one, host_name) for one in advertised),
+        "inter_broker_listener_name": _inter_broker_name(values, given),
+        "controller_listener_names": controller_names,
+        "controller_quorum_voters": parse_voters(
+            "controller.quorum.voters", values["controller.quorum.voters"]
+        ),
+        "controller_quorum_bootstrap_servers": tuple(
+            parse_address("controller.quorum.bootstrap.servers", server)
+            for server in values["controller.quorum.bootstrap.servers"]
+            if server
+        ),
+    }
+
+
+def _reachable(listener: Listener, host_name: str) -> Listener:
+    if listener.host in ("0.0.0.0", "::"):
+        raise BadSetting(
+            "advertised.listeners",
+            f"{listener.host} is no address that a client can reach; name a host",
+        )
+    return listener._replace(host=listener.host or host_name)
+
+
+def _inter_broker_name(values: Mapping[str, Any], given: Mapping[str, str]) -> str:
+    named = values["inter.broker.listener.name"]
+    if named is not None:
+        if "security.inter.broker.protocol" in given:
+            raise BadSetting(
+                "inter.broker.listener.name",
+                "set either this or security.inter.broker.protocol, not both",
+            )
+        return str(named).upper()
+    return str(values["security.inter.broker.protocol"])
+
+
+def _check_together(settings: BrokerSettings) -> None:
+    """What Kafka, too, refuses: listeners and roles that do not fit each other."""
+    names = {listener.name for listener in settings.listeners}
+    controllers = settings.controller_listener_names
+    if not controllers:
+        raise BadSetting("controller.listener.names", "at least one listener name is needed")
+    if settings.is_controller and not names.issuperset(controllers):
+        raise BadSetting(
+            "controller.listener.names", "a controller needs each of them among its listeners"
+        )
+    if not settings.is_controller and names.intersection(controllers):
+        raise BadSetting(
+            "controller.listener.names", "a node that is a broker only may not listen on them"
+        )
+    if settings.max_connections_per_ip == 0 and not settings.max_connections_per_ip_overrides:
+        raise BadSetting(
+            "max.connections.per.ip",
+            "it can be 0 only where max.connections.per.ip.overrides names hosts",
+        )
+    if settings.is_broker:
+        _check_broker(settings, names)
+    voters = settings.controller_quorum_voters
+    if settings.is_controller and voters and settings.node_id not in {v.id for v in voters}:
+        raise BadSetting(
+            "controller.quorum.voters",
+            f"the controller {settings.node_id} (node.id) is not among the voters",
+        )
+    if not voters and not settings.controller_quorum_bootstrap_servers:
+        raise BadSetting(
+            "controller.quorum.voters",
+            "set it, or controller.quorum.bootstrap.servers, to where the controllers are",
+        )
+
+
+def _check_broker(settings: BrokerSettings, names: set[str]) -> None:
+    inter_broker = settings.inter_broker_listener_name
+    advertised = {listener.name for listener in settings.advertised_listeners}
+    if inter_broker in settings.controller_listener_names:
+        raise BadSetting("inter.broker.listener.name", "it may not be a controller's listener")
+    if inter_broker not in advertised:
+        raise BadSetting(
+            "inter.broker.listener.name", f"{inter_broker} is not among the advertised listeners"
+        )
+    if not advertised <= names:
+        raise BadSetting("advertised.listeners", "each must be one of listeners by its name")
+    if settings.broker_heartbeat_interval_ms > settings.broker_session_timeout_ms:
+        raise BadSetting(
+            "broker.heartbeat.interval.ms", "it may not be longer than broker.session.timeout.ms"
+        )

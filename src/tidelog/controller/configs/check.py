@@ -1,0 +1,265 @@
+"""Whether a resource may have a configuration: names, values, and what they say together.
+
+Every refusal is Kafka's own, error and words, since tools and people look for them.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+
+from tidelog.config.broker_keys import BROKER_KEYS, DYNAMIC_KEYS
+from tidelog.config.ignored_keys import IGNORED_KEYS
+from tidelog.config.key import (
+    BadValue,
+    ConfigKey,
+    at_least,
+    int32,
+    one_of,
+    string,
+    strings,
+)
+from tidelog.config.settings import BrokerSettings
+from tidelog.config.topic_keys import TOPIC_KEYS
+from tidelog.controller.decide.decision import Fault
+from tidelog.controller.decide.topic_names import name_problem
+from tidelog.controller.image.image import (
+    BROKER_RESOURCE,
+    CLIENT_METRICS_RESOURCE,
+    CLUSTER_DEFAULT,
+    GROUP_RESOURCE,
+    TOPIC_RESOURCE,
+    ClusterImage,
+)
+from tidelog.model.errors import ErrorCode
+
+GROUP_KEYS: Mapping[str, ConfigKey] = {
+    key.name: key
+    for key in (
+        int32("consumer.heartbeat.interval.ms", 5000, "A member's heartbeat.", at_least(1)),
+        int32("consumer.session.timeout.ms", 45000, "A member's session.", at_least(1)),
+        string("share.auto.offset.reset", "latest", "Where a share group starts."),
+        int32("share.heartbeat.interval.ms", 5000, "A member's heartbeat.", at_least(1)),
+        string(
+            "share.isolation.level",
+            "read_uncommitted",
+            "Whether records of open transactions are shared.",
+            one_of("read_committed", "read_uncommitted"),
+        ),
+        int32("share.record.lock.duration.ms", 30000, "How long a lock lasts.", at_least(1000)),
+        int32("share.session.timeout.ms", 45000, "A member's session.", at_least(1)),
+        int32("streams.heartbeat.interval.ms", 5000, "A member's heartbeat.", at_least(1)),
+        int32("streams.num.standby.replicas", 0, "Standby tasks.", at_least(0)),
+        int32("streams.session.timeout.ms", 45000, "A member's session.", at_least(1)),
+    )
+}
+
+CLIENT_METRICS_KEYS: Mapping[str, ConfigKey] = {
+    key.name: key
+    for key in (
+        int32("interval.ms", 300000, "How often clients push."),
+        strings("match", "", "Which clients: patterns over their attributes."),
+        strings("metrics", "", "Which metrics, by the beginning of their names."),
+    )
+}
+
+_MATCHED_ATTRIBUTES = frozenset(
+    {
+        "client_instance_id",
+        "client_id",
+        "client_software_name",
+        "client_software_version",
+        "client_source_address",
+        "client_source_port",
+    }
+)
+
+
+def keys_of(resource_type: int) -> Mapping[str, ConfigKey] | None:
+    """The keys that a type of resource has; None for a type that we do not know."""
+    return _KEYS.get(resource_type)
+
+
+_KEYS: Mapping[int, Mapping[str, ConfigKey]] = {
+    TOPIC_RESOURCE: TOPIC_KEYS,
+    BROKER_RESOURCE: BROKER_KEYS,
+    CLIENT_METRICS_RESOURCE: CLIENT_METRICS_KEYS,
+    GROUP_RESOURCE: GROUP_KEYS,
+}
+
+
+# -- The resource ----------------------------------------------------------------------------------
+
+
+def check_resource(resource_type: int, name: str) -> Fault | None:
+    """Why there can be no such resource to configure."""
+    match resource_type:
+        case 2:
+            return _check_topic(name)
+        case 4:
+            return _check_broker(name)
+        case 16 if not name:
+            return Fault(ErrorCode.invalid_request, "Subscription name can't be empty")
+        case 32 if not name:
+            return Fault(ErrorCode.invalid_request, "Default group resources are not allowed.")
+        case 16 | 32:
+            return None
+        case _:
+            return Fault(ErrorCode.invalid_request, f"Unknown resource type {resource_type}")
+
+
+def check_existence(image: ClusterImage, resource_type: int, name: str) -> Fault | None:
+    """Why there is no such resource, which Kafka says last of all."""
+    if resource_type == TOPIC_RESOURCE and name not in image.topics:
+        return Fault(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
+    if resource_type != BROKER_RESOURCE or name == CLUSTER_DEFAULT:
+        return None
+    if int(name) in image.brokers or int(name) in image.controllers:
+        return None
+    return Fault(ErrorCode.broker_id_not_registered, f"No broker with id {int(name)} found.")
+
+
+def _check_topic(name: str) -> Fault | None:
+    if not name:
+        return Fault(ErrorCode.invalid_request, "Default topic resources are not allowed.")
+    problem = name_problem(name)
+    if problem is not None:
+        return Fault(ErrorCode.invalid_topic_exception, problem)
+    return None
+
+
+def _check_broker(name: str) -> Fault | None:
+    if name == CLUSTER_DEFAULT:
+        return None
+    if not re.fullmatch(r"[+-]?[0-9]{1,10}", name):
+        return Fault(ErrorCode.invalid_request, f"Node id must be an integer, but it is: {name}")
+    return None
+
+
+# -- Its configuration -----------------------------------------------------------------------------
+
+
+def check_config(
+    settings: BrokerSettings, resource_type: int, configs: Mapping[str, str]
+) -> Fault | None:
+    """Why the resource may not have these values, all of them together."""
+    return _CHECKS[resource_type](settings, configs)
+
+
+def check_topic_config(settings: BrokerSettings, configs: Mapping[str, str]) -> Fault | None:
+    unknown = [name for name in configs if name not in TOPIC_KEYS]
+    if unknown:
+        return _bad_config(f"Unknown topic config name: {unknown[0]}")
+    try:
+        values = {name: TOPIC_KEYS[name].parse(text) for name, text in configs.items()}
+    except BadValue as refused:
+        return _bad_config(str(refused))
+    shortest = values.get("min.compaction.lag.ms", 0)
+    longest = values.get("max.compaction.lag.ms", (1 << 63) - 1)
+    assert isinstance(shortest, int)
+    assert isinstance(longest, int)
+    if shortest > longest:
+        return _bad_config(
+            f"conflict topic config setting min.compaction.lag.ms ({shortest}) > "
+            f"max.compaction.lag.ms ({longest})"
+        )
+    if values.get("remote.storage.enable"):
+        return _bad_config(
+            "Tiered Storage functionality is disabled in the broker. "
+            "Topic cannot be configured with remote log storage."
+        )
+    return None
+
+
+def _check_broker_config(settings: BrokerSettings, configs: Mapping[str, str]) -> Fault | None:
+    try:
+        for name, text in configs.items():
+            if name in BROKER_KEYS:
+                BROKER_KEYS[name].parse(text)
+    except BadValue as refused:
+        return Fault(ErrorCode.invalid_request, str(refused))
+    return None
+
+
+def check_dynamic(names: list[str]) -> Fault | None:
+    """Why these broker keys cannot be changed while brokers run; unknown ones are anyone's own."""
+    fixed = [
+        name
+        for name in names
+        if name not in DYNAMIC_KEYS and (name in BROKER_KEYS or name in IGNORED_KEYS)
+    ]
+    if not fixed:
+        return None
+    listed = ", ".join(fixed)
+    return Fault(ErrorCode.invalid_request, f"Cannot update these configs dynamically: [{listed}]")
+
+
+def _check_client_metrics(settings: BrokerSettings, configs: Mapping[str, str]) -> Fault | None:
+    for name, text in configs.items():
+        key = CLIENT_METRICS_KEYS.get(name)
+        if key is None:
+            return Fault(ErrorCode.invalid_request, f"Unknown client metrics configuration: {name}")
+        try:
+            value = key.parse(text)
+        except BadValue as refused:
+            return _bad_config(str(refused))
+        if isinstance(value, int) and not 100 <= value <= 3600000:
+            return Fault(
+                ErrorCode.invalid_request,
+                f"Invalid value {text} for {name}, "
+                "interval must be between 100 and 3600000 (1 hour)",
+            )
+        if name == "match" and isinstance(value, tuple):
+            for pattern in value:
+                if not _is_matching_pattern(pattern):
+                    return _bad_config(f"Illegal client matching pattern: {pattern}")
+    return None
+
+
+def _is_matching_pattern(pattern: str) -> bool:
+    attribute, equals, expression = pattern.partition("=")
+    if not equals or attribute.strip() not in _MATCHED_ATTRIBUTES:
+        return False
+    try:
+        re.compile(expression.strip())
+    except re.error:
+        return False
+    return True
+
+
+def _check_group(settings: BrokerSettings, configs: Mapping[str, str]) -> Fault | None:
+    for name in configs:
+        if name not in GROUP_KEYS:
+            return _bad_config(f"Unknown group config name: {name}")
+    try:
+        values = {name: GROUP_KEYS[name].parse(text) for name, text in configs.items()}
+    except BadValue as refused:
+        return _bad_config(str(refused))
+    limits = {
+        "consumer.heartbeat.interval.ms": (
+            settings.group_consumer_min_heartbeat_interval_ms,
+            settings.group_consumer_max_heartbeat_interval_ms,
+        ),
+        "consumer.session.timeout.ms": (
+            settings.group_consumer_min_session_timeout_ms,
+            settings.group_consumer_max_session_timeout_ms,
+        ),
+    }
+    for name, (lowest, highest) in limits.items():
+        value = values.get(name)
+        family, what = name.split(".", 1)
+        if isinstance(value, int) and value < lowest:
+            return _bad_config(f"{name} must be greater than or equal to group.{family}.min.{what}")
+        if isinstance(value, int) and value > highest:
+            return _bad_config(f"{name} must be less than or equal to group.{family}.max.{what}")
+    return None
+
+
+def _bad_config(message: str) -> Fault:
+    return Fault(ErrorCode.invalid_config, message)
+
+
+_CHECKS: Mapping[int, Callable[[BrokerSettings, Mapping[str, str]], Fault | None]] = {
+    TOPIC_RESOURCE: check_topic_config,
+    BROKER_RESOURCE: _check_broker_config,
+    CLIENT_METRICS_RESOURCE: _check_client_metrics,
+    GROUP_RESOURCE: _check_group,
+}

@@ -1,0 +1,241 @@
+"""The configuration in effect, where each value comes from, and what else would have set it.
+
+From the most to the least telling: set on the topic, set on the broker while it ran, set for all
+brokers while they ran, written in server.properties, Kafka's default. A topic's key takes its
+default from broker keys, its synonyms, some of them in other units.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import NamedTuple
+
+from tidelog.config.broker_keys import BROKER_KEYS
+from tidelog.config.key import BadValue, ConfigKey, Value
+from tidelog.config.settings import BrokerSettings
+from tidelog.config.topic_keys import SYNONYMS, TOPIC_KEYS, Synonym
+from tidelog.controller.image.image import (
+    BROKER_RESOURCE,
+    CLUSTER_DEFAULT,
+    TOPIC_RESOURCE,
+    ClusterImage,
+)
+
+
+class ConfigSource(IntEnum):
+    """Kafka's ids, as DescribeConfigs and CreateTopics report them."""
+
+    DYNAMIC_TOPIC_CONFIG = 1
+    DYNAMIC_BROKER_CONFIG = 2
+    DYNAMIC_DEFAULT_BROKER_CONFIG = 3
+    STATIC_BROKER_CONFIG = 4
+    DEFAULT_CONFIG = 5
+
+
+class ConfigSynonym(NamedTuple):
+    name: str
+    text: str
+    source: ConfigSource
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveConfig:
+    key: ConfigKey
+    value: Value
+    source: ConfigSource
+    synonyms: tuple[ConfigSynonym, ...] = ()
+    """What would set the value, most telling first, as DescribeConfigs lists it."""
+
+    @property
+    def text(self) -> str | None:
+        """The value as Kafka writes it; a secret is never written."""
+        return None if self.key.is_sensitive else to_text(self.value)
+
+
+def to_text(value: Value) -> str | None:
+    match value:
+        case None:
+            return None
+        case bool():
+            return "true" if value else "false"
+        case tuple():
+            return ",".join(value)
+        case _:
+            return str(value)
+
+
+class _Level(NamedTuple):
+    source: ConfigSource
+    values: Mapping[str, str]
+
+
+def _levels(image: ClusterImage, settings: BrokerSettings) -> tuple[_Level, ...]:
+    """What was set on this broker, on all, and in its file, most telling first."""
+    return (
+        _Level(
+            ConfigSource.DYNAMIC_BROKER_CONFIG,
+            image.config(BROKER_RESOURCE, str(settings.node_id)),
+        ),
+        _Level(
+            ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG,
+            image.config(BROKER_RESOURCE, CLUSTER_DEFAULT),
+        ),
+        _Level(ConfigSource.STATIC_BROKER_CONFIG, settings.raw),
+    )
+
+
+# -- Topics ----------------------------------------------------------------------------------------
+
+
+def topic_config(
+    image: ClusterImage, settings: BrokerSettings, topic: str
+) -> dict[str, EffectiveConfig]:
+    """Every key of a topic, with its synonyms; the topic need not exist."""
+    return config_of_topic(image, settings, image.config(TOPIC_RESOURCE, topic))
+
+
+def config_of_topic(
+    image: ClusterImage, settings: BrokerSettings, overrides: Mapping[str, str]
+) -> dict[str, EffectiveConfig]:
+    """Every key of a topic that sets `overrides`."""
+    levels = _levels(image, settings)
+    return {
+        key.name: _topic_entry(key, levels, overrides)
+        for key in TOPIC_KEYS.values()
+        if not key.internal or key.name in overrides
+    }
+
+
+def topic_value(image: ClusterImage, settings: BrokerSettings, topic: str, name: str) -> Value:
+    """One value of a topic, for those who need no more."""
+    key, overrides = TOPIC_KEYS[name], image.config(TOPIC_RESOURCE, topic)
+    if name in overrides:
+        return key.parse(overrides[name])
+    return _inherited(key, _levels(image, settings))[0]
+
+
+def topic_defaults(image: ClusterImage, settings: BrokerSettings) -> dict[str, Value]:
+    """The values of a topic that sets nothing; add its own with `with_overrides`."""
+    levels = _levels(image, settings)
+    return {key.name: _inherited(key, levels)[0] for key in TOPIC_KEYS.values()}
+
+
+def with_overrides(
+    defaults: Mapping[str, Value], overrides: Mapping[str, str]
+) -> Mapping[str, Value]:
+    """The values of a topic that sets `overrides`."""
+    if not overrides:
+        return defaults
+    own = {name: TOPIC_KEYS[name].parse(text) for name, text in overrides.items()}
+    return {**defaults, **own}
+
+
+def _topic_entry(
+    key: ConfigKey, levels: tuple[_Level, ...], overrides: Mapping[str, str]
+) -> EffectiveConfig:
+    synonyms = tuple(_listed_synonyms(SYNONYMS.get(key.name, ()), levels))
+    if key.name not in overrides:
+        value, source = _inherited(key, levels)
+        return EffectiveConfig(key, value, source, synonyms)
+    value = key.parse(overrides[key.name])
+    own = ConfigSynonym(key.name, to_text(value) or "", ConfigSource.DYNAMIC_TOPIC_CONFIG)
+    return EffectiveConfig(key, value, own.source, (own, *synonyms))
+
+
+def _inherited(key: ConfigKey, levels: tuple[_Level, ...]) -> tuple[Value, ConfigSource]:
+    synonyms = SYNONYMS.get(key.name, ())
+    for level in levels:
+        for synonym in synonyms:
+            if synonym.name in level.values:
+                value = _usable(synonym, level.values[synonym.name], key)
+                if value is not None:
+                    return value, level.source
+    default = None if key.default is None else key.parse(key.default)
+    return default, ConfigSource.DEFAULT_CONFIG
+
+
+def _usable(synonym: Synonym, text: str, key: ConfigKey | None = None) -> Value:
+    """The value in the topic key's unit; None for a text that another version let through."""
+    try:
+        value = BROKER_KEYS[synonym.name].parse(text)
+        if synonym.factor != 1:
+            assert isinstance(value, int)
+            value = -1 if value < 0 else value * synonym.factor
+        if key is not None and key.check is not None:
+            key.check(key.name, value)
+    except BadValue:
+        return None
+    return value
+
+
+def _listed_synonyms(
+    synonyms: tuple[Synonym, ...], levels: tuple[_Level, ...]
+) -> Iterator[ConfigSynonym]:
+    """Kafka's list: nothing stands before the first mention of the first synonym's own name."""
+    listing = False
+    for found in _mentions(synonyms, levels):
+        listing = listing or found.name == synonyms[0].name
+        if listing:
+            yield found
+
+
+def _mentions(synonyms: tuple[Synonym, ...], levels: tuple[_Level, ...]) -> Iterator[ConfigSynonym]:
+    for level in levels:
+        for synonym in synonyms:
+            if synonym.name in level.values:
+                yield ConfigSynonym(synonym.name, level.values[synonym.name], level.source)
+    for synonym in synonyms:
+        default = BROKER_KEYS[synonym.name].default
+        if default is not None:
+            yield ConfigSynonym(synonym.name, default, ConfigSource.DEFAULT_CONFIG)
+
+
+# -- Brokers ---------------------------------------------------------------------------------------
+
+_FAMILIES: Mapping[str, tuple[Synonym, ...]] = {
+    synonyms[0].name: synonyms for synonyms in SYNONYMS.values() if len(synonyms) > 1
+}
+"""Broker keys that stand for others in other units."""
+
+
+def broker_config(image: ClusterImage, settings: BrokerSettings) -> dict[str, EffectiveConfig]:
+    """Every key that this broker acts on, with what sets it."""
+    levels = _levels(image, settings)
+    return {
+        key.name: _broker_entry(key, levels)
+        for key in BROKER_KEYS.values()
+        if not key.internal or any(key.name in level.values for level in levels)
+    }
+
+
+def broker_value(image: ClusterImage, settings: BrokerSettings, name: str) -> Value:
+    """One value of this broker, for those who need no more."""
+    return _broker_entry(BROKER_KEYS[name], _levels(image, settings)).value
+
+
+def cluster_config(image: ClusterImage) -> dict[str, EffectiveConfig]:
+    """What was set for all brokers, and nothing else."""
+    source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
+    level = _Level(source, image.config(BROKER_RESOURCE, CLUSTER_DEFAULT))
+    return {
+        name: EffectiveConfig(
+            BROKER_KEYS[name],
+            _usable(Synonym(name), text),
+            source,
+            (ConfigSynonym(name, text, source),),
+        )
+        for name, text in level.values.items()
+        if name in BROKER_KEYS
+    }
+
+
+def _broker_entry(key: ConfigKey, levels: tuple[_Level, ...]) -> EffectiveConfig:
+    family = _FAMILIES.get(key.name, (Synonym(key.name),))
+    synonyms = tuple(_listed_synonyms(family, levels))
+    for level in levels:
+        if key.name in level.values:
+            value = _usable(Synonym(key.name), level.values[key.name])
+            if value is not None:
+                return EffectiveConfig(key, value, level.source, synonyms)
+    default = None if key.default is None else key.parse(key.default)
+    return EffectiveConfig(key, default, ConfigSource.DEFAULT_CONFIG, synonyms)

@@ -1,0 +1,1 @@
+"""The decisions of the active controller: a request and an image give records and a response."""

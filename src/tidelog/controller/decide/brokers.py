@@ -1,0 +1,297 @@
+"""BrokerRegistration, BrokerHeartbeat, UnregisterBroker, ControllerRegistration: a node's life.
+
+A broker registers fenced, with a new epoch for every run of its process; it is unfenced when it has
+read the metadata up to its own registration, and fenced when its session ends or it has shut down.
+"""
+
+from collections.abc import Iterable
+
+from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
+from kio.schema.broker_heartbeat.v2.response import BrokerHeartbeatResponse
+from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
+from kio.schema.broker_registration.v4.response import BrokerRegistrationResponse
+from kio.schema.controller_registration.v0.request import ControllerRegistrationRequest
+from kio.schema.controller_registration.v0.response import ControllerRegistrationResponse
+from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
+from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
+
+from tidelog.controller.decide import elections
+from tidelog.controller.decide.decision import NOT_THROTTLED, DecideContext, Decision, Fault
+from tidelog.controller.features import METADATA_VERSION, elr_enabled
+from tidelog.controller.image.image import (
+    FIRST_FREE_DIRECTORY,
+    BrokerImage,
+    ClusterImage,
+    VersionRange,
+)
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_OFFSET, BrokerEpoch
+from tidelog.protocol.metadata.metadata_records import (
+    EndPoint,
+    Feature,
+    MetadataRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    UnregisterBrokerRecord,
+)
+
+# -- Registration ----------------------------------------------------------------------------------
+
+
+def register_broker(
+    image: ClusterImage, request: BrokerRegistrationRequest, context: DecideContext
+) -> Decision:
+    """A broker's process introduces itself and is given its epoch."""
+    fault = _check_registration(image, request, context)
+    if fault is not None:
+        return Decision((), _registered(fault.error, -1))
+    existing = image.brokers.get(request.broker_id)
+    if existing is not None and existing.incarnation == request.incarnation_id:
+        # The same process asks again: its answer was lost, or its addresses changed.
+        record = _registration(request, existing.epoch, existing)
+        return Decision((record,), _registered(ErrorCode.none, existing.epoch))
+    epoch = context.next_offset
+    records: list[MetadataRecord] = [_registration(request, epoch, None)]
+    if existing is not None:
+        records += _end_of_run(image, existing, request, context)
+    return Decision(tuple(records), _registered(ErrorCode.none, epoch))
+
+
+def _end_of_run(
+    image: ClusterImage,
+    existing: BrokerImage,
+    request: BrokerRegistrationRequest,
+    context: DecideContext,
+) -> Iterable[MetadataRecord]:
+    """The earlier process is gone: what it held does not pass to the new one unchecked."""
+    # A directory that is gone is not vouched for by those that are still there.
+    has_lost_none = set(existing.directories) <= set(request.log_dirs)
+    clean = request.previous_broker_epoch == existing.epoch and has_lost_none
+    if elr_enabled(image) and not clean:
+        return elections.shut_down_uncleanly(image, existing.id, context)
+    return elections.leave_isrs(image, existing.id, context)
+
+
+def _check_registration(
+    image: ClusterImage, request: BrokerRegistrationRequest, context: DecideContext
+) -> Fault | None:
+    if request.cluster_id != image.cluster_id:
+        return Fault(ErrorCode.inconsistent_cluster_id)
+    existing = image.brokers.get(request.broker_id)
+    if (
+        existing is not None
+        and existing.incarnation != request.incarnation_id
+        and context.sessions.is_live(existing.id, context.now)
+        and not _holds_the_same_disks(existing, request)
+    ):
+        return Fault(ErrorCode.duplicate_broker_registration)
+    if request.is_migrating_zk_broker:
+        return Fault(ErrorCode.broker_id_not_registered)
+    if request.incarnation_id is None or not _are_own_directories(image, request):
+        return Fault(ErrorCode.invalid_registration)
+    return _check_features(image, request)
+
+
+def _holds_the_same_disks(existing: BrokerImage, request: BrokerRegistrationRequest) -> bool:
+    """A process that has the lock on one of the directories shows that the one before has ended.
+
+    So a broker that was killed and is back need not wait out its old session.
+    """
+    return not set(existing.directories).isdisjoint(request.log_dirs)
+
+
+def _are_own_directories(image: ClusterImage, request: BrokerRegistrationRequest) -> bool:
+    directories = request.log_dirs
+    if not directories or len(set(directories)) != len(directories):
+        return False
+    if any(one is None or one.int < FIRST_FREE_DIRECTORY for one in directories):
+        return False
+    others = (broker for broker in image.brokers.values() if broker.id != request.broker_id)
+    return not any(set(directories) & set(broker.directories) for broker in others)
+
+
+def _check_features(image: ClusterImage, request: BrokerRegistrationRequest) -> Fault | None:
+    offered = {
+        feature.name: VersionRange(feature.min_supported_version, feature.max_supported_version)
+        for feature in request.features
+    }
+    if METADATA_VERSION not in offered:
+        return Fault(ErrorCode.invalid_registration)
+    for name, level in image.features.items():
+        supported = offered.get(name, VersionRange(0, 0))
+        if not supported.minimum <= level <= supported.maximum:
+            return Fault(ErrorCode.unsupported_version)
+    return None
+
+
+def _registration(
+    request: BrokerRegistrationRequest, epoch: BrokerEpoch, again: BrokerImage | None
+) -> RegisterBrokerRecord:
+    assert request.incarnation_id is not None
+    return RegisterBrokerRecord(
+        broker_id=request.broker_id,
+        incarnation_id=request.incarnation_id,
+        broker_epoch=epoch,
+        end_points=tuple(
+            EndPoint(
+                name=listener.name,
+                host=listener.host,
+                port=listener.port,
+                security_protocol=listener.security_protocol,
+            )
+            for listener in request.listeners
+        ),
+        features=tuple(
+            Feature(
+                name=feature.name,
+                min_supported_version=feature.min_supported_version,
+                max_supported_version=feature.max_supported_version,
+            )
+            for feature in request.features
+        ),
+        rack=request.rack,
+        fenced=again.fenced if again is not None else True,
+        in_controlled_shutdown=again.in_controlled_shutdown if again is not None else False,
+        log_dirs=tuple(directory for directory in request.log_dirs if directory is not None),
+    )
+
+
+def _registered(error: ErrorCode, epoch: BrokerEpoch) -> BrokerRegistrationResponse:
+    return BrokerRegistrationResponse(
+        throttle_time=NOT_THROTTLED, error_code=error, broker_epoch=epoch
+    )
+
+
+# -- Heartbeats ------------------------------------------------------------------------------------
+
+
+def heartbeat(
+    image: ClusterImage, request: BrokerHeartbeatRequest, context: DecideContext
+) -> Decision:
+    """A broker says that it lives and what it wants; it is told what it is to be."""
+    broker = image.brokers.get(request.broker_id)
+    if broker is None or broker.epoch != request.broker_epoch:
+        return Decision((), _heard(ErrorCode.stale_broker_epoch))
+    is_caught_up = request.current_metadata_offset >= broker.epoch
+    records: list[MetadataRecord] = []
+    is_fenced, should_shut_down = broker.fenced, False
+    if broker.fenced:
+        if request.want_shut_down or broker.in_controlled_shutdown:
+            # A run that has begun to stop is not taken back: its next one registers anew.
+            should_shut_down = True
+        elif not request.want_fence and is_caught_up:
+            is_fenced = False
+            records += elections.unfence(image, broker, context)
+    elif request.want_fence:
+        is_fenced, should_shut_down = True, request.want_shut_down
+        records += elections.fence(image, broker, context)
+    elif request.want_shut_down:
+        if _may_stop(image, broker, context):
+            is_fenced = should_shut_down = True
+            records += elections.fence(image, broker, context)
+        elif not broker.in_controlled_shutdown:
+            records += elections.begin_shutdown(image, broker, context)
+    lost = frozenset(one for one in request.offline_log_dirs if one is not None)
+    if lost and not records:
+        records += elections.lose_directories(image, broker, lost, context)
+    return Decision(
+        tuple(records),
+        _heard(
+            ErrorCode.none,
+            is_caught_up=is_caught_up,
+            is_fenced=is_fenced,
+            should_shut_down=should_shut_down,
+        ),
+    )
+
+
+def _may_stop(image: ClusterImage, broker: BrokerImage, context: DecideContext) -> bool:
+    """Whether it leads nothing, and everyone who is active knows that."""
+    if elections.leads_anything(image, broker.id):
+        return False
+    if broker.shutdown_offset == NO_OFFSET:
+        return True
+    return all(
+        context.sessions.metadata_offset(other.id) >= broker.shutdown_offset
+        for other in image.brokers.values()
+        if other.is_active
+    )
+
+
+def _heard(
+    error: ErrorCode,
+    *,
+    is_caught_up: bool = False,
+    is_fenced: bool = True,
+    should_shut_down: bool = False,
+) -> BrokerHeartbeatResponse:
+    return BrokerHeartbeatResponse(
+        throttle_time=NOT_THROTTLED,
+        error_code=error,
+        is_caught_up=is_caught_up,
+        is_fenced=is_fenced,
+        should_shut_down=should_shut_down,
+    )
+
+
+# -- Unregistration, and controllers ---------------------------------------------------------------
+
+
+def unregister_broker(
+    image: ClusterImage, request: UnregisterBrokerRequest, context: DecideContext
+) -> Decision:
+    """Forget a broker that will not come back."""
+    broker = image.brokers.get(request.broker_id)
+    if broker is None:
+        return Decision(
+            (),
+            UnregisterBrokerResponse(
+                throttle_time=NOT_THROTTLED,
+                error_code=ErrorCode.broker_id_not_registered,
+                error_message=f"Broker ID {request.broker_id} is not currently registered",
+            ),
+        )
+    # Nothing that it holds can be counted on again: it goes from the eligible replicas too.
+    changes = elections.shut_down_uncleanly(image, broker.id, context)
+    gone = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
+    response = UnregisterBrokerResponse(
+        throttle_time=NOT_THROTTLED, error_code=ErrorCode.none, error_message=None
+    )
+    return Decision((*changes, gone), response)
+
+
+def register_controller(
+    image: ClusterImage, request: ControllerRegistrationRequest, context: DecideContext
+) -> Decision:
+    """A controller says where it listens and what it supports."""
+    if request.incarnation_id is None:
+        return Decision((), _controller_registered(ErrorCode.invalid_request))
+    record = RegisterControllerRecord(
+        controller_id=request.controller_id,
+        incarnation_id=request.incarnation_id,
+        zk_migration_ready=request.zk_migration_ready,
+        end_points=tuple(
+            EndPoint(
+                name=listener.name,
+                host=listener.host,
+                port=listener.port,
+                security_protocol=listener.security_protocol,
+            )
+            for listener in request.listeners
+        ),
+        features=tuple(
+            Feature(
+                name=feature.name,
+                min_supported_version=feature.min_supported_version,
+                max_supported_version=feature.max_supported_version,
+            )
+            for feature in request.features
+        ),
+    )
+    return Decision((record,), _controller_registered(ErrorCode.none))
+
+
+def _controller_registered(error: ErrorCode) -> ControllerRegistrationResponse:
+    return ControllerRegistrationResponse(
+        throttle_time=NOT_THROTTLED, error_code=error, error_message=None
+    )

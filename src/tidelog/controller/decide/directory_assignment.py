@@ -1,0 +1,120 @@
+"""AssignReplicasToDirs: a broker says in which of its log directories its replicas lie (KIP-858).
+
+What lies in a directory that the broker does not have, or has lost, is offline: it leaves the
+in-sync set, and its leadership goes to another.
+"""
+
+from dataclasses import replace
+from uuid import UUID
+
+from kio.schema.assign_replicas_to_dirs.v0.request import (
+    AssignReplicasToDirsRequest,
+)
+from kio.schema.assign_replicas_to_dirs.v0.request import TopicData as AskedTopic
+from kio.schema.assign_replicas_to_dirs.v0.response import (
+    AssignReplicasToDirsResponse,
+    DirectoryData,
+    PartitionData,
+    TopicData,
+)
+
+from tidelog.controller.decide.decision import NOT_THROTTLED, DecideContext, Decision
+from tidelog.controller.decide.elections import allows_unclean, rules_for
+from tidelog.controller.decide.partition_change import Election, Target, change_partition
+from tidelog.controller.image.image import (
+    FIRST_FREE_DIRECTORY,
+    BrokerImage,
+    ClusterImage,
+    PartitionImage,
+    TopicImage,
+)
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_NODE, NodeId
+from tidelog.protocol.metadata.metadata_records import PartitionChangeRecord
+
+
+def assign_replicas_to_dirs(
+    image: ClusterImage, request: AssignReplicasToDirsRequest, context: DecideContext
+) -> Decision:
+    """New directories for replicas of the asking broker."""
+    broker = image.brokers.get(request.broker_id)
+    if broker is None or broker.epoch != request.broker_epoch:
+        response = AssignReplicasToDirsResponse(
+            throttle_time=NOT_THROTTLED, error_code=ErrorCode.stale_broker_epoch, directories=()
+        )
+        return Decision((), response)
+    records: list[PartitionChangeRecord] = []
+    directories = tuple(
+        DirectoryData(
+            id_=directory.id_,
+            topics=tuple(
+                _assign_topic(image, broker, directory.id_ or UUID(int=0), topic, records, context)
+                for topic in directory.topics
+            ),
+        )
+        for directory in request.directories
+    )
+    response = AssignReplicasToDirsResponse(
+        throttle_time=NOT_THROTTLED, error_code=ErrorCode.none, directories=directories
+    )
+    return Decision(tuple(records), response)
+
+
+def _assign_topic(
+    image: ClusterImage,
+    broker: BrokerImage,
+    directory: UUID,
+    asked: AskedTopic,
+    records: list[PartitionChangeRecord],
+    context: DecideContext,
+) -> TopicData:
+    topic = None if asked.topic_id is None else image.topic(asked.topic_id)
+    answers: list[PartitionData] = []
+    for one in asked.partitions:
+        index = one.partition_index
+        partition = None if topic is None else topic.partitions.get(index)
+        if topic is None:
+            error = ErrorCode.unknown_topic_id
+        elif partition is None:
+            error = ErrorCode.unknown_topic_or_partition
+        elif broker.id not in partition.replicas:
+            error = ErrorCode.not_leader_or_follower
+        else:
+            error = ErrorCode.none
+            record = _assign(image, topic, index, partition, broker, directory, context)
+            if record is not None:
+                records.append(record)
+        answers.append(PartitionData(partition_index=index, error_code=error))
+    return TopicData(topic_id=asked.topic_id, partitions=tuple(answers))
+
+
+def _assign(
+    image: ClusterImage,
+    topic: TopicImage,
+    index: int,
+    partition: PartitionImage,
+    broker: BrokerImage,
+    directory: UUID,
+    context: DecideContext,
+) -> PartitionChangeRecord | None:
+    before = partition.directory_of(broker.id)
+    directories = tuple(
+        directory if replica == broker.id else partition.directory_of(replica)
+        for replica in partition.replicas
+    )
+    isr, removed, without_log = partition.isr, NO_NODE, frozenset[NodeId]()
+    if directory not in broker.directories:
+        isr, removed = tuple(member for member in isr if member != broker.id), broker.id
+    elif before.int >= FIRST_FREE_DIRECTORY and before not in broker.directories:
+        # It lay on a disk that the broker does not have any more.
+        without_log = frozenset({broker.id})
+    is_unclean_allowed = allows_unclean(image, topic.name, context)
+    target = Target(
+        isr=isr,
+        directories=directories,
+        election=Election.UNCLEAN if is_unclean_allowed else Election.ONLINE,
+        without_log=without_log,
+    )
+    moved = replace(partition, directories=directories)
+    rules = rules_for(image, topic, moved, context, removed=removed)
+    return change_partition(topic.topic_id, index, partition, target, rules)

@@ -1,0 +1,247 @@
+"""What becomes of partitions when brokers come, go or stop: fencing, unfencing, shutdown, balance.
+
+A broker that may not lead is out of every in-sync set in the same batch of records, so that no
+image ever shows a fenced leader (KIP-841).
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from uuid import UUID
+
+from tidelog.controller.configs.effective import topic_value
+from tidelog.controller.decide.decision import DecideContext
+from tidelog.controller.decide.partition_change import Election, Rules, Target, change_partition
+from tidelog.controller.decide.placement import default_directory
+from tidelog.controller.features import elr_enabled
+from tidelog.controller.image.image import (
+    LOST_DIRECTORY,
+    MIGRATING_DIRECTORY,
+    UNASSIGNED_DIRECTORY,
+    BrokerImage,
+    ClusterImage,
+    PartitionImage,
+    TopicImage,
+)
+from tidelog.model.ids import NO_NODE, NodeId
+from tidelog.protocol.metadata.metadata_records import (
+    BrokerRegistrationChangeRecord,
+    MetadataRecord,
+    PartitionChangeRecord,
+)
+
+BALANCE_LIMIT = 1_000
+"""Leaderships moved at once: enough to be quick, few enough not to stop the cluster."""
+
+Located = tuple[TopicImage, int, PartitionImage]
+
+
+# -- Broker events ---------------------------------------------------------------------------------
+
+
+def fence(image: ClusterImage, broker: BrokerImage, context: DecideContext) -> list[MetadataRecord]:
+    """Take a broker out: it leads nothing and is in sync with nothing."""
+    records: list[MetadataRecord] = [*leave_isrs(image, broker.id, context)]
+    if not broker.fenced:
+        records.append(
+            BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=1)
+        )
+    return records
+
+
+def fence_expired(
+    image: ClusterImage, brokers: Iterable[NodeId], context: DecideContext
+) -> list[MetadataRecord]:
+    """Fence the first of the brokers that is not fenced yet.
+
+    One at a time, since each decision must see the one before it; ask again while records come.
+    """
+    for id_ in brokers:
+        broker = image.brokers.get(id_)
+        if broker is not None and not broker.fenced:
+            return fence(image, broker, context)
+    return []
+
+
+def unfence(
+    image: ClusterImage, broker: BrokerImage, context: DecideContext
+) -> list[MetadataRecord]:
+    """Take a broker in: it may lead what has no leader."""
+    unfenced = BrokerRegistrationChangeRecord(
+        broker_id=broker.id, broker_epoch=broker.epoch, fenced=-1
+    )
+    leaderless = partitions_where(image, lambda partition: not partition.has_leader)
+    changes = _change_all(image, leaderless, context, added=broker.id)
+    return [unfenced, *changes]
+
+
+def begin_shutdown(
+    image: ClusterImage, broker: BrokerImage, context: DecideContext
+) -> list[MetadataRecord]:
+    """Hand over what a broker leads before it stops."""
+    records: list[MetadataRecord] = []
+    if not broker.in_controlled_shutdown:
+        records.append(
+            BrokerRegistrationChangeRecord(
+                broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=1
+            )
+        )
+    return [*records, *leave_isrs(image, broker.id, context)]
+
+
+def leave_isrs(
+    image: ClusterImage, broker: NodeId, context: DecideContext
+) -> Iterator[PartitionChangeRecord]:
+    """Take a broker out of every in-sync set, with new leaders for what it led."""
+    touched = partitions_where(image, lambda partition: broker in partition.isr)
+    return _change_all(image, touched, context, removed=broker)
+
+
+def shut_down_uncleanly(
+    image: ClusterImage, broker: NodeId, context: DecideContext
+) -> list[PartitionChangeRecord]:
+    """A broker came back without having shut down: its logs may lack what it had (F17, KIP-966)."""
+    touched = partitions_where(image, lambda p: broker in p.isr or broker in p.elr)
+    return list(_change_all(image, touched, context, removed=broker, unclean=True))
+
+
+def lose_directories(
+    image: ClusterImage, broker: BrokerImage, lost: frozenset[UUID], context: DecideContext
+) -> list[MetadataRecord]:
+    """Log directories of a broker have failed: its replicas there are gone."""
+    remaining = tuple(directory for directory in broker.directories if directory not in lost)
+    if remaining == broker.directories:
+        return []
+    if not remaining:
+        return fence(image, broker, context)
+    touched = partitions_where(
+        image,
+        lambda p: broker.id in p.isr and p.directory_of(broker.id) in lost,
+    )
+    changed = BrokerRegistrationChangeRecord(
+        broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=remaining
+    )
+    return [changed, *_change_all(image, touched, context, removed=broker.id)]
+
+
+def leads_anything(image: ClusterImage, broker: NodeId) -> bool:
+    return any(True for _ in partitions_where(image, lambda p: p.leader == broker))
+
+
+# -- Timers ----------------------------------------------------------------------------------------
+
+
+def balance_leaders(image: ClusterImage, context: DecideContext) -> list[PartitionChangeRecord]:
+    """Give the lead back to preferred leaders that are in sync (auto.leader.rebalance.enable)."""
+    records: list[PartitionChangeRecord] = []
+    for located in partitions_where(image, _is_imbalanced):
+        if not image.is_active(located[2].preferred_leader):
+            continue
+        record = elect(image, located, Election.PREFERRED, context)
+        if record is not None:
+            records.append(record)
+        if len(records) == BALANCE_LIMIT:
+            break
+    return records
+
+
+def _is_imbalanced(partition: PartitionImage) -> bool:
+    return partition.leader != partition.preferred_leader and (
+        partition.preferred_leader in partition.isr
+    )
+
+
+def elect_uncleanly(image: ClusterImage, context: DecideContext) -> list[PartitionChangeRecord]:
+    """Leaders for partitions without one, where their topics now allow unclean elections."""
+    leaderless = partitions_where(image, lambda partition: not partition.has_leader)
+    allowed = (located for located in leaderless if allows_unclean(image, located[0].name, context))
+    records = (elect(image, located, Election.UNCLEAN, context) for located in allowed)
+    return [record for record in records if record is not None]
+
+
+# -- Partitions ------------------------------------------------------------------------------------
+
+
+def partitions_where(
+    image: ClusterImage, is_meant: Callable[[PartitionImage], bool]
+) -> Iterator[Located]:
+    for topic in image.topics.values():
+        for index, partition in topic.partitions.items():
+            if is_meant(partition):
+                yield topic, index, partition
+
+
+def _change_all(
+    image: ClusterImage,
+    located: Iterable[Located],
+    context: DecideContext,
+    *,
+    removed: NodeId = NO_NODE,
+    added: NodeId = NO_NODE,
+    unclean: bool = False,
+) -> Iterator[PartitionChangeRecord]:
+    """Records for partitions from whose in-sync sets `removed` goes, or which `added` may lead."""
+    unclean_shutdown = frozenset({removed}) if unclean else frozenset[NodeId]()
+    elections: dict[str, Election] = {}
+    for topic, index, partition in located:
+        election = elections.get(topic.name)
+        if election is None:
+            allowed = allows_unclean(image, topic.name, context)
+            election = elections[topic.name] = Election.UNCLEAN if allowed else Election.ONLINE
+        target = Target(
+            isr=tuple(member for member in partition.isr if member != removed),
+            election=election,
+            unclean_shutdown=unclean_shutdown,
+        )
+        rules = rules_for(image, topic, partition, context, removed=removed, added=added)
+        record = change_partition(topic.topic_id, index, partition, target, rules)
+        if record is not None:
+            yield record
+
+
+def elect(
+    image: ClusterImage, located: Located, election: Election, context: DecideContext
+) -> PartitionChangeRecord | None:
+    """An election of one kind in one partition; None if it changes nothing."""
+    topic, index, partition = located
+    rules = rules_for(image, topic, partition, context)
+    return change_partition(topic.topic_id, index, partition, Target(election=election), rules)
+
+
+def rules_for(
+    image: ClusterImage,
+    topic: TopicImage,
+    partition: PartitionImage,
+    context: DecideContext,
+    *,
+    removed: NodeId = NO_NODE,
+    added: NodeId = NO_NODE,
+) -> Rules:
+    """How leaders of this partition are chosen; `removed` may not lead, `added` may already."""
+
+    def may_lead(broker: NodeId) -> bool:
+        if broker in (removed, NO_NODE):
+            return False
+        if broker != added and not image.is_active(broker):
+            return False
+        return _is_online(image, broker, partition)
+
+    minimum = topic_value(image, context.settings, topic.name, "min.insync.replicas")
+    assert isinstance(minimum, int)
+    return Rules(
+        may_lead=may_lead,
+        min_isr=min(minimum, len(partition.replicas)),
+        elr_enabled=elr_enabled(image),
+        directory_of=partial(default_directory, image),
+    )
+
+
+def _is_online(image: ClusterImage, broker: NodeId, partition: PartitionImage) -> bool:
+    """Whether the replica's directory works, as far as its broker has said."""
+    directory = partition.directory_of(broker)
+    if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
+        return True
+    return directory != LOST_DIRECTORY and directory in image.brokers[broker].directories
+
+
+def allows_unclean(image: ClusterImage, topic: str, context: DecideContext) -> bool:
+    return topic_value(image, context.settings, topic, "unclean.leader.election.enable") is True

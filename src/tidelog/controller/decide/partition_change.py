@@ -1,0 +1,246 @@
+"""One partition's next state: who leads, who is in sync, who may lead if nobody is.
+
+The rules are Kafka's, and safety rests on them. A leader comes from the in-sync set; only when that
+is empty from the eligible leader replicas (KIP-966), which hold everything that was committed; only
+then from the last known leader, or anyone at all where the topic allows unclean elections, and that
+is marked, since records may be lost. While the in-sync set is smaller than min.insync.replicas,
+those who leave it cleanly stay eligible: nothing can be committed without them.
+"""
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from enum import Enum
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from tidelog.controller.image.image import RECOVERING, PartitionImage
+from tidelog.model.ids import NO_NODE, NodeId, TopicId
+from tidelog.protocol.metadata.metadata_records import NO_CHANGE, PartitionChangeRecord
+
+
+class Election(Enum):
+    ONLINE = "keep the leader while it can lead"
+    PREFERRED = "give the lead to the first replica if it can lead"
+    UNCLEAN = "elect anyone alive rather than nobody"
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """What the cluster says about one topic's elections."""
+
+    may_lead: Callable[[NodeId], bool]
+    min_isr: int
+    elr_enabled: bool
+    directory_of: Callable[[NodeId], UUID]
+    """Where a broker puts a new replica."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What the partition is to become, before the election; None leaves it as it is."""
+
+    isr: tuple[NodeId, ...] | None = None
+    replicas: tuple[NodeId, ...] | None = None
+    adding: tuple[NodeId, ...] | None = None
+    removing: tuple[NodeId, ...] | None = None
+    recovery_state: int | None = None
+    directories: tuple[UUID, ...] | None = None
+    """Of the replicas as they are, in their order."""
+    election: Election = Election.ONLINE
+    unclean_shutdown: frozenset[NodeId] = frozenset()
+    """Replicas whose last session ended without a clean shutdown: their logs may lack a tail."""
+    without_log: frozenset[NodeId] = frozenset()
+    """Replicas that have begun anew, on a new disk: nobody is to be led by them unasked."""
+
+
+class _Elected(NamedTuple):
+    leader: NodeId
+    unclean: bool = False
+
+
+@dataclass(slots=True)
+class _Wanted:
+    """The partition as it is becoming."""
+
+    replicas: tuple[NodeId, ...]
+    isr: tuple[NodeId, ...]
+    adding: tuple[NodeId, ...]
+    removing: tuple[NodeId, ...]
+    recovery_state: int
+    directories: tuple[UUID, ...]
+    elr: tuple[NodeId, ...] = ()
+    last_known_elr: tuple[NodeId, ...] = ()
+
+
+def change_partition(
+    topic_id: TopicId, index: int, partition: PartitionImage, target: Target, rules: Rules
+) -> PartitionChangeRecord | None:
+    """The record that takes the partition to its target, with a leader; None if nothing changes."""
+    wanted = _merged(partition, target)
+    _complete_reassignment(wanted)
+    wanted.elr = _eligible(partition, wanted, target.unclean_shutdown | target.without_log, rules)
+    wanted.last_known_elr = _without(partition.last_known_elr, target.without_log)
+    elected = _elect(partition, wanted, target.election, rules)
+    leader = NO_CHANGE if elected.leader == partition.leader else elected.leader
+    if elected.unclean:
+        leader = elected.leader
+        wanted.isr, wanted.elr, wanted.recovery_state = (leader,), (), RECOVERING
+    elif elected.leader in wanted.elr:
+        wanted.isr = (elected.leader,)
+        wanted.elr = _without(wanted.elr, wanted.isr)
+    if leader == NO_CHANGE and not set(partition.replicas).issubset(wanted.replicas):
+        # A replica that goes must not be counted again: the leader starts a new epoch.
+        leader = partition.leader
+    if not wanted.isr and not rules.elr_enabled:
+        # Without eligible replicas to fall back on, the last in-sync set is remembered instead.
+        wanted.isr = partition.isr
+    return _record(topic_id, index, partition, wanted, leader, rules)
+
+
+def _merged(partition: PartitionImage, target: Target) -> _Wanted:
+    def either(new: tuple[NodeId, ...] | None, old: tuple[NodeId, ...]) -> tuple[NodeId, ...]:
+        return old if new is None else new
+
+    state = target.recovery_state
+    return _Wanted(
+        replicas=either(target.replicas, partition.replicas),
+        isr=either(target.isr, partition.isr),
+        adding=either(target.adding, partition.adding),
+        removing=either(target.removing, partition.removing),
+        recovery_state=partition.leader_recovery_state if state is None else state,
+        directories=partition.directories if target.directories is None else target.directories,
+    )
+
+
+def _complete_reassignment(wanted: _Wanted) -> None:
+    """Drop the old replicas once every new one is in sync."""
+    if not wanted.adding and not wanted.removing:
+        return
+    isr = _without(wanted.isr, wanted.removing)
+    replicas = _without(wanted.replicas, wanted.removing)
+    if isr and replicas and set(replicas).issubset(isr):
+        wanted.isr, wanted.replicas, wanted.adding, wanted.removing = isr, replicas, (), ()
+
+
+def _without(members: tuple[NodeId, ...], gone: Collection[NodeId]) -> tuple[NodeId, ...]:
+    return tuple(member for member in members if member not in gone)
+
+
+# -- Eligible leader replicas ----------------------------------------------------------------------
+
+
+def _eligible(
+    partition: PartitionImage,
+    wanted: _Wanted,
+    unclean_shutdown: frozenset[NodeId],
+    rules: Rules,
+) -> tuple[NodeId, ...]:
+    """Who left the in-sync set while it was too small to commit without them.
+
+    Unlike in Kafka, only who is still a replica: one that was reassigned away deletes its log, and
+    must not be taken for complete should the partition ever be given to it again.
+    """
+    if not rules.elr_enabled or len(wanted.isr) >= rules.min_isr:
+        return ()
+    held = {*partition.elr, *partition.isr} & set(wanted.replicas)
+    return tuple(sorted(held - set(wanted.isr) - unclean_shutdown))
+
+
+def _last_known(
+    partition: PartitionImage, wanted: _Wanted, leader: NodeId, rules: Rules
+) -> tuple[NodeId, ...]:
+    """The last leader of a partition that has none; the one to ask when nobody is eligible."""
+    if not rules.elr_enabled:
+        return wanted.last_known_elr
+    now_leads = partition.leader if leader == NO_CHANGE else leader
+    if now_leads != NO_NODE:
+        return ()
+    just_emptied = not wanted.isr and bool(partition.isr)
+    if just_emptied and partition.leader != NO_NODE:
+        return (partition.leader,)
+    return wanted.last_known_elr
+
+
+# -- Election --------------------------------------------------------------------------------------
+
+
+def _elect(
+    partition: PartitionImage, wanted: _Wanted, election: Election, rules: Rules
+) -> _Elected:
+    for candidate in _candidates(partition, wanted, election):
+        if _is_safe(candidate, wanted) and rules.may_lead(candidate):
+            return _Elected(candidate)
+    last_known = _last_known_leader(wanted, rules)
+    if last_known is not None:
+        return _Elected(last_known, unclean=True)
+    if election is Election.UNCLEAN:
+        for candidate in wanted.replicas:
+            if rules.may_lead(candidate):
+                return _Elected(candidate, unclean=True)
+    return _Elected(NO_NODE)
+
+
+def _candidates(
+    partition: PartitionImage, wanted: _Wanted, election: Election
+) -> tuple[NodeId, ...]:
+    """In order of liking: the leader stays where it can, unless the preferred one was asked for."""
+    if election is Election.PREFERRED:
+        return (*wanted.replicas[:1], partition.leader, *wanted.replicas[1:])
+    return (partition.leader, *wanted.replicas)
+
+
+def _is_safe(candidate: NodeId, wanted: _Wanted) -> bool:
+    """Whether it holds all that was committed: in sync, or eligible while nobody is in sync."""
+    return candidate in wanted.isr or (not wanted.isr and candidate in wanted.elr)
+
+
+def _last_known_leader(wanted: _Wanted, rules: Rules) -> NodeId | None:
+    if not rules.elr_enabled or wanted.isr or wanted.elr or len(wanted.last_known_elr) != 1:
+        return None
+    candidate = wanted.last_known_elr[0]
+    return candidate if rules.may_lead(candidate) else None
+
+
+# -- The record ------------------------------------------------------------------------------------
+
+
+def _directories(partition: PartitionImage, wanted: _Wanted, rules: Rules) -> tuple[UUID, ...]:
+    known = dict(zip(partition.replicas, wanted.directories, strict=True))
+    return tuple(
+        known[replica] if replica in known else rules.directory_of(replica)
+        for replica in wanted.replicas
+    )
+
+
+def _record(
+    topic_id: TopicId,
+    index: int,
+    partition: PartitionImage,
+    wanted: _Wanted,
+    leader: NodeId,
+    rules: Rules,
+) -> PartitionChangeRecord | None:
+    changes: dict[str, Any] = {}
+    if wanted.isr != partition.isr:
+        changes["isr"] = wanted.isr
+    if leader != NO_CHANGE:
+        changes["leader"] = leader
+    if wanted.replicas != partition.replicas:
+        changes["replicas"] = wanted.replicas
+    directories = _directories(partition, wanted, rules)
+    if directories != partition.directories:
+        changes["directories"] = directories
+    if wanted.removing != partition.removing:
+        changes["removing_replicas"] = wanted.removing
+    if wanted.adding != partition.adding:
+        changes["adding_replicas"] = wanted.adding
+    if wanted.recovery_state != partition.leader_recovery_state:
+        changes["leader_recovery_state"] = wanted.recovery_state
+    if wanted.elr != partition.elr:
+        changes["eligible_leader_replicas"] = wanted.elr
+    last_known = _last_known(partition, wanted, leader, rules)
+    if last_known != partition.last_known_elr:
+        changes["last_known_elr"] = last_known
+    if not changes:
+        return None
+    return PartitionChangeRecord(partition_id=index, topic_id=topic_id, **changes)

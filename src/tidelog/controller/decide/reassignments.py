@@ -1,0 +1,141 @@
+"""AlterPartitionReassignments: move replicas. Grow to old and new, let the new catch up, shrink.
+
+The shrinking is nobody's request: it is part of the AlterPartition by which the last new replica
+comes into sync. Cancelling goes back to the replicas from before.
+"""
+
+from kio.schema.alter_partition_reassignments.v1.request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+)
+from kio.schema.alter_partition_reassignments.v1.response import (
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+
+from tidelog.controller.decide.decision import (
+    NO_FAULT,
+    NOT_THROTTLED,
+    DecideContext,
+    Decision,
+    Fault,
+)
+from tidelog.controller.decide.elections import allows_unclean, rules_for
+from tidelog.controller.decide.partition_change import Election, Target, change_partition
+from tidelog.controller.decide.placement import check_assignment
+from tidelog.controller.image.image import ClusterImage, PartitionImage, TopicImage
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol.metadata.metadata_records import PartitionChangeRecord
+
+
+def alter_partition_reassignments(
+    image: ClusterImage, request: AlterPartitionReassignmentsRequest, context: DecideContext
+) -> Decision:
+    """New replicas for partitions, or none to cancel what is under way."""
+    records: list[PartitionChangeRecord] = []
+    responses: list[ReassignableTopicResponse] = []
+    for asked in request.topics:
+        answers: list[ReassignablePartitionResponse] = []
+        for one in asked.partitions:
+            target = _target(image, asked.name, one, request, context)
+            fault = target if isinstance(target, Fault) else NO_FAULT
+            if isinstance(target, Target):
+                topic = image.topics[asked.name]
+                partition = topic.partitions[one.partition_index]
+                rules = rules_for(image, topic, partition, context)
+                record = change_partition(
+                    topic.topic_id, one.partition_index, partition, target, rules
+                )
+                records += [record] if record is not None else []
+            answers.append(
+                ReassignablePartitionResponse(
+                    partition_index=one.partition_index,
+                    error_code=fault.error,
+                    error_message=fault.message,
+                )
+            )
+        responses.append(ReassignableTopicResponse(name=asked.name, partitions=tuple(answers)))
+    response = AlterPartitionReassignmentsResponse(
+        throttle_time=NOT_THROTTLED,
+        allow_replication_factor_change=request.allow_replication_factor_change,
+        error_code=ErrorCode.none,
+        # Kafka says nothing in two ways: null, but nothing at all to nothing at all.
+        error_message=None if request.topics else "",
+        responses=tuple(responses),
+    )
+    return Decision(tuple(records), response)
+
+
+def _target(
+    image: ClusterImage,
+    name: str,
+    asked: ReassignablePartition,
+    request: AlterPartitionReassignmentsRequest,
+    context: DecideContext,
+) -> Target | Fault:
+    topic = image.topics.get(name)
+    if topic is None:
+        return Fault(ErrorCode.unknown_topic_or_partition, f"Unable to find a topic named {name}.")
+    partition = topic.partitions.get(asked.partition_index)
+    if partition is None:
+        return Fault(
+            ErrorCode.unknown_topic_or_partition,
+            f"Unable to find partition {name}:{asked.partition_index}.",
+        )
+    if asked.replicas is None:
+        return _cancelled(image, topic, asked.partition_index, partition, context)
+    replicas = tuple(asked.replicas)
+    fault = check_assignment(image, replicas, None)
+    if fault is not None:
+        return fault
+    if not request.allow_replication_factor_change:
+        fault = _check_factor(partition, replicas)
+        if fault is not None:
+            return fault
+    removing = tuple(sorted(set(partition.replicas) - set(replicas)))
+    adding = tuple(sorted(set(replicas) - set(partition.replicas)))
+    return Target(
+        replicas=(*replicas, *removing),
+        # Nothing to move leaves a reassignment that is under way as it is, as in Kafka.
+        removing=removing or None,
+        adding=adding or None,
+    )
+
+
+def _check_factor(partition: PartitionImage, replicas: tuple[int, ...]) -> Fault | None:
+    """KIP-860: a client may insist that the number of replicas stays."""
+    before = len(partition.replicas) - len(partition.adding)
+    if len(replicas) == before:
+        return None
+    return Fault(
+        ErrorCode.invalid_replication_factor,
+        f"The replication factor is changed from {before} to {len(replicas)}",
+    )
+
+
+def _cancelled(
+    image: ClusterImage,
+    topic: TopicImage,
+    index: int,
+    partition: PartitionImage,
+    context: DecideContext,
+) -> Target | Fault:
+    if not partition.is_reassigning:
+        return Fault(ErrorCode.no_reassignment_in_progress)
+    replicas = tuple(one for one in partition.replicas if one not in partition.adding)
+    isr = tuple(one for one in partition.isr if one not in partition.adding)
+    unclean = not isr
+    if unclean and not allows_unclean(image, topic.name, context):
+        return Fault(
+            ErrorCode.invalid_replica_assignment,
+            f"Unable to revert partition assignment for {topic.name}:{index} because "
+            "it would require an unclean leader election.",
+        )
+    return Target(
+        replicas=replicas,
+        isr=isr or replicas[:1],
+        adding=(),
+        removing=(),
+        election=Election.UNCLEAN if unclean else Election.ONLINE,
+    )

@@ -1,0 +1,353 @@
+"""CreateTopics and DeleteTopics. Each topic stands for itself: one refused holds back no other."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, TypeAlias
+
+from kio.schema.create_topics.v7.request import CreatableTopic, CreateTopicsRequest
+from kio.schema.create_topics.v7.response import (
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsResponse,
+)
+from kio.schema.delete_topics.v6.request import DeleteTopicsRequest, DeleteTopicState
+from kio.schema.delete_topics.v6.response import DeletableTopicResult, DeleteTopicsResponse
+
+from tidelog.controller.configs.check import check_topic_config
+from tidelog.controller.configs.effective import config_of_topic
+from tidelog.controller.decide.decision import NOT_THROTTLED, DecideContext, Decision, Fault
+from tidelog.controller.decide.placement import check_assignment, new_partition, place
+from tidelog.controller.decide.topic_names import Unified, name_problem
+from tidelog.controller.image.image import TOPIC_RESOURCE, ClusterImage, TopicImage
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import METADATA_TOPIC, NodeId, TopicId
+from tidelog.protocol.metadata.metadata_records import (
+    ConfigRecord,
+    MetadataRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
+
+MAX_PARTITIONS_PER_REQUEST = 10_000
+TOO_MANY_PARTITIONS = Fault(
+    ErrorCode.policy_violation, "Excessively large number of partitions per request."
+)
+_USE_DEFAULT = -1
+
+
+# -- CreateTopics ----------------------------------------------------------------------------------
+
+
+_Described: TypeAlias = dict[tuple[tuple[str, str], ...], tuple[CreatableTopicConfigs, ...]]
+
+
+class _Created(NamedTuple):
+    topic_id: TopicId
+    partitions: Sequence[PartitionRecord]
+    configs: dict[str, str]
+
+    def records(self, name: str) -> Iterable[MetadataRecord]:
+        yield TopicRecord(name=name, topic_id=self.topic_id)
+        for key, value in self.configs.items():
+            yield ConfigRecord(
+                resource_type=TOPIC_RESOURCE, resource_name=name, name=key, value=value
+            )
+        yield from self.partitions
+
+
+def create_topics(
+    image: ClusterImage, request: CreateTopicsRequest, context: DecideContext
+) -> Decision:
+    """Topics with all their partitions and configurations, or the reasons why not."""
+    times = Counter(topic.name for topic in request.topics)
+    default = context.settings.num_partitions
+    asked = sum(partitions_asked(topic, default) for topic in request.topics)
+    too_many = asked > MAX_PARTITIONS_PER_REQUEST
+    unified = Unified(image.topics)
+    records: list[MetadataRecord] = []
+    results: list[CreatableTopicResult] = []
+    described: _Described = {}
+    for topic in {topic.name: topic for topic in request.topics}.values():
+        if times[topic.name] > 1:
+            outcome: _Created | Fault = Fault(ErrorCode.invalid_request, "Duplicate topic name.")
+        elif too_many:
+            outcome = TOO_MANY_PARTITIONS
+        else:
+            outcome = _create(image, topic, unified, context)
+        if isinstance(outcome, Fault):
+            results.append(refused_topic(topic.name, outcome))
+        else:
+            records += outcome.records(topic.name)
+            results.append(
+                _accepted(
+                    topic.name, outcome, _describe(image, outcome.configs, context, described)
+                )
+            )
+    response = CreateTopicsResponse(throttle_time=NOT_THROTTLED, topics=tuple(results))
+    return Decision(() if request.validate_only else tuple(records), response)
+
+
+def partitions_asked(topic: CreatableTopic, default: int) -> int:
+    if topic.assignments:
+        return len(topic.assignments)
+    return default if topic.num_partitions == _USE_DEFAULT else max(topic.num_partitions, 0)
+
+
+def _create(
+    image: ClusterImage, topic: CreatableTopic, unified: Unified, context: DecideContext
+) -> _Created | Fault:
+    fault = _check_name(image, topic.name, unified)
+    if fault is not None:
+        return fault
+    unset = [config.name for config in topic.configs if config.value is None]
+    if unset:
+        return Fault(
+            ErrorCode.invalid_config,
+            f"Null value not supported for topic configs: {','.join(unset)}",
+        )
+    configs = {config.name: config.value or "" for config in topic.configs}
+    fault = check_topic_config(context.settings, configs)
+    if fault is not None:
+        return fault
+    topic_id = context.dice.uuid()
+    while topic_id in image.topic_names:
+        topic_id = context.dice.uuid()
+    partitions = (
+        _assigned(image, topic_id, topic)
+        if topic.assignments
+        else _placed(image, topic_id, topic, context)
+    )
+    return partitions if isinstance(partitions, Fault) else _Created(topic_id, partitions, configs)
+
+
+def _check_name(image: ClusterImage, name: str, unified: Unified) -> Fault | None:
+    problem = name_problem(name)
+    if problem is not None:
+        return Fault(ErrorCode.invalid_topic_exception, problem)
+    if name == METADATA_TOPIC:
+        return Fault(ErrorCode.invalid_request, f"Creation of internal topic {name} is prohibited.")
+    if name in image.topics:
+        return Fault(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
+    other = unified.colliding(name)
+    if other is not None:
+        return Fault(
+            ErrorCode.invalid_topic_exception,
+            f"Topic '{name}' collides with existing topic: {other}",
+        )
+    return None
+
+
+def _assigned(
+    image: ClusterImage, topic_id: TopicId, topic: CreatableTopic
+) -> list[PartitionRecord] | Fault:
+    """Partitions on the brokers that the client chose."""
+    if topic.replication_factor != _USE_DEFAULT:
+        return Fault(
+            ErrorCode.invalid_request,
+            "A manual partition assignment was specified, "
+            "but replication factor was not set to -1.",
+        )
+    if topic.num_partitions != _USE_DEFAULT:
+        return Fault(
+            ErrorCode.invalid_request,
+            "A manual partition assignment was specified, but numPartitions was not set to -1.",
+        )
+    made: dict[int, PartitionRecord] = {}
+    replication_factor: int | None = None
+    for assignment in topic.assignments:
+        index, replicas = assignment.partition_index, tuple(assignment.broker_ids)
+        if index in made:
+            return Fault(
+                ErrorCode.invalid_replica_assignment,
+                f"Found multiple manual partition assignments for partition {index}",
+            )
+        record = assigned_partition(image, topic_id, index, replicas, replication_factor)
+        if isinstance(record, Fault):
+            return record
+        made[index] = record
+        replication_factor = len(replicas)
+    if sorted(made) != list(range(len(made))):
+        return Fault(
+            ErrorCode.invalid_replica_assignment,
+            "partitions should be a consecutive 0-based integer sequence",
+        )
+    return [made[index] for index in sorted(made)]
+
+
+def assigned_partition(
+    image: ClusterImage,
+    topic_id: TopicId,
+    index: int,
+    replicas: tuple[NodeId, ...],
+    replication_factor: int | None,
+) -> PartitionRecord | Fault:
+    """One partition on chosen brokers, of which at least one must be able to lead."""
+    fault = check_assignment(image, replicas, replication_factor)
+    if fault is not None:
+        return fault
+    record = new_partition(image, topic_id, index, replicas)
+    if record is None:
+        return Fault(
+            ErrorCode.invalid_replica_assignment,
+            "All brokers specified in the manual partition assignment for "
+            f"partition {index} are fenced or in controlled shutdown.",
+        )
+    return record
+
+
+def _placed(
+    image: ClusterImage, topic_id: TopicId, topic: CreatableTopic, context: DecideContext
+) -> list[PartitionRecord] | Fault:
+    """Partitions on brokers of our choosing."""
+    factor, count = topic.replication_factor, topic.num_partitions
+    if factor < _USE_DEFAULT or factor == 0:
+        return Fault(
+            ErrorCode.invalid_replication_factor,
+            "Replication factor must be larger than 0, or -1 to use the default value.",
+        )
+    if count < _USE_DEFAULT or count == 0:
+        return Fault(
+            ErrorCode.invalid_partitions,
+            "Number of partitions was set to an invalid non-positive value.",
+        )
+    if factor == _USE_DEFAULT:
+        factor = context.settings.default_replication_factor
+    if count == _USE_DEFAULT:
+        count = context.settings.num_partitions
+    return placed_partitions(image, topic_id, 0, count, factor, context)
+
+
+def placed_partitions(
+    image: ClusterImage,
+    topic_id: TopicId,
+    first: int,
+    count: int,
+    replication_factor: int,
+    context: DecideContext,
+) -> list[PartitionRecord] | Fault:
+    """`count` partitions from the index `first` on, spread over the brokers."""
+    placed = place(image, context.dice, first, count, replication_factor)
+    if isinstance(placed, Fault):
+        return placed
+    records = (
+        new_partition(image, topic_id, index, replicas)
+        for index, replicas in enumerate(placed, first)
+    )
+    # The leader is placed on an active broker, so there is always someone in sync.
+    made = [record for record in records if record is not None]
+    assert len(made) == count
+    return made
+
+
+def refused_topic(name: str, fault: Fault) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=name,
+        topic_id=None,
+        error_code=fault.error,
+        error_message=fault.message,
+        num_partitions=-1,
+        replication_factor=-1,
+        configs=(),
+    )
+
+
+def _accepted(
+    name: str, created: _Created, configs: tuple[CreatableTopicConfigs, ...]
+) -> CreatableTopicResult:
+    return CreatableTopicResult(
+        name=name,
+        topic_id=created.topic_id,
+        error_code=ErrorCode.none,
+        error_message=None,
+        num_partitions=len(created.partitions),
+        replication_factor=len(created.partitions[0].replicas),
+        configs=configs,
+    )
+
+
+def _describe(
+    image: ClusterImage, configs: dict[str, str], context: DecideContext, described: _Described
+) -> tuple[CreatableTopicConfigs, ...]:
+    """The configuration in effect; topics of one request mostly share theirs."""
+    key = tuple(sorted(configs.items()))
+    if key not in described:
+        effective = config_of_topic(image, context.settings, configs)
+        described[key] = tuple(
+            CreatableTopicConfigs(
+                name=name,
+                value=configs.get(name, config.text),  # what was given is echoed as it was
+                read_only=False,
+                config_source=config.source,
+                is_sensitive=config.key.is_sensitive,
+            )
+            for name, config in sorted(effective.items())
+        )
+    return described[key]
+
+
+# -- DeleteTopics ----------------------------------------------------------------------------------
+
+
+def delete_topics(
+    image: ClusterImage, request: DeleteTopicsRequest, context: DecideContext
+) -> Decision:
+    """Topics by name or by id; their partitions and configurations go with them."""
+    names = Counter(topic.name for topic in request.topics if topic.name is not None)
+    ids = Counter(topic.topic_id for topic in request.topics if topic.topic_id is not None)
+    removed: dict[TopicId, RemoveTopicRecord] = {}
+    results: list[DeletableTopicResult] = []
+    seen: set[tuple[str | None, TopicId | None]] = set()
+    for topic in request.topics:
+        if (topic.name, topic.topic_id) in seen:
+            continue
+        seen.add((topic.name, topic.topic_id))
+        fault = _check_deletion(topic, names, ids)
+        found = _find(image, topic) if fault is None else fault
+        if not isinstance(found, Fault) and found.topic_id in removed:
+            found = Fault(
+                ErrorCode.invalid_request,
+                "The provided topic name maps to an ID that was already supplied.",
+            )
+        if isinstance(found, Fault):
+            results.append(
+                DeletableTopicResult(
+                    name=topic.name,
+                    topic_id=topic.topic_id,
+                    error_code=found.error,
+                    error_message=found.message,
+                )
+            )
+            continue
+        removed[found.topic_id] = RemoveTopicRecord(topic_id=found.topic_id)
+        results.append(
+            DeletableTopicResult(
+                name=found.name, topic_id=found.topic_id, error_code=ErrorCode.none
+            )
+        )
+    response = DeleteTopicsResponse(throttle_time=NOT_THROTTLED, responses=tuple(results))
+    return Decision(tuple(removed.values()), response)
+
+
+def _check_deletion(
+    topic: DeleteTopicState, names: Counter[str], ids: Counter[TopicId]
+) -> Fault | None:
+    if topic.name is not None and topic.topic_id is not None:
+        return Fault(ErrorCode.invalid_request, "You may not specify both topic name and topic id.")
+    if topic.name is None and topic.topic_id is None:
+        return Fault(ErrorCode.invalid_request, "Neither topic name nor id were specified.")
+    if topic.name is not None and names[topic.name] > 1:
+        return Fault(ErrorCode.invalid_request, "Duplicate topic name.")
+    if topic.topic_id is not None and ids[topic.topic_id] > 1:
+        return Fault(ErrorCode.invalid_request, "Duplicate topic id.")
+    return None
+
+
+def _find(image: ClusterImage, topic: DeleteTopicState) -> TopicImage | Fault:
+    if topic.topic_id is not None:
+        return image.topic(topic.topic_id) or Fault(
+            ErrorCode.unknown_topic_id, "This server does not host this topic ID."
+        )
+    return image.topics.get(topic.name or "") or Fault(
+        ErrorCode.unknown_topic_or_partition, "This server does not host this topic-partition."
+    )

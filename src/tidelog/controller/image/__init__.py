@@ -1,0 +1,1 @@
+"""The cluster image: immutable metadata, how records change it, and how two images differ."""

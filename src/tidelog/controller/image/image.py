@@ -1,0 +1,182 @@
+"""The cluster's metadata at one offset of the metadata log, as an immutable value.
+
+Every node builds it by applying the same records in the same order, so two nodes at the same
+offset hold equal images. Nothing here changes after it is made: a new image shares with the old
+one whatever did not change, and that identity is what makes comparing two images cheap.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from uuid import UUID
+
+from tidelog.model.ids import (
+    NO_NODE,
+    NO_OFFSET,
+    BrokerEpoch,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    ProducerId,
+    TopicId,
+    TopicPartition,
+)
+from tidelog.protocol.metadata.metadata_records import MetadataRecord
+
+TOPIC_RESOURCE = 2
+BROKER_RESOURCE = 4
+BROKER_LOGGER_RESOURCE = 8
+CLIENT_METRICS_RESOURCE = 16
+GROUP_RESOURCE = 32
+"""Kafka's ConfigResource types, as they stand in configuration records and requests."""
+
+CLUSTER_DEFAULT = ""
+"""The broker resource name under which cluster-wide dynamic broker configurations are kept."""
+
+RECOVERED = 0
+RECOVERING = 1
+"""Leader recovery states: RECOVERING from an unclean election until the leader says otherwise."""
+
+UNASSIGNED_DIRECTORY = UUID(int=0)
+LOST_DIRECTORY = UUID(int=1)
+MIGRATING_DIRECTORY = UUID(int=2)
+"""Kafka's reserved log directory ids (KIP-858)."""
+FIRST_FREE_DIRECTORY = 100
+"""Ids below are Kafka's own."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionImage:
+    replicas: tuple[NodeId, ...]
+    """In preferred order: the first is the preferred leader."""
+    isr: tuple[NodeId, ...]
+    leader: NodeId
+    leader_epoch: LeaderEpoch
+    partition_epoch: int
+    elr: tuple[NodeId, ...] = ()
+    last_known_elr: tuple[NodeId, ...] = ()
+    adding: tuple[NodeId, ...] = ()
+    removing: tuple[NodeId, ...] = ()
+    directories: tuple[UUID, ...] = ()
+    """The log directory of each replica, in the order of `replicas`."""
+    leader_recovery_state: int = RECOVERED
+
+    @property
+    def has_leader(self) -> bool:
+        return self.leader != NO_NODE
+
+    @property
+    def preferred_leader(self) -> NodeId:
+        return self.replicas[0] if self.replicas else NO_NODE
+
+    def directory_of(self, broker: NodeId) -> UUID:
+        """The log directory of a broker's replica, as far as it is known."""
+        for replica, directory in zip(self.replicas, self.directories, strict=False):
+            if replica == broker:
+                return directory
+        return UNASSIGNED_DIRECTORY
+
+    @property
+    def is_reassigning(self) -> bool:
+        return bool(self.adding or self.removing)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicImage:
+    name: str
+    topic_id: TopicId
+    partitions: Mapping[int, PartitionImage]
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    host: str
+    port: int
+    security_protocol: int
+    """Kafka's SecurityProtocol id: 0 PLAINTEXT, 1 SSL, 2 SASL_PLAINTEXT, 3 SASL_SSL."""
+
+
+@dataclass(frozen=True, slots=True)
+class VersionRange:
+    minimum: int
+    maximum: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerImage:
+    id: NodeId
+    epoch: BrokerEpoch
+    incarnation: UUID
+    endpoints: Mapping[str, Endpoint]
+    rack: str | None = None
+    fenced: bool = True
+    in_controlled_shutdown: bool = False
+    features: Mapping[str, VersionRange] = field(default_factory=dict)
+    directories: tuple[UUID, ...] = ()
+    cordoned: tuple[UUID, ...] = ()
+    """Directories that are to get no more replicas (KIP-1066)."""
+    shutdown_offset: Offset = field(default=NO_OFFSET, compare=False)
+    """Where its controlled shutdown began, or later, since no snapshot tells: the others must have
+    read so far before it ends."""
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it may lead and join in-sync sets (KIP-841)."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerImage:
+    id: NodeId
+    incarnation: UUID
+    endpoints: Mapping[str, Endpoint]
+    features: Mapping[str, VersionRange] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterImage:
+    cluster_id: str = ""
+    topics: Mapping[str, TopicImage] = field(default_factory=dict)
+    topic_names: Mapping[TopicId, str] = field(default_factory=dict)
+    brokers: Mapping[NodeId, BrokerImage] = field(default_factory=dict)
+    controllers: Mapping[NodeId, ControllerImage] = field(default_factory=dict)
+    configs: Mapping[tuple[int, str], Mapping[str, str]] = field(default_factory=dict)
+    """By resource type and name; only what was set, defaults are the reader's business."""
+    features: Mapping[str, int] = field(default_factory=dict)
+    """Finalised feature levels; absent means level 0."""
+    next_producer_id: ProducerId = 0
+    carried: Mapping[tuple[str | int, ...], MetadataRecord] = field(default_factory=dict)
+    """Live records that we keep but do not act on yet: ACLs, quotas, credentials, tokens."""
+    offset: Offset = NO_OFFSET
+    """Of the last record applied."""
+    epoch: LeaderEpoch = 0
+    before_transaction: "ClusterImage | None" = None
+    """While a metadata transaction is open: what to show, and to go back to if it is aborted."""
+
+    @property
+    def visible(self) -> "ClusterImage":
+        """What brokers and clients may see: never half of a metadata transaction."""
+        return self if self.before_transaction is None else self.before_transaction
+
+    def topic(self, topic_id: TopicId) -> TopicImage | None:
+        name = self.topic_names.get(topic_id)
+        return None if name is None else self.topics[name]
+
+    def partition(self, of: TopicPartition) -> PartitionImage | None:
+        topic = self.topics.get(of.topic)
+        return None if topic is None else topic.partitions.get(of.partition)
+
+    def config(self, resource_type: int, name: str) -> Mapping[str, str]:
+        """What was set on a resource; empty when nothing was."""
+        return self.configs.get((resource_type, name), {})
+
+    def is_active(self, broker: NodeId) -> bool:
+        """Whether the broker is registered, unfenced and not shutting down."""
+        found = self.brokers.get(broker)
+        return found is not None and found.is_active
+
+    def unfenced_brokers(self) -> Iterator[BrokerImage]:
+        """Brokers that clients may be told of, in order of id."""
+        return (broker for _, broker in sorted(self.brokers.items()) if not broker.fenced)
+
+    def partition_count(self) -> int:
+        return sum(len(topic.partitions) for topic in self.topics.values())

@@ -1,0 +1,104 @@
+"""An image as the records that make it: what a snapshot of the metadata log holds.
+
+Applied to an empty image, in this order, they give an equal image; the log below is not needed.
+"""
+
+from collections.abc import Iterator, Mapping
+
+from tidelog.controller.features import METADATA_VERSION
+from tidelog.controller.image.image import ClusterImage, Endpoint, TopicImage, VersionRange
+from tidelog.protocol.metadata.metadata_records import (
+    ConfigRecord,
+    EndPoint,
+    Feature,
+    FeatureLevelRecord,
+    MetadataRecord,
+    PartitionRecord,
+    ProducerIdsRecord,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    TopicRecord,
+)
+
+
+def records_of(image: ClusterImage) -> Iterator[MetadataRecord]:
+    """Features first, since they say how the rest is to be read."""
+    assert image.before_transaction is None, "half of a metadata transaction is no state"
+    for name in sorted(image.features, key=lambda name: (name != METADATA_VERSION, name)):
+        yield FeatureLevelRecord(name=name, feature_level=image.features[name])
+    yield from _nodes(image)
+    for topic in image.topics.values():
+        yield from _topic(topic)
+    for (kind, resource), values in image.configs.items():
+        for name, value in values.items():
+            yield ConfigRecord(resource_type=kind, resource_name=resource, name=name, value=value)
+    if image.next_producer_id > 0:
+        yield ProducerIdsRecord(broker_id=-1, next_producer_id=image.next_producer_id)
+    yield from image.carried.values()
+
+
+def _nodes(image: ClusterImage) -> Iterator[MetadataRecord]:
+    for broker in image.brokers.values():
+        yield RegisterBrokerRecord(
+            broker_id=broker.id,
+            incarnation_id=broker.incarnation,
+            broker_epoch=broker.epoch,
+            end_points=_end_points(broker.endpoints),
+            features=_features(broker.features),
+            rack=broker.rack,
+            fenced=broker.fenced,
+            in_controlled_shutdown=broker.in_controlled_shutdown,
+            log_dirs=broker.directories,
+            cordoned_log_dirs=broker.cordoned or None,
+        )
+    for controller in image.controllers.values():
+        yield RegisterControllerRecord(
+            controller_id=controller.id,
+            incarnation_id=controller.incarnation,
+            zk_migration_ready=False,
+            end_points=_end_points(controller.endpoints),
+            features=_features(controller.features),
+        )
+
+
+def _topic(topic: TopicImage) -> Iterator[MetadataRecord]:
+    yield TopicRecord(name=topic.name, topic_id=topic.topic_id)
+    for index, partition in topic.partitions.items():
+        yield PartitionRecord(
+            partition_id=index,
+            topic_id=topic.topic_id,
+            replicas=partition.replicas,
+            isr=partition.isr,
+            removing_replicas=partition.removing,
+            adding_replicas=partition.adding,
+            leader=partition.leader,
+            leader_recovery_state=partition.leader_recovery_state,
+            leader_epoch=partition.leader_epoch,
+            partition_epoch=partition.partition_epoch,
+            directories=partition.directories,
+            eligible_leader_replicas=partition.elr or None,
+            last_known_elr=partition.last_known_elr or None,
+        )
+
+
+def _end_points(endpoints: Mapping[str, Endpoint]) -> tuple[EndPoint, ...]:
+    return tuple(
+        EndPoint(
+            name=name,
+            host=endpoint.host,
+            port=endpoint.port,
+            security_protocol=endpoint.security_protocol,
+        )
+        for name, endpoint in endpoints.items()
+    )
+
+
+def _features(features: Mapping[str, VersionRange]) -> tuple[Feature, ...]:
+    return tuple(
+        Feature(
+            name=name,
+            min_supported_version=supported.minimum,
+            max_supported_version=supported.maximum,
+        )
+        for name, supported in features.items()
+    )

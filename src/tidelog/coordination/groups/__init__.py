@@ -1,0 +1,1 @@
+"""Consumer groups: what their coordinator decides and answers."""

@@ -1,0 +1,1 @@
+"""Classic consumer groups: members join, sync, heartbeat and leave."""

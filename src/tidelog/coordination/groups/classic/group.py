@@ -1,0 +1,245 @@
+"""A classic group: its members, its generation and the state that Kafka prints.
+
+The rules that look at one group only. Who is answered, what is written and when time is up is
+decided in `joining`, `rebalancing` and `syncing`, which drive this class. Members are kept in the
+order in which they came, so that every choice among them is the same in every run.
+"""
+
+from dataclasses import dataclass, field, replace
+from enum import Enum
+
+from tidelog.coordination.groups.classic.member import Member, Protocol
+from tidelog.coordination.groups.classic.subscription import (
+    CONSUMER_PROTOCOL_TYPE,
+    subscribed_topics,
+)
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import Millis
+
+
+class GroupState(Enum):
+    EMPTY = "Empty"
+    PREPARING_REBALANCE = "PreparingRebalance"
+    COMPLETING_REBALANCE = "CompletingRebalance"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+_PREVIOUS = {
+    GroupState.EMPTY: {GroupState.PREPARING_REBALANCE},
+    GroupState.PREPARING_REBALANCE: {
+        GroupState.EMPTY,
+        GroupState.COMPLETING_REBALANCE,
+        GroupState.STABLE,
+    },
+    GroupState.COMPLETING_REBALANCE: {GroupState.PREPARING_REBALANCE},
+    GroupState.STABLE: {GroupState.COMPLETING_REBALANCE},
+    GroupState.DEAD: set(GroupState),
+}
+
+
+@dataclass(slots=True)
+class ClassicGroup:
+    group_id: str
+    state: GroupState
+    state_timestamp: Millis | None
+    """Since when the group is in its state; None when an old record did not say."""
+    generation: int = 0
+    protocol_type: str | None = None
+    """None for a simple group, whose consumers only store offsets."""
+    protocol_name: str | None = None
+    leader_id: str | None = None
+    previous_state: GroupState = GroupState.DEAD
+    members: dict[str, Member] = field(default_factory=dict)
+    static_members: dict[str, str] = field(default_factory=dict)
+    """Member ids by group instance id."""
+    pending_joins: dict[str, None] = field(default_factory=dict)
+    """Member ids that were given out and have not joined yet; an ordered set."""
+    pending_syncs: dict[str, None] = field(default_factory=dict)
+    """Members of this generation that have not asked for their assignment; an ordered set."""
+    assigned_generation: int = 0
+    """The latest generation for which the leader has brought an assignment."""
+    subscribed_topics: frozenset[str] | None = None
+    new_member_added: bool = False
+    """Someone has joined since the initial rebalance delay was last extended."""
+    initial_delay_ms: Millis | None = None
+    """The initial rebalance delay that is running; None in any other join phase."""
+    initial_remaining_ms: Millis = 0
+    """By how much the initial rebalance may still be put off."""
+
+    # -- State -------------------------------------------------------------------------------------
+
+    def is_in(self, *states: GroupState) -> bool:
+        return self.state in states
+
+    @property
+    def can_rebalance(self) -> bool:
+        return self.state in _PREVIOUS[GroupState.PREPARING_REBALANCE]
+
+    @property
+    def is_initial_rebalance(self) -> bool:
+        return (
+            self.state is GroupState.PREPARING_REBALANCE and self.previous_state is GroupState.EMPTY
+        )
+
+    @property
+    def is_unused(self) -> bool:
+        """Has never had a member, and expects none."""
+        return (
+            self.state is GroupState.EMPTY and self.protocol_type is None and not self.pending_joins
+        )
+
+    @property
+    def uses_consumer_protocol(self) -> bool:
+        return self.protocol_type == CONSUMER_PROTOCOL_TYPE
+
+    def transition_to(self, state: GroupState, now: Millis) -> None:
+        assert self.state in _PREVIOUS[state], f"{self.group_id}: {self.state} -> {state}"
+        self.previous_state = self.state
+        self.state = state
+        self.state_timestamp = now
+
+    # -- Members -----------------------------------------------------------------------------------
+
+    def add(self, member: Member) -> None:
+        assert member.member_id not in self.members
+        if member.group_instance_id is not None:
+            assert member.group_instance_id not in self.static_members
+            self.static_members[member.group_instance_id] = member.member_id
+        if not self.members:
+            self.protocol_type = member.protocol_type
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+        self.members[member.member_id] = member
+        self.pending_joins.pop(member.member_id, None)
+
+    def remove(self, member_id: str) -> None:
+        """Forget a member, pending or not; the next one in line leads if it was the leader."""
+        member = self.members.pop(member_id, None)
+        if member is not None and member.group_instance_id is not None:
+            del self.static_members[member.group_instance_id]
+        if self.leader_id == member_id:
+            self.leader_id = next(iter(self.members), None)
+        self.pending_joins.pop(member_id, None)
+        self.pending_syncs.pop(member_id, None)
+
+    def replace_static(self, old_id: str, new_id: str) -> Member:
+        """Give a static member a new id and keep its place; nothing of it is parked any more."""
+        old = self.members[old_id]
+        new = replace(old, member_id=new_id, is_new=False, join=None, sync=None)
+        self.swap_static(old, new)
+        return new
+
+    def swap_static(self, old: Member, new: Member) -> None:
+        """Put one form of a static member in the place of another."""
+        assert old.group_instance_id is not None
+        assert old.group_instance_id == new.group_instance_id
+        self.members = {
+            member.member_id: member
+            for member in (new if known is old else known for known in self.members.values())
+        }
+        self.static_members[old.group_instance_id] = new.member_id
+        if old.member_id in self.pending_syncs:
+            del self.pending_syncs[old.member_id]
+            self.pending_syncs[new.member_id] = None
+        if self.leader_id == old.member_id:
+            self.leader_id = new.member_id
+
+    def validate_member(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
+        """Whether these ids name one member of the group."""
+        if group_instance_id is not None:
+            known = self.static_members.get(group_instance_id)
+            if known is None:
+                return ErrorCode.unknown_member_id
+            if known != member_id:
+                return ErrorCode.fenced_instance_id
+        if member_id not in self.members:
+            return ErrorCode.unknown_member_id
+        return ErrorCode.none
+
+    @property
+    def awaiting_join(self) -> int:
+        return sum(member.join is not None for member in self.members.values())
+
+    @property
+    def has_all_members_joined(self) -> bool:
+        return not self.pending_joins and self.awaiting_join == len(self.members)
+
+    @property
+    def rebalance_timeout_ms(self) -> Millis:
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    def elect_joined_leader(self) -> bool:
+        """Keep the leader if it has rejoined, else choose one who has; False when no one has."""
+        if self.leader_id is None:
+            return False
+        if self.members[self.leader_id].join is not None:
+            return True
+        for member in self.members.values():
+            if member.join is not None:
+                self.leader_id = member.member_id
+                return True
+        return False
+
+    # -- Protocols ---------------------------------------------------------------------------------
+
+    def supports(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
+        """Whether a joining member speaks the group's type and one protocol that all support."""
+        if self.state is GroupState.EMPTY:
+            return bool(protocol_type) and bool(protocols)
+        if protocol_type != self.protocol_type:
+            return False
+        common = self._common_protocols()
+        return any(common is None or protocol.name in common for protocol in protocols)
+
+    def select_protocol(self) -> str:
+        """The protocol with the most votes among those that every member supports."""
+        candidates = self._common_protocols()
+        assert candidates
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            choice = member.vote(candidates)
+            votes[choice] = votes.get(choice, 0) + 1
+        return max(votes, key=votes.__getitem__)
+
+    def _common_protocols(self) -> frozenset[str] | None:
+        """The protocols that every member supports; None when there is no member to limit them."""
+        common: frozenset[str] | None = None
+        for member in self.members.values():
+            names = frozenset(protocol.name for protocol in member.protocols)
+            common = names if common is None else common & names
+        return common
+
+    # -- Generations and subscriptions -------------------------------------------------------------
+
+    def next_generation(self, now: Millis) -> None:
+        """End the join phase: a new generation awaits its assignment, or the group is empty."""
+        self.generation += 1
+        if self.members:
+            self.protocol_name = self.select_protocol()
+            self.transition_to(GroupState.COMPLETING_REBALANCE, now)
+        else:
+            self.protocol_name = None
+            self.transition_to(GroupState.EMPTY, now)
+        self.subscribed_topics = self.find_subscribed_topics()
+        self.pending_syncs.clear()
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Whether members read the topic; when unknown, a consumer group might."""
+        if self.subscribed_topics is None:
+            return self.uses_consumer_protocol
+        return topic in self.subscribed_topics
+
+    def find_subscribed_topics(self) -> frozenset[str] | None:
+        """What the members of a consumer group subscribe to; None when that cannot be known."""
+        if not self.uses_consumer_protocol:
+            return None
+        found: set[str] = set()
+        for member in self.members.values():
+            if self.protocol_name is None:
+                return None
+            topics = subscribed_topics(member.metadata_for(self.protocol_name))
+            if topics is None:
+                return None
+            found |= topics
+        return frozenset(found)

@@ -1,0 +1,74 @@
+"""From the records of the log to the coordinator's memory."""
+
+from tidelog.coordination.core import ShardCore
+from tidelog.coordination.groups.classic import rebalancing
+from tidelog.coordination.groups.classic.group import ClassicGroup, GroupState
+from tidelog.coordination.groups.classic.member import Member
+from tidelog.coordination.offsets import retention
+from tidelog.coordination.records import (
+    GroupMetadataKey,
+    GroupMetadataValue,
+    Key,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    decode_key,
+    decode_value,
+)
+from tidelog.model.ids import NO_TIMESTAMP
+
+
+class Loader:
+    """Takes over the records of the log, in order.
+
+    The same few keys come again and again until the log is compacted, so each is decoded once.
+    """
+
+    def __init__(self, core: ShardCore) -> None:
+        self._core = core
+        self._keys: dict[bytes, Key | None] = {}
+
+    def replay(self, key_bytes: bytes, value_bytes: bytes | None) -> None:
+        """One record; those of other kinds of groups are passed over, as Kafka does."""
+        try:
+            key = self._keys[key_bytes]
+        except KeyError:
+            key = self._keys[key_bytes] = decode_key(key_bytes)
+        if key is None:
+            return
+        core = self._core
+        match key, None if value_bytes is None else decode_value(key, value_bytes):
+            case OffsetCommitKey(), OffsetCommitValue() | None as offset:
+                core.apply_offset(key, offset)
+            case GroupMetadataKey(), GroupMetadataValue() as value:
+                core.groups[key.group] = _group(key.group, value)
+            case GroupMetadataKey(), None:
+                core.groups.pop(key.group, None)
+
+
+def start(core: ShardCore) -> None:
+    """All is loaded: sessions begin now, whatever the members have missed meanwhile."""
+    retention.schedule_check(core)
+    for group in list(core.groups.values()):
+        for member in group.members.values():
+            rebalancing.renew_session(core, group, member)
+        if len(group.members) > core.settings.max_size:
+            # The limit was lowered: let members commit and rejoin; the last ones are left out.
+            rebalancing.prepare_rebalance(core, group)
+
+
+def _group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
+    timestamp = value.current_state_timestamp
+    members = {member.member_id for member in value.members}
+    group = ClassicGroup(
+        group_id=group_id,
+        state=GroupState.STABLE if value.members else GroupState.EMPTY,
+        state_timestamp=None if timestamp == NO_TIMESTAMP else timestamp,
+        generation=value.generation,
+        protocol_type=value.protocol_type or None,
+        protocol_name=value.protocol,
+        leader_id=value.leader if value.leader in members else None,
+    )
+    for record in value.members:
+        group.add(Member.from_record(record, value.protocol_type, value.protocol or ""))
+    group.subscribed_topics = group.find_subscribed_topics()
+    return group

@@ -1,0 +1,118 @@
+"""The responses to OffsetCommit and OffsetFetch, partition by partition.
+
+A topic is known here by its name, which the API layer has filled in where a client sent an id; the
+id goes back as it came, so that every version finds what it carries.
+"""
+
+from collections.abc import Callable, Iterable
+from datetime import timedelta
+from typing import TypeAlias
+
+from kio.schema.offset_commit.v10.request import OffsetCommitRequestPartition
+from kio.schema.offset_commit.v10.response import OffsetCommitResponsePartition
+from kio.schema.offset_fetch.v10.response import OffsetFetchResponsePartitions
+
+from tidelog.coordination.records import OffsetCommitValue
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_EPOCH, NO_OFFSET
+from tidelog.protocol.messages.canonical import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+    OffsetCommitResponseTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponseTopics,
+)
+
+NO_THROTTLE = timedelta(0)
+
+_GROUP_ERROR_SINCE = 2
+
+CommitCheck: TypeAlias = Callable[
+    [OffsetCommitRequestTopic, OffsetCommitRequestPartition], ErrorCode
+]
+"""The result of committing one partition."""
+
+Lookup: TypeAlias = Callable[[OffsetFetchRequestTopics, int], OffsetCommitValue | None]
+"""The offset of one partition."""
+
+
+def commit_response(request: OffsetCommitRequest, check: CommitCheck) -> OffsetCommitResponse:
+    """One result per partition of the request, in its order."""
+    return OffsetCommitResponse(
+        throttle_time=NO_THROTTLE,
+        topics=tuple(
+            OffsetCommitResponseTopic(
+                name=topic.name,
+                topic_id=topic.topic_id,
+                partitions=tuple(
+                    OffsetCommitResponsePartition(
+                        partition_index=partition.partition_index,
+                        error_code=check(topic, partition),
+                    )
+                    for partition in topic.partitions
+                ),
+            )
+            for topic in request.topics
+        ),
+    )
+
+
+def refused_commit(request: OffsetCommitRequest, error: ErrorCode) -> OffsetCommitResponse:
+    return commit_response(request, lambda topic, partition: error)
+
+
+def fetch_response(groups: Iterable[OffsetFetchResponseGroup]) -> OffsetFetchResponse:
+    return OffsetFetchResponse(throttle_time=NO_THROTTLE, groups=tuple(groups))
+
+
+def fetched_topics(
+    topics: Iterable[OffsetFetchRequestTopics], lookup: Lookup, error: ErrorCode = ErrorCode.none
+) -> tuple[OffsetFetchResponseTopics, ...]:
+    """One result per partition that was asked for, in the order of the request."""
+    return tuple(
+        OffsetFetchResponseTopics(
+            name=topic.name,
+            topic_id=topic.topic_id,
+            partitions=tuple(
+                fetched_partition(partition, lookup(topic, partition), error)
+                for partition in topic.partition_indexes
+            ),
+        )
+        for topic in topics
+    )
+
+
+def fetched_partition(
+    partition: int, value: OffsetCommitValue | None, error: ErrorCode = ErrorCode.none
+) -> OffsetFetchResponsePartitions:
+    """A committed offset, or that there is none."""
+    return OffsetFetchResponsePartitions(
+        partition_index=partition,
+        committed_offset=NO_OFFSET if value is None else value.offset,
+        committed_leader_epoch=NO_EPOCH if value is None else value.leader_epoch,
+        metadata="" if value is None else value.metadata,
+        error_code=error,
+    )
+
+
+def refused_fetch(
+    request: OffsetFetchRequest, error: ErrorCode, version: int
+) -> OffsetFetchResponse:
+    return fetch_response(_refused_group(group, error, version) for group in request.groups)
+
+
+def _refused_group(
+    group: OffsetFetchRequestGroup, error: ErrorCode, version: int
+) -> OffsetFetchResponseGroup:
+    """Before version 2 only partitions have errors."""
+    topics = (group.topics or ()) if version < _GROUP_ERROR_SINCE else ()
+    return OffsetFetchResponseGroup(
+        group_id=group.group_id,
+        error_code=error,
+        topics=fetched_topics(topics, lambda topic, partition: None, error),
+    )

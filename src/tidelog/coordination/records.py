@@ -1,0 +1,164 @@
+"""Kafka's records in `__consumer_offsets`: what a coordinator must find again after a failover.
+
+Keys and values are prefixed with a version. A key's version says what it is: 0 and 1 the offset of
+a partition, 2 a group; the versions above belong to other kinds of groups. A value's version is
+its schema's, so that what older Kafkas wrote is read too. Bytes are the same as Kafka's.
+"""
+
+from dataclasses import dataclass
+from typing import TypeAlias
+from uuid import UUID
+
+from tidelog.coordination.record_codec import Array, Field, RecordFormatError, Schema, Type
+from tidelog.model.ids import NO_EPOCH, NO_TIMESTAMP, ZERO_TOPIC_ID, LeaderEpoch, Millis, Offset
+
+OFFSET_COMMIT_VALUE_VERSION = 4
+OFFSET_COMMIT_VALUE_VERSION_WITH_EXPIRY = 1
+GROUP_METADATA_VALUE_VERSION = 3
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCommitKey:
+    group: str
+    topic: str
+    partition: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OffsetCommitValue:
+    offset: Offset
+    metadata: str
+    commit_timestamp: Millis
+    leader_epoch: LeaderEpoch = NO_EPOCH
+    expire_timestamp: Millis = NO_TIMESTAMP
+    """Set by version 1 only; since then the broker's retention decides."""
+    topic_id: UUID = ZERO_TOPIC_ID
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMetadataKey:
+    group: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberMetadata:
+    member_id: str
+    client_id: str
+    client_host: str
+    session_timeout: int
+    subscription: bytes
+    assignment: bytes
+    group_instance_id: str | None = None
+    rebalance_timeout: int = -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMetadataValue:
+    protocol_type: str
+    generation: int
+    protocol: str | None
+    leader: str | None
+    members: tuple[MemberMetadata, ...]
+    current_state_timestamp: Millis = NO_TIMESTAMP
+
+
+Key: TypeAlias = OffsetCommitKey | GroupMetadataKey
+Value: TypeAlias = OffsetCommitValue | GroupMetadataValue
+
+_OFFSET_KEY = Schema(
+    OffsetCommitKey,
+    Field("group", Type.STRING),
+    Field("topic", Type.STRING),
+    Field("partition", Type.INT32),
+)
+_GROUP_KEY = Schema(GroupMetadataKey, Field("group", Type.STRING))
+_KEYS = {0: _OFFSET_KEY, 1: _OFFSET_KEY, 2: _GROUP_KEY}
+
+_OFFSET_VALUE = Schema(
+    OffsetCommitValue,
+    Field("offset", Type.INT64),
+    Field("leader_epoch", Type.INT32, since=3),
+    Field("metadata", Type.STRING),
+    Field("commit_timestamp", Type.INT64),
+    Field("expire_timestamp", Type.INT64, since=1, until=1),
+    Field("topic_id", Type.UUID, since=4, tag=0, default=ZERO_TOPIC_ID),
+    flexible=4,
+)
+_MEMBER = Schema(
+    MemberMetadata,
+    Field("member_id", Type.STRING),
+    Field("group_instance_id", Type.NULLABLE_STRING, since=3),
+    Field("client_id", Type.STRING),
+    Field("client_host", Type.STRING),
+    Field("rebalance_timeout", Type.INT32, since=1),
+    Field("session_timeout", Type.INT32),
+    Field("subscription", Type.BYTES),
+    Field("assignment", Type.BYTES),
+    flexible=4,
+)
+_GROUP_VALUE = Schema(
+    GroupMetadataValue,
+    Field("protocol_type", Type.STRING),
+    Field("generation", Type.INT32),
+    Field("protocol", Type.NULLABLE_STRING),
+    Field("leader", Type.NULLABLE_STRING),
+    Field("current_state_timestamp", Type.INT64, since=2),
+    Field("members", Array(_MEMBER)),
+    flexible=4,
+)
+_VALUES = {OffsetCommitKey: _OFFSET_VALUE, GroupMetadataKey: _GROUP_VALUE}
+
+
+def encode_key(key: Key) -> bytes:
+    match key:
+        case OffsetCommitKey():
+            return _OFFSET_KEY.encode(key, prefix=1, version=0)
+        case GroupMetadataKey():
+            return _GROUP_KEY.encode(key, prefix=2, version=0)
+
+
+def encode_value(value: Value, version: int | None = None) -> bytes:
+    """Encode in the given version, or in the one that Kafka 4.1 would choose."""
+    match value:
+        case OffsetCommitValue():
+            if version is None:
+                version = _offset_version(value)
+            return _OFFSET_VALUE.encode(value, prefix=version, version=version)
+        case GroupMetadataValue():
+            if version is None:
+                version = GROUP_METADATA_VALUE_VERSION
+            return _GROUP_VALUE.encode(value, prefix=version, version=version)
+
+
+def decode_key(data: bytes) -> Key | None:
+    """The key; None when it belongs to a kind of group that is not ours."""
+    schema = _KEYS.get(_version(data))
+    if schema is None:
+        return None
+    key: Key = schema.decode(data, 2, version=0)
+    return key
+
+
+def decode_value(key: Key, data: bytes) -> Value:
+    """The value that stands under such a key.
+
+    A version above ours is read as ours: since version 4 only tagged fields are added (KIP-915).
+    """
+    schema = _VALUES[type(key)]
+    value: Value = schema.decode(data, 2, version=min(_version(data), schema.flexible))
+    return value
+
+
+def _version(data: bytes) -> int:
+    if len(data) < 2:
+        raise RecordFormatError("no version")
+    version = int.from_bytes(data[:2], "big", signed=True)
+    if version < 0:
+        raise RecordFormatError(f"version {version}")
+    return version
+
+
+def _offset_version(value: OffsetCommitValue) -> int:
+    if value.expire_timestamp != NO_TIMESTAMP:
+        return OFFSET_COMMIT_VALUE_VERSION_WITH_EXPIRY
+    return OFFSET_COMMIT_VALUE_VERSION

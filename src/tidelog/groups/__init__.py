@@ -1,1 +1,0 @@
-"""The group coordinator as a machine over a log. Pure."""

@@ -1,0 +1,220 @@
+"""Why a partition is as it is, in sentences: pure, from what is known to what a person can do.
+
+What is not known is said to be so. Nothing here asks the cluster for anything.
+"""
+
+from collections.abc import Iterator, Sequence
+
+from tidelog.insight import wording
+from tidelog.insight.partition_facts import Facts
+from tidelog.insight.remedies import remedies
+from tidelog.insight.replica_history import Membership, Standing
+from tidelog.model.ids import Millis, NodeId
+
+
+def explain(facts: Facts) -> Iterator[str]:
+    """A headline, then sentences under headings, indented, each as long as it is."""
+    yield _headline(facts)
+    for heading, sentences in (
+        ("Why", list(_why(facts))),
+        ("What it means", list(_meaning(facts))),
+        ("What would bring it back", list(remedies(facts))),
+    ):
+        if sentences:
+            yield ""
+            yield heading
+            yield from (f"{wording.INDENT}{sentence}" for sentence in sentences)
+
+
+# -- What is ---------------------------------------------------------------------------------------
+
+
+def _headline(facts: Facts) -> str:
+    name, in_sync, total = facts.partition, len(facts.isr), len(facts.replicas)
+    if not facts.has_leader:
+        return f"{name} has no leader: nobody can write to it or read from it."
+    if not facts.is_led:
+        return f"{name} is led by broker {facts.leader}, which does not answer."
+    if in_sync < facts.needed:
+        return (
+            f"{name} is below min ISR: {wording.brokers(facts.isr)} of "
+            f"{wording.brokers(facts.replicas, word=False)} {_is(in_sync)} in sync, and "
+            f"min.insync.replicas is {facts.min_isr}."
+        )
+    if facts.out:
+        return (
+            f"{name} is under-replicated: {wording.brokers(facts.isr)} {_is(in_sync)} in sync, "
+            f"{wording.brokers(facts.out)} {_is(len(facts.out))} not."
+        )
+    if facts.controller is None:
+        return f"{name} has all its replicas in sync, but the cluster has no active controller."
+    if total == 1:
+        return f"{name} is healthy, but broker {facts.leader} is its only replica."
+    return (
+        f"{name} is healthy: broker {facts.leader} leads, and all of "
+        f"{wording.brokers(facts.replicas)} are in sync."
+    )
+
+
+# -- Why -------------------------------------------------------------------------------------------
+
+
+def _why(facts: Facts) -> Iterator[str]:
+    for broker in facts.replicas:
+        if broker in facts.out:
+            yield _departure(facts, broker)
+        elif facts.has_lost_directory(broker):
+            yield f"The log directory of broker {broker} that holds it has failed."
+    if any(facts.has_lost_directory(broker) for broker in facts.replicas):
+        yield (
+            "A broker also keeps a partition out of use when its directory is damaged; then its "
+            "log says so, and `tidelog stray` lists and restores the directory."
+        )
+    yield from _election(facts)
+    yield from _losses(facts)
+    if facts.controller is None:
+        yield (
+            "No controller is active, so no leader and no in-sync set can change: "
+            "a majority of the quorum's voters is not there."
+        )
+    yield from _unknown(facts)
+
+
+def _unknown(facts: Facts) -> Iterator[str]:
+    if facts.is_healthy:
+        return
+    if facts.events_missing is not None:
+        yield f"More is not known: {facts.events_missing}."
+    elif facts.events_since is not None and not facts.is_explained:
+        since = wording.moment(facts.events_since, facts.now)
+        yield f"More is not known: only events since {since} were looked at."
+
+
+def _departure(facts: Facts, broker: NodeId) -> str:
+    known = facts.history.members.get(broker)
+    if broker in facts.adding:
+        return f"Broker {broker} is being added, and has not caught up yet."
+    if known is None or known.is_in_sync:
+        return f"Broker {broker} is not in the in-sync set; {_state(facts, broker)}."
+    when = wording.moment(known.since, facts.now)
+    return f"Broker {broker} left the in-sync set at {when}: {_reason(facts, broker, known)}."
+
+
+def _state(facts: Facts, broker: NodeId) -> str:
+    if broker not in facts.up:
+        return "it is down"
+    if facts.has_lost_directory(broker):
+        return "it is up, but the log directory that holds it has failed"
+    return "it is up"
+
+
+def _reason(facts: Facts, broker: NodeId, left: Membership) -> str:
+    behind = f", {wording.count(left.lag, 'record')} behind" if left.lag else ""
+    match left.reason:
+        case "stuck":
+            silent = wording.duration(left.lag_ms) if left.lag_ms is not None else "too long"
+            return f"it was stuck, without a fetch for {silent}{behind}"
+        case "slow":
+            lag = wording.duration(left.lag_ms) if left.lag_ms is not None else "too long"
+            return f"it was slow, fetching but not caught up for {lag}{behind}"
+        case "shutting-down":
+            return "it was shutting down"
+        case "log-dir-failed":
+            return "the log directory that holds it failed"
+        case "dead":
+            return f"it was dead{_death(facts.brokers.get(broker), left.since)}"
+        case _:
+            return f"{left.reason}"
+
+
+def _death(standing: Standing | None, left_at: Millis) -> str:
+    if standing is None or standing.since < left_at:
+        return ""
+    return {
+        "connection-refused": " (its port refused connections: the process was gone)",
+        "session-expired": " (it sent no heartbeat in time: paused, cut off or overloaded)",
+        "registered": " (another process of this broker had started)",
+    }.get(standing.reason, "")
+
+
+_ELECTED = {
+    "dead": "when broker {before} died",
+    "shutting-down": "when broker {before} shut down",
+    "log-dir-failed": "when a log directory of broker {before} failed",
+    "preferred": "as its preferred leader",
+    "reassigned": "by a reassignment",
+    "returned": "when it came back to a partition that nobody led",
+    "unclean": "by an unclean election",
+    "created": "since the partition was made",
+}
+
+
+def _election(facts: Facts) -> Iterator[str]:
+    last = facts.history.election
+    if last is None or last.leader != facts.leader or last.reason == "created":
+        return
+    how = _ELECTED.get(last.reason, last.reason).format(before=last.leader_before)
+    when = wording.moment(last.at, facts.now)
+    if not facts.has_leader:
+        yield f"Nobody has led it since {when}, {how}: no replica that could was in sync."
+    else:
+        clean = "" if last.is_clean else ", which may have lost records"
+        yield f"Broker {facts.leader} took the lead at {when}, {how}{clean}."
+
+
+def _losses(facts: Facts) -> Iterator[str]:
+    for lost in facts.history.losses:
+        number = lost.from_offset - lost.to_offset
+        yield (
+            f"{wording.count(number, 'committed record')} (offsets {lost.to_offset:,} to "
+            f"{lost.from_offset - 1:,}) {'was' if number == 1 else 'were'} lost at "
+            f"{wording.moment(lost.at, facts.now)}, after an unclean election."
+        )
+
+
+# -- What it means ---------------------------------------------------------------------------------
+
+
+def _meaning(facts: Facts) -> Iterator[str]:
+    in_sync, needed = len(facts.isr), facts.needed
+    factor = f"Replication factor {len(facts.replicas)}, min.insync.replicas {facts.min_isr}"
+    if not facts.has_leader:
+        yield f"{factor}: producers and consumers wait, and get LEADER_NOT_AVAILABLE."
+    elif not facts.is_led:
+        yield f"{factor}: producers and consumers wait until it answers, or another leads."
+    elif in_sync < needed:
+        yield (
+            f"{factor}: writes with acks=all are refused (NOT_ENOUGH_REPLICAS) and nothing new "
+            f"is committed until {wording.count(needed - in_sync, 'more replica')} "
+            f"{_is(needed - in_sync)} in sync. What was committed can be read."
+        )
+    elif facts.min_isr > len(facts.replicas):
+        yield f"{factor}: more than there are replicas, so all of them must be in sync."
+    else:
+        yield f"{factor}: writes with acks=all go on, {_margin(in_sync - needed)}."
+    if not facts.has_leader or in_sync <= 1 < len(facts.replicas):
+        yield (
+            "Unclean elections are on: a replica that lacks committed records may lead."
+            if facts.allows_unclean
+            else "Unclean elections are off: rather no leader than lost records."
+        )
+
+
+def _margin(spare: int) -> str:
+    if spare == 0:
+        return "and the loss of one more replica would stop them"
+    return f"and would after the loss of {wording.count(spare, 'more replica')}"
+
+
+def _is(number: int) -> str:
+    return "is" if number == 1 else "are"
+
+
+def summary(topic: str, explained: Sequence[Facts]) -> str:
+    """One line on a topic of several partitions."""
+    healthy, total = sum(one.is_healthy for one in explained), len(explained)
+    if total == 1:
+        return f"{topic}: its only partition is {'' if healthy else 'not '}healthy."
+    if healthy == total:
+        return f"{topic}: all {total:,} partitions are healthy."
+    return f"{topic}: {healthy:,} of {total:,} partitions {_is(healthy)} healthy."

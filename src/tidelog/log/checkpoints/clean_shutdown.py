@@ -1,0 +1,85 @@
+"""The clean-shutdown mark of a log directory (`.kafka_cleanshutdown`): nothing in it can be lost.
+
+Invariant: while the mark is there, every data log in the directory is as the broker left it when it
+stopped in order in the epoch that the mark names. Opening the directory does not touch the mark. It
+is removed, durably, before the first change of a data log, so that a start that is interrupted
+before that is still a start from a clean stop. The metadata log is not covered: it changes from the
+first moment on, and is checked at every start, as Kafka does.
+"""
+
+import json
+from typing import NamedTuple
+from uuid import UUID
+
+from tidelog.log import names
+from tidelog.log.checkpoints.checkpoints import decode_id, encode_id
+from tidelog.model.disk import Disk
+from tidelog.model.ids import BrokerEpoch
+
+NO_BROKER_EPOCH: BrokerEpoch = -1
+_LARGEST_EPOCH = 2**63 - 1
+
+
+class CleanShutdown(NamedTuple):
+    was_clean: bool
+    broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
+    """The epoch in which the broker stopped; -1 when the mark does not name it."""
+    incarnation: UUID | None = None
+    """A run that began to register since then, and may or may not have been registered."""
+
+
+class CleanShutdownMark:
+    __slots__ = ("_disk", "_is_there", "_registering", "found")
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self.found = _read(disk)
+        """As the mark was when the directory was opened."""
+        self._is_there = self.found.was_clean
+        self._registering: tuple[BrokerEpoch, UUID] | None = None
+        # A process that was killed may not have synced the names of its partitions' directories.
+        disk.sync_directory("")
+
+    @property
+    def is_there(self) -> bool:
+        return self._is_there
+
+    def withdraw(self) -> None:
+        """Remove the mark for good, before a log changes; only a clean stop may set it again."""
+        if self._is_there:
+            self._disk.remove(names.CLEAN_SHUTDOWN)
+            self._disk.sync_directory("")
+            self._is_there = False
+
+    def note_registration(self, broker_epoch: BrokerEpoch, incarnation: UUID) -> None:
+        """The broker is about to register as this run, having proved a clean stop in this epoch."""
+        if self._is_there and self._registering != (broker_epoch, incarnation):
+            self._registering = broker_epoch, incarnation
+            self._write(
+                {"version": 0, "brokerEpoch": broker_epoch, "incarnation": encode_id(incarnation)}
+            )
+
+    def set(self, broker_epoch: BrokerEpoch) -> None:
+        """Every log has been closed and synced by a broker that was registered in this epoch."""
+        self._write({"version": 0, "brokerEpoch": broker_epoch})
+        self._is_there = True
+
+    def _write(self, content: dict[str, int | str]) -> None:
+        text = json.dumps(content, separators=(",", ":"))
+        self._disk.write_file(names.CLEAN_SHUTDOWN, text.encode())
+
+
+def _read(disk: Disk) -> CleanShutdown:
+    if not disk.exists(names.CLEAN_SHUTDOWN):
+        return CleanShutdown(False)
+    try:
+        content = json.loads(disk.read_file(names.CLEAN_SHUTDOWN))
+    except ValueError:
+        return CleanShutdown(True)  # older brokers leave an empty file
+    if not isinstance(content, dict):
+        return CleanShutdown(True)
+    epoch, incarnation = content.get("brokerEpoch"), content.get("incarnation")
+    if type(epoch) is not int or not 0 <= epoch <= _LARGEST_EPOCH:
+        return CleanShutdown(True)
+    run = decode_id(incarnation) if isinstance(incarnation, str) else None
+    return CleanShutdown(True, epoch, run)

@@ -1,0 +1,75 @@
+"""The file `partition.metadata`: which topic a partition directory belongs to.
+
+Kafka reads the first two lines. The third is ours, a copy of the topic id with a checksum, so that
+a changed bit in the file neither hides the id nor turns it into the id of another topic (F58).
+"""
+
+import re
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from tidelog.log import names
+from tidelog.log.checkpoints import checkpoints
+from tidelog.model.disk import Disk
+from tidelog.model.ids import TopicId
+
+_COPY = "tidelog_copy"
+_TOPIC_ID = re.compile(r"^topic_id:\s*(\S+)", re.MULTILINE)
+_TOPIC_ID_COPY = re.compile(rf"{_COPY}: (\S+) ([0-9a-f]{{8}})")
+RESTORED = b"restored\n"
+"""Written by `tidelog stray restore`: the operator says that the directory belongs to the topic of
+its name."""
+HELD = b"held\n"
+"""Written in place of a damaged id that could be that of another topic: only an operator may say
+whose records these are, however often the node starts."""
+
+
+class TopicIdRead(NamedTuple):
+    topic_id: TopicId | None
+    """None when the file is absent or damaged."""
+    is_restored: bool = False
+    is_held: bool = False
+    is_absent: bool = False
+    needs_repair: bool = False
+    """The id is known from one of its copies, and the other is damaged."""
+
+
+def encode(topic_id: TopicId) -> bytes:
+    text = checkpoints.encode_id(topic_id)
+    return f"version: 0\ntopic_id: {text}\n{_COPY}: {text} {_checksum(text)}\n".encode()
+
+
+def path_in(directory: str) -> str:
+    return f"{directory}/{names.PARTITION_METADATA}"
+
+
+def read(disk: Disk, directory: str) -> TopicIdRead:
+    """Whatever the bytes are, an id that is returned was written."""
+    try:
+        content = disk.read_file(path_in(directory))
+    except FileNotFoundError:
+        return TopicIdRead(None, is_absent=True)
+    if content in (RESTORED, HELD):
+        return TopicIdRead(None, content == RESTORED, content == HELD)
+    text = content.decode("utf-8", errors="replace")
+    plain, copy = _plain(text), _copy(text)
+    topic_id = copy if copy is not None else plain
+    is_ours = _COPY in text or copy is not None
+    return TopicIdRead(topic_id, needs_repair=is_ours and topic_id is not None and plain != copy)
+
+
+def _plain(text: str) -> TopicId | None:
+    found = _TOPIC_ID.search(text)
+    return None if found is None else checkpoints.decode_id(found[1])
+
+
+def _copy(text: str) -> TopicId | None:
+    found = _TOPIC_ID_COPY.search(text)
+    if found is None or found[2] != _checksum(found[1]):
+        return None
+    return checkpoints.decode_id(found[1])
+
+
+def _checksum(text: str) -> str:
+    return f"{crc32c(text.encode()):08x}"

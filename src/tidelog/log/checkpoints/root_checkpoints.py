@@ -1,0 +1,133 @@
+"""The checkpoints in the root of a log directory: offsets of all its partitions.
+
+They are not synced unless asked, since that can hold up the node for long: after power loss they
+may be old, which costs a longer scan, or torn, which costs a whole one. After a clean shutdown they
+are proof, and what they do not prove is not trusted (F54, F59).
+"""
+
+from collections.abc import Collection, Iterable, Mapping
+
+from tidelog.log import names
+from tidelog.log.checkpoints import checkpoints
+from tidelog.log.partition import PartitionLog
+from tidelog.model.disk import Disk
+from tidelog.model.ids import Offset, TopicPartition
+
+Offsets = dict[TopicPartition, Offset]
+
+_WRITTEN_AT_A_STOP = (
+    names.RECOVERY_POINT_CHECKPOINT,
+    names.LOG_START_CHECKPOINT,
+    names.HIGH_WATERMARK_CHECKPOINT,
+)
+
+
+class RootCheckpoints:
+    def __init__(self, disk: Disk, present: Collection[TopicPartition], *, was_clean: bool) -> None:
+        """`present` are the partitions that have a directory; after a clean shutdown they have
+        checkpoints.
+        """
+        self._disk = disk
+        self._written: dict[str, bytes] = {}
+        self.notes: list[str] = []
+        """What was odd about the files, one sentence each."""
+        self.recovery_points = self._read(names.RECOVERY_POINT_CHECKPOINT)
+        self._is_proof = not self.notes
+        self.cleaned = self._read(names.CLEANER_CHECKPOINT)
+        """Partitions from which a cleaner has taken records."""
+        self.log_starts = self._read(names.LOG_START_CHECKPOINT)
+        self.high_watermarks = self._read(names.HIGH_WATERMARK_CHECKPOINT)
+        if was_clean and present:
+            self._check_presence()
+        gone = [one for one in self.recovery_points if one not in present]
+        self._missing: Offsets = {one: self.recovery_points.pop(one) for one in gone}
+        """Recovery points of partitions that have no directory any more."""
+
+    def _check_presence(self) -> None:
+        for path in _WRITTEN_AT_A_STOP:
+            if not self._disk.exists(path):
+                self.notes.append(f"{path} is missing")
+
+    def recovery_point(
+        self, partition: TopicPartition, *, is_present: bool, after_clean_shutdown: bool
+    ) -> Offset | None:
+        """How far the log was durable when it was last checkpointed; None when nobody knows.
+
+        A partition without a directory was durable to where the checkpoint has it all the same.
+        """
+        if not is_present:
+            return self._missing.pop(partition, 0)
+        if after_clean_shutdown and not self._is_proof:
+            return None
+        return self.recovery_points.get(partition)
+
+    def forget(self, partition: TopicPartition) -> None:
+        for state in (
+            self.recovery_points,
+            self.log_starts,
+            self.high_watermarks,
+            self.cleaned,
+            self._missing,
+        ):
+            state.pop(partition, None)
+
+    def forget_missing(self) -> None:
+        self._missing = {}
+
+    def lower_recovery_point(self, partition: TopicPartition, offset: Offset) -> None:
+        """A log is about to be cut: what is written behind the cut has not been synced."""
+        if self.recovery_points.get(partition, 0) > offset:
+            self.recovery_points[partition] = offset
+            self._write(names.RECOVERY_POINT_CHECKPOINT, self._all_recovery_points, durable=True)
+
+    def write(
+        self,
+        logs: Iterable[tuple[TopicPartition, PartitionLog]],
+        high_watermarks: Mapping[TopicPartition, Offset],
+        *,
+        durable: bool,
+        is_beside_mark: bool,
+    ) -> None:
+        """Recovery points, log starts and high watermarks; of logs not opened as they were read.
+
+        A clean-shutdown mark is worth nothing beside a torn checkpoint: what changes while it is
+        there is synced.
+        """
+        for partition, log in logs:
+            self.recovery_points[partition] = log.recovery_point
+            if log.log_start_offset > log.first_segment_offset:
+                self.log_starts[partition] = log.log_start_offset
+            else:
+                self.log_starts.pop(partition, None)
+            if log.was_cleaned and not log.config.is_compacted:
+                self.cleaned.setdefault(partition, log.log_end_offset)
+        self.high_watermarks.update(high_watermarks)
+        self._write(
+            names.RECOVERY_POINT_CHECKPOINT, self._all_recovery_points, durable, is_beside_mark
+        )
+        self._write(names.LOG_START_CHECKPOINT, self.log_starts, durable, is_beside_mark)
+        self._write(names.HIGH_WATERMARK_CHECKPOINT, self.high_watermarks, durable)
+        if self.cleaned:
+            self._write(names.CLEANER_CHECKPOINT, self.cleaned, durable)
+
+    @property
+    def _all_recovery_points(self) -> Offsets:
+        return {**self.recovery_points, **self._missing}
+
+    def _write(
+        self, path: str, offsets: Offsets, durable: bool, is_synced_if_new: bool = False
+    ) -> None:
+        content = checkpoints.encode_offsets(offsets)
+        is_new = self._written.get(path) != content
+        if durable or is_new:
+            self._disk.write_file(path, content, durable=durable or is_synced_if_new)
+            self._written[path] = content
+
+    def _read(self, path: str) -> Offsets:
+        offsets, was_sound = checkpoints.read_offsets(self._disk, path)
+        if not was_sound:
+            self.notes.append(f"{path} was torn or garbage: {len(offsets)} of its lines are used")
+        elif offsets:
+            # What is the same is not written again: it would be torn if the power went.
+            self._written[path] = checkpoints.encode_offsets(offsets)
+        return offsets

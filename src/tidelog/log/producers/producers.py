@@ -1,0 +1,250 @@
+"""What this log knows of idempotent and transactional producers.
+
+Invariant: the state is a function of the batches below `end_offset` (and of what expiry has let
+go), so truncation rebuilds it and a duplicate is never answered with an offset that is no longer
+there.
+"""
+
+from collections import deque
+from typing import NamedTuple
+
+from tidelog.log.producers.markers import EndTransactionMarker
+from tidelog.log.results import AbortedTxn, AppendRefused
+from tidelog.model.effects import ActiveProducer
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_OFFSET, NO_TIMESTAMP, Millis, Offset, ProducerId
+from tidelog.protocol.records.batch import TRANSACTIONAL_MASK, BatchHeader
+
+WINDOW = 5
+"""Batches per producer that are recognised when they come again; clients have no more in flight."""
+
+_MAX_SEQUENCE = (1 << 31) - 1
+_NO_SEQUENCE = -1
+
+
+class BatchSpan(NamedTuple):
+    """One appended batch of a producer."""
+
+    first_sequence: int
+    last_sequence: int
+    first_offset: Offset
+    last_offset: Offset
+    timestamp: Millis
+
+
+class ProducerEntry:
+    __slots__ = (
+        "batches",
+        "coordinator_epoch",
+        "epoch",
+        "last_timestamp",
+        "transaction_first_offset",
+    )
+
+    def __init__(self, epoch: int) -> None:
+        self.epoch = epoch
+        self.coordinator_epoch = -1
+        self.last_timestamp: Millis = NO_TIMESTAMP
+        self.transaction_first_offset: Offset = NO_OFFSET
+        self.batches: deque[BatchSpan] = deque(maxlen=WINDOW)
+
+    @property
+    def last_sequence(self) -> int:
+        return self.batches[-1].last_sequence if self.batches else _NO_SEQUENCE
+
+    def enter_epoch(self, epoch: int) -> None:
+        if epoch != self.epoch:
+            self.epoch = epoch
+            self.batches.clear()
+
+
+class _Completed(NamedTuple):
+    first_offset: Offset
+    last_offset: Offset
+
+
+class ProducerStates:
+    """All producers with state in this log, and the transactions they have open."""
+
+    __slots__ = ("_completed", "_ongoing", "end_offset", "entries")
+
+    def __init__(self, end_offset: Offset = 0) -> None:
+        self.end_offset = end_offset
+        """The state covers the batches below this offset."""
+        self.entries: dict[ProducerId, ProducerEntry] = {}
+        self._ongoing: dict[Offset, ProducerId] = {}  # by first offset, growing
+        self._completed: list[_Completed] = []  # in the order of their markers
+
+    # -- before an append
+
+    def duplicate_of(self, header: BatchHeader) -> BatchSpan | None:
+        """The batch of which this one is a repetition."""
+        entry = self.entries.get(header.producer_id)
+        if entry is None or entry.epoch != header.producer_epoch:
+            return None
+        first, last = header.base_sequence, last_sequence(header)
+        for span in entry.batches:
+            if span.first_sequence == first and span.last_sequence == last:
+                return span
+        return None
+
+    def refusal(self, header: BatchHeader, *, check_sequence: bool) -> AppendRefused | None:
+        """Why the batch may not be appended: its epoch is fenced or its sequence out of order."""
+        entry = self.entries.get(header.producer_id)
+        if entry is None:
+            # No state, because it is new or was expired: any sequence may begin.
+            return None
+        if header.producer_epoch < entry.epoch:
+            return AppendRefused(
+                ErrorCode.invalid_producer_epoch,
+                f"Epoch of producer {header.producer_id} is {header.producer_epoch}, "
+                f"which is smaller than the last seen epoch {entry.epoch}",
+            )
+        if check_sequence and not _is_next(entry, header):
+            return AppendRefused(
+                ErrorCode.out_of_order_sequence_number,
+                f"Out of order sequence number for producer {header.producer_id}: "
+                f"{header.base_sequence} (incoming), {entry.last_sequence} (last appended)",
+            )
+        if entry.transaction_first_offset != NO_OFFSET and not header.is_transactional:
+            return AppendRefused(
+                ErrorCode.invalid_txn_state,
+                f"Expected transactional write from producer {header.producer_id}",
+            )
+        return None
+
+    def marker_refusal(
+        self, header: BatchHeader, marker: EndTransactionMarker
+    ) -> AppendRefused | None:
+        """Why a coordinator's marker may not be appended: it or its producer has been replaced."""
+        entry = self.entries.get(header.producer_id)
+        if entry is None:
+            return None
+        if header.producer_epoch < entry.epoch:
+            return AppendRefused(
+                ErrorCode.invalid_producer_epoch,
+                f"Epoch of producer {header.producer_id} is {header.producer_epoch}, "
+                f"which is smaller than the last seen epoch {entry.epoch}",
+            )
+        if marker.coordinator_epoch < entry.coordinator_epoch:
+            return AppendRefused(
+                ErrorCode.transaction_coordinator_fenced,
+                f"Coordinator epoch {marker.coordinator_epoch} for producer {header.producer_id} "
+                f"is older than {entry.coordinator_epoch}",
+            )
+        return None
+
+    # -- after an append
+
+    def appended(self, header: BatchHeader, base_offset: Offset, timestamp: Millis) -> None:
+        """A batch of records by this producer is in the log."""
+        entry = self.entries.get(header.producer_id)
+        if entry is None:
+            entry = self.entries[header.producer_id] = ProducerEntry(header.producer_epoch)
+        elif entry.epoch != header.producer_epoch:
+            entry.enter_epoch(header.producer_epoch)
+        entry.batches.append(span_of(header, base_offset, timestamp))
+        entry.last_timestamp = timestamp
+        if header.attributes & TRANSACTIONAL_MASK and entry.transaction_first_offset == NO_OFFSET:
+            entry.transaction_first_offset = base_offset
+            self._ongoing[base_offset] = header.producer_id
+
+    def ended(
+        self, header: BatchHeader, marker: EndTransactionMarker, offset: Offset
+    ) -> AbortedTxn | None:
+        """A marker is in the log; the transaction it aborts, if it had records."""
+        entry = self.entries.get(header.producer_id)
+        if entry is None:
+            entry = self.entries[header.producer_id] = ProducerEntry(header.producer_epoch)
+        entry.enter_epoch(header.producer_epoch)
+        entry.coordinator_epoch = marker.coordinator_epoch
+        entry.last_timestamp = header.max_timestamp
+        first = entry.transaction_first_offset
+        if first == NO_OFFSET:
+            return None
+        entry.transaction_first_offset = NO_OFFSET
+        self._ongoing.pop(first, None)
+        self._completed.append(_Completed(first, offset))
+        if not marker.is_abort:
+            return None
+        stable = next(iter(self._ongoing), offset + 1)
+        return AbortedTxn(header.producer_id, first, offset, stable)
+
+    # -- reading
+
+    def last_stable_offset(self, high_watermark: Offset) -> Offset:
+        """The first offset of an open transaction, or of one whose marker may still be lost."""
+        if not self._ongoing and not self._completed:
+            return high_watermark
+        self.forget_completed(high_watermark)
+        stable = min((c.first_offset for c in self._completed), default=high_watermark)
+        return min(stable, next(iter(self._ongoing), high_watermark), high_watermark)
+
+    def active(self) -> tuple[ActiveProducer, ...]:
+        """All that wrote here and are not forgotten yet."""
+        return tuple(
+            ActiveProducer(
+                id,
+                entry.epoch,
+                entry.last_sequence,
+                entry.last_timestamp,
+                entry.coordinator_epoch,
+                entry.transaction_first_offset,
+            )
+            for id, entry in self.entries.items()
+        )
+
+    # -- housekeeping
+
+    def restore(self, entries: dict[ProducerId, ProducerEntry], end_offset: Offset) -> None:
+        """Start from a snapshot taken at `end_offset`."""
+        self.entries = entries
+        self.end_offset = end_offset
+        self._completed = []
+        open_transactions = (
+            (entry.transaction_first_offset, producer)
+            for producer, entry in entries.items()
+            if entry.transaction_first_offset != NO_OFFSET
+        )
+        self._ongoing = dict(sorted(open_transactions))
+
+    def forget_completed(self, high_watermark: Offset) -> None:
+        """A transaction is settled once its marker lies below the high watermark."""
+        if self._completed:
+            self._completed = [c for c in self._completed if c.last_offset >= high_watermark]
+
+    def expire(self, now: Millis, expiration_ms: Millis) -> None:
+        """Forget producers that have been idle for too long and have no open transaction."""
+        idle = [
+            producer
+            for producer, entry in self.entries.items()
+            if entry.transaction_first_offset == NO_OFFSET
+            and now - entry.last_timestamp >= expiration_ms
+        ]
+        for producer in idle:
+            del self.entries[producer]
+
+
+def span_of(header: BatchHeader, base_offset: Offset, timestamp: Millis) -> BatchSpan:
+    return BatchSpan(
+        header.base_sequence,
+        last_sequence(header),
+        base_offset,
+        base_offset + header.last_offset_delta,
+        timestamp,
+    )
+
+
+def last_sequence(header: BatchHeader) -> int:
+    """The sequence of the batch's last record; after 2^31 - 1 comes 0."""
+    if header.base_sequence == _NO_SEQUENCE:
+        return _NO_SEQUENCE
+    return (header.base_sequence + header.last_offset_delta) & _MAX_SEQUENCE
+
+
+def _is_next(entry: ProducerEntry, header: BatchHeader) -> bool:
+    if header.producer_epoch != entry.epoch:
+        return header.base_sequence == 0
+    if entry.last_sequence == _MAX_SEQUENCE:
+        return header.base_sequence == 0
+    return header.base_sequence == entry.last_sequence + 1

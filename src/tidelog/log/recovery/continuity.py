@@ -1,0 +1,159 @@
+"""Whether the segments of a log follow each other without a gap, at little cost (F54).
+
+Of each segment the last index entry and the batches behind it are looked at: where they end, the
+next segment has to begin. Only a compacted log may have gaps (its cleaner makes them), and even
+there a segment never begins before the one in front of it has ended.
+"""
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from tidelog.log.checkpoints.epochs import LeaderEpochs
+from tidelog.log.segments import scan
+from tidelog.log.segments.scan import BrokenChainError
+from tidelog.log.segments.segment import Segment
+from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Millis, Offset
+from tidelog.protocol.records.batch import BatchHeader
+
+READ_AT_ONCE = 2_000
+"""Batches that one read looks at: a few milliseconds. Further ones are left to the next."""
+
+
+class Tail(NamedTuple):
+    """What the last batch of a segment says."""
+
+    next_offset: Offset
+    last_offset: Offset
+    """-1 when the segment is empty."""
+    leader_epoch: LeaderEpoch
+    timestamp: Millis
+
+
+class Verdict(NamedTuple):
+    sound: int
+    """How many segments, from the first on, are sound and follow each other."""
+    end: Offset
+    """Where the last sound segment ends."""
+    tails: tuple[Tail, ...]
+    problem: str | None
+    """What is wrong with the first segment that is not sound."""
+
+
+def tail_of(segment: Segment, *, has_gaps: bool) -> Tail:
+    """What the end of the segment says; raises BrokenChainError where the batches do not chain."""
+    if not segment.size:
+        return Tail(segment.base_offset, -1, NO_EPOCH, -1)
+    position = segment.last_indexed_position()
+    expected = segment.base_offset if position == 0 else None
+    tail: Tail | None = None
+    for at, header in segment.headers(position):
+        is_next = expected is None or header.base_offset == expected
+        if not is_next and not has_gaps:
+            raise BrokenChainError(at, expected or 0, f"offset {header.base_offset} comes next")
+        if at > 2 * segment.index_interval and segment.offset_index.last is None:
+            segment.distrust_indexes("its offset index is empty")
+        expected = header.next_offset
+        tail = Tail(expected, header.last_offset, header.leader_epoch, header.max_timestamp)
+    assert tail is not None
+    return tail
+
+
+def check(segments: Sequence[Segment], *, has_gaps: bool, recovery_point: Offset | None) -> Verdict:
+    """How far the segments are sound and follow each other."""
+    tails: list[Tail] = []
+    end = segments[0].base_offset if segments else 0
+    for number, segment in enumerate(segments):
+        problem = misplaced(segment, end, has_gaps=has_gaps, recovery_point=recovery_point)
+        is_last = number == len(segments) - 1
+        if problem is None and not segment.size and not is_last and not has_gaps:
+            problem = "it is empty"
+        if problem is None:
+            try:
+                tail = tail_of(segment, has_gaps=has_gaps)
+            except BrokenChainError as broken:
+                problem = str(broken)
+        if problem is not None:
+            return Verdict(number, end, tuple(tails), f"segment {segment.base_offset}: {problem}")
+        tails.append(tail)
+        end = tail.next_offset
+        if not is_last:
+            segment.rest()
+    return Verdict(len(segments), end, tuple(tails), None)
+
+
+def misplaced(
+    segment: Segment, end: Offset, *, has_gaps: bool, recovery_point: Offset | None
+) -> str | None:
+    """Why a segment cannot come after one that ends at `end`; None when it can."""
+    base = segment.base_offset
+    if base == end:
+        return None
+    if base < end:
+        return f"it begins before offset {end}, where the segment in front of it ends"
+    if not has_gaps:
+        return f"the segment in front of it ends at offset {end}"
+    if not segment.size and recovery_point is not None and base > recovery_point:
+        return f"it is empty, and the log never reached beyond offset {recovery_point}"
+    return None
+
+
+def readable(
+    segment: Segment,
+    position: int,
+    offset: Offset,
+    length: int,
+    *,
+    has_gaps: bool,
+    epochs: LeaderEpochs | None,
+) -> tuple[int, Offset | None]:
+    """How many of the bytes from a batch boundary on may be served: those whose offsets chain.
+
+    Offsets lie outside a batch's checksum, so that nobody else would notice that they are wrong.
+    With the length goes the offset at which the chain breaks, if it does. Raises BrokenChainError
+    when even the first batch is not the one that holds `offset`. Given the epochs, those and the
+    checksums are compared as well.
+    """
+    end, checks_sums = position + length, epochs is not None
+    first, checked_to = segment.summed if checks_sums else segment.chained
+    if first <= position and end <= checked_to:
+        return length, None
+    expected, checked_to, breaks_at = -1, position, None
+    try:
+        for number, (at, header) in enumerate(_walk(segment, position, checks_sums)):
+            if expected < 0 and header.base_offset > offset and not has_gaps:
+                raise BrokenChainError(at, offset, f"offset {header.base_offset} comes next")
+            if at >= end or number == READ_AT_ONCE:
+                break
+            if epochs is not None and epochs.at(header.base_offset) != header.leader_epoch:
+                reason = f"leader epoch {header.leader_epoch} is not that of its offset"
+                raise BrokenChainError(at, header.base_offset, reason)
+            if at > checked_to or (0 <= expected != header.base_offset and not has_gaps):
+                breaks_at = expected
+                break
+            checked_to, expected = at + header.size, header.next_offset
+    except BrokenChainError:
+        if checked_to == position:
+            raise
+        breaks_at = expected
+    _remember(segment, position, checked_to, checks_sums)
+    return min(checked_to, end) - position, breaks_at
+
+
+def _walk(segment: Segment, position: int, checks_sums: bool) -> Iterator[tuple[int, BatchHeader]]:
+    if not checks_sums:
+        return segment.headers(position)
+    hole = next((one for one in segment.holes if one.end > position), None)
+    end = segment.size if hole is None else hole.position
+    found = scan.batches(segment.file, position, end, segment.base_offset)
+    return ((at, header) for at, header, _ in found)
+
+
+def _remember(segment: Segment, position: int, checked_to: int, checks_sums: bool) -> None:
+    """Note how far the chain has been followed; it is followed once in a run."""
+    first, before = segment.summed if checks_sums else segment.chained
+    if first <= position <= before:
+        position, checked_to = first, max(before, checked_to)
+    if checks_sums:
+        segment.summed = position, checked_to
+    else:
+        segment.chained = position, checked_to

@@ -1,0 +1,32 @@
+"""Ranges of a log that are unreadable or were lost (`damage-checkpoint`), so that a restart knows.
+
+A clean shutdown skips the scan that finds such ranges; without this file the next start would
+take the log for whole (F54). The file exists only while there is damage.
+"""
+
+from collections.abc import Sequence
+
+from tidelog.log import names
+from tidelog.log.checkpoints import checkpoints
+from tidelog.log.results import Damage
+from tidelog.model.disk import Disk
+from tidelog.model.ids import Offset
+
+
+def read(disk: Disk, directory: str) -> list[tuple[Offset, Offset]]:
+    """The ranges; one without an end from the first offset on when the file cannot be read."""
+    pairs, was_sound = checkpoints.read_pairs(disk, _path(directory))
+    return pairs if was_sound else [(0, 0)]
+
+
+def write(disk: Disk, directory: str, damages: Sequence[Damage]) -> None:
+    """Replace the file, or remove it when there is no damage any more."""
+    if damages:
+        pairs = [(one.first_offset, one.end_offset) for one in damages]
+        disk.write_file(_path(directory), checkpoints.encode_pairs(pairs))
+    else:
+        disk.remove(_path(directory))
+
+
+def _path(directory: str) -> str:
+    return f"{directory}/{names.DAMAGE_CHECKPOINT}"

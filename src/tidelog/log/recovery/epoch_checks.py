@@ -1,0 +1,90 @@
+"""Whether leader-epoch-checkpoint says what the batches say, and the epochs rebuilt from them.
+
+Every batch carries its leader epoch, so the file is derived data. A wrong one would cut a follower
+at the wrong offset, here or elsewhere: it is compared with the batches before it is used.
+"""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from tidelog.log.checkpoints.epochs import LeaderEpochs
+from tidelog.log.recovery.continuity import Tail
+from tidelog.log.segments.scan import BrokenChainError
+from tidelog.log.segments.segment import Segment
+from tidelog.log.segments.segment_list import SegmentList
+from tidelog.model.ids import NO_EPOCH, Offset
+from tidelog.protocol.records.batch import BatchHeader
+
+
+def fit_tails(epochs: LeaderEpochs, tails: Sequence[Tail]) -> bool:
+    """Whether the epochs are those of the last batch of each segment."""
+    return all(
+        epochs.at(tail.last_offset) == tail.leader_epoch for tail in tails if tail.last_offset >= 0
+    )
+
+
+def rebuild(epochs: LeaderEpochs, segments: Sequence[Segment], tails: Sequence[Tail]) -> None:
+    """The epochs of these segments, which are all that is known, from their batches."""
+    epochs.forget()
+    for segment, tail in zip(segments, tails, strict=True):
+        first = segment.header_at(0)
+        if first is None or tail.leader_epoch <= epochs.latest:
+            continue
+        if first.leader_epoch == tail.leader_epoch:
+            epochs.learn(first.leader_epoch, first.base_offset)
+        else:
+            learn(epochs, segment)
+    epochs.write()
+
+
+def learn(epochs: LeaderEpochs, segment: Segment) -> None:
+    """What the batches of one segment add."""
+    with suppress(BrokenChainError):
+        for _, header in segment.headers():
+            if header.leader_epoch > epochs.latest:
+                epochs.learn(header.leader_epoch, header.base_offset)
+
+
+def fit_boundaries(epochs: LeaderEpochs, segments: SegmentList, start: Offset, end: Offset) -> bool:
+    """Whether each epoch begins with a batch of its own and ends with one; two look-ups for each.
+
+    Epochs never decrease from batch to batch, so nothing else can lie between the two.
+    """
+    entries = [entry for entry in epochs.entries if entry.start_offset < end]
+    for number, (epoch, begins) in enumerate(entries):
+        first = _batch_at(segments, max(begins, start))
+        if first is not None and first.leader_epoch != epoch:
+            return False
+        if first is not None and begins > start and first.base_offset != begins:
+            return False
+        ends = entries[number + 1].start_offset if number + 1 < len(entries) else end
+        last = _batch_at(segments, max(ends - 1, start))
+        if last is not None and last.leader_epoch != epoch:
+            return False
+    return True
+
+
+def rebuild_all(epochs: LeaderEpochs, segments: SegmentList) -> None:
+    """From every batch whose segment shows a change of epoch."""
+    epochs.forget()
+    for number, segment in enumerate(segments):
+        following = segments[number + 1] if number + 1 < len(segments) else None
+        first = segment.header_at(0)
+        beyond = following.header_at(0) if following is not None else None
+        if first is not None and beyond is not None and first.leader_epoch == beyond.leader_epoch:
+            epochs.learn(first.leader_epoch, first.base_offset)
+        else:
+            learn(epochs, segment)
+    epochs.write()
+
+
+def _batch_at(segments: SegmentList, offset: Offset) -> BatchHeader | None:
+    """The header of the batch that holds an offset; None where that cannot be read."""
+    segment = segments[segments.index_of(offset)]
+    hole = segment.hole_at(offset) if segment.holes else None
+    if hole is not None and hole.first_offset <= offset:
+        return None
+    with suppress(BrokenChainError):
+        for _, header in segment.headers_from(offset):
+            return header if header.leader_epoch != NO_EPOCH else None
+    return None

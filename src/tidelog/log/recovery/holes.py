@@ -1,0 +1,74 @@
+"""Finds where sound batches go on behind broken ones, in one segment."""
+
+from collections.abc import Iterator
+
+from tidelog.log.checkpoints.epochs import LeaderEpochs
+from tidelog.log.segments import scan
+from tidelog.log.segments.rolling import MAX_RELATIVE_OFFSET
+from tidelog.log.segments.scan import BrokenChainError, Hole
+from tidelog.log.segments.segment import Segment
+from tidelog.model.ids import Offset
+from tidelog.protocol.records.batch import BatchHeader
+
+
+def resume(
+    segment: Segment, position: int, least: Offset, limit: Offset, *, has_gaps: bool
+) -> tuple[int, Offset] | None:
+    """Position and offset of the next sound batch past `least` and below `limit`."""
+    limit = min(limit, segment.base_offset + MAX_RELATIVE_OFFSET)
+    at: int | None = position
+    while at is not None:
+        header = segment.header_at(at)
+        is_within = header is not None and least < header.base_offset < limit
+        if header is not None and is_within and _is_chained(segment, at, header, has_gaps):
+            return at, header.base_offset
+        at = scan.resume_after(segment.file, at, segment.size, least)
+    return None
+
+
+def _is_chained(segment: Segment, position: int, header: BatchHeader, has_gaps: bool) -> bool:
+    """Whether the batch is whole and the one behind it, if any, follows it."""
+    try:
+        next(scan.batches(segment.file, position, segment.size))
+    except BrokenChainError:
+        return False
+    behind = segment.header_at(position + header.size)
+    return behind is None or has_gaps or behind.base_offset == header.next_offset
+
+
+def find(
+    segment: Segment, offset: Offset, end: Offset, epochs: LeaderEpochs, *, has_gaps: bool
+) -> Hole | None:
+    """The first hole, from a batch boundary before `offset` on, that is not known yet.
+
+    `end` is where the segment ends, whatever its batches say. Checksums are looked at too, since
+    the batch before a gap may be the one that is wrong.
+    """
+    position = segment.position_before(offset)
+    expected = segment.base_offset if position == 0 else None
+    for stop, behind, resumed_at in _runs(segment, position):
+        try:
+            for at, header, _ in scan.batches(segment.file, position, stop, segment.base_offset):
+                if expected is not None and header.base_offset != expected and not has_gaps:
+                    raise BrokenChainError(at, expected, f"offset {header.base_offset} comes next")
+                if epochs.at(header.base_offset) != header.leader_epoch:
+                    expected = header.base_offset
+                    raise BrokenChainError(at, expected, f"leader epoch {header.leader_epoch}")
+                expected = header.next_offset
+        except BrokenChainError as broken:
+            first = segment.base_offset if expected is None else expected
+            found = resume(segment, broken.position, first, end, has_gaps=has_gaps)
+            at, offset = (stop, end) if found is None else found
+            return Hole(broken.position, at, first, offset)
+        position, expected = behind, resumed_at
+    if expected is not None and expected < end and not has_gaps:
+        return Hole(segment.size, segment.size, expected, end)
+    return None
+
+
+def _runs(segment: Segment, position: int) -> Iterator[tuple[int, int, Offset | None]]:
+    """Where each run of batches ends at a known hole, and where the next one begins."""
+    for hole in segment.holes:
+        if hole.end > position or (hole.position == hole.end >= position):
+            yield hole.position, hole.end, hole.end_offset
+    yield segment.size, segment.size, None

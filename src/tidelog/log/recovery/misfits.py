@@ -1,0 +1,58 @@
+"""Sets aside what is not of the kind that its name says: a directory for a file, a file for a
+directory, a link to nowhere.
+
+Each would otherwise make the first read or write of that name fail, and count as a failed disk. It
+is done before anything else in a log directory is read; what is missing then is found by others.
+"""
+
+from collections.abc import Iterator
+
+from tidelog.log import names
+from tidelog.log.recovery.set_aside import set_aside
+from tidelog.model.disk import Disk
+
+_TEMPORARY = ".tmp"
+_IN_ROOT = (
+    names.RECOVERY_POINT_CHECKPOINT,
+    names.HIGH_WATERMARK_CHECKPOINT,
+    names.LOG_START_CHECKPOINT,
+    names.CLEANER_CHECKPOINT,
+    names.CLEAN_SHUTDOWN,
+    names.METADATA_LOG_MARK,
+)
+_OF_IDENTITY = (
+    names.META_PROPERTIES_COPY,
+    names.META_PROPERTIES_COPY + _TEMPORARY,
+    names.META_PROPERTIES + _TEMPORARY,
+)
+"""What can be written anew; a directory in place of `meta.properties` itself is for a person."""
+
+
+def clear_identity(disk: Disk) -> list[str]:
+    """What is beside `meta.properties`, which is read before everything else."""
+    return _set_aside(disk, [name for name in disk.list_misfits("") if name in _OF_IDENTITY])
+
+
+def clear(disk: Disk) -> list[str]:
+    """Go through a whole log directory. -> one sentence for each thing that was renamed."""
+    directories = disk.list_directories("")
+    partitions = {name for name in disk.list("") if names.partition_of(name) is not None}
+    found = sorted(partitions.difference(directories))
+    found += [name for name in disk.list_misfits("") if name.removesuffix(_TEMPORARY) in _IN_ROOT]
+    for directory in directories:
+        if directory in partitions:
+            found += _inside(disk, directory)
+    return _set_aside(disk, found)
+
+
+def _inside(disk: Disk, directory: str) -> Iterator[str]:
+    """A partition's directory has nothing in it but files."""
+    for name in disk.list_misfits(directory):
+        if not name.endswith(names.SET_ASIDE):
+            yield f"{directory}/{name}"
+
+
+def _set_aside(disk: Disk, paths: list[str]) -> list[str]:
+    return [
+        f"{path} is not what its name says: it is kept as {set_aside(disk, path)}" for path in paths
+    ]

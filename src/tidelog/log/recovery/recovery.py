@@ -1,0 +1,235 @@
+"""Scans segments that may not be sound, and makes a log of them that is contiguous or says why not.
+
+Two kinds of bad bytes are told apart. At or past the recovery point nothing was promised: the
+log ends at the last whole valid batch. Below it the bytes were fsynced and are bad now: that is
+damage to acknowledged records, which is reported and never turned into a shorter log while sound
+batches follow. A segment that does not belong where its name puts it is set aside, not deleted.
+"""
+
+from tidelog.log.checkpoints.epochs import LeaderEpochs
+from tidelog.log.config import LogConfig
+from tidelog.log.producers.producer_snapshots import SnapshotFiles
+from tidelog.log.producers.producers import ProducerStates
+from tidelog.log.recovery import holes, replay
+from tidelog.log.recovery.continuity import misplaced
+from tidelog.log.results import Damage
+from tidelog.log.segments import scan
+from tidelog.log.segments.rolling import MAX_RELATIVE_OFFSET
+from tidelog.log.segments.scan import BrokenChainError, Hole
+from tidelog.log.segments.segment import Segment
+from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset
+from tidelog.protocol.records.batch import BatchHeader
+
+
+class SegmentRecovery:
+    """One pass over segments of a log, in order."""
+
+    def __init__(
+        self,
+        config: LogConfig,
+        recovery_point: Offset | None,
+        durable_to: Offset,
+        epochs: LeaderEpochs,
+        producers: ProducerStates,
+        *,
+        has_gaps: bool,
+    ) -> None:
+        """Below `durable_to`, which is past the recovery point after a clean shutdown, bytes were
+        synced: what is bad there is damage.
+        """
+        self._config = config
+        self._recovery_point = recovery_point
+        self._durable_to = durable_to
+        self._has_gaps = has_gaps
+        self._epochs = epochs
+        self._producers = producers
+        self._epoch: LeaderEpoch = NO_EPOCH
+        self.end_offset: Offset = 0
+        self.scanned_bytes = 0
+        self.truncated_bytes = 0
+        self.damages: list[Damage] = []
+        self.notes: list[str] = []
+
+    def run(
+        self, before: Segment | None, end: Offset, segments: list[Segment], files: SnapshotFiles
+    ) -> list[Segment]:
+        """The segments that stay, behind the sound one that ends at `end`; the last may be cut."""
+        kept: list[Segment] = []
+        self.end_offset = end
+        previous = before
+        for number, segment in enumerate(segments):
+            if previous is not None and not self._joins(previous, segment):
+                if self._ends_before(segment):
+                    self._drop(segments[number:])
+                    break
+                self._set_aside(segment)
+                continue
+            if previous is not None and kept:
+                previous.seal()
+                files.write(segment.base_offset, self._producers.entries)
+            kept.append(segment)
+            previous = segment
+            rest = segments[number + 1 :]
+            if self._recover(segment, next(filter(self._shows_its_place, rest), None)):
+                self._drop(rest)
+                break
+        return kept
+
+    # -- one segment behind another
+
+    def _joins(self, previous: Segment, segment: Segment) -> bool:
+        """Whether the segment comes next; a gap below the recovery point is a hole in the log."""
+        end, base = self.end_offset, segment.base_offset
+        known = self._recovery_point
+        if misplaced(segment, end, has_gaps=self._has_gaps, recovery_point=known) is None:
+            return True
+        is_promised = end < base and end < self._durable_to
+        if not is_promised or self._has_gaps or not self._is_at_home(segment):
+            return False
+        self.damages.append(Damage(end, base, "a segment is missing, or shorter than it was"))
+        previous.holes += (Hole(previous.size, previous.size, end, base),)
+        return True
+
+    def _ends_before(self, segment: Segment) -> bool:
+        """Whether the log ends in front of the segment: nothing was promised from here on."""
+        return self.end_offset >= self._durable_to and segment.base_offset > self.end_offset
+
+    def _is_at_home(self, segment: Segment) -> bool:
+        """Whether it holds what its name says, or holds nothing where the log had surely come."""
+        if not segment.size:
+            known = self._recovery_point
+            return known is not None and segment.base_offset <= known
+        first = segment.header_at(0)
+        return first is not None and first.base_offset == segment.base_offset
+
+    def _shows_its_place(self, segment: Segment) -> bool:
+        """Whether damage in front of the segment may reach up to it: the log came at least here."""
+        return (self._has_gaps and segment.size > 0) or self._is_at_home(segment)
+
+    def _set_aside(self, segment: Segment) -> None:
+        path = segment.set_aside()
+        self.notes.append(
+            f"segment {segment.base_offset} does not follow offset {self.end_offset}: "
+            f"it is kept as {path}"
+        )
+
+    def _drop(self, segments: list[Segment]) -> None:
+        """What comes behind the end of the log; it is kept unless it is empty."""
+        for segment in segments:
+            self.truncated_bytes += segment.size
+            if segment.size:
+                self._set_aside(segment)
+            else:
+                segment.remove_files()
+
+    # -- inside one segment
+
+    def _recover(self, segment: Segment, following: Segment | None) -> bool:
+        """Scan one segment and rebuild its indexes; whether its tail was cut."""
+        segment.reset_indexes()
+        self.end_offset = segment.base_offset
+        if self.end_offset < self._durable_to:
+            # A wrong epoch at the end of one segment is not to condemn the next.
+            self._epoch = NO_EPOCH
+        self.scanned_bytes += segment.size
+        position, size = 0, segment.size
+        found: list[Hole] = []
+        while position < size:
+            try:
+                self._take(segment, position, size)
+                break
+            except BrokenChainError as broken:
+                hole = self._hole(segment, broken, following)
+                if hole is None:
+                    self.truncated_bytes += size - broken.position
+                    segment.cut_at(broken.position, tuple(found))
+                    return True
+                found.append(hole)
+                position, self.end_offset = hole.end, hole.end_offset
+        segment.holes = tuple(found)
+        return False
+
+    def _take(self, segment: Segment, position: int, size: int) -> None:
+        found = scan.batches(segment.file, position, size, self.end_offset)
+        before: tuple[int, BatchHeader, memoryview] | None = None
+        while True:
+            try:
+                current = next(found, None)
+            except BrokenChainError:
+                if before is not None:
+                    self._enter(segment, *before, following=None)
+                raise
+            if before is not None:
+                self._enter(segment, *before, following=current[1] if current else None)
+            if current is None:
+                return
+            before = current
+
+    def _enter(
+        self,
+        segment: Segment,
+        at: int,
+        header: BatchHeader,
+        batch: memoryview,
+        following: BatchHeader | None,
+    ) -> None:
+        """Take a batch into the log, once it is known which one comes next."""
+        reason = self._objection(segment, header, following)
+        if reason is not None:
+            raise BrokenChainError(at, self.end_offset, reason)
+        self._epoch = header.leader_epoch
+        if header.leader_epoch > self._epochs.latest:
+            self._epochs.learn(header.leader_epoch, header.base_offset)
+        segment.note(
+            header.base_offset,
+            header.last_offset,
+            header.max_timestamp,
+            at,
+            header.size,
+            self._config.index_interval_bytes,
+        )
+        aborted = replay.apply(self._producers, header, batch)
+        if aborted is not None:
+            segment.transaction_index.add(aborted)
+        self.end_offset = header.next_offset
+
+    def _objection(
+        self, segment: Segment, header: BatchHeader, following: BatchHeader | None
+    ) -> str | None:
+        """What no checksum tells, since offset and epoch lie outside of it."""
+        if header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
+            return f"offset {header.last_offset} is too far from the segment's base"
+        if header.base_offset != self.end_offset and not self._has_gaps:
+            return f"offset {header.base_offset} comes after {self.end_offset - 1}"
+        epoch = header.leader_epoch
+        if epoch < self._epoch:
+            # Old bytes behind new ones, left by a truncation that did not reach the disk.
+            return f"leader epoch {epoch} comes after {self._epoch}"
+        if (
+            following is not None
+            and header.base_offset < self._durable_to
+            and self._epoch <= following.leader_epoch < epoch
+        ):
+            return f"leader epoch {epoch} comes between {self._epoch} and {following.leader_epoch}"
+        return None
+
+    def _hole(
+        self, segment: Segment, broken: BrokenChainError, following: Segment | None
+    ) -> Hole | None:
+        """The damaged range below the recovery point; None when the log ends here."""
+        first = self.end_offset
+        if first >= self._durable_to:
+            return None
+        limit = self._durable_to if following is None else following.base_offset
+        found = holes.resume(segment, broken.position, first, limit, has_gaps=self._has_gaps)
+        if found is not None:
+            end, end_offset = found
+        elif following is not None and following.base_offset > first:
+            end, end_offset = segment.size, following.base_offset
+        else:
+            if self._recovery_point is not None and first < self._recovery_point:
+                lost = Damage(first, self._recovery_point, f"lost: {broken.reason}")
+                self.damages.append(lost)
+            return None
+        self.damages.append(Damage(first, end_offset, broken.reason))
+        return Hole(broken.position, end, first, end_offset)

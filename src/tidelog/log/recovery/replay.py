@@ -1,0 +1,95 @@
+"""From batches to the state that follows from them: producers, transactions, epochs."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from itertools import zip_longest
+
+from tidelog.log.indexes.index_repair import StillIndexing
+from tidelog.log.producers.markers import read_marker
+from tidelog.log.producers.producer_snapshots import SnapshotFiles
+from tidelog.log.producers.producers import BatchSpan, ProducerStates, span_of
+from tidelog.log.results import AbortedTxn
+from tidelog.log.segments.scan import BrokenChainError
+from tidelog.log.segments.segment import Segment
+from tidelog.model.ids import Offset, ProducerId
+from tidelog.protocol.records.batch import BatchHeader
+
+_REFILL_ENTRIES = 32
+"""How many index entries to go back: as many batches where they are large, more where small."""
+
+
+def apply(
+    producers: ProducerStates, header: BatchHeader, batch: memoryview | None
+) -> AbortedTxn | None:
+    """A batch whose offsets are final enters the state; the transaction that it aborts, if any."""
+    aborted = None
+    if header.producer_id >= 0:
+        if header.is_control:
+            assert batch is not None
+            marker = read_marker(batch)
+            if marker is not None:
+                aborted = producers.ended(header, marker, header.last_offset)
+        else:
+            producers.appended(header, header.base_offset, header.max_timestamp)
+    producers.end_offset = header.next_offset
+    return aborted
+
+
+def rebuild_producers(
+    segments: Iterable[Segment], snapshots: SnapshotFiles, log_start: Offset, end: Offset
+) -> ProducerStates:
+    """The state at `end`: the newest sound snapshot and the batches from there on."""
+    producers = ProducerStates(log_start)
+    wanted = [segment for segment in segments if segment.base_offset < end]
+    snapshot = snapshots.newest(log_start, end)
+    if snapshot is not None:
+        producers.restore(snapshot[1], snapshot[0])
+        _refill_windows(wanted, producers)
+    for segment, following in zip_longest(wanted, wanted[1:]):
+        if (following.base_offset if following else end) > producers.end_offset:
+            _replay(segment, producers, end)
+    producers.end_offset = end
+    return producers
+
+
+def _refill_windows(segments: list[Segment], producers: ProducerStates) -> None:
+    """A snapshot has one batch per producer: find those before it, which may come again (F44)."""
+    if not producers.entries:
+        return
+    end = producers.end_offset
+    spans: dict[ProducerId, list[BatchSpan]] = {}
+    for segment in [s for s in segments if s.base_offset < end][-2:]:
+        with suppress(BrokenChainError, StillIndexing):
+            for _, header in segment.headers(_some_way_before(segment, end)):
+                if header.base_offset >= end:
+                    break
+                entry = producers.entries.get(header.producer_id)
+                if entry and entry.epoch == header.producer_epoch and not header.is_control:
+                    span = span_of(header, header.base_offset, header.max_timestamp)
+                    spans.setdefault(header.producer_id, []).append(span)
+    for producer, found in spans.items():
+        batches = producers.entries[producer].batches
+        if batches and batches[-1].last_offset == found[-1].last_offset:
+            batches.clear()
+            batches.extend(found)
+
+
+def _some_way_before(segment: Segment, end: Offset) -> int:
+    """A batch boundary so many index entries before the offset."""
+    before = segment.position_before(end)
+    some = segment.offset_index.entries.some_before(before, _REFILL_ENTRIES)
+    if some is None:
+        return 0
+    header = segment.header_at(some[1])
+    is_sound = header is not None and header.last_offset == segment.base_offset + some[0]
+    return some[1] if is_sound else before
+
+
+def _replay(segment: Segment, producers: ProducerStates, end: Offset) -> None:
+    # A broken batch in an old segment costs the state behind it, not the log: readers are told.
+    with suppress(BrokenChainError):
+        for position, header in segment.headers_from(producers.end_offset):
+            if header.base_offset >= end:
+                return
+            needs_body = header.is_control and header.producer_id >= 0
+            apply(producers, header, segment.read(position, header.size) if needs_body else None)

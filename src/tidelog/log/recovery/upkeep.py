@@ -1,0 +1,116 @@
+"""What is found to be wrong with a log while it is in use: told, written down, mended in steps.
+
+Indexes are rebuilt from the batches. Batches that are broken cannot be mended here: their range of
+offsets is not served, and is remembered so that the next start knows of it.
+"""
+
+from collections.abc import Callable
+from contextlib import suppress
+
+from tidelog.log.checkpoints.epochs import LeaderEpochs
+from tidelog.log.indexes.index_repair import StillIndexing
+from tidelog.log.recovery import damage_file, holes
+from tidelog.log.results import Damage
+from tidelog.log.segments.segment import Segment
+from tidelog.log.segments.segment_list import SegmentList
+from tidelog.model.disk import Disk
+from tidelog.model.ids import Offset
+
+
+def _nobody() -> None:
+    """Who is told of alarms before a replica asks to be."""
+
+
+class Upkeep:
+    __slots__ = ("_directory", "_disk", "_lost", "alarmed", "damages", "notes")
+
+    def __init__(
+        self, disk: Disk, directory: str, damages: tuple[Damage, ...], end: Offset
+    ) -> None:
+        """`damages` are what loading found in a log that ends at `end`."""
+        self._disk = disk
+        self._directory = directory
+        self.damages = tuple(one for one in damages if one.first_offset < end)
+        """Ranges that cannot be read."""
+        self._lost = tuple(one for one in damages if one.first_offset >= end)
+        """Ranges past the end, which the log had and has not any more."""
+        self.notes: list[str] = []
+        """One sentence each, for the broker's own log."""
+        self.alarmed: Callable[[], None] = _nobody
+        """Told that there are notes, or indexes to rebuild."""
+
+    def take_notes(self) -> list[str]:
+        taken, self.notes = self.notes, []
+        return taken
+
+    def note(self, sentence: str) -> None:
+        self.notes.append(f"{self._directory}: {sentence}")
+        self.alarmed()
+
+    def broken(
+        self,
+        segment: Segment,
+        offset: Offset,
+        end: Offset,
+        epochs: LeaderEpochs,
+        *,
+        has_gaps: bool,
+    ) -> None:
+        """A walk near `offset` came upon broken batches in a segment that ends at `end`."""
+        with suppress(StillIndexing):
+            hole = holes.find(segment, offset, end, epochs, has_gaps=has_gaps)
+            if hole is None:
+                return
+            segment.add_hole(hole)
+            damage = Damage(hole.first_offset, hole.end_offset, "the batches are broken")
+            self.damages = (*self.damages, damage)
+            self._write()
+            self.note(
+                f"offsets {damage.first_offset} to {damage.end_offset} cannot be read: "
+                f"{segment.path('.log')} is damaged at position {hole.position}"
+            )
+
+    def truncated(self, end: Offset) -> None:
+        """What lay past the new end is gone, and its damage with it."""
+        kept = tuple(one for one in self.damages if one.first_offset < end)
+        if len(kept) < len(self.damages):
+            self.damages = kept
+            self._write()
+
+    def accept_end(self) -> None:
+        if self._lost:
+            self._lost = ()
+            self._write()
+
+    def _write(self) -> None:
+        damage_file.write(self._disk, self._directory, (*self.damages, *self._lost))
+
+    def mend(
+        self,
+        segments: SegmentList,
+        end: Offset,
+        budget: int,
+        epochs: LeaderEpochs,
+        *,
+        has_gaps: bool,
+    ) -> int:
+        """Walk so many headers to rebuild or to confirm indexes. -> how many were left to walk.
+
+        None are left while there is more to do.
+        """
+        for number, segment in enumerate(segments):
+            rebuild = segment.rebuild
+            if rebuild is None:
+                continue
+            walked = rebuild.walked
+            if not rebuild.step(budget):
+                return 0
+            budget = max(1, budget - rebuild.walked + walked)
+            wrong = segment.end_rebuild()
+            if wrong is not None:
+                base = segment.base_offset
+                self.note(f"segment {base}: {wrong}; the indexes were rebuilt from its batches")
+            if rebuild.broken is not None:
+                broken_at, ends = rebuild.broken.next_offset, segments.end_of(number, end)
+                self.broken(segment, broken_at, ends, epochs, has_gaps=has_gaps)
+        return budget

@@ -1,0 +1,125 @@
+"""Reads again what earlier runs wrote, and finds what is no longer as it was written (F54).
+
+Opening a log looks at the ends of its segments only. The batches between them are verified in the
+background, once in a run and in small slices: their checksums, and that offsets and leader epochs,
+which no checksum covers, are those of the log.
+"""
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import itemgetter
+from typing import ClassVar, NamedTuple
+
+from tidelog.log.checkpoints.epochs import LeaderEpochs
+from tidelog.log.segments import scan
+from tidelog.log.segments.scan import BrokenChainError
+from tidelog.log.segments.segment_list import SegmentList
+from tidelog.model.disk import File
+from tidelog.model.ids import LeaderEpoch, Offset
+from tidelog.model.jobs import Steps, Work
+from tidelog.protocol.records.batch import BatchHeader
+
+SLICE_BATCHES, SLICE_BYTES = 200, 1 << 20
+STEP_BATCHES = 100
+WHOLE, LEAST = 100, 6
+"""The cost of a whole slice, and what it costs to ask for one at all."""
+
+Extent = tuple[Offset, int]
+"""The base offset of a segment, and how many bytes it had when its log was opened."""
+
+
+class Verified(NamedTuple):
+    """How far a slice is sound, and whether what follows is not."""
+
+    position: int
+    offset: Offset
+    cost: int
+    is_broken: bool = False
+
+
+@dataclass(slots=True)
+class VerifySlice:
+    """A job: read the next batches of a segment."""
+
+    work: ClassVar[Work] = Work.LOAD
+    file: File
+    position: int
+    end: int
+    offset: Offset
+    epochs: Sequence[tuple[LeaderEpoch, Offset]]
+    has_gaps: bool
+
+    def run(self) -> Steps[Verified]:
+        position, offset, number, is_broken = self.position, self.offset, 0, False
+        limit = min(self.end, position + SLICE_BYTES)
+        try:
+            found = scan.batches(self.file, position, self.end, offset)
+            for number, (at, header, _) in enumerate(found, 1):
+                if self._is_misplaced(header, offset):
+                    is_broken = True
+                    break
+                position, offset = at + header.size, header.next_offset
+                if position >= limit or number == SLICE_BATCHES:
+                    break
+                if number % STEP_BATCHES == 0:
+                    yield
+        except BrokenChainError:
+            is_broken = True
+        of_bytes = WHOLE * (position - self.position) // SLICE_BYTES
+        cost = max(LEAST, of_bytes, WHOLE * number // SLICE_BATCHES)
+        return Verified(position, offset, cost, is_broken)
+
+    def _is_misplaced(self, header: BatchHeader, expected: Offset) -> bool:
+        """Whether its offset or leader epoch is not that of the log there."""
+        if header.base_offset != expected and not self.has_gaps:
+            return True
+        return self._epoch_at(header.base_offset) not in (None, header.leader_epoch)
+
+    def _epoch_at(self, offset: Offset) -> LeaderEpoch | None:
+        number = bisect_right(self.epochs, offset, key=itemgetter(1))
+        return self.epochs[number - 1][0] if number else None
+
+
+class LogVerification:
+    """What is left to verify of one log: the segments that it had when it was opened."""
+
+    def __init__(
+        self,
+        segments: SegmentList,
+        epochs: LeaderEpochs,
+        at_rest: Sequence[Extent],
+        *,
+        has_gaps: bool,
+    ) -> None:
+        self._segments = segments
+        self._epochs = epochs
+        self._has_gaps = has_gaps
+        self._left = list(reversed(at_rest))
+        self._at: tuple[int, Offset] | None = None
+
+    def next_slice(self) -> VerifySlice | None:
+        """The job to run next; None when everything has been read."""
+        while self._left:
+            base, size = self._left[-1]
+            segment = self._segments[self._segments.index_of(base)]
+            position, offset = self._at or (0, base)
+            end = min(size, segment.size)
+            if segment.base_offset == base and not segment.holes and position < end:
+                starts = self._epochs.entries
+                return VerifySlice(segment.file, position, end, offset, starts, self._has_gaps)
+            self._leave()
+        return None
+
+    def take(self, result: Verified) -> None:
+        """Go on behind what was read; a segment with something wrong in it is left."""
+        self._at = result.position, result.offset
+        if result.is_broken:
+            self._leave()
+
+    def _leave(self) -> None:
+        base, _ = self._left.pop()
+        self._at = None
+        segment = self._segments[self._segments.index_of(base)]
+        if segment.base_offset == base and segment is not self._segments.active:
+            segment.rest()

@@ -1,0 +1,90 @@
+"""Which segments retention lets go, and the files of deleted ones until file.delete.delay.ms is
+over."""
+
+from collections import deque
+
+from tidelog.log import names
+from tidelog.log.config import LogConfig
+from tidelog.log.segments.segment import Segment
+from tidelog.log.segments.segment_list import SegmentList
+from tidelog.model.disk import Disk
+from tidelog.model.ids import NO_TIMESTAMP, Millis, Offset
+
+
+def count_deletable(
+    segments: SegmentList,
+    config: LogConfig,
+    now: Millis,
+    ahead_ms: Millis,
+    log_start_offset: Offset,
+    log_end_offset: Offset,
+    high_watermark: Offset,
+) -> int:
+    """How many of the oldest segments may go, none with a record past the high watermark."""
+    excess = segments.size - config.retention_bytes
+    deletes = "delete" in config.cleanup_policy
+    for count, segment in enumerate(segments):
+        end = segments.end_of(count, log_end_offset)
+        if end > high_watermark or (segment is segments.active and segment.size == 0):
+            return count
+        is_too_much = config.retention_bytes >= 0 and excess >= segment.size
+        is_unwanted = is_too_much or _is_expired(segment, config.retention_ms, now, ahead_ms)
+        if end > log_start_offset and not (deletes and is_unwanted):
+            return count
+        excess -= segment.size
+    return len(segments)
+
+
+def _is_expired(segment: Segment, retention_ms: Millis, now: Millis, ahead_ms: Millis) -> bool:
+    if retention_ms < 0:
+        return False
+    newest = segment.max_timestamp
+    if newest == NO_TIMESTAMP:
+        # Such a segment counts as written when this broker first saw it.
+        age = now - segment.created
+    else:
+        age = now + ahead_ms - newest
+    if age <= retention_ms:
+        return False
+    if not segment.is_time_confirmed:
+        # What a time index says is no reason to delete records: their headers have to confirm it.
+        segment.confirm_indexes()
+    return segment.is_time_confirmed
+
+
+def awaits_confirmation(segments: SegmentList, count: int) -> bool:
+    """Whether the first segment that stays may have to go once its headers have been read."""
+    if count == len(segments):
+        return False
+    return segments[count].rebuild is not None
+
+
+PURGED_AT_ONCE = 20
+"""Segments; the next come with the next call."""
+
+
+class DeletedFiles:
+    """Renamed at once, so that a restart forgets them; removed when the delay is over."""
+
+    __slots__ = ("_disk", "_waiting")
+
+    def __init__(self, disk: Disk) -> None:
+        self._disk = disk
+        self._waiting: deque[tuple[Millis, list[str]]] = deque()
+
+    def add(self, segments: list[Segment], due: Millis) -> None:
+        for segment in segments:
+            self._waiting.append((due, segment.rename_files(names.DELETED)))
+
+    def purge(self, now: Millis) -> None:
+        """Remove some of the files whose time has come; a removal of thousands takes long."""
+        for _ in range(PURGED_AT_ONCE):
+            if not self._waiting or self._waiting[0][0] > now:
+                return
+            for path in self._waiting[0][1]:
+                self._disk.remove(path)
+            self._waiting.popleft()
+
+    @property
+    def next_due(self) -> Millis | None:
+        return self._waiting[0][0] if self._waiting else None

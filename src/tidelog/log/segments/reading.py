@@ -1,0 +1,90 @@
+"""Where the bytes lie that a fetch asks for: a slice of one segment's file, never its content."""
+
+from collections.abc import Callable
+
+from tidelog.log.checkpoints.epochs import LeaderEpochs
+from tidelog.log.recovery import continuity
+from tidelog.log.results import AbortedTxn, ReadResult
+from tidelog.log.segments.scan import BrokenChainError
+from tidelog.log.segments.segment import Segment
+from tidelog.log.segments.segment_list import SegmentList
+from tidelog.model.disk import FileSlice
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import Offset
+
+
+def read(
+    segments: SegmentList,
+    offset: Offset,
+    max_bytes: int,
+    limit: Offset,
+    log_end_offset: Offset,
+    *,
+    at_least_one: bool,
+    has_gaps: bool,
+    epochs: LeaderEpochs | None,
+    alarmed: Callable[[], None],
+    broken_at: Callable[[Offset], None],
+) -> ReadResult | ErrorCode:
+    """Batches from `offset` on and below `limit`, which is not past the log end.
+
+    Raises BrokenChainError where batches are missing or broken: that is never passed over.
+    """
+    number = segments.index_of(offset)
+    segment = segments[number]
+    hole = segment.hole_at(offset) if segment.holes else None
+    if hole is not None and hole.first_offset <= offset:
+        return ErrorCode.corrupt_message
+    location = segment.locate(offset)
+    while location is None:
+        if not has_gaps:
+            raise BrokenChainError(segment.size, offset, "the segment ends too early")
+        # The offset lies in a gap that compaction left at the segment's end.
+        number += 1
+        if number == len(segments) or segments[number].base_offset >= limit:
+            return ReadResult(None, limit)
+        segment = segments[number]
+        location = segment.locate(offset)
+    position, first_size = location
+    end_offset = segments.end_of(number, log_end_offset)
+    end = segment.size
+    if limit < end_offset:
+        end_offset = limit
+        beyond = segment.locate(limit)
+        if beyond is not None:
+            end = beyond[0]
+    if hole is not None:
+        end = min(end, hole.position)
+    length = _bounded(end - position, first_size, max_bytes, at_least_one)
+    if length <= 0:
+        return ReadResult(None, offset)
+    if position < segment.unread_to:
+        if segment.rebuild is not None:
+            alarmed()
+        length, breaks_at = continuity.readable(
+            segment, position, offset, length, has_gaps=has_gaps, epochs=epochs
+        )
+        if breaks_at is not None:
+            broken_at(breaks_at)
+    return ReadResult(FileSlice(segment.file, position, length), end_offset)
+
+
+def _bounded(available: int, first_size: int, max_bytes: int, at_least_one: bool) -> int:
+    """How many bytes to give: a last batch may be cut, the first is given whole or not at all."""
+    if available <= max_bytes:
+        return available
+    if max_bytes >= first_size:
+        return max_bytes
+    return first_size if at_least_one else 0
+
+
+def aborted(segments: list[Segment], start: Offset, end: Offset) -> tuple[AbortedTxn, ...]:
+    """Aborted transactions that overlap [start, end), from the segment that holds `start` on."""
+    found = []
+    for segment in segments:
+        for transaction in segment.transaction_index:
+            if transaction.last_offset >= start and transaction.first_offset < end:
+                found.append(transaction)
+            if transaction.last_stable_offset >= end:
+                return tuple(found)
+    return tuple(found)

@@ -1,0 +1,160 @@
+"""Walks over the batches of a segment file: by header alone, or whole and checked.
+
+A walk never trusts a length it has read: the chain of headers is followed only while each batch
+is of our format, lies inside the file and begins where the batch before it ended or later.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tidelog.model.disk import File
+from tidelog.model.ids import Offset
+from tidelog.protocol.records.batch import (
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    BatchHeader,
+    is_valid_crc,
+    read_header,
+)
+
+NEAR = 4096 + HEADER_SIZE
+"""Read-ahead for a look-up: one index interval and a header."""
+FAR = 1 << 20
+"""Read-ahead for a pass over a whole segment."""
+_BLOCK_BITS = 24
+"""How many offsets may lie between a broken batch and the next sound one: 16 million at least."""
+
+
+class Hole(NamedTuple):
+    """Damaged bytes among sound ones: not served, and stepped over by every walk."""
+
+    position: int
+    end: int
+    first_offset: Offset
+    end_offset: Offset
+
+
+class BrokenChainError(Exception):
+    """The bytes at `position` are not the next batch. Never leaves this package."""
+
+    def __init__(self, position: int, next_offset: Offset, reason: str) -> None:
+        super().__init__(f"position {position}: {reason}")
+        self.position = position
+        self.next_offset = next_offset
+        """One past the last sound batch before it; -1 when there was none."""
+        self.reason = reason
+
+
+def headers(
+    file: File, position: int, end: int, read_ahead: int, least: Offset = 0
+) -> Iterator[tuple[int, BatchHeader]]:
+    """(position, header) of each batch between two positions; raises at the first broken one."""
+    buffer, start = b"", position
+    while position < end:
+        at = position - start
+        if at + HEADER_SIZE > len(buffer):
+            buffer, start, at = file.read(position, min(read_ahead, end - position)), position, 0
+        header = _next_header(buffer, at, position, end, least)
+        yield position, header
+        position += LOG_OVERHEAD + header.length
+        least = header.next_offset
+
+
+def batches(
+    file: File, position: int, end: int, least: Offset = 0
+) -> Iterator[tuple[int, BatchHeader, memoryview]]:
+    """(position, header, bytes) of each batch; raises at the first broken or failing its CRC."""
+    buffer, start = memoryview(b""), position
+    while position < end:
+        at = position - start
+        if at + HEADER_SIZE > len(buffer):
+            buffer, start, at = _read(file, position, FAR, end), position, 0
+        header = _next_header(buffer, at, position, end, least)
+        if at + header.size > len(buffer):
+            buffer, start, at = _read(file, position, max(FAR, header.size), end), position, 0
+        if at + header.size > len(buffer):
+            raise BrokenChainError(position, least, "the file ends inside the batch")
+        if not is_valid_crc(buffer, at, header):
+            raise BrokenChainError(position, least, "the checksum does not match")
+        yield position, header, buffer[at : at + header.size]
+        position += header.size
+        least = header.next_offset
+
+
+def resume_after(file: File, position: int, end: int, least: Offset) -> int | None:
+    """Where the next whole, valid batch begins behind a broken one; None when there is none.
+
+    The leading bytes of its base offset are known, since offsets grow slowly: they are those of
+    `least`, or the next after them. Candidates are found by a byte search, and a candidate counts
+    only with its checksum.
+    """
+    block = least >> _BLOCK_BITS
+    prefix = re.compile(b"|".join(re.escape(_leading(one)) for one in (block, block + 1)))
+    search = position + 1
+    while search < end:
+        window = file.read(search, min(FAR + HEADER_SIZE, end - search))
+        found = prefix.search(window)
+        while found is not None:
+            if _is_batch(file, search + found.start(), end, least):
+                return search + found.start()
+            found = prefix.search(window, found.start() + 1)
+        if len(window) <= HEADER_SIZE:
+            return None
+        search += len(window) - HEADER_SIZE
+    return None
+
+
+def _leading(block: int) -> bytes:
+    return (block << _BLOCK_BITS).to_bytes(8, "big")[: 8 - _BLOCK_BITS // 8]
+
+
+def _is_batch(file: File, position: int, end: int, least: Offset) -> bool:
+    try:
+        next(batches(file, position, end, least))
+    except (BrokenChainError, StopIteration):
+        return False
+    return True
+
+
+def _read(file: File, position: int, length: int, end: int) -> memoryview:
+    return memoryview(file.read(position, min(length, end - position)))
+
+
+def _next_header(
+    buffer: bytes | memoryview, at: int, position: int, end: int, least: Offset
+) -> BatchHeader:
+    if len(buffer) - at < HEADER_SIZE:
+        raise BrokenChainError(position, least, "the file ends inside a header")
+    header = read_header(buffer, at)
+    if header.magic != MAGIC:
+        raise BrokenChainError(position, least, f"magic {header.magic} is not {MAGIC}")
+    if header.length < HEADER_SIZE - LOG_OVERHEAD or position + header.size > end:
+        raise BrokenChainError(position, least, f"length {header.length} does not fit")
+    if header.base_offset < least or header.last_offset_delta < 0:
+        raise BrokenChainError(position, least, f"offset {header.base_offset} is out of order")
+    return header
+
+
+class Stretch(NamedTuple):
+    """A part of a segment's file as it is now, which a job may read while the log goes on."""
+
+    file: File
+    position: int
+    """A batch boundary."""
+    end: int
+    holes: tuple[Hole, ...]
+    base_offset: Offset
+
+    def headers(self, read_ahead: int = NEAR) -> Iterator[tuple[int, BatchHeader]]:
+        """Its batches, without those in holes."""
+        position = self.position
+        for hole in self.holes:
+            if position < hole.position:
+                yield from self._run(position, hole.position, read_ahead)
+            position = max(position, hole.end)
+        yield from self._run(position, self.end, read_ahead)
+
+    def _run(self, position: int, end: int, read_ahead: int) -> Iterator[tuple[int, BatchHeader]]:
+        return headers(self.file, position, end, read_ahead, self.base_offset)

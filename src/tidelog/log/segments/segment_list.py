@@ -1,0 +1,88 @@
+"""The segments of a log in the order of their base offsets, the last of them active."""
+
+from bisect import bisect_right
+from collections.abc import Iterator
+
+from tidelog.log.segments.segment import Segment
+from tidelog.model.ids import Offset
+
+
+class SegmentList:
+    __slots__ = ("_bases", "_sealed_bytes", "_segments", "active")
+
+    active: Segment
+    """The one that takes appends."""
+
+    def __init__(self, segments: list[Segment]) -> None:
+        assert segments
+        self._replace(segments)
+
+    def __len__(self) -> int:
+        return len(self._segments)
+
+    def __iter__(self) -> Iterator[Segment]:
+        return iter(self._segments)
+
+    def __getitem__(self, index: int) -> Segment:
+        return self._segments[index]
+
+    @property
+    def first(self) -> Segment:
+        return self._segments[0]
+
+    @property
+    def size(self) -> int:
+        return self._sealed_bytes + self.active.size
+
+    def index_of(self, offset: Offset) -> int:
+        """The segment in whose range of offsets this one falls (the first, for smaller ones)."""
+        return max(bisect_right(self._bases, offset) - 1, 0)
+
+    def end_of(self, index: int, log_end_offset: Offset) -> Offset:
+        """One past the last offset that may lie in a segment."""
+        following = index + 1
+        return self._bases[following] if following < len(self._bases) else log_end_offset
+
+    def starting_from(self, offset: Offset) -> list[Segment]:
+        """The segment that holds `offset` and all behind it."""
+        return self._segments[self.index_of(offset) :]
+
+    def add(self, segment: Segment) -> None:
+        """A new active segment; the former one has been sealed."""
+        assert segment.base_offset > self._bases[-1]
+        self._sealed_bytes += self.active.size
+        self._segments.append(segment)
+        self._bases.append(segment.base_offset)
+        self.active = segment
+
+    def drop_first(self, count: int) -> list[Segment]:
+        """Take the oldest segments out; at least one stays."""
+        dropped = self._segments[:count]
+        self._replace(self._segments[count:])
+        return dropped
+
+    def drop_from(self, index: int) -> list[Segment]:
+        """Take this segment and all behind it out; the one before it becomes active."""
+        dropped = self._segments[index:]
+        self._replace(self._segments[:index])
+        return dropped
+
+    def replace_active(self, segment: Segment) -> list[Segment]:
+        """Another active segment in place of one that is empty."""
+        former = self._segments[-1]
+        assert former.size == 0
+        self._replace([*self._segments[:-1], segment])
+        return [former]
+
+    def start_over(self, segment: Segment) -> list[Segment]:
+        """One segment in place of all others."""
+        dropped = self._segments
+        self._replace([segment])
+        return dropped
+
+    def _replace(self, segments: list[Segment]) -> None:
+        assert segments
+        self._segments = segments
+        self._bases = [segment.base_offset for segment in segments]
+        self.active = segments[-1]
+        self._sealed_bytes = sum(segment.size for segment in segments[:-1])

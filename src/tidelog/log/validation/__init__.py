@@ -1,0 +1,1 @@
+"""Checks of record batches before they are appended."""

@@ -1,0 +1,170 @@
+"""The few questions that only records can answer, asked where a batch or its topic makes it needed.
+
+A batch whose codec this broker cannot read is judged by its header: clients can read it.
+"""
+
+from dataclasses import dataclass
+from typing import ClassVar, NamedTuple
+
+from tidelog.log.config import UNLIMITED, LogConfig
+from tidelog.log.results import AppendRefused
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_TIMESTAMP, Millis
+from tidelog.model.jobs import Steps, Work
+from tidelog.protocol.records.batch import HEADER_SIZE, BatchHeader, read_header
+from tidelog.protocol.records.record_heads import RecordHead, record_heads
+from tidelog.protocol.records.records import codec_of
+from tidelog.protocol.records.unpacking import OverBudget, UnreadableRecords, unpack
+
+CHECKED_BYTES = 256 * 1024 * 1024
+"""How much of a packed batch is unpacked to check its records; one that holds more is refused."""
+CHECKED_RECORDS = 1_000_000
+"""How many records a packed batch may hold, unless it has a byte for each of them."""
+_AT_ONCE_BYTES = 16 * 1024
+_AT_ONCE_RECORDS = 64
+"""What is checked at once, and not in a job."""
+_BLAMED = 1_000
+"""How many bad records of a batch are named, at most."""
+
+
+class RecordRules(NamedTuple):
+    """What is asked of every record of a batch."""
+
+    needs_keys: bool
+    oldest: Millis | None
+    newest: Millis | None
+    """None: any time will do."""
+    is_counted: bool
+    """Whether the count is in doubt: offsets must follow each other without gaps, too."""
+
+
+def rules_of(config: LogConfig, now: Millis, *, is_counted: bool = False) -> RecordRules:
+    """Compaction needs keys; a bound on age is a bound on each record's age."""
+    oldest = newest = None
+    if not config.stamps_append_time:
+        oldest = now - config.message_timestamp_before_max_ms
+        newest = now + config.message_timestamp_after_max_ms
+    return RecordRules("compact" in config.cleanup_policy, oldest, newest, is_counted)
+
+
+def looks_inside(config: LogConfig) -> bool:
+    """Whether a topic has rules for records that a header cannot show to be kept."""
+    return "compact" in config.cleanup_policy or (
+        not config.stamps_append_time and config.message_timestamp_before_max_ms != UNLIMITED
+    )
+
+
+@dataclass(slots=True)
+class RecordCheck:
+    """A job: unpack a batch, count its records, hold them to rules. -> why it is refused, or None.
+
+    It has bytes of its own, since those of a request are the host's again.
+    """
+
+    work: ClassVar[Work] = Work.COMPUTE
+    batch: bytearray
+    rules: RecordRules
+
+    def run(self) -> Steps[AppendRefused | None]:
+        size, budget = len(self.batch), CHECKED_BYTES
+        if not read_header(self.batch).compression:
+            budget = size
+        records = max(CHECKED_RECORDS, size)
+        try:
+            return (yield from _check(memoryview(self.batch), self.rules, budget, records))
+        except OverBudget as over:
+            return AppendRefused(ErrorCode.invalid_record, f"The batch cannot be checked: {over}")
+
+
+def check_records(batch: memoryview, rules: RecordRules) -> AppendRefused | RecordCheck | None:
+    """Why a batch is refused; for a large one, the job that finds out."""
+    steps = _check(batch, rules, _AT_ONCE_BYTES, _AT_ONCE_RECORDS)
+    try:
+        while True:
+            next(steps)
+    except StopIteration as done:
+        refused: AppendRefused | None = done.value
+        return refused
+    except OverBudget:
+        return RecordCheck(bytearray(batch), rules)
+
+
+def _check(
+    batch: memoryview, rules: RecordRules, budget: int, most: int
+) -> Steps[AppendRefused | None]:
+    header = read_header(batch)
+    faults = _Faults(header, rules)
+    try:
+        chunks = unpack(codec_of(header), (batch[HEADER_SIZE:],), budget)
+        for heads in record_heads(chunks, header.record_count):
+            faults.look_at(heads)
+            if faults.seen > most:
+                raise OverBudget(f"it holds more than {most} records")
+            yield
+    except OverBudget:
+        raise
+    except UnreadableRecords as unreadable:
+        if unreadable.error is ErrorCode.unsupported_compression_type:
+            return None
+        return AppendRefused(unreadable.error, unreadable.reason)
+    return faults.refusal()
+
+
+class _Faults:
+    """The records of a batch that break a rule."""
+
+    def __init__(self, header: BatchHeader, rules: RecordRules) -> None:
+        self._base = header.base_timestamp
+        self._rules = rules
+        self._found: list[tuple[int, str]] = []
+        self._count = 0
+        self._error = ErrorCode.invalid_record
+        self.seen = 0
+
+    def look_at(self, heads: list[RecordHead]) -> None:
+        if heads:
+            self._look_at_keys_and_times(heads)
+            if self._rules.is_counted:
+                offsets = [offset for _, offset, _ in heads]
+                if offsets != list(range(self.seen, self.seen + len(heads))):
+                    raise UnreadableRecords(
+                        "The offsets of the records have gaps", ErrorCode.invalid_record
+                    )
+            self.seen += len(heads)
+
+    def _look_at_keys_and_times(self, heads: list[RecordHead]) -> None:
+        rules, base = self._rules, self._base
+        are_keyed = not rules.needs_keys or min(key for _, _, key in heads) >= 0
+        are_timely = (
+            rules.oldest is None
+            or rules.newest is None
+            or (rules.oldest <= base + min(heads)[0] and base + max(heads)[0] <= rules.newest)
+        )
+        if are_keyed and are_timely:
+            return
+        for index, (delta, _, key) in enumerate(heads, self.seen):
+            if rules.needs_keys and key < 0:
+                self._blame(index, "Compacted topic cannot accept message without key")
+            elif not are_timely and (fault := self._time_fault(base + delta)) is not None:
+                self._error = ErrorCode.invalid_timestamp
+                self._blame(index, fault)
+
+    def _time_fault(self, timestamp: Millis) -> str | None:
+        oldest, newest = self._rules.oldest, self._rules.newest
+        assert oldest is not None
+        assert newest is not None
+        if timestamp == NO_TIMESTAMP or oldest <= timestamp <= newest:
+            return None
+        return f"Timestamp {timestamp} is out of range: it should lie within [{oldest}, {newest}]"
+
+    def _blame(self, index: int, fault: str) -> None:
+        self._count += 1
+        if self._count <= _BLAMED:
+            self._found.append((index, fault))
+
+    def refusal(self) -> AppendRefused | None:
+        if not self._found:
+            return None
+        index, fault = self._found[0]
+        reason = f"{fault} (record {index}; {self._count} of the batch are refused)"
+        return AppendRefused(self._error, reason, tuple(self._found))

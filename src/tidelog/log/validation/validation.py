@@ -1,0 +1,182 @@
+"""Whether a client's batch may enter the log: what Kafka checks, for a good one by its header."""
+
+from tidelog.log.config import LogConfig
+from tidelog.log.results import AppendOrigin, AppendRefused
+from tidelog.log.validation.body_checks import IN_DOUBT, check_body
+from tidelog.log.validation.record_checks import RecordCheck, check_records, rules_of
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import LeaderEpoch, Millis
+from tidelog.protocol.records.batch import (
+    COMPRESSION_MASK,
+    CONTROL_MASK,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    TIMESTAMP_TYPE_MASK,
+    BatchHeader,
+    check,
+    claim_create_time,
+    peek_size,
+)
+
+_NEWEST_CODEC = 4
+_MAGIC_AT = 16
+_SMALLEST_LENGTH = 14
+"""Of a message of magic 0: a length below is no length."""
+_NOT_ONE_BATCH = "There must be exactly one record batch"
+
+
+def check_produced(
+    batches: memoryview,
+    config: LogConfig,
+    now: Millis,
+    origin: AppendOrigin = AppendOrigin.CLIENT,
+) -> BatchHeader | AppendRefused | RecordCheck:
+    """The header of the one sound batch that a produce request may carry per partition.
+
+    Where its records must be counted first, it is the job that does so.
+    """
+    header = check(batches)
+    if not isinstance(header, BatchHeader):
+        return _unsound(header, batches)
+    size = len(batches)
+    if (
+        header.size != size
+        or size > config.max_message_bytes
+        or header.last_offset_delta + 1 != header.record_count
+        or header.record_count <= 0
+        or header.base_offset != 0
+        or header.attributes & (CONTROL_MASK | TIMESTAMP_TYPE_MASK)
+        or header.attributes & COMPRESSION_MASK > _NEWEST_CODEC
+        or (header.producer_id >= 0 and header.base_sequence < 0)
+    ):
+        refused = _ill_formed(header, batches, config)
+        if refused is not None:
+            return refused
+        header = claim_create_time(batches, 0, header)
+    fault = check_body(batches, header)
+    if fault is not None:
+        if fault is not IN_DOUBT:
+            return fault
+        if origin is not AppendOrigin.CHECKED_CLIENT:
+            return RecordCheck(bytearray(batches), rules_of(config, now, is_counted=True))
+    if size > config.segment_bytes:
+        return AppendRefused(
+            ErrorCode.record_list_too_large,
+            f"The record batch size is {size} bytes, "
+            f"which exceeds the maximum configured segment size of {config.segment_bytes}",
+        )
+    if not config.stamps_append_time:
+        latest = now + config.message_timestamp_after_max_ms
+        if header.max_timestamp > latest:
+            blamed = check_records(batches, rules_of(config, now))
+            if isinstance(blamed, AppendRefused):
+                return blamed
+            return AppendRefused(
+                ErrorCode.invalid_timestamp,
+                f"Timestamp {header.max_timestamp} is out of range: the latest is {latest}",
+            )
+    return header
+
+
+def _unsound(error: ErrorCode, batches: memoryview) -> AppendRefused:
+    if error is ErrorCode.unsupported_for_message_format:
+        # Kafka's answer to magic 0 and 1 in a produce request of version 3 or later.
+        return AppendRefused(
+            ErrorCode.invalid_record, "Only record batches with magic version 2 are allowed"
+        )
+    if _is_cut_short(batches, 0):
+        return AppendRefused(ErrorCode.invalid_record, _NOT_ONE_BATCH)
+    return AppendRefused(error, "The record batch is corrupt")
+
+
+def _is_cut_short(batches: memoryview, position: int) -> bool:
+    """Whether what is there could be the beginning of a batch, which Kafka takes for no batch."""
+    rest = batches[position:]
+    if len(rest) < LOG_OVERHEAD:
+        return True
+    size = LOG_OVERHEAD + int.from_bytes(rest[8:12], "big", signed=True)
+    if size < LOG_OVERHEAD + _SMALLEST_LENGTH:
+        return False
+    return len(rest) <= _MAGIC_AT or (rest[_MAGIC_AT] <= MAGIC and len(rest) < size)
+
+
+def _ill_formed(
+    header: BatchHeader, batches: memoryview, config: LogConfig
+) -> AppendRefused | None:
+    """The first rule on a header that is broken; None if it is one that the broker can mend."""
+    error, message = ErrorCode.invalid_record, ""
+    if header.size != len(batches):
+        message = _NOT_ONE_BATCH
+        if not _is_cut_short(batches, header.size) and not _is_batch(batches, header.size):
+            error = ErrorCode.corrupt_message
+    elif header.base_offset != 0:
+        message = f"The base offset of the record batch should be 0, but it is {header.base_offset}"
+    elif header.size > config.max_message_bytes:
+        error = ErrorCode.message_too_large
+        message = (
+            f"The record batch size is {header.size} bytes, "
+            f"which exceeds the maximum configured value of {config.max_message_bytes}"
+        )
+    elif header.record_count <= 0 or header.last_offset_delta + 1 != header.record_count:
+        message = (
+            f"Inconsistent last offset delta {header.last_offset_delta} "
+            f"and count of records {header.record_count}"
+        )
+    elif header.is_control:
+        message = "Clients are not allowed to write control records"
+    elif header.compression > _NEWEST_CODEC:
+        error = ErrorCode.unsupported_compression_type
+        message = f"Unknown compression type {header.compression}"
+    elif header.producer_id >= 0 and header.base_sequence < 0:
+        message = f"Invalid sequence number {header.base_sequence} of an idempotent producer"
+    elif config.stamps_append_time:
+        error = ErrorCode.invalid_timestamp
+        message = "A producer should not set the timestamp type to LogAppendTime"
+    else:
+        assert header.uses_log_append_time
+        return None
+    return AppendRefused(error, message)
+
+
+def _is_batch(batches: memoryview, position: int) -> bool:
+    return isinstance(check(batches, position), BatchHeader)
+
+
+def check_whole(batches: memoryview) -> list[tuple[int, BatchHeader]] | AppendRefused:
+    """(position, header) of each batch, all sound; one that is cut short at the end is left out."""
+    found: list[tuple[int, BatchHeader]] = []
+    position = 0
+    while position + HEADER_SIZE <= len(batches):
+        if position + peek_size(batches, position) > len(batches):
+            break
+        header = check(batches, position)
+        if not isinstance(header, BatchHeader):
+            return AppendRefused(header, f"The record batch at byte {position} is corrupt")
+        found.append((position, header))
+        position += header.size
+    return found
+
+
+def check_replicated(
+    batches: memoryview, newest_epoch: LeaderEpoch, *, has_gaps: bool
+) -> list[tuple[int, BatchHeader]] | AppendRefused:
+    """The same, for batches whose offsets a leader has assigned, up to the first gap between them.
+
+    Offset and epoch lie outside the checksum, so that damage to them shows only in the sequence.
+    """
+    found = check_whole(batches)
+    if isinstance(found, AppendRefused):
+        return found
+    least = -1
+    for number, (_, header) in enumerate(found):
+        base_offset = header.base_offset
+        if base_offset < max(least, 0) or header.last_offset_delta < 0:
+            return AppendRefused(ErrorCode.corrupt_message, f"Offset {base_offset} is out of order")
+        if header.leader_epoch > newest_epoch:
+            message = f"Leader epoch {header.leader_epoch} is later than {newest_epoch}"
+            return AppendRefused(ErrorCode.corrupt_message, message)
+        if base_offset != least >= 0 and not has_gaps:
+            return found[:number]
+        least = header.next_offset
+    return found

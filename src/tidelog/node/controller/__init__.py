@@ -1,0 +1,1 @@
+"""The active controller on this node, and the way of a broker to the active controller."""

@@ -1,0 +1,259 @@
+"""The active controller on this node: it decides, answers once that is committed, and keeps watch.
+
+Invariant: a decision is made on everything decided before it; its answer leaves when its records
+are committed, or says NOT_CONTROLLER when the leadership was lost before that.
+"""
+
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
+from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
+
+from tidelog.config.settings import BrokerSettings
+from tidelog.controller.decide.decide import decide
+from tidelog.controller.decide.decision import DecideContext
+from tidelog.controller.decide.elections import balance_leaders, elect_uncleanly, fence_expired
+from tidelog.controller.decide.refusals import refusal
+from tidelog.controller.features import activation_records
+from tidelog.controller.liveness import Liveness
+from tidelog.model.dice import Dice
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_NODE, BrokerEpoch, ConnId, Millis, NodeId
+from tidelog.model.replication_events import FenceReason
+from tidelog.node.clock import Clock
+from tidelog.node.events.replication_events import ReplicationEvents
+from tidelog.node.peers import Channel, Peers
+from tidelog.node.quorum.quorum import Quorum
+from tidelog.node.quorum.voter_changes import VOTER_REQUESTS, VoterChanges
+from tidelog.node.requests.parking import Resume
+from tidelog.node.timers import Timer, Timers
+from tidelog.protocol.metadata.metadata_records import MetadataRecord
+
+log = logging.getLogger(__name__)
+
+
+class Controlling:
+    def __init__(
+        self,
+        quorum: Quorum,
+        voter_changes: VoterChanges,
+        settings: BrokerSettings,
+        dice: Dice,
+        clock: Clock,
+        timers: Timers,
+        peers: Peers,
+        events: ReplicationEvents,
+    ) -> None:
+        self._quorum = quorum
+        self._voter_changes = voter_changes
+        self._settings = settings
+        self._dice = dice
+        self._clock = clock
+        self._timers = timers
+        self._peers = peers
+        self._events = events
+        self._liveness = Liveness(settings.broker_session_timeout_ms)
+        self._brokers: dict[ConnId, NodeId] = {}
+        """Which broker's heartbeats come in by which connection."""
+        self._signs: dict[NodeId, Millis] = {}
+        """Each broker's last sign of life: a heartbeat, or the end of its connection."""
+        self._probes: dict[NodeId, Channel] = {}
+        self._refusing: set[NodeId] = set()
+        """Whose ports refuse: that is why they are fenced, more than that they are silent."""
+        self._silenced: dict[NodeId, BrokerEpoch] = {}
+        """The runs that were fenced for their silence; one that is heard again has returned."""
+        self._chores: dict[Callable[..., Sequence[MetadataRecord]], Timer] = {}
+        self._watch: Timer | None = None
+        self.predecessor: NodeId = NO_NODE
+        """Who was last known to lead the quorum."""
+
+    # -- leadership --------------------------------------------------------------------------------
+
+    def activate(self) -> None:
+        """Write what a controller writes before anything else, and begin to keep watch."""
+        image = self._quorum.pending_image
+        records = activation_records(image, self._settings)
+        if records:
+            self._propose(records)
+        self._liveness = Liveness(self._settings.broker_session_timeout_ms)
+        unfenced = [broker.id for broker in image.brokers.values() if not broker.fenced]
+        self._liveness.expect(unfenced, self._clock.now)
+        if (sign := self._quorum.machine.last_sign) is not None:
+            self._signs[sign[0]] = sign[1]
+        if self.predecessor != self._settings.node_id:
+            # Had it been heard from, it would still lead. If it lives it hears of us, and its next
+            # heartbeat comes at once; one that is fenced for coming late is unfenced by it.
+            interval = self._settings.broker_heartbeat_interval_ms
+            self._liveness.expect_soon(self.predecessor, self._clock.now, interval)
+        self.predecessor = self._settings.node_id
+        self._keep_watch()
+        for broker in unfenced:
+            # The controller before us may have died with its machine: who else has?
+            if broker != self._settings.node_id:
+                self._probe(broker)
+        if self._settings.auto_leader_rebalance_enable:
+            interval = self._settings.leader_imbalance_check_interval_seconds * 1000
+            self._every(interval, balance_leaders)
+        self._every(5_000, elect_uncleanly)
+
+    def deactivate(self) -> None:
+        for timer in self._chores.values():
+            timer.cancel()
+        self._chores.clear()
+        if self._watch is not None:
+            self._watch.cancel()
+            self._watch = None
+        self._brokers.clear()
+        self._signs.clear()
+
+    # -- requests ----------------------------------------------------------------------------------
+
+    def submit(self, message: Any, resume: Resume, conn: ConnId | None = None) -> None:
+        """Decide on the image as it will be; answer when what the answer rests on is committed."""
+        if isinstance(message, DescribeQuorumRequest):
+            resume(self._quorum.describe(message))
+            return
+        if isinstance(message, VOTER_REQUESTS):
+            self._voter_changes.submit(message, resume)
+            return
+        if not self._quorum.is_active:
+            resume(refusal(message, ErrorCode.not_controller))
+            return
+        self._hear(message, conn)
+        decision = decide(self._quorum.pending_image, message, self._decide_context())
+
+        def done(is_committed: bool) -> None:
+            if is_committed:
+                resume(decision.response)
+            else:
+                resume(refusal(message, ErrorCode.not_controller))
+
+        if decision.makes_voters_dynamic:
+            if decision.records:
+                self._propose(decision.records)
+            self._voter_changes.make_dynamic(done)
+        elif decision.records:
+            self._propose(decision.records, done, self._why(message))
+        else:
+            self._quorum.when_committed(done)
+
+    def _propose(
+        self,
+        records: Sequence[MetadataRecord],
+        done: Callable[[bool], None] = lambda _: None,
+        why: FenceReason = FenceReason.REQUESTED,
+        last_sign: Millis | None = None,
+    ) -> None:
+        """Append what was decided; once that is committed, tell what it did to replicas."""
+        before, began = self._quorum.pending_image, self._clock.now
+
+        def settled(is_committed: bool) -> None:
+            if is_committed:
+                self._events.decided(before, after, self._clock.now - began, why, last_sign)
+            done(is_committed)
+
+        self._quorum.propose(records, settled)
+        after = self._quorum.pending_image
+
+    def _why(self, message: Any) -> FenceReason:
+        is_heartbeat = isinstance(message, BrokerHeartbeatRequest)
+        if is_heartbeat and self._silenced.get(message.broker_id) == message.broker_epoch:
+            return FenceReason.RETURNED
+        return FenceReason.REQUESTED
+
+    def _hear(self, message: Any, conn: ConnId | None) -> None:
+        if isinstance(message, BrokerHeartbeatRequest):
+            broker = self._quorum.pending_image.brokers.get(message.broker_id)
+            if broker is None or broker.epoch != message.broker_epoch:
+                return  # of an earlier run: it must not keep the session of this one alive
+            self._liveness.heard(
+                message.broker_id, self._clock.now, message.current_metadata_offset
+            )
+            self._signs[message.broker_id] = self._clock.now
+            if conn is not None:
+                self._brokers[conn] = message.broker_id
+            self._keep_watch()
+        elif isinstance(message, BrokerRegistrationRequest) and conn is not None:
+            self._brokers[conn] = message.broker_id
+
+    def _decide_context(self) -> DecideContext:
+        return DecideContext(
+            now=self._clock.now,
+            dice=self._dice,
+            settings=self._settings,
+            next_offset=self._quorum.next_offset,
+            sessions=self._liveness,
+            kraft_version=self._quorum.kraft_version,
+            unheard_voters=self._voter_changes.unheard,
+        )
+
+    # -- failure detection -------------------------------------------------------------------------
+
+    def connection_lost(self, conn: ConnId) -> None:
+        """A broker's heartbeats came in by it: if its port refuses as well, its process is gone."""
+        broker = self._brokers.pop(conn, None)
+        if broker is not None and self._quorum.is_active and broker not in self._brokers.values():
+            self._signs[broker] = self._clock.now
+            self._probe(broker)
+
+    def _probe(self, broker: NodeId) -> None:
+        """See whether anyone answers at the broker's address."""
+        known = self._quorum.image.brokers.get(broker)
+        endpoint = None
+        if known is not None:
+            endpoint = known.endpoints.get(self._settings.inter_broker_listener_name)
+        if endpoint is None:
+            return
+        if (old := self._probes.pop(broker, None)) is not None:
+            old.close()
+        probe = self._peers.channel(endpoint.host, endpoint.port, lambda: self._gone(broker))
+        self._probes[broker] = probe
+        probe.probe()
+
+    def _gone(self, broker: NodeId) -> None:
+        if broker not in self._brokers.values():
+            log.info("broker %d is gone: its connection was lost and its port refuses", broker)
+            self._refusing.add(broker)
+            self._liveness.lost(broker, self._clock.now)
+            self._keep_watch()
+
+    def _keep_watch(self) -> None:
+        """Fence whose session is over, and come back when the next one is."""
+        if not self._quorum.is_active:
+            return
+        expired = self._liveness.expired(self._clock.now)
+        for broker in expired:
+            self._fence(broker)
+            self._liveness.forget(broker)
+            self._refusing.discard(broker)
+        deadline = self._liveness.next_deadline()
+        if self._watch is not None:
+            self._watch.cancel()
+        self._watch = None
+        if deadline is not None:
+            self._watch = self._timers.at(deadline, self._keep_watch)
+
+    def _fence(self, broker: NodeId) -> None:
+        records = fence_expired(self._quorum.pending_image, [broker], self._decide_context())
+        if not records:
+            return
+        is_gone = broker in self._refusing
+        log.info("broker %d is fenced: %s", broker, "gone" if is_gone else "no heartbeat in time")
+        self._silenced[broker] = self._quorum.pending_image.brokers[broker].epoch
+        why = FenceReason.CONNECTION_REFUSED if is_gone else FenceReason.SESSION_EXPIRED
+        self._propose(records, why=why, last_sign=self._signs.pop(broker, None))
+
+    # -- chores ------------------------------------------------------------------------------------
+
+    def _every(self, interval: Millis, chore: Callable[..., Sequence[MetadataRecord]]) -> None:
+        def run() -> None:
+            if self._quorum.is_active:
+                records = chore(self._quorum.pending_image, self._decide_context())
+                if records:
+                    self._propose(records)
+                self._chores[chore] = self._timers.at(self._clock.now + interval, run)
+
+        self._chores[chore] = self._timers.at(self._clock.now + interval, run)

@@ -1,0 +1,267 @@
+"""A broker's life as its controller sees it: register, be unfenced, heartbeat, shut down in order.
+
+Invariant: the broker serves while the image says that it is unfenced in the epoch it registered;
+a broker that the controller no longer knows registers again.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import Any, Protocol
+from uuid import UUID
+
+from kio.schema.broker_heartbeat.v2.request import BrokerHeartbeatRequest
+from kio.schema.broker_registration.v4.request import BrokerRegistrationRequest, Feature, Listener
+
+from tidelog.config.settings import BrokerSettings
+from tidelog.controller.features import SUPPORTED_FEATURES
+from tidelog.controller.image.image import ClusterImage
+from tidelog.model.dice import Dice
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import BrokerEpoch, Millis
+from tidelog.node.clock import Clock
+from tidelog.node.storage.storage import Storage
+from tidelog.node.timers import Timer, Timers
+
+_TRY_AGAIN = (
+    ErrorCode.request_timed_out,
+    ErrorCode.duplicate_broker_registration,
+    ErrorCode.not_controller,
+)
+REGISTRATION_RETRY_MS: Millis = 100
+
+log = logging.getLogger(__name__)
+
+
+class Submit(Protocol):
+    """The way to the active controller."""
+
+    def __call__(
+        self, message: Any, resume: Callable[[Any], None], patience_ms: Millis | None = None
+    ) -> None: ...
+
+
+class Lifecycle:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        dice: Dice,
+        clock: Clock,
+        timers: Timers,
+        submit: Submit,
+        cluster_id: str,
+        storage: Storage,
+        failed: Callable[[str], None],
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._timers = timers
+        self._submit = submit
+        self._cluster_id = cluster_id
+        self._storage = storage
+        self._failed = failed
+        self._dice = dice
+        self._incarnation = dice.uuid()
+        self._previous_epoch = storage.previous_broker_epoch
+        self._interrupted: UUID | None = None
+        if self._previous_epoch >= 0:
+            self._interrupted = storage.interrupted_incarnation
+        self._metadata_offset = -1
+        self._known_directories: frozenset[UUID] = frozenset()
+        self._may_stop: Callable[[], None] | None = None
+        self._timer: Timer | None = None
+        self._heard_at: Millis = clock.now
+        self.epoch: BrokerEpoch = -1
+        self.is_unfenced = False
+        self.is_willing = True
+        """Whether it could serve: not while it still opens what it holds (F41)."""
+
+    # -- registration ------------------------------------------------------------------------------
+
+    def register(self) -> None:
+        """Register this run, after that of an interrupted start if there was one.
+
+        The controller may have registered the interrupted run, in an epoch that this one does not
+        know. That run has changed no log: to register it again tells its epoch, and a clean stop
+        is then proved against that one.
+        """
+        if self._interrupted is not None:
+            self._send_registration(self._interrupted, self._settled)
+        else:
+            if self._previous_epoch >= 0:
+                self._storage.note_registration(self._previous_epoch, self._incarnation)
+            self._send_registration(self._incarnation, self._registered)
+
+    def _settled(self, incarnation: UUID, response: Any) -> None:
+        if incarnation == self._interrupted and self._is_accepted(response):
+            self._previous_epoch = response.broker_epoch
+            self._interrupted = None
+            self.register()
+
+    def _send_registration(self, incarnation: UUID, answered: Callable[[UUID, Any], None]) -> None:
+        settings = self._settings
+        request = BrokerRegistrationRequest(
+            broker_id=settings.node_id,
+            cluster_id=self._cluster_id,
+            incarnation_id=incarnation,
+            listeners=tuple(
+                Listener(
+                    name=listener.name,
+                    host=listener.host,
+                    port=listener.port,
+                    security_protocol=listener.security_protocol,
+                )
+                for listener in settings.advertised_listeners
+            ),
+            features=tuple(
+                Feature(
+                    name=name,
+                    min_supported_version=supported.minimum,
+                    max_supported_version=supported.maximum,
+                )
+                for name, supported in sorted(SUPPORTED_FEATURES.items())
+            ),
+            rack=settings.broker_rack,
+            log_dirs=self._storage.online_ids,
+            previous_broker_epoch=self._previous_epoch,
+        )
+        self._submit(
+            request,
+            lambda response: answered(incarnation, response),
+            settings.initial_broker_registration_timeout_ms,
+        )
+
+    def _registered(self, incarnation: UUID, response: Any) -> None:
+        if incarnation != self._incarnation:
+            return  # it has registered anew meanwhile
+        if self._is_accepted(response):
+            self.epoch = response.broker_epoch
+            self._heard_at = self._clock.now
+            log.info("registered as broker %d, epoch %d", self._settings.node_id, self.epoch)
+            self._heartbeat()
+
+    def _is_accepted(self, response: Any) -> bool:
+        error = response.error_code
+        if error in _TRY_AGAIN:
+            # Another process of this id may still have a session; it ends when that does.
+            self._timers.at(self._clock.now + REGISTRATION_RETRY_MS, self.register)
+        elif error is not ErrorCode.none:
+            self._failed(f"the controller refused this broker: {error.name}")
+        return error is ErrorCode.none
+
+    def is_registered_in(self, image: ClusterImage) -> bool:
+        """Whether the image knows of this run of the broker, not only of an earlier one."""
+        me = image.brokers.get(self._settings.node_id)
+        return me is not None and me.incarnation == self._incarnation
+
+    def epoch_in(self, image: ClusterImage) -> BrokerEpoch:
+        """In which epoch this run is registered, even while the controller's answer is under way.
+
+        Without it a leader could not tell what this run holds from what an earlier one held (F15).
+        """
+        if self.epoch < 0 and self.is_registered_in(image):
+            return image.brokers[self._settings.node_id].epoch
+        return self.epoch
+
+    # -- heartbeats --------------------------------------------------------------------------------
+
+    def image_changed(self, image: ClusterImage) -> None:
+        self._metadata_offset = image.offset
+        me = image.brokers.get(self._settings.node_id)
+        if me is not None:
+            self._known_directories = frozenset(me.directories)
+        was_unfenced = self.is_unfenced
+        self.is_unfenced = me is not None and me.epoch == self.epoch and not me.fenced
+        if was_unfenced and not self.is_unfenced and self._may_stop is None:
+            log.warning("broker %d is fenced", self._settings.node_id)
+        if me is not None and me.epoch == self.epoch and me.fenced:
+            # It has read its own registration: ask to be unfenced without waiting a round.
+            self._beat()
+
+    def become_willing(self) -> None:
+        """Everything that it holds is open: ask to be unfenced without waiting a round."""
+        if not self.is_willing:
+            self.is_willing = True
+            if self.epoch >= 0 and not self.is_unfenced:
+                self._beat()
+
+    def controller_changed(self) -> None:
+        """The new one has yet to hear from this broker, and may not wait for long."""
+        if self.epoch >= 0:
+            self._heartbeat()
+
+    @property
+    def is_cut_off(self) -> bool:
+        """No controller has answered for a whole session: if there is one, it has fenced us."""
+        silence = self._clock.now - self._heard_at
+        return self.epoch >= 0 and silence >= self._settings.broker_session_timeout_ms
+
+    def directory_failed(self) -> None:
+        """Tell the controller at once; a broker that cannot for too long is of no use."""
+        patience = self._settings.log_dir_failure_timeout_ms
+        self._timers.at(self._clock.now + patience, self._check_that_failures_are_known)
+        if self.epoch >= 0:
+            self._beat()
+
+    def _check_that_failures_are_known(self) -> None:
+        if not self._known_directories.isdisjoint(self._storage.offline_ids):
+            self._failed("the controller could not be told that a log directory has failed")
+
+    def lose_trust(self) -> None:
+        """A log lacks what was durable: this run is not the clean one that it registered as.
+
+        It registers anew, as one that ended uncleanly: the controller counts on nothing of it.
+        """
+        self._storage.distrust()
+        if self._previous_epoch >= 0 and not self.is_unfenced:
+            log.warning("broker %d has found damage: it starts uncleanly", self._settings.node_id)
+            self._previous_epoch = -1
+            self._interrupted = None
+            self._incarnation = self._dice.uuid()
+            self._register_again()
+
+    def _register_again(self) -> None:
+        self.epoch = -1
+        if self._timer is not None:
+            self._timer.cancel()
+        self.register()
+
+    def shut_down(self, may_stop: Callable[[], None]) -> None:
+        """Ask the controller to move leaders away; `may_stop` is called when it has."""
+        self._may_stop = may_stop
+        if self.epoch < 0:
+            may_stop()
+            return
+        self._beat()
+
+    def _heartbeat(self) -> None:
+        self._beat()
+        if self._timer is not None:
+            self._timer.cancel()
+        interval = self._settings.broker_heartbeat_interval_ms
+        self._timer = self._timers.at(self._clock.now + interval, self._heartbeat)
+
+    def _beat(self) -> None:
+        epoch = self.epoch
+        request = BrokerHeartbeatRequest(
+            broker_id=self._settings.node_id,
+            broker_epoch=epoch,
+            current_metadata_offset=self._metadata_offset,
+            want_fence=not self.is_willing,
+            want_shut_down=self._may_stop is not None,
+            offline_log_dirs=self._storage.offline_ids,
+        )
+        patience = self._settings.broker_session_timeout_ms
+        self._submit(request, lambda response: self._heard(epoch, response), patience)
+
+    def _heard(self, epoch: BrokerEpoch, response: Any) -> None:
+        if epoch != self.epoch:
+            return
+        error = response.error_code
+        if error is not ErrorCode.request_timed_out:
+            self._heard_at = self._clock.now
+        if error in (ErrorCode.broker_id_not_registered, ErrorCode.stale_broker_epoch):
+            log.warning("broker %d is not known any more: %s", self._settings.node_id, error.name)
+            self._register_again()
+        elif error is ErrorCode.none and response.should_shut_down and self._may_stop is not None:
+            may_stop, self._may_stop = self._may_stop, None
+            may_stop()

@@ -1,0 +1,161 @@
+"""The way to the active controller, wherever it is: here, or on the leader of the quorum.
+
+A request is tried again while no controller can decide on it, until its time is up; so a change of
+controller is a delay for its sender, not an error. A client that is told of a change finds it when
+it asks the same node next.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
+from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
+
+from tidelog.controller.decide.refusals import is_refused_by_a_non_controller, refusal
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import METADATA_TOPIC, Millis, Offset
+from tidelog.node.clock import Clock
+from tidelog.node.controller.active_controller import Controlling
+from tidelog.node.peers import LONG_ANSWER_BYTES, Channel, Peers, Unanswered, coded
+from tidelog.node.quorum.quorum import Quorum
+from tidelog.node.requests.parking import Resume
+from tidelog.node.timers import Timers
+from tidelog.protocol.messages.messages import versions_of
+
+RETRY_MS: Millis = 20
+LONGEST_RETRY_MS: Millis = 1_000
+ANSWER_MS: Millis = 5_000
+"""How long a controller may take over one request before it is asked again."""
+CATCH_UP_MS: Millis = 1_000
+"""How long an answer may wait for this node to know what it tells of."""
+LEAST_PATIENCE_MS: Millis = 1_000
+"""A client that gives no time at all still gets its request to the controller once."""
+
+_DESCRIBE = DescribeQuorumRequest(
+    topics=(TopicData(topic_name=METADATA_TOPIC, partitions=(PartitionData(partition_index=0),)),)
+)
+
+
+class ControllerClient:
+    def __init__(
+        self,
+        quorum: Quorum,
+        controlling: Controlling,
+        peers: Peers,
+        clock: Clock,
+        timers: Timers,
+        patience_ms: Millis,
+    ) -> None:
+        self._quorum = quorum
+        self._controlling = controlling
+        self._peers = peers
+        self._clock = clock
+        self._timers = timers
+        self._patience_ms = patience_ms
+        self._channels: dict[tuple[str, int, bool], Channel] = {}
+
+    def submit(self, message: Any, resume: Resume, patience_ms: Millis | None = None) -> None:
+        """Get a decision; `resume` hears the response, at the latest when patience is over."""
+        patience = self._patience_with(message) if patience_ms is None else patience_ms
+        self._try(_Submission(message, resume, self._clock.now + patience))
+
+    def change(self, message: Any, resume: Resume) -> None:
+        """Submit for a client, and answer once this node knows of the change itself."""
+
+        def answered(response: Any) -> None:
+            if self._quorum.is_active or isinstance(response, DescribeQuorumResponse):
+                resume(response)
+            else:
+                self._catch_up(lambda: resume(response))
+
+        deadline = self._clock.now + self._patience_with(message)
+        self._try(_Submission(message, answered, deadline, is_clients=True))
+
+    def _catch_up(self, done: Callable[[], None]) -> None:
+        """Ask how far the leader has committed, and wait for that; not for long, come what may."""
+        waiting = [done]
+
+        def go_on() -> None:
+            if waiting:
+                waiting.pop()()
+
+        def described(answer: Any) -> None:
+            if isinstance(answer, DescribeQuorumResponse) and answer.topics:
+                end: Offset = answer.topics[0].partitions[0].high_watermark
+                self._quorum.when_applied(end, go_on)
+            else:
+                go_on()
+
+        channel = self._channel(is_clients=True)
+        if channel is None:
+            go_on()
+            return
+        self._timers.at(self._clock.now + CATCH_UP_MS, go_on)
+        channel.request(*coded(_DESCRIBE, 2), described, CATCH_UP_MS)
+
+    def _patience_with(self, message: Any) -> Millis:
+        """As long as the client says that it waits, within reason."""
+        timeout: timedelta | None = getattr(message, "timeout", None)
+        if timeout is None:
+            return self._patience_ms
+        return min(self._patience_ms, max(LEAST_PATIENCE_MS, timeout // timedelta(milliseconds=1)))
+
+    def _try(self, submission: "_Submission") -> None:
+        def answered(response: Any) -> None:
+            if isinstance(response, Unanswered):
+                submission.losses += response.was_lost
+                self._again(submission)
+            elif is_refused_by_a_non_controller(response):
+                self._again(submission)
+            else:
+                submission.resume(response)
+
+        message = submission.message
+        if self._quorum.is_active:
+            self._controlling.submit(message, answered)
+            return
+        channel = self._channel(submission.is_clients)
+        if channel is None:
+            self._again(submission)
+            return
+        encode, decode = coded(message, versions_of(message.__api_key__)[-1])
+        left = max(1, min(ANSWER_MS, submission.deadline - self._clock.now))
+        channel.request(encode, decode, answered, left)
+
+    def _again(self, submission: "_Submission") -> None:
+        now = self._clock.now
+        if now >= submission.deadline:
+            submission.resume(refusal(submission.message, ErrorCode.request_timed_out))
+            return
+        self._timers.at(now + submission.retry_ms, lambda: self._try(submission))
+
+    def _channel(self, is_clients: bool) -> Channel | None:
+        """To the leader as this node knows it.
+
+        What a client sends goes by a connection of its own: a controller that cannot take it, and
+        hangs up, is not to miss this node's heartbeats for that.
+        """
+        address = self._quorum.leader_address
+        if address is None:
+            return None
+        channel = self._channels.get((*address, is_clients))
+        if channel is None:
+            channel = self._peers.channel(*address, lambda: None, LONG_ANSWER_BYTES)
+            self._channels[*address, is_clients] = channel
+        return channel
+
+
+@dataclass(slots=True)
+class _Submission:
+    message: Any
+    resume: Resume
+    deadline: Millis
+    is_clients: bool = False
+    losses: int = 0
+    """How often the connection has ended at it: the request itself may be the reason."""
+
+    @property
+    def retry_ms(self) -> Millis:
+        return min(LONGEST_RETRY_MS, RETRY_MS << max(0, self.losses - 1))

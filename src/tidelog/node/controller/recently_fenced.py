@@ -1,0 +1,96 @@
+"""Brokers that have just gone: what clients, which look at once, are told of them, and when.
+
+A client that loses a broker asks at once who leads now, which is before anybody can, and librdkafka
+does not ask again for about a second. So an answer that would name a leader whose connection was
+lost a moment ago waits for the election, which takes some 20 ms.
+
+And a client that no longer finds a broker in the answer drops it; librdkafka (seen in 2.16) loses
+the new leader of that broker's partitions with it, and again looks for a second. So a broker that
+was fenced is still listed for a while, no longer than Kafka, whose sessions last so long, would.
+
+Invariant: nobody waits longer than PATIENCE_MS from the loss, whatever becomes of the leader.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+
+from tidelog.controller.image.image import ClusterImage, TopicImage
+from tidelog.model.ids import Millis, NodeId
+from tidelog.node.clock import Clock
+from tidelog.node.requests.parking import PARKED, Parked, Resume
+from tidelog.node.timers import Timers
+
+PATIENCE_MS: Millis = 500
+LISTED_MS: Millis = 9_000
+"""The default of broker.session.timeout.ms."""
+
+
+class Departures:
+    def __init__(self, clock: Clock, timers: Timers, image: Callable[[], ClusterImage]) -> None:
+        self._clock = clock
+        self._timers = timers
+        self._image = image
+        self._lost: dict[NodeId, Millis] = {}
+        """Leaders, each with the time until which its successor is waited for."""
+        self._fenced: dict[NodeId, Millis] = {}
+        """Brokers, each with the time until which it is listed."""
+        self._waiting: list[tuple[Collection[str] | None, Resume]] = []
+
+    def lost(self, leader: NodeId) -> None:
+        """The connection by which this node follows a leader was lost."""
+        until = self._clock.now + PATIENCE_MS
+        self._lost[leader] = until
+        self._timers.at(until, self._look)
+
+    def found(self, leader: NodeId) -> None:
+        """It answers after all."""
+        if self._lost.pop(leader, None) is not None:
+            self._look()
+
+    def image_changed(self, old: ClusterImage, new: ClusterImage) -> None:
+        if old.brokers is not new.brokers:
+            until = self._clock.now + LISTED_MS
+            for broker in old.unfenced_brokers():
+                now = new.brokers.get(broker.id)
+                if now is not None and now.fenced:
+                    self._fenced[broker.id] = until
+        if self._waiting:
+            self._look()
+
+    def wait(self, topics: Collection[str] | None, resume: Resume) -> tuple[NodeId, ...] | Parked:
+        """Those that have just gone; later if a topic (None: any) has a leader just lost."""
+        if not self._names_lost(topics):
+            return self._gone()
+        self._waiting.append((topics, resume))
+        return PARKED
+
+    def _gone(self) -> tuple[NodeId, ...]:
+        if not self._fenced:
+            return ()
+        now = self._clock.now
+        self._fenced = {broker: until for broker, until in self._fenced.items() if now < until}
+        return tuple(self._fenced)
+
+    def _look(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for topics, resume in waiting:
+            if self._names_lost(topics):
+                self._waiting.append((topics, resume))
+            else:
+                resume(self._gone())
+
+    def _names_lost(self, topics: Collection[str] | None) -> bool:
+        if not self._lost:
+            return False
+        now = self._clock.now
+        self._lost = {leader: until for leader, until in self._lost.items() if now < until}
+        return any(
+            partition.leader in self._lost
+            for topic in self._asked(topics)
+            for partition in topic.partitions.values()
+        )
+
+    def _asked(self, topics: Collection[str] | None) -> Iterable[TopicImage]:
+        known = self._image().topics
+        if topics is None:
+            return known.values()
+        return [known[name] for name in topics if name in known]

@@ -1,0 +1,60 @@
+"""A controller makes itself known: where it listens and what it supports (KIP-919).
+
+Once per run of its process, as soon as there is a cluster to be known in.
+"""
+
+from collections.abc import Callable
+from typing import Any
+from uuid import UUID
+
+from kio.schema.controller_registration.v0.request import (
+    ControllerRegistrationRequest,
+    Feature,
+    Listener,
+)
+
+from tidelog.config.settings import BrokerSettings
+from tidelog.controller.features import METADATA_VERSION, SUPPORTED_FEATURES
+from tidelog.controller.image.image import ClusterImage
+from tidelog.model.errors import ErrorCode
+from tidelog.node.requests.parking import Resume
+from tidelog.node.storage.opening import controller_endpoints
+
+
+class ControllerRegistration:
+    def __init__(
+        self, settings: BrokerSettings, incarnation: UUID, submit: Callable[[Any, Resume], None]
+    ) -> None:
+        self._settings = settings
+        self._incarnation = incarnation
+        self._submit = submit
+        self._is_needed = settings.is_controller
+
+    def image_changed(self, image: ClusterImage) -> None:
+        if self._is_needed and METADATA_VERSION in image.features:
+            self._is_needed = False
+            self._submit(self._request(), self._answered)
+
+    def _answered(self, response: Any) -> None:
+        """Refused for now: at the next change of the image it is tried again."""
+        self._is_needed = response.error_code is not ErrorCode.none
+
+    def _request(self) -> ControllerRegistrationRequest:
+        protocols = {one.name: one.security_protocol for one in self._settings.listeners}
+        return ControllerRegistrationRequest(
+            controller_id=self._settings.node_id,
+            incarnation_id=self._incarnation,
+            zk_migration_ready=False,
+            listeners=tuple(
+                Listener(name=name, host=host, port=port, security_protocol=protocols[name])
+                for name, host, port in controller_endpoints(self._settings)
+            ),
+            features=tuple(
+                Feature(
+                    name=name,
+                    min_supported_version=supported.minimum,
+                    max_supported_version=supported.maximum,
+                )
+                for name, supported in sorted(SUPPORTED_FEATURES.items())
+            ),
+        )

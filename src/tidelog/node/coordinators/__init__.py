@@ -1,0 +1,1 @@
+"""The group coordinators on this node, and how they are loaded."""

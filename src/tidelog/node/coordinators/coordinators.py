@@ -1,0 +1,218 @@
+"""The group coordinators of this node: one per partition of `__consumer_offsets` that it leads.
+
+Invariant: a coordinator serves only while the node leads its partition, and only what that
+partition's log says; its writes are acknowledged by every in-sync replica before they count.
+"""
+
+from collections.abc import Callable, Collection
+from itertools import count
+from typing import Any
+
+from tidelog.api.groups.internal_topics import CONSUMER_OFFSETS
+from tidelog.api.handler import Request
+from tidelog.config.group_settings import GroupSettings
+from tidelog.config.settings import BrokerSettings
+from tidelog.coordination.effects import Answer, ClientInfo, GroupEffect, Write
+from tidelog.coordination.groups.replies import refusal
+from tidelog.coordination.partitioning import partition_for
+from tidelog.coordination.shard import GroupShard
+from tidelog.log.results import AppendOrigin
+from tidelog.model.dice import Dice
+from tidelog.model.effects import (
+    AppendBatches,
+    AppendResult,
+    Coordinate,
+    CoordinateAll,
+    PartitionAppend,
+)
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import Millis, TopicPartition
+from tidelog.node.clock import Clock
+from tidelog.node.coordinators.group_loading import GroupLoading
+from tidelog.node.jobs import Jobs
+from tidelog.node.partitions.partitions import Partitions
+from tidelog.node.partitions.replica import Replica
+from tidelog.node.requests.parking import PARKED, Parked, Resume
+from tidelog.node.timers import Timer, Timers
+from tidelog.protocol.records.records import Record, build_batch
+
+_LOADING = ErrorCode.coordinator_load_in_progress
+
+
+class Coordinators:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        dice: Dice,
+        clock: Clock,
+        timers: Timers,
+        partitions: Partitions,
+        partition_count: Callable[[], int],
+        jobs: Jobs,
+    ) -> None:
+        self._settings = _group_settings(settings)
+        self._dice = dice
+        self._clock = clock
+        self._timers = timers
+        self._partitions = partitions
+        self._partition_count = partition_count
+        self._jobs = jobs
+        self._shards: dict[int, GroupShard] = {}
+        self._loading: dict[int, GroupLoading] = {}
+        self._alarms: dict[int, tuple[Millis, Timer]] = {}
+        self._waiting: dict[int, Resume] = {}
+        self._tickets = count(1)
+
+    # -- leadership --------------------------------------------------------------------------------
+
+    def lead(self, replica: Replica) -> None:
+        """Take over the groups of a partition: everything that its log says of them."""
+        index, now = replica.partition.partition, self._clock.now
+        self.resign(index)
+        held = replica.log
+        shard = GroupShard(
+            self._settings, self._dice, self._clock, lambda: held.config.largest_batch
+        )
+        loading = GroupLoading(
+            replica, shard, self._jobs, now, lambda loaded: self._loaded(index, loading, loaded)
+        )
+        self._loading[index] = loading
+        loading.begin()
+
+    def _loaded(self, index: int, loading: GroupLoading, shard: GroupShard | None) -> None:
+        if self._loading.get(index) is not loading:
+            return  # the partition was given up meanwhile
+        del self._loading[index]
+        if shard is None:
+            return
+        self._shards[index] = shard
+        self._carry_out(index, shard.loaded(self._clock.now))
+        for partitions in loading.deleted:
+            self._carry_out(index, shard.partitions_deleted(partitions, self._clock.now))
+
+    def resign(self, index: int) -> None:
+        if (loading := self._loading.pop(index, None)) is not None:
+            loading.cancel()
+        shard = self._shards.pop(index, None)
+        if shard is not None:
+            if (alarm := self._alarms.pop(index, None)) is not None:
+                alarm[1].cancel()
+            self._carry_out(index, shard.abandon())
+
+    def resign_all(self) -> None:
+        for index in (*self._loading, *self._shards):
+            self.resign(index)
+
+    def partitions_deleted(self, partitions: Collection[TopicPartition]) -> None:
+        for index, shard in list(self._shards.items()):
+            self._carry_out(index, shard.partitions_deleted(partitions, self._clock.now))
+        for loading in self._loading.values():
+            loading.deleted.append(partitions)
+
+    # -- effects of handlers -----------------------------------------------------------------------
+
+    def coordinate(self, effect: Coordinate, resume: Resume, request: Request) -> Any | Parked:
+        total = self._partition_count()
+        index = partition_for(effect.group_id, total) if total else 0
+        shard = self._shards.get(index)
+        if shard is None:
+            is_loading = index in self._loading
+            error = _LOADING if is_loading else ErrorCode.not_coordinator
+            return refusal(effect.request, error, request.version)
+        self._ask(index, shard, effect.request, request, resume)
+        return PARKED
+
+    def coordinate_all(
+        self, effect: CoordinateAll, resume: Resume, request: Request
+    ) -> list[Any] | Parked:
+        answers = [refusal(effect.request, _LOADING, request.version) for _ in self._loading]
+        shards = list(self._shards.items())
+        if not shards:
+            return answers
+        expected = len(answers) + len(shards)
+
+        def collect(answer: Any) -> None:
+            answers.append(answer)
+            if len(answers) == expected:
+                resume(answers)
+
+        for index, shard in shards:
+            self._ask(index, shard, effect.request, request, collect)
+        return PARKED
+
+    def _ask(
+        self, index: int, shard: GroupShard, message: Any, request: Request, resume: Resume
+    ) -> None:
+        ticket = next(self._tickets)
+        self._waiting[ticket] = resume
+        client = ClientInfo(request.client_id, request.client_host)
+        effects = shard.handle(message, client, request.version, ticket, self._clock.now)
+        self._carry_out(index, effects)
+
+    # -- effects of the machines -------------------------------------------------------------------
+
+    def _carry_out(self, index: int, effects: list[GroupEffect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Answer):
+                self._waiting.pop(effect.ticket)(effect.response)
+            else:
+                self._write(index, effect)
+        self._set_alarm(index)
+
+    def _write(self, index: int, write: Write) -> None:
+        wall = self._clock.wall
+        batch = build_batch([Record(key, value, wall) for key, value in write.records])
+        append = AppendBatches(
+            [
+                PartitionAppend(
+                    TopicPartition(CONSUMER_OFFSETS, index), memoryview(bytearray(batch))
+                )
+            ],
+            acks=-1,
+            timeout_ms=self._settings.offsets_commit_timeout_ms,
+        )
+        shard = self._shards.get(index)
+
+        def written(results: list[AppendResult]) -> None:
+            if shard is not None and self._shards.get(index) is shard:
+                outcome = shard.written(write.write_id, results[0].error, self._clock.now)
+                self._carry_out(index, outcome)
+
+        results = self._partitions.append(append, written, AppendOrigin.COORDINATOR)
+        if results is not PARKED:
+            written(results)
+
+    def _set_alarm(self, index: int) -> None:
+        """One timer per coordinator, moved only when its next deadline has come nearer."""
+        shard = self._shards.get(index)
+        deadline = shard.next_deadline() if shard is not None else None
+        if deadline is None:
+            return
+        alarm = self._alarms.get(index)
+        if alarm is not None:
+            if alarm[0] <= deadline:
+                return
+            alarm[1].cancel()
+        self._alarms[index] = (
+            deadline,
+            self._timers.at(deadline, lambda: self._tick(index)),
+        )
+
+    def _tick(self, index: int) -> None:
+        self._alarms.pop(index, None)
+        shard = self._shards.get(index)
+        if shard is not None:
+            self._carry_out(index, shard.tick(self._clock.now))
+
+
+def _group_settings(settings: BrokerSettings) -> GroupSettings:
+    return GroupSettings(
+        min_session_timeout_ms=settings.group_min_session_timeout_ms,
+        max_session_timeout_ms=settings.group_max_session_timeout_ms,
+        initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
+        max_size=settings.group_max_size,
+        offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
+        offsets_retention_ms=settings.offsets_retention_minutes * 60_000,
+        offsets_retention_check_interval_ms=settings.offsets_retention_check_interval_ms,
+        offsets_commit_timeout_ms=settings.offsets_commit_timeout_ms,
+    )

@@ -1,0 +1,94 @@
+"""Tells how far the replicas of each partition are that this node leads, every few seconds.
+
+A partition that has not moved is told of once a minute; the others at every round. A round goes
+through the partitions a few at a time, so that a node with ten thousand serves on in between.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+
+from tidelog.config.settings import BrokerSettings
+from tidelog.model.ids import Millis, TopicPartition
+from tidelog.model.replication_events import REPLICATION_EVENTS, ReplicaState
+from tidelog.node.clock import Clock
+from tidelog.node.partitions.replica import Replica
+from tidelog.node.timers import Timers
+
+PER_TURN = 100
+PAUSE_MS: Millis = 10
+AT_LEAST_MS: Millis = 60_000
+
+
+class ReplicaStates:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        clock: Clock,
+        timers: Timers,
+        replicas: Iterable[Replica],
+        tell: Callable[[ReplicaState], None],
+    ) -> None:
+        self._me = settings.node_id
+        self._clock = clock
+        self._timers = timers
+        self._replicas = replicas
+        self._tell = tell
+        self._interval_ms = settings.tidelog_replication_events_interval_ms
+        self._told: dict[TopicPartition, tuple[object, Millis]] = {}
+        """What was told last of each partition, as far as it moves, and when."""
+
+    def start(self) -> None:
+        self._timers.at(self._clock.now + self._interval_ms, self._round)
+
+    def _round(self) -> None:
+        led = [one for one in self._replicas if one.leader is not None]
+        if len(self._told) > len(led):
+            self._told = {
+                one.partition: self._told[one.partition]
+                for one in led
+                if one.partition in self._told
+            }
+        self._turn(iter(led), self._clock.now + self._interval_ms)
+
+    def _turn(self, rest: Iterator[Replica], next_round: Millis) -> None:
+        some = list(islice(rest, PER_TURN))
+        for replica in some:
+            self._look(replica)
+        if len(some) == PER_TURN:
+            self._timers.at(self._clock.now + PAUSE_MS, lambda: self._turn(rest, next_round))
+        else:
+            self._timers.at(max(next_round, self._clock.now + PAUSE_MS), self._round)
+
+    def _look(self, replica: Replica) -> None:
+        leader, now = replica.leader, self._clock.now
+        if leader is None or replica.partition.topic == REPLICATION_EVENTS:
+            return
+        followers = leader.followers(now)
+        log = replica.log
+        place: object = (
+            leader.epoch,
+            leader.high_watermark,
+            log.log_start_offset,
+            leader.end,
+            leader.isr,
+            [(one.broker, one.end_offset) for one in followers],
+        )
+        was, told_at = self._told.get(replica.partition, (None, 0))
+        if place == was and now - told_at < AT_LEAST_MS:
+            return
+        self._told[replica.partition] = (place, now)
+        replica.refresh_progress()
+        self._tell(
+            ReplicaState(
+                partition=replica.partition,
+                leader=self._me,
+                leader_epoch=leader.epoch,
+                high_watermark=leader.high_watermark,
+                log_start_offset=log.log_start_offset,
+                end_offset=leader.end,
+                isr=tuple(sorted(leader.isr)),
+                replicas=tuple(sorted(leader.replicas)),
+                min_isr=leader.minimum,
+                followers=leader.followers(now),
+            )
+        )

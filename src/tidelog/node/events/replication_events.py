@@ -1,0 +1,183 @@
+"""Collects what happens to replicas on this node, counts it, and has it written to its topic.
+
+Invariant: whoever tells of an event never waits. What a decision did is worked out later, a slice
+at a time; the queue is bounded, and where the topic cannot be reached the oldest events go, counted
+and logged. Events about the events' own topic are told, but for its state: that moves with every
+event.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Iterator
+from itertools import islice
+
+from tidelog.config.settings import BrokerSettings
+from tidelog.controller.image.image import ClusterImage
+from tidelog.controller.replication_events import events_of_decision
+from tidelog.model.ids import Millis
+from tidelog.model.replication_events import (
+    FenceReason,
+    LeaderElected,
+    ReplicationEvent,
+    encode_event,
+    key_of,
+)
+from tidelog.node.clock import Clock
+from tidelog.node.controller.broker_lifecycle import Submit
+from tidelog.node.events.counters import Counters
+from tidelog.node.events.event_producer import EventProducer
+from tidelog.node.peers import Peers
+from tidelog.node.timers import Timers
+from tidelog.protocol.records.records import Record
+
+LIMIT = 10_000
+"""Events that wait for the topic; about 5 MB."""
+PER_SLICE = 200
+PAUSE_MS: Millis = 5
+"""Between two slices: other events have their turn."""
+SLICE_BYTES = 512 * 1024
+"""Half of what a batch may have by default."""
+LINGER_MS: Millis = 20
+"""Events of one moment leave in one batch."""
+DRAIN_MS: Millis = 500
+"""How long a node that ends may wait to tell of it: a controller has moved its own leaders."""
+
+log = logging.getLogger(__name__)
+
+
+class ReplicationEvents:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        clock: Clock,
+        timers: Timers,
+        peers: Peers,
+        image: Callable[[], ClusterImage],
+        submit: Submit,
+    ) -> None:
+        self.counters = Counters()
+        self.is_on = settings.tidelog_replication_events_enable
+        self._settings = settings
+        self._clock = clock
+        self._timers = timers
+        self._producer = EventProducer(settings, clock, timers, peers, image, submit)
+        self._decisions: deque[tuple[Millis, Millis, Iterator[ReplicationEvent]]] = deque()
+        """When each was committed, how long that took, and what it did."""
+        self._waiting: deque[tuple[Millis, ReplicationEvent]] = deque()
+        self._is_sending = False
+        self._is_slicing = False
+        self._lost = 0
+        self._after: Callable[[], None] | None = None
+
+    def decided(
+        self,
+        before: ClusterImage,
+        after: ClusterImage,
+        took_ms: Millis,
+        why: FenceReason,
+        last_sign: Millis | None = None,
+    ) -> None:
+        """A decision of this node's controller is committed; it took the first to the second.
+
+        `last_sign` is when a broker that it fences was last heard of.
+        """
+        silent_ms = None if last_sign is None else self._clock.now - last_sign
+        events = events_of_decision(before, after, self._settings, why, silent_ms)
+        self._decisions.append((self._clock.wall, took_ms, events))
+        self._slice_soon()
+
+    def tell(self, event: ReplicationEvent) -> None:
+        """It has happened, now."""
+        self._tell(self._clock.wall, event)
+
+    def drain(self, then: Callable[[], None]) -> None:
+        """The node is about to end: `then` comes when all is written, or patience is over."""
+        self._after = then
+        self._timers.at(self._clock.now + DRAIN_MS, self._end)
+        self._maybe_end()
+
+    def _maybe_end(self) -> None:
+        if not self._decisions and not self._is_sending:
+            self._end()
+
+    def _end(self) -> None:
+        after, self._after = self._after, None
+        if after is not None:
+            after()
+
+    # -- decisions, a slice at a time --------------------------------------------------------------
+
+    def _slice_soon(self) -> None:
+        if self._decisions and not self._is_slicing:
+            self._is_slicing = True
+            self._timers.at(self._clock.now + PAUSE_MS, self._slice)
+
+    def _slice(self) -> None:
+        self._is_slicing = False
+        ts, took_ms, events = self._decisions[0]
+        some = list(islice(events, PER_SLICE))
+        for event in some:
+            if isinstance(event, LeaderElected):
+                self.counters.elections += 1
+                self.counters.election_ms += took_ms
+                if not event.clean:
+                    self.counters.unclean_elections += 1
+                    _warn(event)
+            self._tell(ts, event)
+        if len(some) < PER_SLICE:
+            self._decisions.popleft()
+        self._slice_soon()
+        self._maybe_end()
+
+    # -- the queue ---------------------------------------------------------------------------------
+
+    def _tell(self, ts: Millis, event: ReplicationEvent) -> None:
+        if not self.is_on:
+            return
+        if len(self._waiting) == LIMIT:
+            self._waiting.popleft()
+            self._lose(1)
+        self._waiting.append((ts, event))
+        if not self._is_sending:
+            self._is_sending = True
+            self._timers.at(self._clock.now + LINGER_MS, self._send)
+
+    def _send(self) -> None:
+        node = self._settings.node_id
+        records: list[Record] = []
+        room = min(SLICE_BYTES, self._settings.socket_request_max_bytes // 2)
+        while self._waiting and len(records) < PER_SLICE and (room > 0 or not records):
+            ts, event = self._waiting.popleft()
+            key, value = key_of(event), encode_event(event, ts, node)
+            records.append(Record(key, value, ts))
+            room -= len(key) + len(value)
+        self._producer.send(records, lambda is_written: self._sent(len(records), is_written))
+
+    def _sent(self, count: int, is_written: bool) -> None:
+        if is_written:
+            self.counters.events_written += count
+            if self._lost:
+                log.warning("%d replication events were lost before these", self._lost)
+                self._lost = 0
+        else:
+            self._lose(count)
+        if self._waiting:
+            self._timers.at(self._clock.now + PAUSE_MS, self._send)
+        else:
+            self._is_sending = False
+            self._maybe_end()
+
+    def _lose(self, count: int) -> None:
+        if not self._lost:
+            log.warning("replication events are being lost: their topic cannot be written to")
+        self._lost += count
+        self.counters.events_lost += count
+
+
+def _warn(event: LeaderElected) -> None:
+    log.warning(
+        "%s: leader %d was elected uncleanly in epoch %d: what was committed may be lost",
+        event.partition,
+        event.leader,
+        event.leader_epoch,
+    )

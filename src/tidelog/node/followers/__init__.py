@@ -1,0 +1,1 @@
+"""The partitions that this node follows: one fetcher for each leader broker."""

@@ -1,0 +1,1 @@
+"""The log `__cluster_metadata` and its snapshots on this node."""

@@ -1,0 +1,264 @@
+"""The log `__cluster_metadata` on this node: records in, records out, and how far it is synced.
+
+Invariant: what is reported as grown is synced, so that no vote or commit rests on a page cache.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from kio.schema.leader_change_message.v0.data import LeaderChangeMessage, Voter
+
+from tidelog.controller.image.apply import ImpossibleRecord, apply_all
+from tidelog.controller.image.image import ClusterImage
+from tidelog.log.partition import PartitionLog
+from tidelog.log.results import Appended, AppendOrigin, AppendRefused
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Millis, NodeId, Offset
+from tidelog.node.metadata.metadata_mark import MetadataMark
+from tidelog.node.metadata.snapshots import SnapshotContent, Snapshots, WriteSnapshot
+from tidelog.node.quorum.voter_records import (
+    control_record,
+    follow,
+    membership_records,
+    voters_record,
+)
+from tidelog.protocol.fetch import SnapshotId
+from tidelog.protocol.malformed import MalformedMessage
+from tidelog.protocol.metadata.codec import decode_record, encode_record
+from tidelog.protocol.metadata.metadata_records import MetadataRecord
+from tidelog.protocol.records.batch import BatchHeader, is_valid_crc, iterate
+from tidelog.protocol.records.records import ControlType, Record, build_batch, read_records
+from tidelog.replication.quorum.state import LogEnd, VoterSet
+from tidelog.replication.quorum.voters import DYNAMIC, Membership, VoterHistory
+
+READ_BYTES = 1 << 20
+
+
+class UnusableMetadata(Exception):
+    """The metadata here is damaged in a way that this node cannot mend: one sentence says how."""
+
+
+def applied(
+    image: ClusterImage, records: Sequence[MetadataRecord], last: Offset, epoch: LeaderEpoch
+) -> ClusterImage:
+    """The image after one more batch of the log, which ends at `last`."""
+    try:
+        return apply_all(image, records, last, epoch)
+    except ImpossibleRecord as wrong:
+        raise UnusableMetadata(
+            f"the metadata log has a record in the batch that ends at offset {last} that does not "
+            f"fit what comes before it: {wrong}"
+        ) from None
+
+
+class MetadataLog:
+    def __init__(
+        self,
+        log: PartitionLog,
+        start_flush: Callable[[], None],
+        snapshots: Snapshots,
+        configured: VoterSet,
+        mark: MetadataMark,
+    ) -> None:
+        self.log = log
+        self.mark = mark
+        self.voters = VoterHistory(configured)
+        self.snapshots = snapshots
+        self._start_flush = start_flush
+        self.is_flushing = False
+
+    @property
+    def end(self) -> LogEnd:
+        return LogEnd(self.log.latest_epoch, self.log.log_end_offset)
+
+    @property
+    def synced_end(self) -> LogEnd:
+        """As far as it is synced: what may be voted and committed upon."""
+        point = self.log.recovery_point
+        snapshot = self.snapshots.newest
+        epoch = self.log.epoch_at(point - 1) if point > self.log.log_start_offset else NO_EPOCH
+        if epoch == NO_EPOCH and snapshot is not None and snapshot.end_offset == point:
+            epoch = snapshot.epoch
+        return LogEnd(epoch, point)
+
+    # -- writing ---------------------------------------------------------------------------------
+
+    def append(self, records: Sequence[MetadataRecord], epoch: LeaderEpoch, now: Millis) -> Offset:
+        """Append as one batch, which readers see whole or not at all. -> the end after it."""
+        batch = build_batch([Record(None, encode_record(record), now) for record in records])
+        return self._write(batch, epoch, now)
+
+    def append_leader_change(
+        self,
+        leader: NodeId,
+        epoch: LeaderEpoch,
+        voters: Sequence[NodeId],
+        granted: Sequence[NodeId],
+        now: Millis,
+    ) -> Offset:
+        """The first record of an epoch; once it is committed, so is everything before it."""
+        # Version 0, as Kafka writes it at kraft.version 0 and as its tools read it at any.
+        message = LeaderChangeMessage(
+            version=0,
+            leader_id=leader,
+            voters=tuple(Voter(voter_id=voter) for voter in voters),
+            granting_voters=tuple(Voter(voter_id=voter) for voter in granted),
+        )
+        records = [control_record(ControlType.LEADER_CHANGE, message, now)]
+        if self.voters.latest_offset < 0:
+            # Who has not been formatted with the first voters learns of them from the log.
+            records += membership_records(self.voters.below(self.log.log_end_offset), now)
+        self.log.assign_epoch(epoch, self.log.log_end_offset)
+        return self._write_control(records, epoch, now)
+
+    def append_voters(self, voters: VoterSet, epoch: LeaderEpoch, now: Millis) -> Offset:
+        """Let these voters be in force from here on; the first of a log bring their level along."""
+        if self.voters.kraft_version < DYNAMIC:
+            records = membership_records(Membership(DYNAMIC, voters), now)
+        else:
+            records = [voters_record(voters, now)]
+        return self._write_control(records, epoch, now)
+
+    def append_fetched(self, records: memoryview) -> None:
+        """As follower: what the leader sent, as it sent it."""
+        expected = self.log.log_end_offset
+        is_empty = self.log.log_start_offset == expected
+        for _, header in iterate(records):
+            # A log that begins after a snapshot may begin inside a batch.
+            is_around = is_empty and header.base_offset < expected < header.next_offset
+            if header.base_offset != expected and not is_around:
+                raise MalformedMessage(f"a batch at {header.base_offset}, not at {expected}")
+            expected, is_empty = header.next_offset, False
+        outcome = self.log.append_as_follower(records)
+        if isinstance(outcome, AppendRefused):
+            raise MalformedMessage(outcome.message)
+        for at, header in iterate(records):
+            if header.is_control:
+                batch = read_records(records[at : at + header.size])
+                follow(self.voters, header.base_offset, batch)
+
+    def truncate_to(self, end: Offset, now: Millis) -> None:
+        """As follower: what the leader does not have goes."""
+        if self.mark.now.end <= self.synced_end:
+            self.mark.settle(LogEnd(self.log.epoch_at(end - 1) if end else NO_EPOCH, end))
+        self.log.truncate_to(end, now)
+        self.voters.truncate(end)
+
+    def _write_control(self, records: list[Record], epoch: LeaderEpoch, now: Millis) -> Offset:
+        end = self._write(build_batch(records, is_control=True), epoch, now)
+        follow(self.voters, end - len(records), records)
+        return end
+
+    def _write(self, batch: bytes, epoch: LeaderEpoch, now: Millis) -> Offset:
+        outcome = self.log.append_as_leader(
+            memoryview(bytearray(batch)), epoch, now, AppendOrigin.RAFT_LEADER
+        )
+        assert isinstance(outcome, Appended), outcome
+        self.flush()
+        return outcome.last_offset + 1
+
+    def flush(self) -> None:
+        """Sync what is not; one fsync at a time, each covering all that came before it began."""
+        if not self.is_flushing and self.log.recovery_point < self.log.log_end_offset:
+            self.is_flushing = True
+            self._start_flush()
+
+    def flushed(self, up_to: Offset) -> None:
+        self.is_flushing = False
+        self.log.flushed(up_to)
+        self.mark.reached(self.synced_end)
+        self.flush()
+
+    def end_doubt(self) -> None:
+        """Whatever was lost, the log now holds all that is committed."""
+        if self.mark.now.end > self.synced_end:
+            self.mark.settle(self.synced_end)
+
+    # -- snapshots -------------------------------------------------------------------------------
+
+    def restore(self, content: SnapshotContent | None, now: Millis) -> None:
+        """Begin after the newest snapshot; a log that ends before it begins anew there."""
+        start = 0 if content is None else content.image.offset + 1
+        if start < self.log.log_start_offset:
+            raise UnusableMetadata(
+                f"the metadata log begins at offset {self.log.log_start_offset} and no sound "
+                f"snapshot goes further than {start}"
+            )
+        if content is not None:
+            if self.log.log_end_offset < start:
+                self.log.truncate_fully_and_start_at(start, now)
+            self.voters.restart(start, content.membership)
+        for batch, header in self._batches(start, self.log.log_end_offset):
+            if header.is_control:
+                try:
+                    follow(self.voters, header.base_offset, _records_in(batch, header))
+                except MalformedMessage as wrong:
+                    raise UnusableMetadata(_at(header.base_offset, wrong)) from None
+
+    def start_at(self, snapshot: SnapshotId, content: SnapshotContent, now: Millis) -> None:
+        """Give up the whole log: a leader's snapshot takes its place."""
+        if self.mark.now.end <= self.synced_end:
+            self.mark.settle(LogEnd(snapshot.epoch, snapshot.end_offset))
+        self.log.truncate_fully_and_start_at(snapshot.end_offset, now)
+        self.voters.restart(snapshot.end_offset, content.membership)
+        self.mark.reached(self.synced_end)
+
+    def writing_snapshot(self, image: ClusterImage, now: Millis) -> WriteSnapshot:
+        """The job that writes the image and the voters at its offset."""
+        return self.snapshots.writing(image, self.voters.below(image.offset + 1), now)
+
+    def drop_covered(self, limit_bytes: int, now: Millis) -> None:
+        """Give up what a snapshot covers, once the log is larger than it may be."""
+        newest = self.snapshots.newest
+        if newest is not None and self.log.size > limit_bytes:
+            self.log.advance_log_start(newest.end_offset)
+            self.log.apply_retention(now, newest.end_offset)
+
+    # -- reading ---------------------------------------------------------------------------------
+
+    def read(
+        self, start: Offset, end: Offset
+    ) -> Iterator[tuple[Offset, LeaderEpoch, list[MetadataRecord]]]:
+        """(last offset, epoch, records) of each batch in [start, end); none for control batches."""
+        for batch, header in self._batches(start, end):
+            records: list[MetadataRecord] = []
+            if not header.is_control:
+                values = [record.value for record in _records_in(batch, header)]
+                records = [
+                    _decoded(value, header.base_offset) for value in values if value is not None
+                ]
+            yield header.last_offset, header.leader_epoch, records
+
+    def _batches(self, start: Offset, end: Offset) -> Iterator[tuple[memoryview, BatchHeader]]:
+        while start < end:
+            found = self.log.read(start, READ_BYTES, end, at_least_one=True)
+            if isinstance(found, ErrorCode) or found.slice is None:
+                raise UnusableMetadata(f"the metadata log cannot be read at offset {start}")
+            file, position, length = found.slice
+            data = memoryview(file.read(position, length))
+            for at, header in iterate(data):
+                if header.next_offset > start:
+                    if header.base_offset > start or not is_valid_crc(data, at, header):
+                        raise UnusableMetadata(f"the metadata log is damaged at offset {start}")
+                    yield data[at : at + header.size], header
+                    start = header.next_offset
+
+
+def _records_in(batch: memoryview, header: BatchHeader) -> list[Record]:
+    try:
+        return read_records(batch)
+    except MalformedMessage as wrong:
+        raise UnusableMetadata(_at(header.base_offset, wrong)) from None
+
+
+def _decoded(value: bytes, offset: Offset) -> MetadataRecord:
+    try:
+        return decode_record(value)
+    except MalformedMessage as wrong:
+        raise UnusableMetadata(_at(offset, wrong)) from None
+
+
+def _at(offset: Offset, wrong: Exception) -> str:
+    return (
+        f"the metadata log has a record in the batch at offset {offset} that this version of "
+        f"Tidelog cannot read, although its checksum is right: {wrong}"
+    )

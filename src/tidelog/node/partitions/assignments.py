@@ -1,0 +1,346 @@
+"""What a new image means for this node: which partitions it holds, leads, follows or drops.
+
+Invariant: after `apply`, the node leads exactly what the image says, in the epoch that it says.
+"""
+
+import logging
+from collections.abc import Callable, Collection, Iterable
+from uuid import UUID
+
+from tidelog.config.settings import BrokerSettings
+from tidelog.controller.image.difference import diff
+from tidelog.controller.image.image import (
+    BROKER_RESOURCE,
+    LOST_DIRECTORY,
+    TOPIC_RESOURCE,
+    ClusterImage,
+    PartitionImage,
+    TopicImage,
+)
+from tidelog.log.partition import PartitionLog
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import TopicId, TopicPartition
+from tidelog.node.clock import Clock
+from tidelog.node.followers.fetchers import Fetchers
+from tidelog.node.partitions.partitions import Partitions
+from tidelog.node.partitions.replica import Replica, ReplicaOwner
+from tidelog.node.partitions.topic_config import TopicConfigs
+from tidelog.node.storage.storage import Storage
+from tidelog.node.storage.stray_replicas import StrayReplicas
+from tidelog.node.storage.topic_history import TopicHistory
+from tidelog.node.timers import Timer, Timers
+from tidelog.replication.isr.leader import IsrAgreed
+
+PARTITIONS_PER_TURN = 50
+"""How many are opened, led or followed before other events have their turn."""
+
+log = logging.getLogger(__name__)
+
+
+class Assignments:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        clock: Clock,
+        timers: Timers,
+        storage: Storage,
+        partitions: Partitions,
+        fetchers: Fetchers,
+        owner: ReplicaOwner,
+        *,
+        led: Callable[[Replica], None],
+        resigned: Callable[[Replica], None],
+        deleted: Callable[[Collection[TopicPartition]], None],
+        caught_up: Callable[[], None],
+        damaged: Callable[[], None],
+        located: Callable[[TopicId, int, UUID], None],
+        storage_failed: Callable[[TopicPartition, OSError], None],
+    ) -> None:
+        self._me = settings.node_id
+        self._configs = TopicConfigs(settings)
+        self._clock = clock
+        self._timers = timers
+        self._storage = storage
+        self._partitions = partitions
+        self._fetchers = fetchers
+        self._owner = owner
+        self._led = led
+        self._resigned = resigned
+        self._deleted = deleted
+        self._caught_up = caught_up
+        self._damaged = damaged
+        self._located = located
+        self._storage_failed = storage_failed
+        self._behind: dict[TopicPartition, bool] = {}
+        """Partitions to be brought up, and whether committed records say so, not a snapshot."""
+        self._disowned: dict[TopicPartition, UUID] = {}
+        """Replicas that have lost records, and the directory that the controller is told of."""
+        self._has_started = False
+        """Whether everything that the first image places here has been opened."""
+        self._catching_up: Timer | None = None
+        self._strays = StrayReplicas(
+            self._me, clock, storage, self._configs, partitions.offline, located, damaged
+        )
+
+    def apply(self, old: ClusterImage, new: ClusterImage, *, by_records: bool) -> None:
+        self._partitions.image = new
+        changes = diff(old, new)
+        for topic in changes.deleted:
+            gone = [TopicPartition(topic.name, index) for index in topic.partitions]
+            self._behind.update(dict.fromkeys(gone, by_records))
+            for partition in gone:
+                if (replica := self._partitions.get(partition)) is not None:
+                    # Its turn to be dropped may come late, and its namesake be asked for before.
+                    self._resign(replica)
+                    replica.moved()
+            self._deleted(gone)
+        for change in changes.partitions:
+            self._see_whether_told(change.partition, change.new)
+            if self._me in change.new.replicas or change.partition in self._partitions:
+                self._behind[change.partition] = by_records
+        if changes.brokers:
+            self._fetchers.brokers_changed()
+        if self._catching_up is None:
+            self._catch_up()
+        for kind, name in changes.configs:
+            if kind == TOPIC_RESOURCE:
+                self._reconfigure(new, [name])
+            elif kind == BROKER_RESOURCE:
+                self._reconfigure(new, new.topics)
+
+    @property
+    def is_behind(self) -> bool:
+        """Whether partitions are still to be brought to what the image says of them."""
+        return bool(self._behind)
+
+    def _catch_up(self) -> None:
+        """Some partitions at a time: whoever waits for this node is served in between (F41)."""
+        self._catching_up = None
+        for _ in range(min(len(self._behind), PARTITIONS_PER_TURN)):
+            partition = next(iter(self._behind))
+            by_records = self._behind.pop(partition)
+            try:
+                self._bring_up(partition, by_records)
+            except OSError as failure:
+                self._storage_failed(partition, failure)
+        if self._behind:
+            self._catching_up = self._timers.at(self._clock.now + 1, self._catch_up)
+        elif not self._disowned:
+            self._has_started = True
+            self._caught_up()
+
+    def _bring_up(self, partition: TopicPartition, by_records: bool) -> None:
+        """To what the newest image says, whatever has been said since it was put on the list."""
+        image = self._partitions.image
+        topic, placed = image.topics.get(partition.topic), image.partition(partition)
+        replica = self._partitions.get(partition)
+        if replica is not None and (topic is None or topic.topic_id != replica.topic_id):
+            self._drop(partition, by_records)
+        if topic is None or placed is None or self._me not in placed.replicas:
+            self._disowned.pop(partition, None)
+        self._forget_offline(partition, topic, placed)
+        if topic is not None and placed is not None and self._me in placed.replicas:
+            self._place(partition, topic, placed)
+        else:
+            self._drop(partition, by_records)
+
+    def take_offline(self, partition: TopicPartition) -> None:
+        """The log directory of the partition has failed: nobody is served from it any more."""
+        image, replica = self._partitions.image, self._partitions.remove(partition)
+        topic, placed = image.topics.get(partition.topic), image.partition(partition)
+        if replica is not None:
+            self._fetchers.drop(replica)
+            replica.resign(ErrorCode.kafka_storage_error)
+            self._resigned(replica)
+        if topic is None or placed is None or self._me not in placed.replicas:
+            return
+        self._partitions.offline[partition] = topic.topic_id
+        if placed.directory_of(self._me) != self._storage.directory_id(partition):
+            # The controller has not heard where it lay, and would take it for unharmed.
+            self._located(topic.topic_id, partition.partition, LOST_DIRECTORY)
+
+    def _forget_offline(
+        self, partition: TopicPartition, topic: TopicImage | None, placed: PartitionImage | None
+    ) -> None:
+        lost = self._partitions.offline.get(partition)
+        if lost is None:
+            return
+        is_same_topic = topic is not None and topic.topic_id == lost
+        if not is_same_topic or placed is None or self._me not in placed.replicas:
+            del self._partitions.offline[partition]
+            self._strays.let_go(partition)
+            self._storage.forget_offline(partition)
+
+    def sort_out_strays(self, image: ClusterImage, past: TopicHistory) -> None:
+        """Set aside what is on disk and does not fit the image of a leader of this run."""
+        for partition in self._storage.partitions():
+            try:
+                self._strays.sort_out(partition, image, past)
+            except OSError as failure:
+                self._storage_failed(partition, failure)
+
+    # -- one partition -----------------------------------------------------------------------------
+
+    def _drop(self, partition: TopicPartition, by_records: bool) -> None:
+        replica = self._partitions.remove(partition)
+        if replica is not None:
+            self._fetchers.drop(replica)
+            replica.resign(ErrorCode.not_leader_or_follower)
+            self._resigned(replica)
+            if by_records:
+                delay = replica.log.config.file_delete_delay_ms
+                self._storage.delete(partition, self._clock.now, delay)
+            else:
+                self._strays.set_aside(partition, "is not placed here by the leader's snapshot")
+
+    def _place(self, partition: TopicPartition, topic: TopicImage, placed: PartitionImage) -> None:
+        image = self._partitions.image
+        replica = self._partitions.get(partition)
+        assigned = placed.directory_of(self._me)
+        if replica is None:
+            if self._strays.is_held(partition, topic.topic_id) or self._storage.is_out_of_reach(
+                partition, assigned
+            ):
+                self._partitions.offline[partition] = topic.topic_id
+                return
+            config = self._configs.of(image, topic.name)
+            was_held = self._storage.holds(partition)
+            opened = self._storage.open(
+                partition, topic.topic_id, config.log, self._clock.now, assigned
+            )
+            for note in opened.recovery.notes:
+                log.warning("%s", note)
+            self._judge(partition, placed, opened, was_held)
+            replica = Replica(
+                partition,
+                topic.topic_id,
+                opened,
+                self._storage.high_watermark(partition),
+                self._clock,
+                self._owner,
+            )
+            replica.throttling = config.throttling(partition.partition, self._me)
+            self._partitions.add(replica)
+        if assigned != self._storage.directory_id(partition) and partition not in self._disowned:
+            directory = self._storage.directory_id(partition)
+            self._located(topic.topic_id, partition.partition, directory)
+        if placed.leader_epoch < replica.log.latest_epoch:
+            # A node that starts reads old images first: to act in an epoch that this log has left
+            # behind would rewrite what the log knows of its epochs.
+            self._wait_for_later(replica)
+        elif placed.leader == self._me:
+            self._lead(replica, placed)
+        else:
+            self._follow(replica, placed)
+
+    # -- replicas that lack what they had ----------------------------------------------------------
+
+    def _judge(
+        self,
+        partition: TopicPartition,
+        placed: PartitionImage,
+        opened: PartitionLog,
+        was_held: bool,
+    ) -> None:
+        """Whether the controller may count on what was found (F54)."""
+        recovery = opened.recovery
+        is_counted_on = self._me in placed.isr or self._me in placed.elr
+        if not was_held and not self._has_started and is_counted_on:
+            log.warning("%s: its directory is gone", partition)
+            self._damaged()
+        elif not recovery.is_proven:
+            self._damaged()
+        is_last_leader = self._me in placed.last_known_elr
+        if recovery.damages and len(placed.replicas) > 1 and (is_counted_on or is_last_leader):
+            self._disown(partition)
+
+    def damage_found(self, replica: Replica) -> None:
+        """Records of an open log have become unreadable: make way for a replica that has them."""
+        placed = self._partitions.image.partition(replica.partition)
+        is_told = replica.partition in self._disowned
+        if placed is not None and not is_told and self._has_sound_peer(placed):
+            log.warning("%s: leaves its in-sync set to be fetched again", replica.partition)
+            # Another fetch from its end would bring it back before it is cut.
+            self._fetchers.drop(replica)
+            self._disown(replica.partition)
+
+    def _has_sound_peer(self, placed: PartitionImage) -> bool:
+        image = self._partitions.image
+        return any(one != self._me and image.is_active(one) for one in placed.isr)
+
+    def _disown(self, partition: TopicPartition) -> None:
+        """Tell the controller that the log it knows of is gone, before this broker may be elected.
+
+        To the controller the replica moves to a directory that does not exist, and from there to
+        the one where it is now: it is out of the in-sync set, not eligible, and no last leader.
+        """
+        topic = self._partitions.image.topics[partition.topic]
+        nowhere = UUID(int=self._storage.directory_id(partition).int ^ 1)
+        self._disowned[partition] = nowhere
+        self._located(topic.topic_id, partition.partition, nowhere)
+
+    def _see_whether_told(self, partition: TopicPartition, placed: PartitionImage) -> None:
+        if self._disowned and self._disowned.get(partition) == placed.directory_of(self._me):
+            del self._disowned[partition]
+
+    def _lead(self, replica: Replica, placed: PartitionImage) -> None:
+        assert placed.leader == self._me
+        config = self._configs.of(self._partitions.image, replica.partition.topic)
+        agreed = IsrAgreed(
+            frozenset(placed.isr),
+            frozenset(placed.replicas),
+            placed.partition_epoch,
+            min(config.min_insync_replicas, len(placed.replicas)),
+        )
+        if replica.leader is not None and replica.leader.epoch == placed.leader_epoch:
+            replica.step(agreed)
+        else:
+            self._fetchers.drop(replica)
+            replica.log.accept_end()
+            replica.lead(self._me, placed.leader_epoch, agreed)
+            self._led(replica)
+        if replica.damaged_from is not None:
+            # Somebody who has what it lacks may have come into the in-sync set.
+            self.damage_found(replica)
+
+    def _follow(self, replica: Replica, placed: PartitionImage) -> None:
+        self._resign(replica)
+        if placed.has_leader:
+            if replica.damaged_from is not None and self._me not in placed.isr:
+                log.warning(
+                    "%s: cut at %d, to be fetched again", replica.partition, replica.damaged_from
+                )
+                replica.truncate(replica.damaged_from)
+            if replica.partition not in self._disowned:
+                replica.log.accept_end()
+            if replica.damaged_from is not None:
+                self.damage_found(replica)
+            if replica.damaged_from is None or replica.partition not in self._disowned:
+                self._fetchers.follow(replica, placed.leader, placed.leader_epoch)
+        else:
+            self._fetchers.drop(replica)
+
+    def _wait_for_later(self, replica: Replica) -> None:
+        self._resign(replica)
+        self._fetchers.drop(replica)
+
+    def _resign(self, replica: Replica) -> None:
+        if replica.leader is not None:
+            replica.resign(ErrorCode.not_leader_or_follower)
+            self._resigned(replica)
+
+    def _reconfigure(self, image: ClusterImage, topics: Iterable[str]) -> None:
+        for name in topics:
+            topic = image.topics.get(name)
+            if topic is None:
+                continue
+            config = self._configs.of(image, name)
+            for index, placed in topic.partitions.items():
+                replica = self._partitions.get(TopicPartition(name, index))
+                if replica is not None:
+                    replica.log.update_config(config.log)
+                    replica.throttling = config.throttling(index, self._me)
+                    leader = replica.leader
+                    # In another epoch somebody else may lead; its turn is still to come.
+                    if leader is not None and leader.epoch == placed.leader_epoch:
+                        self._lead(replica, placed)

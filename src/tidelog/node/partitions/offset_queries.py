@@ -1,0 +1,210 @@
+"""ListOffsets: the ends of a log at once, a search by time in a job that reads its batches.
+
+A request runs one job at a time, however many partitions it asks for, so that each request has the
+same share of the work. An answer counts only if this node has led the partition all the while.
+"""
+
+from collections.abc import Callable
+
+from tidelog.log.indexes.timestamps import Found, NewestSearch, TimeSearch
+from tidelog.log.results import TimestampOffset
+from tidelog.model.effects import FindOffsets, OffsetFound, OffsetQuery
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import (
+    NO_NODE,
+    NO_OFFSET,
+    NO_TIMESTAMP,
+    ConnId,
+    LeaderEpoch,
+    NodeId,
+    Offset,
+    TopicPartition,
+)
+from tidelog.model.jobs import TooManyJobs
+from tidelog.node.jobs import Jobs
+from tidelog.node.partitions.partitions import Partitions
+from tidelog.node.partitions.replica import Replica
+from tidelog.node.requests.parking import PARKED, Parked, Resume
+
+_LATEST, _NEWEST = -1, -3
+_NEEDS_SETTLED_LEADER = (_LATEST, _NEWEST)
+_NOTHING = OffsetFound(ErrorCode.none)
+_CONSUMER: NodeId = NO_NODE
+_DEBUGGER: NodeId = -2
+"""Who asks is a replica's id, or one of these; a debugger may ask a follower, too."""
+
+
+class OffsetQueries:
+    def __init__(
+        self,
+        partitions: Partitions,
+        storage_failed: Callable[[TopicPartition, OSError], None],
+        jobs: Jobs,
+    ) -> None:
+        self.partitions = partitions
+        self.storage_failed = storage_failed
+        self.jobs = jobs
+        self._waiting: dict[ConnId, dict[_Request, None]] = {}
+
+    def find(self, effect: FindOffsets, resume: Resume, conn: ConnId) -> list[OffsetFound] | Parked:
+        request = _Request(self, effect)
+        if request.go_on():
+            return request.answers
+        waiting = self._waiting.setdefault(conn, {})
+        waiting[request] = None
+
+        def answer(answers: list[OffsetFound]) -> None:
+            del waiting[request]
+            if not waiting:
+                self._waiting.pop(conn, None)
+            resume(answers)
+
+        request.answer = answer
+        return PARKED
+
+    def connection_lost(self, conn: ConnId) -> None:
+        """Nobody is there to be answered: search no more."""
+        for request in self._waiting.pop(conn, ()):
+            self.jobs.cancel(request.token)
+
+
+class _Request:
+    """The queries of one request, in order."""
+
+    __slots__ = ("_effect", "_owner", "answer", "answers", "token")
+
+    def __init__(self, owner: OffsetQueries, effect: FindOffsets) -> None:
+        self._owner = owner
+        self._effect = effect
+        self.answers: list[OffsetFound] = []
+        self.answer: Callable[[list[OffsetFound]], None] | None = None
+        """Called when all have an answer; None while that may still come at once."""
+        self.token = 0
+        """Of the job under way."""
+
+    def go_on(self) -> bool:
+        """Answer queries up to one that needs a job. -> whether all are answered."""
+        queries = self._effect.queries
+        while len(self.answers) < len(queries):
+            found = self._begin(queries[len(self.answers)])
+            if found is None:
+                return False
+            self.answers.append(found)
+        return True
+
+    def _begin(self, query: OffsetQuery) -> OffsetFound | None:
+        """The answer, or None if a job is under way to find it."""
+        replica = self._replica(query)
+        if isinstance(replica, ErrorCode):
+            return OffsetFound(replica)
+        limit = replica.log.log_end_offset
+        if self._effect.replica == _CONSUMER:
+            if query.timestamp in _NEEDS_SETTLED_LEADER and not _is_settled(replica):
+                return OffsetFound(ErrorCode.offset_not_available)
+            committed = self._effect.read_committed
+            limit = replica.last_stable_offset if committed else replica.high_watermark
+        known = _known(replica, query.timestamp, limit)
+        return self._search(query, replica, limit) if known is None else known
+
+    def _replica(self, query: OffsetQuery) -> Replica | ErrorCode:
+        partitions = self._owner.partitions
+        if self._effect.replica == _DEBUGGER:
+            replica = partitions.get(query.partition)
+            if replica is not None:
+                return replica
+        return partitions.leading(query.partition, query.current_leader_epoch)
+
+    def _search(
+        self, query: OffsetQuery, replica: Replica, limit: Offset, start: Offset = 0
+    ) -> OffsetFound | None:
+        """Begin to search from `start` on; the answer, if there is nothing to search."""
+        log = replica.log
+        job: TimeSearch | NewestSearch | ErrorCode | None
+        try:
+            if query.timestamp == _NEWEST:
+                job = log.search_newest(limit)
+            else:
+                job = log.search_by_time(query.timestamp, limit, start)
+        except OSError as failure:
+            return self._disk_failed(query, failure)
+        if job is None:
+            return self._not_found(query, replica)
+        if isinstance(job, ErrorCode):
+            return OffsetFound(job)
+        epoch = _epoch_of(replica)
+
+        def done(found: Found) -> None:
+            if self._replica(query) is not replica or _epoch_of(replica) != epoch:
+                self._settle(OffsetFound(ErrorCode.not_leader_or_follower))
+            elif found is None and isinstance(job, TimeSearch) and job.next_offset < limit:
+                self._settle(self._search(query, replica, limit, job.next_offset))
+            elif found is None:
+                self._settle(self._not_found(query, replica))
+            else:
+                self._settle(_found(found))
+
+        def failed(error: Exception) -> None:
+            if self._replica(query) is not replica:
+                self._settle(OffsetFound(ErrorCode.not_leader_or_follower))
+            elif isinstance(error, OSError):
+                self._settle(self._disk_failed(query, error))
+            elif isinstance(error, TooManyJobs):
+                self._settle(OffsetFound(ErrorCode.offset_not_available))
+            else:
+                self._settle(OffsetFound(ErrorCode.unknown_server_error))
+
+        self.token = self._owner.jobs.start(job, done, failed)
+        return None
+
+    def _settle(self, found: OffsetFound | None) -> None:
+        """One query has its answer, unless its search goes on; then those behind it."""
+        if found is None:
+            return
+        self.answers.append(found)
+        if self.go_on():
+            assert self.answer is not None
+            self.answer(self.answers)
+
+    def _not_found(self, query: OffsetQuery, replica: Replica) -> OffsetFound:
+        is_search = query.timestamp >= 0 and self._effect.replica == _CONSUMER
+        if is_search and not _is_settled(replica):
+            # It may lie among what is committed and not yet known to be.
+            return OffsetFound(ErrorCode.offset_not_available)
+        return _NOTHING
+
+    def _disk_failed(self, query: OffsetQuery, failure: OSError) -> OffsetFound:
+        self._owner.storage_failed(query.partition, failure)
+        return OffsetFound(ErrorCode.kafka_storage_error)
+
+
+def _is_settled(replica: Replica) -> bool:
+    """Before that a new leader could name an end that lies before one a client has seen (F50)."""
+    return replica.leader is not None and replica.leader.is_settled
+
+
+def _epoch_of(replica: Replica) -> LeaderEpoch | None:
+    return None if replica.leader is None else replica.leader.epoch
+
+
+def _known(replica: Replica, timestamp: int, limit: Offset) -> OffsetFound | None:
+    """What needs no search."""
+    log = replica.log
+    match timestamp:
+        case -1:
+            return OffsetFound(ErrorCode.none, limit, NO_TIMESTAMP, log.latest_epoch)
+        case -2 | -4:
+            start = log.log_start_offset
+            return OffsetFound(ErrorCode.none, start, NO_TIMESTAMP, log.epoch_at(start))
+        case -5:
+            # Nothing is ever tiered here, which Kafka says with an unknown offset and epoch.
+            return OffsetFound(ErrorCode.none, NO_OFFSET)
+        case _ if timestamp < 0 and timestamp != _NEWEST:
+            return OffsetFound(ErrorCode.unsupported_version)
+        case _:
+            return None
+
+
+def _found(found: TimestampOffset | ErrorCode) -> OffsetFound:
+    if isinstance(found, ErrorCode):
+        return OffsetFound(found)
+    return OffsetFound(ErrorCode.none, found.offset, found.timestamp, found.leader_epoch)

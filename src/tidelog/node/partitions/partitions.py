@@ -1,0 +1,400 @@
+"""The partitions that this node holds, and the effects that reach their logs: append and fetch.
+
+Invariant: what a client asks of a partition is answered only while this node leads it; only a read
+of what is committed may be answered by a follower (KIP-392).
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import count
+
+from tidelog.controller.image.image import ClusterImage
+from tidelog.log.results import Appended, AppendOrigin, AppendRefused, ReadResult
+from tidelog.log.validation.record_checks import RecordCheck
+from tidelog.model.effects import (
+    AbortedTransaction,
+    AppendBatches,
+    AppendResult,
+    FetchBatches,
+    FetchResult,
+    PartitionFetch,
+)
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import (
+    NO_EPOCH,
+    NO_NODE,
+    NO_OFFSET,
+    ConnId,
+    LeaderEpoch,
+    Millis,
+    NodeId,
+    Offset,
+    TopicId,
+    TopicPartition,
+)
+from tidelog.node.clock import Clock
+from tidelog.node.events.counters import Counters
+from tidelog.node.partitions import reading
+from tidelog.node.partitions.append_checks import UNCHECKED, AppendChecks, refusal
+from tidelog.node.partitions.fetches import FetchAttempt, PendingFetch
+from tidelog.node.partitions.read_replicas import ReadReplicas
+from tidelog.node.partitions.replica import Replica
+from tidelog.node.partitions.throttles import Throttles
+from tidelog.node.requests.parking import PARKED, Parked, Resume
+from tidelog.node.requests.pending import Pending
+from tidelog.node.timers import Timers
+from tidelog.replication.isr.leader import FollowerFetched
+
+
+class Partitions:
+    def __init__(
+        self,
+        clock: Clock,
+        timers: Timers,
+        storage_failed: Callable[[TopicPartition, OSError], None],
+        counters: Counters,
+        read_replicas: ReadReplicas,
+        throttles: Throttles,
+        checks: AppendChecks,
+    ) -> None:
+        self.image = ClusterImage()
+        self._replicas: dict[TopicPartition, Replica] = {}
+        self.offline: dict[TopicPartition, TopicId] = {}
+        """Placed here, in a log directory that has failed."""
+        self.cut_off_for_ms: Millis | None = None
+        """How long a session is, while no controller has answered for one."""
+        self._clock = clock
+        self._timers = timers
+        self._storage_failed = storage_failed
+        self._read_replicas = read_replicas
+        self._throttles = throttles
+        self._counters = counters
+        self._waiting: dict[ConnId, dict[PendingFetch, None]] = {}
+        """Parked fetches by the connection that waits for them."""
+        self._turns = count()
+        self._checks = checks
+        self._to_check: list[RecordCheck] = []
+        """Of the append under way."""
+
+    def __iter__(self) -> Iterator[Replica]:
+        return iter(self._replicas.values())
+
+    def __contains__(self, partition: TopicPartition) -> bool:
+        return partition in self._replicas
+
+    def get(self, partition: TopicPartition) -> Replica | None:
+        return self._replicas.get(partition)
+
+    def add(self, replica: Replica) -> None:
+        assert replica.partition not in self._replicas
+        self._replicas[replica.partition] = replica
+
+    def remove(self, partition: TopicPartition) -> Replica | None:
+        return self._replicas.pop(partition, None)
+
+    def hosted(self, partition: TopicPartition) -> Replica | ErrorCode:
+        """The replica here, whether or not it leads."""
+        return self._replicas.get(partition) or self._not_led(partition)
+
+    def leading(
+        self, partition: TopicPartition, epoch: LeaderEpoch = NO_EPOCH
+    ) -> Replica | ErrorCode:
+        """The replica, if this node leads it in the epoch that the client believes in (KIP-320)."""
+        replica = self._replicas.get(partition)
+        leader = replica.leader if replica is not None else None
+        if replica is None or leader is None:
+            return self._not_led(partition)
+        if epoch != NO_EPOCH and epoch != leader.epoch:
+            if epoch < leader.epoch:
+                return ErrorCode.fenced_leader_epoch
+            return ErrorCode.unknown_leader_epoch
+        return replica
+
+    def _not_led(self, partition: TopicPartition) -> ErrorCode:
+        if self.image.partition(partition) is None:
+            return ErrorCode.unknown_topic_or_partition
+        if partition in self.offline:
+            return ErrorCode.kafka_storage_error
+        return ErrorCode.not_leader_or_follower
+
+    # -- append ----------------------------------------------------------------------------------
+
+    def append(
+        self,
+        effect: AppendBatches,
+        resume: Resume,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        conn: ConnId = 0,
+    ) -> list[AppendResult] | Parked:
+        """Append each batch; park until `acks` is satisfied wherever it is not yet."""
+        acks = effect.acks
+        results: list[AppendResult] = []
+        grown: list[Replica] = []
+        ends: list[Offset] = []
+        for partition, records in effect.appends:
+            replica = self._replicas.get(partition)
+            result = self._append_one(partition, replica, records, acks, origin)
+            results.append(result[0])
+            ends.append(result[1])
+            if replica is not None and result[1] >= 0:
+                grown.append(replica)
+        if len(grown) > 1:
+            # Whoever is woken by the first is to find all of them.
+            for replica in grown:
+                replica.moved()
+        for replica in grown:
+            replica.appended()
+        if self._to_check:
+            checks, self._to_check = self._to_check, []
+            resume = self._checks.begin(effect, results, checks, self.append, conn, resume)
+            if acks == 0 or self._await_acks(effect, results, ends, resume) is not PARKED:
+                resume(results)
+            return PARKED
+        if acks == 0 or not grown:
+            return results
+        return self._await_acks(effect, results, ends, resume)
+
+    def _append_one(
+        self,
+        partition: TopicPartition,
+        replica: Replica | None,
+        records: memoryview | None,
+        acks: int,
+        origin: AppendOrigin,
+    ) -> tuple[AppendResult, Offset]:
+        """The result, and the offset after the batch; -1 when there is nothing to wait for."""
+        leader = replica.leader if replica is not None else None
+        if replica is None or leader is None:
+            return AppendResult(self._not_led(partition)), -1
+        if acks == -1 and leader.is_below_min_isr:
+            return AppendResult(ErrorCode.not_enough_replicas), -1
+        if self._is_out_of_touch(replica):
+            return AppendResult(ErrorCode.not_leader_or_follower), -1
+        if records is None:
+            return AppendResult(ErrorCode.invalid_record, message="No records were given."), -1
+        try:
+            clock = self._clock
+            outcome = replica.log.append_as_leader(
+                records, leader.epoch, clock.now, origin, clock.ahead_ms
+            )
+        except OSError as failure:
+            self._storage_failed(partition, failure)
+            return AppendResult(ErrorCode.kafka_storage_error), -1
+        if not isinstance(outcome, Appended):
+            if isinstance(outcome, AppendRefused):
+                return refusal(outcome, replica.log.log_start_offset), -1
+            self._to_check.append(outcome)
+            return UNCHECKED, -1
+        self._counters.bytes_in += len(records)
+        self._counters.messages_in += outcome.last_offset + 1 - outcome.base_offset
+        return AppendResult(
+            ErrorCode.none,
+            outcome.base_offset,
+            outcome.log_append_time,
+            replica.log.log_start_offset,
+        ), outcome.last_offset + 1
+
+    def _await_acks(
+        self,
+        effect: AppendBatches,
+        results: list[AppendResult],
+        ends: list[Offset],
+        resume: Resume,
+    ) -> list[AppendResult] | Parked:
+        pending: Pending[AppendResult] | None = None
+        for index, end in enumerate(ends):
+            if end < 0:
+                continue
+            replica = self._replicas[effect.appends[index].partition]
+            if replica.has_acknowledged(effect.acks, end):
+                continue
+            if pending is None:
+                pending = Pending(results, resume, AppendResult)
+            pending.expect(index)
+            replica.await_ack(effect.acks, end, pending, index)
+        if pending is None:
+            return results
+        deadline = self._clock.now + max(0, effect.timeout_ms)
+        pending.timer = self._timers.at(deadline, pending.time_out)
+        return PARKED
+
+    # -- fetch -----------------------------------------------------------------------------------
+
+    def fetch(
+        self, effect: FetchBatches, resume: Resume, conn: ConnId
+    ) -> list[FetchResult] | Parked:
+        if effect.replica >= 0:
+            self._prove(effect)
+        attempt = self._attempt(effect)
+        if attempt.is_enough or effect.max_wait_ms <= 0:
+            self._count_out(effect, attempt.size)
+            return attempt.results
+        here: list[Replica] = []
+        if effect.session is None:
+            here += [r for read in effect.reads if (r := self._replicas.get(read.partition))]
+        waiting = self._waiting.setdefault(conn, {})
+
+        def answer(found: FetchAttempt) -> None:
+            self._count_out(effect, found.size)
+            resume(found.results)
+
+        turn = next(self._turns)
+        pending = PendingFetch(effect, self._attempt, answer, here, waiting, turn)
+        deadline = self._clock.now + effect.max_wait_ms
+        pending.timer = self._timers.at(deadline, pending.time_out)
+        return PARKED
+
+    def _count_out(self, effect: FetchBatches, size: int) -> None:
+        if effect.replica >= 0:
+            self._counters.replication_bytes_out += size
+        else:
+            self._counters.bytes_out += size
+
+    def hurry(self, conn: ConnId) -> None:
+        """A follower asks for something else behind its parked fetch: answer that as it is.
+
+        It has new partitions to ask for, whose writers wait for it.
+        """
+        for fetch in list(self._waiting.get(conn, ())):
+            if fetch.is_followers:
+                fetch.time_out()
+
+    def connection_lost(self, conn: ConnId) -> None:
+        """Nobody is there to be answered: what waits for records waits no more."""
+        for fetch in list(self._waiting.pop(conn, ())):
+            fetch.drop()
+
+    def _prove(self, effect: FetchBatches) -> None:
+        """A follower's fetch from N proves that it holds everything below N, if the logs agree."""
+        broker = self.image.brokers.get(effect.replica)
+        if broker is not None and 0 <= effect.replica_epoch < broker.epoch:
+            return  # sent by an earlier run: what that one held may be lost (F15)
+        if effect.session is not None:
+            effect.session.fetched_at = self._clock.now
+        is_eligible = (
+            broker is not None and broker.is_active and effect.replica_epoch in (-1, broker.epoch)
+        )
+        for read in effect.reads:
+            replica = self.leading(read.partition, read.current_leader_epoch)
+            if isinstance(replica, ErrorCode) or reading.parting(replica, read) is not None:
+                continue
+            assert replica.leader is not None
+            if not replica.leader.has_replica(effect.replica):
+                continue
+            if replica.log.log_start_offset <= read.offset <= replica.log.log_end_offset:
+                replica.follower_starts[effect.replica] = read.log_start_offset
+                replica.follower_fetched(
+                    FollowerFetched(effect.replica, read.offset, effect.replica_epoch, is_eligible)
+                )
+
+    def _attempt(self, effect: FetchBatches) -> FetchAttempt:
+        results: list[FetchResult] = []
+        found, budget = 0, effect.max_bytes
+        is_urgent, is_follower = False, effect.replica >= 0
+        for read in effect.reads:
+            result = self._read_one(read, budget, found == 0, effect)
+            results.append(result)
+            records = result.records
+            if records is not None:
+                found += records.length
+                budget -= records.length
+            elif result.error is not ErrorCode.none or result.diverging is not None:
+                is_urgent = True
+                continue
+            elif result.preferred_read_replica != NO_NODE:
+                is_urgent = True
+            if is_follower and self._is_news(read, result, effect.replica):
+                is_urgent = True
+        is_enough = is_urgent or found >= effect.min_bytes
+        if is_enough and is_follower and self._throttles.leader.is_on:
+            for read, result in zip(effect.reads, results, strict=True):
+                if result.records is not None:
+                    sent_from = self._replicas[read.partition]
+                    self._throttles.sent(sent_from, effect.replica, result.records.length)
+        return FetchAttempt(results, is_enough, found)
+
+    def _is_news(self, read: PartitionFetch, result: FetchResult, follower: NodeId) -> bool:
+        """Whether others wait for what the follower does when it hears of this."""
+        if NO_OFFSET != read.log_start_offset < result.log_start_offset:
+            return True  # somebody may have deleted records
+        return self._read_replicas.is_news(self._replicas[read.partition], follower)
+
+    def _is_out_of_touch(self, replica: Replica) -> bool:
+        """Neither a controller is heard nor all that are in sync: nothing is committed here."""
+        return self.cut_off_for_ms is not None and replica.is_deserted(self.cut_off_for_ms)
+
+    def give_up_deserted(self, cut_off_for_ms: Millis | None) -> None:
+        """Refuse the writes that cannot be committed, while no controller is heard (else None)."""
+        self.cut_off_for_ms = cut_off_for_ms
+        if cut_off_for_ms is not None:
+            for replica in list(self._replicas.values()):
+                if self._is_out_of_touch(replica):
+                    replica.give_up_acks()
+
+    def _readable(self, read: PartitionFetch, effect: FetchBatches) -> Replica | ErrorCode:
+        """The replica to read from: as leader, or, for a consumer that may, as follower."""
+        replica = self._replicas.get(read.partition)
+        if replica is None or replica.leader is not None or effect.reader is None:
+            return self.leading(read.partition, read.current_leader_epoch)
+        placed, epoch = self.image.partition(read.partition), read.current_leader_epoch
+        if placed is None or replica.topic_id not in self.image.topic_names:
+            return self._not_led(read.partition)
+        if epoch != NO_EPOCH and epoch != placed.leader_epoch:
+            if epoch < placed.leader_epoch:
+                return ErrorCode.fenced_leader_epoch
+            return ErrorCode.unknown_leader_epoch
+        return replica
+
+    def _read_one(
+        self, read: PartitionFetch, budget: int, at_least_one: bool, effect: FetchBatches
+    ) -> FetchResult:
+        if isinstance(replica := self._readable(read, effect), ErrorCode):
+            return FetchResult(replica)
+        if effect.session is not None and read.watch is not None:
+            replica.watch(read.watch, is_follower=effect.replica >= 0)
+        log, high_watermark = replica.log, replica.high_watermark
+        stable, start = log.last_stable_offset(high_watermark), log.log_start_offset
+        parting = reading.parting(replica, read)
+        if parting is not None:
+            if isinstance(parting, ErrorCode):
+                return FetchResult(parting, log_start_offset=reading.start_for(effect, replica))
+            return FetchResult(ErrorCode.none, high_watermark, stable, start, diverging=parting)
+        is_follower, reader = effect.replica >= 0, effect.reader
+        if reader is not None and reader.rack and replica.leader is not None:
+            preferred = self._read_replicas.choose(replica, read.offset, reader, self.image)
+            if preferred is not None:
+                return FetchResult(
+                    ErrorCode.none, high_watermark, stable, start, preferred_read_replica=preferred
+                )
+        if is_follower:
+            if replica.leader is not None and not replica.leader.has_replica(effect.replica):
+                return FetchResult(reading.not_a_replica(read))
+            limit = log.log_end_offset
+            if self._throttles.leader.is_on and self._throttles.holds_back(replica, effect.replica):
+                return FetchResult(ErrorCode.none, high_watermark, stable, start)
+        else:
+            limit = stable if effect.read_committed else high_watermark
+        max_bytes = read.max_bytes if read.max_bytes < budget else budget
+        aborted: tuple[AbortedTransaction, ...] | None = None
+        try:
+            found = log.read(
+                read.offset, max_bytes, limit, at_least_one=at_least_one, checks_sums=is_follower
+            )
+            if effect.read_committed and isinstance(found, ReadResult):
+                is_all = read.offset >= limit or max_bytes <= 0
+                aborted = reading.aborted(log, read, found, is_all=is_all)
+        except OSError as failure:
+            self._storage_failed(read.partition, failure)
+            return FetchResult(ErrorCode.kafka_storage_error)
+        if isinstance(found, ErrorCode):
+            return FetchResult(found, log_start_offset=reading.start_for(effect, replica))
+        if read.offset < limit:
+            return FetchResult(
+                ErrorCode.none, high_watermark, stable, start, found.slice, aborted=aborted
+            )
+        if not is_follower and self._is_out_of_touch(replica):
+            # A consumer is served while there is something; then it may find more elsewhere.
+            return FetchResult(ErrorCode.not_leader_or_follower)
+        is_at_rest = reading.is_at_rest(effect, replica)
+        return FetchResult(
+            ErrorCode.none, high_watermark, stable, start, aborted=aborted, is_at_rest=is_at_rest
+        )

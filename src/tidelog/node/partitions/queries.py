@@ -1,0 +1,84 @@
+"""Effects that ask a partition's log or its directory a question, or move it between them."""
+
+from tidelog.model.effects import (
+    DescribeDirectories,
+    DescribeProducers,
+    EpochFound,
+    EpochQuery,
+    FindEpochEnds,
+    LogDirectory,
+    MoveReplicas,
+    ProducersFound,
+    ReplicaOnDisk,
+)
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import TopicPartition
+from tidelog.node.partitions.partitions import Partitions
+from tidelog.node.storage.replica_moves import ReplicaMoves
+from tidelog.node.storage.storage import Storage
+
+
+class Queries:
+    def __init__(
+        self,
+        partitions: Partitions,
+        storage: Storage,
+        paths: tuple[str, ...],
+        moves: ReplicaMoves,
+    ) -> None:
+        self._partitions = partitions
+        self._storage = storage
+        self._paths = paths
+        self._moves = moves
+
+    def find_epoch_ends(self, effect: FindEpochEnds) -> list[EpochFound]:
+        return [self._find_epoch_end(query) for query in effect.queries]
+
+    def describe_producers(self, effect: DescribeProducers) -> list[ProducersFound]:
+        return [self._describe_producers(partition) for partition in effect.partitions]
+
+    def _describe_producers(self, partition: TopicPartition) -> ProducersFound:
+        replica = self._partitions.hosted(partition)
+        if isinstance(replica, ErrorCode):
+            return ProducersFound(replica)
+        return ProducersFound(ErrorCode.none, replica.log.active_producers())
+
+    def describe_directories(self, effect: DescribeDirectories) -> list[LogDirectory]:
+        asked = effect.partitions
+        rows: dict[int, list[ReplicaOnDisk]] = {}
+        for replica in self._partitions:
+            if asked is None or replica.partition in asked:
+                lag = max(0, replica.high_watermark - replica.log.log_end_offset)
+                rows.setdefault(self._storage.place_of(replica.partition), []).append(
+                    ReplicaOnDisk(replica.partition, replica.log.size, lag)
+                )
+                moving = self._moves.future_of(replica.partition)
+                if moving is not None:
+                    place, future = moving
+                    behind = max(0, replica.log.log_end_offset - future.log_end_offset)
+                    rows.setdefault(place, []).append(
+                        ReplicaOnDisk(replica.partition, future.size, behind, is_future=True)
+                    )
+        return [
+            self._describe(place, path, tuple(rows.get(place, ())))
+            for place, path in enumerate(self._paths)
+        ]
+
+    def move_replicas(self, effect: MoveReplicas) -> list[ErrorCode]:
+        return [self._moves.begin(partition, path) for partition, path in effect.moves]
+
+    def _describe(self, place: int, path: str, replicas: tuple[ReplicaOnDisk, ...]) -> LogDirectory:
+        if self._storage.is_offline(place):
+            return LogDirectory(ErrorCode.kafka_storage_error, path, ())
+        try:
+            total, usable = self._storage.directory(place).space()
+        except OSError:
+            return LogDirectory(ErrorCode.kafka_storage_error, path, ())
+        return LogDirectory(ErrorCode.none, path, replicas, total, usable)
+
+    def _find_epoch_end(self, query: EpochQuery) -> EpochFound:
+        replica = self._partitions.leading(query.partition, query.current_leader_epoch)
+        if isinstance(replica, ErrorCode):
+            return EpochFound(replica)
+        end = replica.log.epoch_end(query.leader_epoch)
+        return EpochFound(ErrorCode.none, end.epoch, end.end_offset)

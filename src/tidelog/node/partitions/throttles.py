@@ -1,0 +1,73 @@
+"""Replication that a reassignment slows down: leader. and follower.replication.throttled.rate.
+
+Only replicas that are not in sync are held back, and only where the topic names them, so that a
+throttle never keeps a write from being acknowledged.
+"""
+
+from tidelog.config.broker_keys import BROKER_KEYS
+from tidelog.config.key import BadValue
+from tidelog.controller.image.image import BROKER_RESOURCE, CLUSTER_DEFAULT, ClusterImage
+from tidelog.model.ids import Millis, NodeId
+from tidelog.node.clock import Clock
+from tidelog.node.partitions.replica import Replica
+from tidelog.replication.throttle import NO_LIMIT, Throttle
+
+LEADER_RATE = "leader.replication.throttled.rate"
+FOLLOWER_RATE = "follower.replication.throttled.rate"
+
+
+class Throttles:
+    def __init__(self, me: NodeId, clock: Clock) -> None:
+        self._me = me
+        self._clock = clock
+        self.leader = Throttle()
+        self.follower = Throttle()
+
+    def configure(self, image: ClusterImage) -> None:
+        """As the configuration of this broker, or of all, says now."""
+        now = self._clock.now
+        self.leader.set_rate(self._rate(image, LEADER_RATE), now)
+        self.follower.set_rate(self._rate(image, FOLLOWER_RATE), now)
+
+    def _rate(self, image: ClusterImage, key: str) -> int:
+        for resource in (str(self._me), CLUSTER_DEFAULT):
+            text = image.config(BROKER_RESOURCE, resource).get(key)
+            if text is not None:
+                try:
+                    rate = BROKER_KEYS[key].parse(text)
+                except BadValue:
+                    continue
+                assert isinstance(rate, int)
+                return rate
+        return NO_LIMIT
+
+    # -- as leader ---------------------------------------------------------------------------------
+
+    def holds_back(self, replica: Replica, follower: NodeId) -> bool:
+        """Whether this follower is to get no records of the partition for now."""
+        return self._counts(replica, follower) and self.leader.is_exceeded(self._clock.now)
+
+    def sent(self, replica: Replica, follower: NodeId, size: int) -> None:
+        if self._counts(replica, follower):
+            self.leader.record(size, self._clock.now)
+
+    def _counts(self, replica: Replica, follower: NodeId) -> bool:
+        leader = replica.leader
+        return (
+            self.leader.is_on
+            and replica.throttling.as_leader
+            and leader is not None
+            and follower not in leader.isr
+        )
+
+    # -- as follower -------------------------------------------------------------------------------
+
+    def wait_ms(self, replica: Replica, *, in_sync: bool) -> Millis:
+        """How long this replica is to ask its leader for nothing."""
+        if in_sync or not replica.throttling.as_follower:
+            return 0
+        return self.follower.wait_ms(self._clock.now)
+
+    def taken(self, replica: Replica, size: int, *, in_sync: bool) -> None:
+        if not in_sync and replica.throttling.as_follower:
+            self.follower.record(size, self._clock.now)

@@ -1,0 +1,66 @@
+"""A topic's configuration as its replicas need it: typed, made once for all that set nothing."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from tidelog.config.settings import BrokerSettings
+from tidelog.controller.configs.effective import topic_defaults, with_overrides
+from tidelog.controller.image.image import TOPIC_RESOURCE, ClusterImage
+from tidelog.log.config import LARGEST_BATCH, LogConfig
+from tidelog.model.ids import NodeId
+from tidelog.node.partitions.replica import Throttling
+
+
+class TopicConfig:
+    """What the log and the leader of a partition obey."""
+
+    __slots__ = ("_throttled_followers", "_throttled_leaders", "log", "min_insync_replicas")
+
+    def __init__(self, values: Mapping[str, Any], settings: BrokerSettings) -> None:
+        self.min_insync_replicas: int = values["min.insync.replicas"]
+        self._throttled_leaders = frozenset(values["leader.replication.throttled.replicas"])
+        self._throttled_followers = frozenset(values["follower.replication.throttled.replicas"])
+        self.log = LogConfig(
+            segment_bytes=values.get("internal.segment.bytes") or values["segment.bytes"],
+            segment_ms=values["segment.ms"],
+            segment_jitter_ms=values["segment.jitter.ms"],
+            segment_index_bytes=values["segment.index.bytes"],
+            index_interval_bytes=values["index.interval.bytes"],
+            retention_ms=values["retention.ms"],
+            retention_bytes=values["retention.bytes"],
+            max_message_bytes=min(values["max.message.bytes"], LARGEST_BATCH),
+            flush_messages=values["flush.messages"],
+            flush_ms=values["flush.ms"],
+            message_timestamp_type=values["message.timestamp.type"],
+            message_timestamp_before_max_ms=values["message.timestamp.before.max.ms"],
+            message_timestamp_after_max_ms=values["message.timestamp.after.max.ms"],
+            cleanup_policy=frozenset(values["cleanup.policy"]),
+            file_delete_delay_ms=values["file.delete.delay.ms"],
+            producer_id_expiration_ms=settings.producer_id_expiration_ms,
+        )
+
+    def throttling(self, partition: int, broker: NodeId) -> Throttling:
+        """Whether the broker's replica is named, alone or with all."""
+        named = {"*", f"{partition}:{broker}"}
+        return Throttling(
+            not named.isdisjoint(self._throttled_leaders),
+            not named.isdisjoint(self._throttled_followers),
+        )
+
+
+class TopicConfigs:
+    def __init__(self, settings: BrokerSettings) -> None:
+        self._settings = settings
+        self._seen: Mapping[tuple[int, str], Mapping[str, str]] | None = None
+        self._values: Mapping[str, Any] = {}
+        self._default: TopicConfig | None = None
+
+    def of(self, image: ClusterImage, topic: str) -> TopicConfig:
+        if self._default is None or self._seen is not image.configs:
+            self._seen = image.configs
+            self._values = topic_defaults(image, self._settings)
+            self._default = TopicConfig(self._values, self._settings)
+        overrides = image.config(TOPIC_RESOURCE, topic)
+        if not overrides:
+            return self._default
+        return TopicConfig(with_overrides(self._values, overrides), self._settings)

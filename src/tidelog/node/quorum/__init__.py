@@ -1,0 +1,1 @@
+"""This node's part in the metadata quorum: votes, fetches, voters."""

@@ -1,0 +1,144 @@
+"""The quorum's requests on their way to other voters, each voter behind two connections.
+
+Votes and epochs go by one, fetches by the other: a fetch that waits must not hold up a vote. Where
+a voter is, its record says, unless a leader has said of itself that it is elsewhere; who knows no
+voter asks controller.quorum.bootstrap.servers in turn.
+"""
+
+from collections.abc import Callable, Sequence
+from itertools import cycle
+from typing import Any, TypeAlias
+
+from tidelog.model.ids import NO_NODE, Millis, NodeId
+from tidelog.node.peers import (
+    ANSWER_BYTES,
+    LONG_ANSWER_BYTES,
+    Channel,
+    Peers,
+    Unanswered,
+    coded,
+)
+from tidelog.node.quorum import wire
+from tidelog.replication.quorum.events import (
+    BeginEpoch,
+    EndEpoch,
+    PeerRefused,
+    QuorumEvent,
+    RequestVote,
+)
+from tidelog.replication.quorum.machine import QuorumMachine
+from tidelog.replication.quorum.state import VoterSet
+
+VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH = 52, 53, 54
+_VERSIONS = {VOTE: 2, BEGIN_QUORUM_EPOCH: 1, END_QUORUM_EPOCH: 1}
+
+
+Address: TypeAlias = tuple[str, int]
+
+
+class QuorumNetwork:
+    def __init__(
+        self,
+        peers: Peers,
+        me: NodeId,
+        voters: Callable[[], VoterSet],
+        bootstrap_servers: Sequence[Address],
+        my_endpoints: Sequence[tuple[str, str, int]],
+        cluster_id: str,
+        request_ms: Millis,
+        step: Callable[[QuorumEvent], None],
+    ) -> None:
+        self._my_endpoints = my_endpoints
+        self._peers = peers
+        self._me = me
+        self._voters = voters
+        self._cluster_id = cluster_id
+        self._request_ms = request_ms
+        self._step = step
+        self._servers = cycle(bootstrap_servers)
+        self._said: dict[NodeId, Address] = {}
+        """Where leaders are by their own word."""
+        self._channels: dict[tuple[NodeId, str], tuple[Address, Channel]] = {}
+
+    def fetch_channel(self, voter: NodeId) -> Channel | None:
+        return self._channel(voter, "fetch")
+
+    def address(self, node: NodeId) -> Address | None:
+        """Where a voter or a leader is; -1 is the next of the bootstrap servers."""
+        if node == NO_NODE:
+            return next(self._servers, None)
+        if node == self._me and self._my_endpoints:
+            return self._my_endpoints[0][1:]
+        if node in self._said:
+            return self._said[node]
+        known = self._voters().voters.get(node)
+        if known is None or not known.endpoints:
+            return None
+        return known.endpoints[0][1:]
+
+    def learn(self, leader: NodeId, address: Address) -> None:
+        self._said[leader] = address
+
+    def voters_changed(self, old: VoterSet, new: VoterSet) -> None:
+        """A voter's new record is newer than what it said before."""
+        for id_, voter in new.voters.items():
+            before = old.voters.get(id_)
+            if before is None or before.endpoints != voter.endpoints:
+                self._said.pop(id_, None)
+        for id_, voter in old.voters.items():
+            if id_ not in new.voters and voter.endpoints:
+                # A leader that was removed leads on until that is committed.
+                self._said.setdefault(id_, voter.endpoints[0][1:])
+
+    def send(
+        self,
+        effect: RequestVote | BeginEpoch | EndEpoch,
+        machine: QuorumMachine,
+        step: Callable[[QuorumEvent], None],
+    ) -> None:
+        channel = self._channel(effect.to, "control")
+        if channel is None:
+            return
+        me, voters, cluster_id = machine.me, machine.voters, self._cluster_id
+        match effect:
+            case RequestVote():
+                message = wire.vote(effect, me, voters, cluster_id)
+            case BeginEpoch():
+                message = wire.begin_epoch(effect, me.id, voters, self._my_endpoints, cluster_id)
+            case EndEpoch():
+                message = wire.end_epoch(effect, me.id, voters, cluster_id)
+
+        def done(answer: Any) -> None:
+            event = _event_of(effect, answer)
+            if event is not None:
+                step(event)
+
+        encode, decode = coded(message, _VERSIONS[message.__api_key__])
+        channel.request(encode, decode, done, self._request_ms)
+
+    def _channel(self, voter: NodeId, purpose: str) -> Channel | None:
+        address = self.address(voter)
+        if address is None:
+            return None
+        found = self._channels.get((voter, purpose))
+        if found is not None and found[0] == address:
+            return found[1]
+        if found is not None:
+            found[1].close()
+        longest = LONG_ANSWER_BYTES if purpose == "fetch" else ANSWER_BYTES
+        channel = self._peers.channel(*address, lambda: self._refused(voter, address), longest)
+        self._channels[voter, purpose] = (address, channel)
+        return channel
+
+    def _refused(self, voter: NodeId, address: Address) -> None:
+        if self._said.get(voter) == address:
+            del self._said[voter]
+        self._step(PeerRefused(voter))
+
+
+def _event_of(effect: RequestVote | BeginEpoch | EndEpoch, answer: Any) -> QuorumEvent | None:
+    if isinstance(answer, Unanswered):
+        return None  # a refusal has been told by the channel itself
+    if isinstance(effect, RequestVote):
+        return wire.vote_answered(answer, effect.to, effect.pre_vote)
+    return wire.epoch_acknowledged(answer, effect.to)

@@ -1,0 +1,378 @@
+"""This node's part in the metadata quorum: carries out what its machine asks, and builds the image.
+
+Invariant: the image holds exactly what is committed, in the order of the log; what a leader has
+appended and not committed lives in the pending image alone, and is dropped with the leadership.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from itertools import count
+from typing import Any
+
+from kio.schema.begin_quorum_epoch.v1.request import BeginQuorumEpochRequest
+from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
+from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
+from kio.schema.fetch_snapshot.v1.request import FetchSnapshotRequest
+
+from tidelog.controller.image.apply import apply_all
+from tidelog.controller.image.image import ClusterImage
+from tidelog.model.disk import Disk
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_EPOCH, NO_NODE, LeaderEpoch, NodeId, Offset
+from tidelog.node.clock import Clock
+from tidelog.node.metadata.metadata_log import MetadataLog, applied
+from tidelog.node.metadata.snapshot_taking import SnapshotTaking
+from tidelog.node.metadata.snapshots import decode
+from tidelog.node.quorum import describing, quorum_state, wire
+from tidelog.node.quorum.fetching import QuorumFetching
+from tidelog.node.quorum.listener import QuorumListener
+from tidelog.node.quorum.network import QuorumNetwork
+from tidelog.node.quorum.serving import QuorumServing
+from tidelog.node.requests.parking import PARKED, Parked, Resume
+from tidelog.node.timers import Timer, Timers
+from tidelog.protocol.fetch import FetchRequest, FetchResponse, SnapshotId
+from tidelog.protocol.metadata.metadata_records import MetadataRecord, RemoveTopicRecord
+from tidelog.replication.quorum.events import (
+    AnswerPeer,
+    BeginEpoch,
+    CaughtUp,
+    Commit,
+    DiscoverLeader,
+    EndEpoch,
+    FollowLeader,
+    LogGrew,
+    LoseLeadership,
+    QuorumEffect,
+    QuorumEvent,
+    RequestVote,
+    SaveQuorumState,
+    StopFollowing,
+    TakeLeadership,
+    TimePassed,
+    VotersChanged,
+)
+from tidelog.replication.quorum.machine import QuorumMachine
+from tidelog.replication.quorum.state import QuorumTimeouts, VoterSet
+
+log = logging.getLogger(__name__)
+
+
+class Quorum:
+    def __init__(
+        self,
+        machine: QuorumMachine,
+        log: MetadataLog,
+        disk: Disk,
+        clock: Clock,
+        timers: Timers,
+        timeouts: QuorumTimeouts,
+        network: QuorumNetwork,
+        listener: QuorumListener,
+        cluster_id: str,
+        snapshots: SnapshotTaking,
+        restored: ClusterImage | None = None,
+    ) -> None:
+        self.machine = machine
+        self.image = restored or ClusterImage(cluster_id=cluster_id)
+        self._log = log
+        self._disk = disk
+        self._clock = clock
+        self._timers = timers
+        self._network = network
+        self._listener = listener
+        self._cluster_id = cluster_id
+        self._snapshots = snapshots
+        self._serving = QuorumServing(machine, log, clock, timers, cluster_id, network.address)
+        self._fetching = QuorumFetching(
+            machine.me,
+            cluster_id,
+            log,
+            clock,
+            timers,
+            timeouts,
+            network.fetch_channel,
+            network.learn,
+            self,
+        )
+        self._was_in_doubt = machine.is_in_doubt
+        self.was_whole = not machine.is_in_doubt
+        """Whether it started with all of the metadata that it had held."""
+        self._leading: LeaderEpoch = NO_EPOCH
+        self._is_active = False
+        self._pending: deque[tuple[Offset, ClusterImage]] = deque()
+        self._waiting: deque[tuple[Offset, Callable[[bool], None]]] = deque()
+        self._behind: list[tuple[Offset, Callable[[], None]]] = []
+        self._questions: dict[int, tuple[Any, Resume]] = {}
+        self._tickets = count(1)
+        self._alarm: Timer | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether this node's controller may decide."""
+        return self._is_active
+
+    @property
+    def has_peers(self) -> bool:
+        return bool(self.machine.voters.others(self.machine.me.id))
+
+    @property
+    def high_watermark(self) -> Offset:
+        """How far the log is known to be committed here."""
+        return self.image.offset + 1
+
+    @property
+    def pending_image(self) -> ClusterImage:
+        """The image as it will be once everything appended is committed."""
+        return self._pending[-1][1] if self._pending else self.image
+
+    @property
+    def leader(self) -> NodeId:
+        """Who leads it as far as is known here; -1 when that is not known."""
+        return self.machine.leader
+
+    @property
+    def kraft_version(self) -> int:
+        return self._log.voters.kraft_version
+
+    @property
+    def leader_address(self) -> tuple[str, int] | None:
+        """Where another node that leads is, as far as it is known here."""
+        leader = self.machine.leader
+        if leader in (NO_NODE, self.machine.me.id):
+            return None
+        return self._network.address(leader)
+
+    @property
+    def next_offset(self) -> Offset:
+        """Where the next record will stand."""
+        return self._log.log.log_end_offset
+
+    def start(self) -> None:
+        if self.image.offset >= 0:
+            self._listener.image_changed(ClusterImage(), self.image, by_records=False)
+        self.machine.voters = self._log.voters.latest
+        self.machine.voters_offset = self._log.voters.latest_offset
+        self.machine.is_retiring = self._log.voters.is_retiring(
+            self.machine.me, self.high_watermark
+        )
+        self._snapshots.restart()
+        self._listener.voters_changed()
+        self._carry_out(self.machine.start(self._clock.now))
+
+    def step(self, event: QuorumEvent) -> None:
+        self._carry_out(self.machine.step(event, self._clock.now))
+
+    # -- the controller's way in -------------------------------------------------------------------
+
+    def propose(self, records: Sequence[MetadataRecord], done: Callable[[bool], None]) -> None:
+        """Append as one batch; `done` hears True when the image holds it, False when we lost."""
+        assert self._is_active
+        # Whether they can be applied shows before they are written for good.
+        last = self._log.end.offset + len(records) - 1
+        image = apply_all(self.pending_image, records, last, self._leading)
+        end = self._log.append(records, self._leading, self._clock.wall)
+        assert end == last + 1
+        self._pending.append((end, image))
+        self._waiting.append((end, done))
+        self._serving.wake()
+
+    def change_voters(self, voters: VoterSet, done: Callable[[bool], None]) -> None:
+        """Put these voters in force; `done` hears True when that is committed."""
+        assert self._is_active
+        end = self._log.append_voters(voters, self._leading, self._clock.wall)
+        self._pending.append((end, apply_all(self.pending_image, (), end - 1, self._leading)))
+        self._waiting.append((end, done))
+        self._serving.wake()
+        self.log_changed()
+
+    def log_changed(self) -> None:
+        """Tell the machine of the voters that the log names now, if they are others."""
+        machine, known = self.machine, self._log.voters
+        is_retiring = known.is_retiring(machine.me, self.high_watermark)
+        new = (known.latest, known.latest_offset, is_retiring)
+        if (machine.voters, machine.voters_offset, machine.is_retiring) == new:
+            return
+        self._network.voters_changed(machine.voters, known.latest)
+        self.step(VotersChanged(*new))
+        self._listener.voters_changed()
+
+    def when_committed(self, done: Callable[[bool], None]) -> None:
+        """Call back once everything that is pending now is committed; at once if nothing is."""
+        if self._pending:
+            self._waiting.append((self._pending[-1][0], done))
+        else:
+            done(True)
+
+    def when_applied(self, high_watermark: Offset, done: Callable[[], None]) -> None:
+        """Call back once this node's image reaches a high watermark, whoever leads."""
+        if self.high_watermark >= high_watermark:
+            done()
+        else:
+            self._behind.append((high_watermark, done))
+
+    def flushed(self, up_to: Offset) -> None:
+        """The metadata log is synced this far."""
+        self._log.flushed(up_to)
+        self.step(LogGrew(self._log.synced_end))
+        if not self._log.is_flushing:
+            self._fetching.synced()
+
+    # -- requests of peers -------------------------------------------------------------------------
+
+    def ask(self, message: Any, resume: Resume) -> Parked | Any:
+        """Vote, BeginQuorumEpoch, EndQuorumEpoch or FetchSnapshot."""
+        if isinstance(message, FetchSnapshotRequest):
+            return self._serving.fetch_snapshot(message)
+        if message.cluster_id not in (None, self._cluster_id):
+            return wire.refusal_of(message, ErrorCode.inconsistent_cluster_id)
+        ticket = next(self._tickets)
+        event = wire.event_of(message, ticket)
+        if event is None:
+            return wire.refusal_of(message, ErrorCode.invalid_request)
+        if isinstance(message, BeginQuorumEpochRequest):
+            self._learn_leader(message)
+        self._questions[ticket] = (message, resume)
+        self.step(event)
+        return PARKED
+
+    def _learn_leader(self, message: BeginQuorumEpochRequest) -> None:
+        leader = message.topics[0].partitions[0].leader_id
+        for endpoint in message.leader_endpoints[:1]:
+            self._network.learn(leader, (endpoint.host, endpoint.port))
+
+    def describe(self, message: DescribeQuorumRequest) -> DescribeQuorumResponse:
+        return describing.describe(self.machine, message, self._clock)
+
+    def serve_fetch(self, message: FetchRequest, resume: Resume) -> FetchResponse | Parked:
+        proof = self._serving.proof(message)
+        if proof is not None:
+            self.step(proof)
+        return self._serving.fetch(message, resume)
+
+    def follower_committed(self, high_watermark: Offset) -> None:
+        """The leader says how far the log is committed."""
+        if high_watermark > self.high_watermark:
+            self._commit(high_watermark)
+            self.log_changed()
+
+    # -- snapshots ---------------------------------------------------------------------------------
+
+    def load_snapshot(self, snapshot: SnapshotId, content: bytes) -> bool:
+        """Take over a leader's snapshot in place of everything that this log holds, if it can."""
+        found = decode(snapshot, content, self._cluster_id)
+        if found is None or found.image.offset <= self.image.offset:
+            return False
+        self._log.snapshots.keep(snapshot, content)
+        self._log.start_at(snapshot, found, self._clock.now)
+        old, self.image = self.image, found.image
+        self._snapshots.restart()
+        self._listener.image_changed(old.visible, self.image.visible, by_records=False)
+        self.log_changed()
+        self.step(LogGrew(self._log.synced_end))
+        return True
+
+    def caught_up(self) -> None:
+        """Everything that the leader has committed is in this node's log, synced."""
+        if self.machine.is_in_doubt:
+            self.step(CaughtUp())
+            log.info("has caught up with what its metadata log had lost, and votes again")
+
+    # -- effects of the machine --------------------------------------------------------------------
+
+    def _carry_out(self, effects: list[QuorumEffect]) -> None:
+        for effect in effects:
+            if self._was_in_doubt and not isinstance(effect, SaveQuorumState):
+                self._settle_doubt()
+            match effect:
+                case SaveQuorumState():
+                    quorum_state.save(self._disk, effect.state)
+                    self._log.mark.voted_in(effect.state.epoch)
+                case AnswerPeer():
+                    message, resume = self._questions.pop(effect.ticket)
+                    resume(wire.response_of(message, effect))
+                case RequestVote() | BeginEpoch() | EndEpoch():
+                    self._network.send(effect, self.machine, self.step)
+                case FollowLeader():
+                    self._fetching.follow(effect.leader, effect.epoch)
+                    self._listener.leader_known(effect.leader, effect.epoch)
+                    self._serving.wake()
+                case StopFollowing():
+                    self._fetching.stop()
+                case DiscoverLeader():
+                    self._fetching.discover(effect.ask, effect.epoch)
+                case TakeLeadership():
+                    self._take_leadership(effect)
+                case LoseLeadership():
+                    self._lose_leadership()
+                case Commit():
+                    self._commit(effect.to)
+        if self._was_in_doubt:
+            self._settle_doubt()
+        self._set_alarm()
+
+    def _settle_doubt(self) -> None:
+        """Note durably that nothing is missing any more, once what was promised is saved."""
+        if not self.machine.is_in_doubt:
+            self._was_in_doubt = False
+            self._log.end_doubt()
+
+    def _take_leadership(self, effect: TakeLeadership) -> None:
+        self._leading = effect.epoch
+        self.machine.epoch_started(self._log.log.log_end_offset)
+        self._log.append_leader_change(
+            self.machine.me.id, effect.epoch, effect.voters, effect.granted_by, self._clock.wall
+        )
+        self.log_changed()
+
+    def _lose_leadership(self) -> None:
+        self._leading = NO_EPOCH
+        self._is_active = False
+        self._pending.clear()
+        waiting, self._waiting = self._waiting, deque()
+        self._listener.leadership_lost()
+        for end, done in waiting:
+            done(end <= self.high_watermark)  # the end may come while what is committed is told
+        self._serving.wake()
+
+    def _commit(self, to: Offset) -> None:
+        old = self.image
+        self._advance(to)
+        if self.image is not old:
+            self._listener.image_changed(old.visible, self.image.visible, by_records=True)
+        if self._leading != NO_EPOCH and not self._is_active and self.high_watermark >= to:
+            self._is_active = True
+            self._listener.leadership_taken(self._leading)
+        while self._waiting and self._waiting[0][0] <= to:
+            self._waiting.popleft()[1](True)
+        self._serving.wake()
+        self._call_back()
+        self._snapshots.image_changed(self.image)
+
+    def _call_back(self) -> None:
+        """Those who wait for an image that is here now."""
+        if not self._behind:
+            return
+        behind, self._behind = self._behind, []
+        for high_watermark, done in behind:
+            self.when_applied(high_watermark, done)
+
+    def _advance(self, to: Offset) -> None:
+        """Bring the image up to `to`: from what was pending here, else from the log."""
+        while self._pending and self._pending[0][0] <= to:
+            self.image = self._pending.popleft()[1]
+        for last, epoch, records in self._log.read(self.image.offset + 1, to):
+            names = self.image.topic_names
+            self.image = applied(self.image, records, last, epoch)
+            for record in records:
+                if isinstance(record, RemoveTopicRecord):
+                    name = names.get(record.topic_id, "")
+                    self._listener.topic_removed(record.topic_id, name)
+
+    def _set_alarm(self) -> None:
+        if self._alarm is not None:
+            self._alarm.cancel()
+            self._alarm = None
+        deadline = self.machine.next_deadline()
+        if deadline is not None:
+            self._alarm = self._timers.at(deadline, lambda: self.step(TimePassed()))

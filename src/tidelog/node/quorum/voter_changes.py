@@ -1,0 +1,273 @@
+"""AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter at the leader; and this node's own update.
+
+A change is a record: its answer leaves when that is committed (an update's when it is written, as
+Kafka's does). A voter that is not where its record says, tells the leader by itself.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any, TypeAlias
+
+from kio.schema.add_raft_voter.v1.request import AddRaftVoterRequest
+from kio.schema.add_raft_voter.v1.response import AddRaftVoterResponse
+from kio.schema.api_versions.v4.request import ApiVersionsRequest
+from kio.schema.remove_raft_voter.v0.request import RemoveRaftVoterRequest
+from kio.schema.remove_raft_voter.v0.response import RemoveRaftVoterResponse
+from kio.schema.update_raft_voter.v0 import request as update_request
+from kio.schema.update_raft_voter.v0.request import UpdateRaftVoterRequest
+from kio.schema.update_raft_voter.v0.response import CurrentLeader, UpdateRaftVoterResponse
+
+from tidelog.controller.features import KRAFT_VERSION, KRAFT_VERSIONS
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import NO_NODE, Millis, NodeId
+from tidelog.node.clock import Clock
+from tidelog.node.peers import Peers, Unanswered, coded
+from tidelog.node.quorum.quorum import Quorum
+from tidelog.node.requests.parking import Resume
+from tidelog.node.timers import Timer, Timers
+from tidelog.replication.quorum import voters as rules
+from tidelog.replication.quorum.roles import Leader
+from tidelog.replication.quorum.state import QuorumTimeouts, ReplicaKey, Voter, VoterSet
+from tidelog.replication.quorum.voters import Refused
+
+log = logging.getLogger(__name__)
+
+VoterRequest: TypeAlias = AddRaftVoterRequest | RemoveRaftVoterRequest | UpdateRaftVoterRequest
+VOTER_REQUESTS = (AddRaftVoterRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest)
+API_VERSIONS_VERSION = 4
+
+_NOT_LEADER = Refused(
+    ErrorCode.not_leader_or_follower, "This node does not lead the metadata quorum."
+)
+_UNCERTAIN = Refused(
+    ErrorCode.request_timed_out,
+    "The leadership was lost before the change was committed; it may be carried out or not.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Myself:
+    """This node as a voter, as it would have itself known."""
+
+    voter: Voter
+    listener: str
+    """The first of controller.listener.names, which every voter must have."""
+    cluster_id: str
+
+
+class VoterChanges:
+    def __init__(
+        self,
+        quorum: Quorum,
+        myself: Myself,
+        peers: Peers,
+        clock: Clock,
+        timers: Timers,
+        timeouts: QuorumTimeouts,
+        submit: Callable[[Any, Resume], None],
+    ) -> None:
+        self._quorum = quorum
+        self._me = myself
+        self._peers = peers
+        self._clock = clock
+        self._timers = timers
+        self._timeouts = timeouts
+        self._submit = submit
+        self._is_adding = False
+        self._introduction: Timer | None = None
+
+    # -- at the leader -----------------------------------------------------------------------------
+
+    def submit(self, message: VoterRequest, resume: Resume) -> None:
+        """Carry the change out if it may begin now."""
+        refused = self._refuse(message)
+        if refused is not None:
+            resume(self._answer(message, refused))
+            return
+        match message:
+            case AddRaftVoterRequest():
+                self._add(message, resume)
+            case RemoveRaftVoterRequest():
+                key = ReplicaKey(message.voter_id, message.voter_directory_id)
+                self._change(message, rules.remove(self._voters, key), resume)
+            case UpdateRaftVoterRequest():
+                self._update(message, resume)
+
+    @property
+    def unheard(self) -> tuple[NodeId, ...]:
+        """Voters of which this leader does not know on which disks they are."""
+        role = self._quorum.machine.role
+        known = role.directories if isinstance(role, Leader) else {}
+        return tuple(rules.unheard(self._voters, self._me.voter.key, known))
+
+    def make_dynamic(self, done: Callable[[bool], None]) -> None:
+        """Put the configured voters into the log, which names them from here on (KIP-853)."""
+        role = self._quorum.machine.role
+        assert isinstance(role, Leader)
+        voters = rules.made_dynamic(self._voters, self._me.voter, role.directories)
+        log.info("the log names the voters of the metadata quorum from now on: %s", list(voters))
+        self._quorum.change_voters(voters, done)
+
+    @property
+    def _voters(self) -> VoterSet:
+        return self._quorum.machine.voters
+
+    def _refuse(self, message: VoterRequest) -> Refused | None:
+        if message.cluster_id not in (None, self._me.cluster_id):
+            return Refused(ErrorCode.inconsistent_cluster_id, "This is another cluster.")
+        role = self._quorum.machine.role
+        if not isinstance(role, Leader):
+            return _NOT_LEADER
+        if message.voter_id < 0 or message.voter_directory_id is None:
+            return Refused(ErrorCode.invalid_request, "The request names no valid voter.")
+        if not isinstance(message, RemoveRaftVoterRequest):
+            names = [listener.name for listener in message.listeners]
+            if self._me.listener not in names:
+                return Refused(
+                    ErrorCode.invalid_request,
+                    f"The request didn't include the default listener: {self._me.listener}.",
+                )
+        if isinstance(message, UpdateRaftVoterRequest):
+            epoch = message.current_leader_epoch
+            if epoch != role.epoch:
+                older = 0 <= epoch < role.epoch
+                return Refused(
+                    ErrorCode.fenced_leader_epoch if older else ErrorCode.unknown_leader_epoch, ""
+                )
+        if self._is_adding:
+            return Refused(ErrorCode.request_timed_out, "Another voter is being added.")
+        quorum = self._quorum
+        return rules.refuse_any(role, quorum.kraft_version, quorum.machine.voters_offset)
+
+    def _add(self, message: AddRaftVoterRequest, resume: Resume) -> None:
+        """Ask the new voter at its own address what it supports, then put it in force."""
+        outcome = self._added(message, KRAFT_VERSIONS.minimum, KRAFT_VERSIONS.maximum)
+        if isinstance(outcome, Refused):
+            resume(self._answer(message, outcome))
+            return
+        endpoint = next(one for one in message.listeners if one.name == self._me.listener)
+        channel = self._peers.channel(endpoint.host, endpoint.port, lambda: None)
+        self._is_adding = True
+
+        def answered(answer: Any) -> None:
+            self._is_adding = False
+            self._timers.at(self._clock.now, channel.close)
+            self._introduced(message, answer, resume)
+
+        request = ApiVersionsRequest(
+            client_software_name="tidelog", client_software_version="unknown"
+        )
+        encode, decode = coded(request, API_VERSIONS_VERSION)
+        channel.request(encode, decode, answered, self._timeouts.request_ms)
+
+    def _introduced(self, message: AddRaftVoterRequest, answer: Any, resume: Resume) -> None:
+        if isinstance(answer, Unanswered):
+            unreachable = f"The new voter cannot be reached: {answer.reason}."
+            resume(self._answer(message, Refused(ErrorCode.request_timed_out, unreachable)))
+            return
+        levels = [one for one in answer.supported_features if one.name == KRAFT_VERSION]
+        refused = self._refuse(message)
+        if refused is None and not levels:
+            refused = Refused(ErrorCode.invalid_request, "The new voter has no kraft.version.")
+        outcome = refused or self._added(message, levels[0].min_version, levels[0].max_version)
+        self._change(message, outcome, resume)
+
+    def _added(self, message: AddRaftVoterRequest, lowest: int, highest: int) -> VoterSet | Refused:
+        role = self._quorum.machine.role
+        assert isinstance(role, Leader)
+        voter = Voter(
+            ReplicaKey(message.voter_id, message.voter_directory_id),
+            tuple((one.name, one.host, one.port) for one in message.listeners),
+            lowest,
+            highest,
+        )
+        unsupported = rules.check_level(voter, self._quorum.kraft_version)
+        if unsupported is not None:
+            return unsupported
+        patience = self._timeouts.fetch_ms
+        return rules.add(self._voters, voter, role.progress, self._clock.now, patience)
+
+    def _update(self, message: UpdateRaftVoterRequest, resume: Resume) -> None:
+        voter = Voter(
+            ReplicaKey(message.voter_id, message.voter_directory_id),
+            tuple((one.name, one.host, one.port) for one in message.listeners),
+            message.k_raft_version_feature.min_supported_version,
+            message.k_raft_version_feature.max_supported_version,
+        )
+        outcome = rules.update(self._voters, voter, self._quorum.kraft_version)
+        self._change(message, outcome, resume)
+
+    def _change(self, message: VoterRequest, outcome: VoterSet | Refused, resume: Resume) -> None:
+        if isinstance(outcome, Refused) or outcome == self._voters:
+            resume(self._answer(message, outcome if isinstance(outcome, Refused) else None))
+            return
+        is_awaited = isinstance(message, RemoveRaftVoterRequest) or (
+            isinstance(message, AddRaftVoterRequest) and message.ack_when_committed
+        )
+        log.info("the voters of the metadata quorum become %s", list(outcome))
+
+        def committed(is_committed: bool) -> None:
+            if is_awaited:
+                resume(self._answer(message, None if is_committed else _UNCERTAIN))
+
+        self._quorum.change_voters(outcome, committed)
+        if not is_awaited:
+            resume(self._answer(message, None))
+
+    def _answer(self, message: VoterRequest, refused: Refused | None) -> Any:
+        error, text = (ErrorCode.none, None) if refused is None else refused
+        if isinstance(message, UpdateRaftVoterRequest):
+            return UpdateRaftVoterResponse(
+                throttle_time=timedelta(0), error_code=error, current_leader=self._leader()
+            )
+        shape = (
+            AddRaftVoterResponse
+            if isinstance(message, AddRaftVoterRequest)
+            else RemoveRaftVoterResponse
+        )
+        return shape(throttle_time=timedelta(0), error_code=error, error_message=text)
+
+    def _leader(self) -> CurrentLeader:
+        machine = self._quorum.machine
+        address = self._quorum.leader_address
+        if machine.leader == machine.me.id and self._me.voter.endpoints:
+            address = self._me.voter.endpoints[0][1:]
+        host, port = address or ("", 0)
+        return CurrentLeader(
+            leader_id=machine.leader, leader_epoch=machine.epoch, host=host, port=port
+        )
+
+    # -- this node's own record --------------------------------------------------------------------
+
+    def check_own_record(self) -> None:
+        """Tell the leader where this voter is if its record says otherwise, until it knows."""
+        if self._introduction is not None:
+            self._introduction.cancel()
+            self._introduction = None
+        machine, me = self._quorum.machine, self._me.voter
+        known = machine.voters.voters.get(me.key.id)
+        if self._quorum.kraft_version < rules.DYNAMIC or known is None or known.key != me.key:
+            return
+        if known == me or machine.leader == NO_NODE:
+            return
+        self._submit(self._own_update(machine.epoch), lambda _: None)
+        again: Millis = self._clock.now + self._timeouts.fetch_ms
+        self._introduction = self._timers.at(again, self.check_own_record)
+
+    def _own_update(self, epoch: int) -> UpdateRaftVoterRequest:
+        me = self._me.voter
+        return UpdateRaftVoterRequest(
+            cluster_id=self._me.cluster_id,
+            current_leader_epoch=epoch,
+            voter_id=me.key.id,
+            voter_directory_id=me.key.directory,
+            listeners=tuple(
+                update_request.Listener(name=name, host=host, port=port)
+                for name, host, port in me.endpoints
+            ),
+            k_raft_version_feature=update_request.KRaftVersionFeature(
+                min_supported_version=me.min_version, max_supported_version=me.max_version
+            ),
+        )

@@ -1,0 +1,25 @@
+"""Tells the host how many connections to take, whenever the configuration changes that."""
+
+from collections.abc import Callable
+
+from tidelog.config.settings import BrokerSettings
+from tidelog.controller.configs.connection_limits import connection_limits
+from tidelog.controller.image.image import ClusterImage
+from tidelog.model.outbound import LimitConnections
+
+
+class ConnectionLimiting:
+    """The host begins with the limits of the file."""
+
+    def __init__(self, settings: BrokerSettings, emit: Callable[[LimitConnections], None]) -> None:
+        self._settings = settings
+        self._emit = emit
+        self._limits = connection_limits(ClusterImage(), settings)
+
+    def image_changed(self, old: ClusterImage, new: ClusterImage) -> None:
+        if old.configs is new.configs:
+            return
+        limits = connection_limits(new, self._settings)
+        if limits != self._limits:
+            self._limits = limits
+            self._emit(limits)

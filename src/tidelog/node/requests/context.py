@@ -1,0 +1,57 @@
+"""What every request handler is told of its broker, besides the request itself."""
+
+from typing import Any
+
+from tidelog.api.handler import Request
+from tidelog.api.records.fetch_sessions import FetchSessions
+from tidelog.api.records.producer_ids import ProducerIdBlocks
+from tidelog.config.settings import BrokerSettings
+from tidelog.controller.image.image import ClusterImage
+from tidelog.model.dice import Dice
+from tidelog.model.ids import Millis
+from tidelog.node.clock import Clock
+from tidelog.node.quorum.quorum import Quorum
+from tidelog.node.requests.sessions import Session
+
+
+class RequestContext:
+    """The node's newest image, settings and time, as each handler sees them."""
+
+    def __init__(self, settings: BrokerSettings, clock: Clock, dice: Dice, quorum: Quorum) -> None:
+        self._quorum = quorum
+        self._settings = settings
+        self._node_id = settings.node_id
+        self._clock = clock
+        self._producer_ids = ProducerIdBlocks()
+        self.fetch_sessions = FetchSessions(
+            settings.max_incremental_fetch_session_cache_slots, dice
+        )
+        self.image = ClusterImage()
+
+    @property
+    def now(self) -> Millis:
+        return self._clock.now
+
+    def request(
+        self, version: int, client_id: str | None, session: Session, message: Any
+    ) -> Request:
+        # By position: this runs for every request, and thirteen names cost as much again.
+        return Request(
+            session.conn,
+            version,
+            client_id,
+            session.host,
+            session.listener,
+            message,
+            self.image,
+            self._settings,
+            self._node_id,
+            self._clock.now,
+            self.fetch_sessions,
+            self._producer_ids,
+            self._quorum,
+        )
+
+    def refresh(self, request: Request) -> None:
+        request.image = self.image
+        request.now = self._clock.now

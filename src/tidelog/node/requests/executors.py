@@ -1,0 +1,64 @@
+"""Who carries out which effect of a request handler."""
+
+from tidelog.log.results import AppendOrigin
+from tidelog.model.effects import (
+    AppendBatches,
+    AskQuorum,
+    AwaitElections,
+    ChangeMetadata,
+    Coordinate,
+    CoordinateAll,
+    DeleteRecordsBefore,
+    DescribeDirectories,
+    DescribeProducers,
+    Effect,
+    FetchBatches,
+    FetchMetadata,
+    FindEpochEnds,
+    FindOffsets,
+    MoveReplicas,
+    Pause,
+    RunJob,
+)
+from tidelog.node.broker import Broker
+from tidelog.node.jobs import Jobs
+from tidelog.node.quorum.quorum import Quorum
+from tidelog.node.requests.parking import PARKED, Parked, Resume
+from tidelog.node.requests.requests import Execute
+from tidelog.node.requests.slices import Slices
+
+
+def executors(
+    broker: Broker, quorum: Quorum, jobs: Jobs, slices: Slices, change_metadata: Execute
+) -> dict[type[Effect], Execute]:
+    """One for every effect: a handler may ask for nothing else."""
+    partitions, queries, coordinators = broker.partitions, broker.queries, broker.coordinators
+
+    def pause(resume: Resume) -> Parked:
+        slices.later(lambda: resume(None))
+        return PARKED
+
+    return {
+        AppendBatches: lambda effect, resume, request: partitions.append(
+            effect, resume, AppendOrigin.CLIENT, request.conn
+        ),
+        FetchBatches: lambda effect, resume, request: partitions.fetch(
+            effect, resume, request.conn
+        ),
+        FindOffsets: lambda effect, resume, request: broker.offset_queries.find(
+            effect, resume, request.conn
+        ),
+        FindEpochEnds: lambda effect, *_: queries.find_epoch_ends(effect),
+        DeleteRecordsBefore: lambda effect, resume, _: broker.deletions.delete(effect, resume),
+        DescribeProducers: lambda effect, *_: queries.describe_producers(effect),
+        DescribeDirectories: lambda effect, *_: queries.describe_directories(effect),
+        MoveReplicas: lambda effect, *_: queries.move_replicas(effect),
+        ChangeMetadata: change_metadata,
+        AwaitElections: lambda effect, resume, _: broker.departures.wait(effect.topics, resume),
+        AskQuorum: lambda effect, resume, _: quorum.ask(effect.request, resume),
+        FetchMetadata: lambda effect, resume, _: quorum.serve_fetch(effect.request, resume),
+        Coordinate: coordinators.coordinate,
+        CoordinateAll: coordinators.coordinate_all,
+        RunJob: lambda effect, resume, _: jobs.run(effect, resume),
+        Pause: lambda effect, resume, _: pause(resume),
+    }

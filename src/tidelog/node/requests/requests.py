@@ -1,0 +1,347 @@
+"""Requests of clients: decode, drive the handler through its effects, encode the answer.
+
+Invariants: whatever a client sends, the worst that happens is that its own connection is closed; no
+request holds the node for longer than a slice of work (F63). An OSError that comes as far as here
+is the metadata log's, and the node's end.
+"""
+
+from collections.abc import Callable, Mapping
+from struct import Struct
+from types import GeneratorType
+from typing import Any
+
+from tidelog.api.cluster import versions
+from tidelog.api.handler import Disconnect, Encoded, Handling, Request
+from tidelog.api.listeners import ListenerKind
+from tidelog.api.registry import Api, served
+from tidelog.model.disk import FileSlice
+from tidelog.model.effects import Effect, Pause
+from tidelog.model.ids import Millis
+from tidelog.model.outbound import Chunk
+from tidelog.node.events.counters import Counters
+from tidelog.node.requests.context import RequestContext
+from tidelog.node.requests.parking import PARKED, Resume
+from tidelog.node.requests.sessions import Answer, Session
+from tidelog.node.requests.slices import Slices
+from tidelog.protocol.framing import SHARED_BYTES
+from tidelog.protocol.malformed import MalformedMessage, TooManyEntries
+from tidelog.protocol.messages.messages import (
+    RequestHeader,
+    decode_request,
+    decode_request_header,
+    decode_request_steps,
+    encode_response_steps,
+    response_prefix,
+)
+from tidelog.protocol.slices import Meter, Steps
+
+Execute = Callable[[Any, Resume, Request], Any]
+"""Carries out an effect: its result, or PARKED and `resume` is called with it later."""
+
+SHORT_BYTES = 4 * 1024
+"""A request up to this size is decoded at once: it cannot have many elements."""
+
+LONG_ENTRIES = 500
+"""A Produce or Fetch with more topics and partitions is handled in slices."""
+
+QUEUED_BYTES = 32 * 1024 * 1024
+"""Of long requests that wait to be decoded, all connections together."""
+
+_LENGTH = Struct(">i")
+
+
+class Requests:
+    def __init__(
+        self,
+        context: RequestContext,
+        executors: Mapping[type[Effect], Execute],
+        counters: Counters,
+        slices: Slices,
+    ) -> None:
+        self._context = context
+        self._executors = executors
+        self._counters = counters
+        self._slices = slices
+        self._queued_bytes = 0
+
+    def received(self, session: Session, frame: memoryview) -> None:
+        """Begin one request; its answer leaves now or whenever it is done."""
+        try:
+            header = decode_request_header(frame)
+        except MalformedMessage as malformed:
+            session.close(f"sent a malformed request header: {malformed}")
+            return
+        api = session.apis.get(header.api_key)
+        if api is None:
+            session.close(f"sent a request with unknown API key {header.api_key}")
+        elif not api.supports(header.api_version):
+            self._refuse_version(session, header, api)
+        else:
+            self._begin(session, header, api, frame)
+
+    def _refuse_version(self, session: Session, header: RequestHeader, api: Api) -> None:
+        if header.api_key == versions.KEY:
+            body = versions.FUTURE_VERSION
+            session.fill(session.expect(), _framed(body, versions.KEY, 0, header.correlation_id))
+        else:
+            session.close(f"sent {api.name} in unsupported version {header.api_version}")
+
+    def _begin(self, session: Session, header: RequestHeader, api: Api, frame: memoryview) -> None:
+        version, position, codec = header.api_version, header.position, api.codec
+        try:
+            if codec is not None:
+                message = codec.decode(version, frame, position, LONG_ENTRIES)
+            elif len(frame) <= SHORT_BYTES:
+                most = api.limit.elements
+                message = decode_request(header.api_key, version, frame, position, most)
+            else:
+                self._begin_long(session, header, api, frame)
+                return
+        except TooManyEntries:
+            self._begin_many(session, header, api, frame)
+            return
+        except MalformedMessage as malformed:
+            session.close(_refusal(header, api, malformed.reason))
+            return
+        request = self._context.request(header.api_version, header.client_id, session, message)
+        call = _Call(self, session, session.expect(), api, header, request)
+        call.begin()
+
+    # -- long requests and long answers ------------------------------------------------------------
+
+    def _begin_long(
+        self, session: Session, header: RequestHeader, api: Api, frame: memoryview
+    ) -> None:
+        """Decode in slices; the connection's next request begins when this one is done."""
+        if len(frame) > api.limit.size:
+            raise MalformedMessage(f"{len(frame)} bytes, over the limit of {api.limit.size}")
+        if self._queued_bytes + len(frame) > QUEUED_BYTES:
+            session.close(f"sent {api.name} while too many long requests wait")
+            return
+        self._queued_bytes += len(frame)
+        answer, began = session.expect(), self._context.now
+        session.hold()
+        meter = Meter(api.limit.elements)
+        key, version, position = header.api_key, header.api_version, header.position
+        # The frame is the host's, and only for now.
+        steps = decode_request_steps(key, version, bytes(frame), position, meter)
+
+        def go_on() -> None:
+            try:
+                self._step(steps, session, go_on, decoded)
+            except MalformedMessage as malformed:
+                session.close(_refusal(header, api, malformed.reason))
+
+        def decoded(message: Any) -> None:
+            request = self._context.request(version, header.client_id, session, message)
+            call = _Call(self, session, answer, api, header, request)
+            call.began, call.is_held = began, True
+            call.begin()
+
+        def first() -> None:
+            self._queued_bytes -= len(frame)
+            go_on()
+
+        # What nodes ask of a controller does not wait behind what clients ask.
+        self._slices.later(first, is_urgent=session.apis is served(ListenerKind.CONTROLLER))
+
+    def _begin_many(
+        self, session: Session, header: RequestHeader, api: Api, frame: memoryview
+    ) -> None:
+        """A Produce or Fetch of many partitions: its handler pauses and needs a frame that stays.
+
+        What comes behind it on its connection must not overtake it.
+        """
+        if len(frame) <= SHARED_BYTES:
+            frame = memoryview(bytearray(frame))
+        answer, began = session.expect(), self._context.now
+        session.hold()
+
+        def begin() -> None:
+            if session.is_closed:
+                return
+            codec, version = api.codec, header.api_version
+            assert codec is not None
+            try:
+                message = codec.decode(version, frame, header.position, api.limit.elements)
+            except MalformedMessage as malformed:
+                session.close(_refusal(header, api, malformed.reason))
+                return
+            request = self._context.request(version, header.client_id, session, message)
+            call = _Call(self, session, answer, api, header, request)
+            call.began, call.is_held = began, True
+            self._slices.later(call.begin)
+
+        self._slices.later(begin)
+
+    def _step(
+        self,
+        steps: Steps[Any],
+        session: Session,
+        go_on: Callable[[], None],
+        done: Callable[[Any], None],
+    ) -> None:
+        """One slice; then another turn, or what is to be done with the result."""
+        if session.is_closed:
+            return  # nobody waits for the rest
+        try:
+            next(steps)
+        except StopIteration as end:
+            done(end.value)
+        else:
+            self._slices.later(go_on)
+
+    def answer(self, call: "_Call", steps: Steps[bytearray]) -> None:
+        """Encode the answer: a short one at once, a long one in slices."""
+
+        def go_on() -> None:
+            try:
+                self._step(steps, call.session, go_on, lambda frame: call.fill([frame]))
+            except Exception as error:
+                call.session.fail(error)
+
+        go_on()
+
+    # -- handlers ----------------------------------------------------------------------------------
+
+    def drive(self, call: "_Call", result: Any) -> None:
+        """Send the handler its result, and go on until it waits or is done."""
+        handling = call.handling
+        assert handling is not None
+        executors = self._executors
+        try:
+            while True:
+                effect = handling.send(result)
+                call.is_asking = True
+                result = executors[type(effect)](effect, call.go_on, call.request)
+                call.is_asking = False
+                if result is PARKED:
+                    if call.early is not None:
+                        # It came before the executor returned: go on here, not deeper inside it.
+                        (result,), call.early = call.early, None
+                        continue
+                    if type(effect) is Pause:
+                        call.hold()
+                    return
+        except StopIteration as done:
+            call.finish(done.value)
+
+    def ended(self, api_key: int, took_ms: Millis) -> None:
+        self._counters.requests[api_key].took(took_ms)
+
+    def newest(self, request: Request) -> None:
+        """What a handler sees after it was parked is the world of now."""
+        self._context.refresh(request)
+
+
+class _Call:
+    """One request in work."""
+
+    __slots__ = (
+        "_answer",
+        "_api",
+        "_header",
+        "_requests",
+        "began",
+        "early",
+        "handling",
+        "is_asking",
+        "is_held",
+        "request",
+        "session",
+    )
+
+    def __init__(
+        self,
+        requests: Requests,
+        session: Session,
+        answer: Answer,
+        api: Api,
+        header: RequestHeader,
+        request: Request,
+    ) -> None:
+        self._requests = requests
+        self.session = session
+        self._answer = answer
+        self._api = api
+        self._header = header
+        self.request = request
+        self.began = request.now
+        self.is_held = False
+        """Whether its connection is not read until it is done."""
+        self.is_asking = False
+        """Whether an effect is being carried out at this moment."""
+        self.early: tuple[Any] | None = None
+        """The result that came meanwhile."""
+        self.handling: Handling | None = None
+
+    def begin(self) -> None:
+        try:
+            begun = self._api.handler(self.request)
+            if isinstance(begun, GeneratorType):
+                self.handling = begun
+                self._requests.drive(self, None)
+            else:
+                self.finish(begun)
+        except OSError:
+            raise
+        except Exception as error:
+            self.session.fail(error)
+
+    def go_on(self, result: Any) -> None:
+        """What it waited for is there, in the middle of what may be anybody else's event."""
+        if self.is_asking:
+            self.early = (result,)
+            return
+        if self.is_held and self.session.is_closed:
+            return  # it works in slices, and nobody waits for the rest
+        try:
+            self._requests.newest(self.request)
+            self._requests.drive(self, result)
+        except OSError:
+            raise
+        except Exception as error:
+            self.session.fail(error)
+
+    def hold(self) -> None:
+        if not self.is_held:
+            self.is_held = True
+            self.session.hold()
+
+    def finish(self, response: Any) -> None:
+        self._requests.ended(self._header.api_key, self.request.now - self.began)
+        if self.is_held:
+            self.is_held = False
+            self.session.release()
+        header, codec = self._header, self._api.codec
+        key, version, correlation_id = header.api_key, header.api_version, header.correlation_id
+        if response is None:
+            self.fill(None)
+        elif isinstance(response, Disconnect):
+            self.session.close(response.reason)
+            self.fill(None)
+        elif isinstance(response, Encoded):
+            self.fill(_framed(response, key, version, correlation_id))
+        elif codec is not None:
+            self.fill(codec.encode(version, correlation_id, response))
+        else:
+            steps = encode_response_steps(key, version, correlation_id, response)
+            self._requests.answer(self, steps)
+
+    def fill(self, chunks: list[Chunk] | None) -> None:
+        self.session.fill(self._answer, chunks)
+
+
+def _refusal(header: RequestHeader, api: Api, reason: str) -> str:
+    client = "" if header.client_id is None else f" (client id {header.client_id[:64]!r})"
+    return f"sent a malformed {api.name}{client}: {reason}"
+
+
+def _framed(body: Encoded, api_key: int, version: int, correlation_id: int) -> list[Chunk]:
+    """Length and header before a body that its handler has encoded."""
+    prefix = bytearray(response_prefix(api_key, version, correlation_id))
+    size = len(prefix) - _LENGTH.size
+    for chunk in body.chunks:
+        size += chunk.length if isinstance(chunk, FileSlice) else len(chunk)
+    _LENGTH.pack_into(prefix, 0, size)
+    return [prefix, *body.chunks]

@@ -1,0 +1,85 @@
+"""What becomes of a log directory whose disk fails, fills up or can only be read (F33).
+
+It is taken out of use until the next start, as Kafka does, whatever the error was: a replica that
+cannot write cannot keep its place, and another one can have it at once. Its replicas answer
+KAFKA_STORAGE_ERROR, and the controller is told. A node that has lost its last directory, or the one
+of the metadata log, stops: its end is noticed sooner than any message.
+
+Whatever fails is only noted where it fails, and carried out as an event of its own: nobody finds
+that a partition has gone in the middle of an append.
+"""
+
+import logging
+from collections.abc import Callable
+
+from tidelog.model.ids import METADATA_TOPIC, TopicPartition
+from tidelog.node.clock import Clock
+from tidelog.node.storage.storage import Place, Storage
+from tidelog.node.timers import Timers
+
+log = logging.getLogger(__name__)
+
+
+def told(failure: OSError) -> str:
+    """What failed, and with which file where that is known."""
+    reason = failure.strerror or str(failure)
+    return f"{failure.filename}: {reason}" if failure.filename else reason
+
+
+def at_fault(failure: OSError) -> str:
+    """Outside of the partitions' logs it is the metadata log, unless the file is another."""
+    is_other = failure.filename and METADATA_TOPIC not in str(failure.filename)
+    return "a file" if is_other else "the metadata log"
+
+
+class FailedDirectories:
+    def __init__(
+        self,
+        clock: Clock,
+        timers: Timers,
+        storage: Storage,
+        paths: tuple[str, ...],
+        home: Place,
+        *,
+        take_offline: Callable[[TopicPartition], None],
+        tell: Callable[[], None],
+        stop: Callable[[str], None],
+    ) -> None:
+        """`home` is where the metadata log lies; `tell` lets the controller know."""
+        self._clock = clock
+        self._timers = timers
+        self._storage = storage
+        self._paths = paths
+        self._home = home
+        self._take_offline = take_offline
+        self._tell = tell
+        self._stop = stop
+        self._failing: dict[Place, None] = {}
+
+    def partition_failed(self, partition: TopicPartition, failure: OSError) -> None:
+        """A write or a read of this partition's log did not succeed."""
+        self.directory_failed(self._storage.place_of(partition), failure)
+
+    def directory_failed(self, place: Place, failure: OSError) -> None:
+        self.out_of_use(place, told(failure))
+
+    def out_of_use(self, place: Place, reason: str) -> None:
+        if place in self._failing or self._storage.is_offline(place):
+            return
+        self._failing[place] = None
+        self._timers.at(self._clock.now, lambda: self._lose(place, reason))
+
+    def _lose(self, place: Place, reason: str) -> None:
+        path = self._paths[place]
+        gone = self._storage.take_offline(place)
+        if place == self._home:
+            self._stop(
+                f"the log directory {path}, which also holds the metadata log, has failed: {reason}"
+            )
+        elif not self._storage.online_ids:
+            self._stop(f"the last log directory, {path}, has failed: {reason}")
+        else:
+            log.error("%s is out of use with its %d replicas: %s", path, len(gone), reason)
+            for partition in gone:
+                self._take_offline(partition)
+            self._tell()

@@ -1,0 +1,128 @@
+"""What a broker does by the clock: retention, checkpoints, flushes, removal of old files."""
+
+import logging
+from collections.abc import Callable
+
+from tidelog.config.settings import BrokerSettings
+from tidelog.model.ids import Millis, TopicPartition
+from tidelog.node.clock import Clock
+from tidelog.node.controller.broker_lifecycle import Lifecycle
+from tidelog.node.partitions.partitions import Partitions
+from tidelog.node.partitions.replica import Replica
+from tidelog.node.storage.storage import Storage
+from tidelog.node.timers import Timers
+from tidelog.replication.isr.leader import LagChecked
+
+PURGE_INTERVAL_MS = 1_000
+CHORES_MS = 200
+MENDED_AT_ONCE = 4_000
+"""Batch headers that are read in one turn to rebuild or to confirm indexes: about 10 ms."""
+
+log = logging.getLogger(__name__)
+
+
+class Housekeeping:
+    def __init__(
+        self,
+        settings: BrokerSettings,
+        clock: Clock,
+        timers: Timers,
+        storage: Storage,
+        partitions: Partitions,
+        storage_failed: Callable[[TopicPartition, OSError], None],
+        lifecycle: Lifecycle,
+        damaged: Callable[[Replica], None],
+        verify: Callable[[Replica], None],
+    ) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._timers = timers
+        self._storage = storage
+        self._partitions = partitions
+        self._storage_failed = storage_failed
+        self._lifecycle = lifecycle
+        self._damaged = damaged
+        self._verify = verify
+
+    def start(self) -> None:
+        settings = self._settings
+        checkpoint_ms = min(
+            settings.replica_high_watermark_checkpoint_interval_ms,
+            settings.log_flush_offset_checkpoint_interval_ms,
+            settings.log_flush_start_offset_checkpoint_interval_ms,
+        )
+        self._every(settings.log_retention_check_interval_ms, self._apply_retention)
+        self._every(checkpoint_ms, self._write_checkpoints)
+        self._every(PURGE_INTERVAL_MS, self._purge)
+        self._every(CHORES_MS, self._do_chores)
+        self._every(CHORES_MS, self._look_after_writers)
+        # The timer isr-expiration: every half lag time, so that a laggard leaves within 1.5 of it.
+        self._every(max(1, settings.replica_lag_time_max_ms // 2), self._check_lag)
+
+    def _every(self, interval: Millis, chore: Callable[[], None]) -> None:
+        def run() -> None:
+            chore()
+            self._timers.at(self._clock.now + interval, run)
+
+        self._timers.at(self._clock.now + interval, run)
+
+    def _apply_retention(self) -> None:
+        for replica in self._partitions:
+            try:
+                self._retain(replica)
+            except OSError as failure:
+                self._storage_failed(replica.partition, failure)
+
+    def _retain(self, replica: Replica) -> None:
+        deleted = replica.log.apply_retention(
+            self._clock.now, replica.high_watermark, self._clock.settled_ms
+        )
+        if deleted:
+            replica.has_chores = True
+            replica.moved()
+            log.info("%s: retention deleted %d segments", replica.partition, len(deleted))
+
+    def _write_checkpoints(self) -> None:
+        self._storage.write_checkpoints(self._partitions)
+
+    def _purge(self) -> None:
+        self._storage.purge(self._clock.now)
+
+    def _check_lag(self) -> None:
+        max_lag = self._settings.replica_lag_time_max_ms
+        for replica in list(self._partitions):
+            if replica.leader is None:
+                continue
+            replica.step(LagChecked(max_lag))
+            # A leader whose disk hangs is held to what it holds its followers to (F33).
+            if replica.is_flush_due and self._clock.now - replica.flushing_since > max_lag:
+                late = OSError("an fsync has not ended within replica.lag.time.max.ms")
+                self._storage_failed(replica.partition, late)
+
+    def _look_after_writers(self) -> None:
+        session_ms = self._settings.broker_session_timeout_ms
+        self._partitions.give_up_deserted(session_ms if self._lifecycle.is_cut_off else None)
+
+    def _do_chores(self) -> None:
+        budget = MENDED_AT_ONCE
+        for replica in self._partitions:
+            if replica.has_chores:
+                try:
+                    if replica.has_repairs and budget:
+                        budget = self._repair(replica, budget)
+                    replica.do_chores(self._clock.now)
+                except OSError as failure:
+                    self._storage_failed(replica.partition, failure)
+
+    def _repair(self, replica: Replica, budget: int) -> int:
+        """Mend what its log has found to be wrong, and say so. -> how much more may be done."""
+        self._verify(replica)
+        left = replica.log.mend(budget)
+        replica.has_repairs = left == 0
+        for note in replica.log.take_notes():
+            log.warning("%s", note)
+        if replica.log.retention_waits and not replica.has_repairs:
+            self._retain(replica)
+        if replica.damaged_from is not None:
+            self._damaged(replica)
+        return left

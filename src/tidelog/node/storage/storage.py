@@ -1,0 +1,290 @@
+"""The log directories of this node, seen as one: which directory holds which partition.
+
+A directory that has failed is out of use until the next start: nothing in it is opened, written or
+deleted, and nothing that may lie in it is made anew elsewhere.
+"""
+
+import logging
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeAlias
+from uuid import UUID
+
+from tidelog.controller.image.image import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
+from tidelog.log.checkpoints.clean_shutdown import NO_BROKER_EPOCH
+from tidelog.log.config import LogConfig
+from tidelog.log.directory import Belonging, LogDirectory
+from tidelog.log.partition import PartitionLog
+from tidelog.model.ids import METADATA_TOPIC, BrokerEpoch, Millis, Offset, TopicId, TopicPartition
+from tidelog.node.partitions.replica import Replica
+from tidelog.node.storage.opening import OpenedDirectory
+
+Place: TypeAlias = int
+"""A directory by its position in log.dirs."""
+
+log = logging.getLogger(__name__)
+
+
+class Storage:
+    def __init__(
+        self,
+        opened: Sequence[OpenedDirectory | None],
+        failed: Callable[[Place, OSError], None],
+    ) -> None:
+        self._failed = failed
+        self._directories: dict[Place, LogDirectory] = {}
+        self._ids: dict[Place, UUID] = {}
+        self._offline: dict[Place, None] = {}
+        for place, one in enumerate(opened):
+            if one is None:
+                self._offline[place] = None
+            else:
+                self._directories[place] = one.log_directory
+                self._ids[place] = one.meta.directory_id
+        self._places: dict[TopicPartition, Place] = {}
+        self._counts = [0] * len(opened)
+        for place, directory in self._directories.items():
+            for partition in directory.partitions():
+                self._found(partition, place)
+            self._report(directory)
+
+    def _found(self, partition: TopicPartition, place: Place) -> None:
+        if partition in self._places:
+            # A move between directories was cut off after the copy had got its name.
+            name = self._directories[place].set_aside(partition)
+            log.warning("%s lies in two log directories: the second is now %s", partition, name)
+            return
+        self._places[partition] = place
+        if partition.topic != METADATA_TOPIC:
+            self._counts[place] += 1
+
+    @property
+    def previous_broker_epoch(self) -> BrokerEpoch:
+        """The epoch in which this broker shut down cleanly; -1 if any directory cannot say."""
+        epochs = {one.previous_broker_epoch for one in self._directories.values()}
+        is_whole = len(self._directories) == len(self._counts)
+        return epochs.pop() if is_whole and len(epochs) == 1 else NO_BROKER_EPOCH
+
+    @property
+    def interrupted_incarnation(self) -> UUID | None:
+        """The last run, if it began to register and ended before it had changed a log."""
+        marks = (one.clean_mark.found for one in self._directories.values())
+        return next((mark.incarnation for mark in marks if mark.incarnation is not None), None)
+
+    def note_registration(self, previous: BrokerEpoch, incarnation: UUID) -> None:
+        """Before this run registers: the proof of a clean stop has to outlive an interruption."""
+        self._each(
+            lambda place: self._directories[place].clean_mark.note_registration(
+                previous, incarnation
+            )
+        )
+
+    def distrust(self) -> None:
+        """A log lacks what it had: the next run must not take the last stop for a clean one."""
+        self._each(lambda place: self._directories[place].clean_mark.withdraw())
+
+    # -- directories -------------------------------------------------------------------------------
+
+    @property
+    def online_ids(self) -> tuple[UUID, ...]:
+        return tuple(self._ids[place] for place in self._online())
+
+    @property
+    def offline_ids(self) -> tuple[UUID, ...]:
+        return tuple(self._ids[place] for place in self._offline if place in self._ids)
+
+    def _online(self) -> list[Place]:
+        return [place for place in self._directories if place not in self._offline]
+
+    def directory(self, place: Place) -> LogDirectory:
+        assert place not in self._offline
+        return self._directories[place]
+
+    def is_offline(self, place: Place) -> bool:
+        return place in self._offline
+
+    def take_offline(self, place: Place) -> list[TopicPartition]:
+        """The directory is not touched again. -> what lies in it."""
+        self._offline[place] = None
+        return [partition for partition, held in self._places.items() if held == place]
+
+    def place_of(self, partition: TopicPartition) -> Place:
+        """The position in log.dirs of the directory that holds the partition."""
+        return self._places[partition]
+
+    def directory_id(self, partition: TopicPartition) -> UUID:
+        """The id of the directory that holds the partition."""
+        return self._ids[self._places[partition]]
+
+    def is_out_of_reach(self, partition: TopicPartition, assigned: UUID) -> bool:
+        """Whether the partition lies, or may lie, in a directory that has failed."""
+        place = self._places.get(partition)
+        if place is None:
+            place = next((one for one, known in self._ids.items() if known == assigned), None)
+        if place is not None:
+            return place in self._offline
+        return assigned not in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY) and bool(self._offline)
+
+    # -- partitions --------------------------------------------------------------------------------
+
+    def partitions(self) -> list[TopicPartition]:
+        """Every partition on disk but the metadata log."""
+        return [one for one in self._places if one.topic != METADATA_TOPIC]
+
+    def topic_id(self, partition: TopicPartition) -> TopicId | None:
+        """The topic that it was made for, where that is known."""
+        return self._directories[self._places[partition]].topic_id(partition)
+
+    def belongs_to(
+        self, partition: TopicPartition, topic_id: TopicId, *, had_namesake: bool = False
+    ) -> Belonging:
+        """Whether what lies here under this name is of this topic."""
+        directory = self._directories[self._places[partition]]
+        found = directory.belongs_to(partition, topic_id, had_namesake=had_namesake)
+        self._report(directory)
+        return found
+
+    def adopt(self, partition: TopicPartition, topic_id: TopicId) -> None:
+        """What lies here under this name is this topic's, though its id cannot be read."""
+        self._directories[self._places[partition]].write_topic_id(partition, topic_id)
+
+    def hold(self, partition: TopicPartition) -> None:
+        """Whose records these are is for an operator to say."""
+        self._directories[self._places[partition]].hold(partition)
+
+    @property
+    def strays(self) -> int:
+        """How many directories have been set aside and are kept."""
+        return sum(len(directory.strays) for directory in self._directories.values())
+
+    def open(
+        self,
+        partition: TopicPartition,
+        topic_id: TopicId,
+        config: LogConfig,
+        now: Millis,
+        assigned: UUID = UNASSIGNED_DIRECTORY,
+    ) -> PartitionLog:
+        """Open the partition where it lies; a new one goes where the fewest are."""
+        place = self._places.get(partition)
+        if place is not None and self.belongs_to(partition, topic_id) is not Belonging.YES:
+            # Its topic was deleted and made again while this node was down (F30).
+            log.warning("%s of another topic is now %s", partition, self.set_aside(partition))
+            place = None
+        if place is None:
+            place = self._place_for_new(assigned)
+            self._places[partition] = place
+            self._counts[place] += 1
+        return self._directories[place].open(partition, topic_id, config, now)
+
+    def _place_for_new(self, assigned: UUID) -> Place:
+        online = self._online()
+        for place in online:
+            if self._ids[place] == assigned:
+                return place
+        return min(online, key=lambda place: self._counts[place])
+
+    def holds(self, partition: TopicPartition) -> bool:
+        """Whether the partition has a directory here."""
+        return partition in self._places
+
+    def forget_missing(self) -> None:
+        """Whatever was here when this run began, and still belongs here, has been opened."""
+        for directory in self._directories.values():
+            directory.forget_missing()
+
+    def high_watermark(self, partition: TopicPartition) -> Offset:
+        """As it was checkpointed last; 0 for a partition that is new here."""
+        place = self._places.get(partition)
+        return 0 if place is None else self._directories[place].high_watermark(partition)
+
+    def delete(self, partition: TopicPartition, now: Millis, delay_ms: Millis) -> None:
+        place = self._places.get(partition)
+        if place is not None:
+            if place not in self._offline:
+                # Where it cannot be deleted it still lies: who fails is found by its place.
+                self._directories[place].delete(partition, now, delay_ms)
+            del self._places[partition]
+            self._counts[place] -= 1
+
+    def forget_offline(self, partition: TopicPartition) -> None:
+        """A partition in a directory that has failed is not needed any more."""
+        place = self._places.get(partition)
+        if place is not None and place in self._offline:
+            del self._places[partition]
+            self._counts[place] -= 1
+
+    def set_aside(self, partition: TopicPartition) -> str:
+        """Rename the partition's directory and keep it. -> its new name."""
+        place = self._places.pop(partition)
+        self._counts[place] -= 1
+        return self._directories[place].set_aside(partition)
+
+    # -- moves between directories -----------------------------------------------------------------
+
+    def open_future(
+        self, partition: TopicPartition, place: Place, current: PartitionLog, now: Millis
+    ) -> PartitionLog:
+        """An empty log that is to become what the current one is; it knows the epochs so far."""
+        start = current.log_start_offset
+        future = self._directories[place].open_future(partition, current.config, start, now)
+        for epoch, begins in current.epoch_starts:
+            if begins <= start:
+                future.assign_epoch(epoch, start)
+        return future
+
+    def drop_future(self, place: Place, future: PartitionLog) -> None:
+        self._directories[place].drop_future(future)
+
+    def swap(
+        self,
+        partition: TopicPartition,
+        topic_id: TopicId,
+        place: Place,
+        future: PartitionLog,
+        now: Millis,
+    ) -> PartitionLog:
+        """The future log is the partition's now; the old one goes. -> the log to use."""
+        old = self._places[partition]
+        adopted = self._directories[place].adopt(partition, future, topic_id, now)
+        self._places[partition] = place
+        self._counts[place] += 1
+        self._counts[old] -= 1
+        if old not in self._offline:
+            self._directories[old].delete(partition, now, future.config.file_delete_delay_ms)
+        return adopted
+
+    # -- all of them -------------------------------------------------------------------------------
+
+    def purge(self, now: Millis) -> None:
+        self._each(lambda place: self._directories[place].purge(now))
+
+    def write_checkpoints(self, replicas: Iterable[Replica]) -> None:
+        watermarks = self._watermarks(replicas)
+        self._each(lambda place: self._directories[place].write_checkpoints(watermarks[place]))
+
+    def close(self, replicas: Iterable[Replica], broker_epoch: BrokerEpoch) -> None:
+        """Clean shutdown: the next start may trust what it finds, but for what has failed."""
+        watermarks = self._watermarks(replicas)
+        for place in self._online():
+            try:
+                self._directories[place].close(watermarks[place], broker_epoch)
+            except OSError as failure:
+                log.error("a log directory could not be closed in order: %s", failure)
+
+    def _report(self, directory: LogDirectory) -> None:
+        for note in directory.notes:
+            log.warning("%s", note)
+        directory.notes.clear()
+
+    def _each(self, chore: Callable[[Place], None]) -> None:
+        for place in self._online():
+            try:
+                chore(place)
+            except OSError as failure:
+                self._failed(place, failure)
+
+    def _watermarks(self, replicas: Iterable[Replica]) -> list[dict[TopicPartition, Offset]]:
+        watermarks: list[dict[TopicPartition, Offset]] = [{} for _ in self._counts]
+        for replica in replicas:
+            watermarks[self._places[replica.partition]][replica.partition] = replica.high_watermark
+        return watermarks

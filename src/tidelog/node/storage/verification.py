@@ -1,0 +1,98 @@
+"""Has the logs verified that earlier runs wrote, one small slice after another, beside the node.
+
+It takes a few percent of a processor until everything was read once, and costs nothing afterwards.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tidelog.log.partition import PartitionLog
+from tidelog.log.recovery.verification import WHOLE, LogVerification, Verified
+from tidelog.model.ids import Millis, TopicPartition
+from tidelog.node.clock import Clock
+from tidelog.node.jobs import Jobs
+from tidelog.node.partitions.partitions import Partitions
+from tidelog.node.partitions.replica import Replica
+from tidelog.node.timers import Timers
+
+PAUSE_MS: Millis = 50
+"""After the work of a whole slice."""
+
+
+class _Turn(NamedTuple):
+    replica: Replica
+    log: PartitionLog
+    left: LogVerification
+
+
+class Verification:
+    def __init__(
+        self,
+        clock: Clock,
+        timers: Timers,
+        jobs: Jobs,
+        partitions: Partitions,
+        storage_failed: Callable[[TopicPartition, OSError], None],
+    ) -> None:
+        self._clock = clock
+        self._timers = timers
+        self._jobs = jobs
+        self._partitions = partitions
+        self._storage_failed = storage_failed
+        self._queue: deque[_Turn] = deque()
+        self._is_busy = False
+        self._spent = 0
+        """The cost of the slices since the last pause."""
+
+    def add(self, replica: Replica) -> None:
+        """Its log may hold what nobody has verified yet."""
+        log = replica.log
+        left = log.begin_verification()
+        if left is not None:
+            self._queue.append(_Turn(replica, log, left))
+            self._go_on()
+
+    def _go_on(self) -> None:
+        while self._queue and not self._is_busy:
+            turn = self._queue[0]
+            try:
+                job = turn.left.next_slice() if self._is_current(turn) else None
+            except OSError as failure:
+                self._queue.popleft()
+                self._storage_failed(turn.replica.partition, failure)
+                continue
+            if job is None:
+                self._queue.popleft()
+                continue
+            self._is_busy = True
+            self._jobs.start(job, self._verified, self._failed)
+
+    def _is_current(self, turn: _Turn) -> bool:
+        replica = turn.replica
+        return self._partitions.get(replica.partition) is replica and replica.log is turn.log
+
+    def _verified(self, result: Verified) -> None:
+        turn = self._queue[0]
+        if self._is_current(turn):
+            turn.left.take(result)
+            if result.is_broken:
+                turn.log.found_broken(result.offset)
+        self._spent += result.cost
+        self._rest()
+
+    def _failed(self, error: Exception) -> None:
+        """The files may have gone meanwhile; what is wrong with them shows when they are read."""
+        self._queue.popleft()
+        self._rest()
+
+    def _rest(self) -> None:
+        if self._spent < WHOLE:
+            self._resume()
+        else:
+            self._spent = 0
+            self._timers.at(self._clock.now + PAUSE_MS, self._resume)
+
+    def _resume(self) -> None:
+        self._is_busy = False
+        self._go_on()

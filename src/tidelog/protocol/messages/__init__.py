@@ -1,0 +1,1 @@
+"""Request and response bodies: kio's classes, every version, lifted to one canonical shape."""

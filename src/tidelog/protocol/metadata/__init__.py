@@ -1,0 +1,1 @@
+"""Kafka's metadata records and their codec."""

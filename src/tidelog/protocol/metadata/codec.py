@@ -1,0 +1,302 @@
+"""Metadata records to bytes and back, in the framing that Kafka puts around them.
+
+A record's value is: frame version (varint, 1), api key (varint), version (varint), then the body
+in the flexible encoding. Every record is written in the lowest version that holds all it says.
+"""
+
+from collections.abc import Callable
+from dataclasses import MISSING, Field, dataclass, fields
+from struct import Struct, error, pack, unpack
+from typing import Any, NamedTuple, TypeAlias, get_args, get_type_hints
+from uuid import UUID
+
+from tidelog.model.disk import Buffer
+from tidelog.protocol.malformed import MalformedMessage
+from tidelog.protocol.metadata import metadata_records
+from tidelog.protocol.metadata.metadata_records import MetadataRecord, Since, Tag, Wire
+from tidelog.protocol.varint import read_uvarint, uvarint
+
+FRAME_VERSION = 1
+
+Write: TypeAlias = Callable[[bytearray, Any], None]
+Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
+
+
+def encode_record(record: MetadataRecord) -> bytes:
+    """The value of a log record that says what `record` says."""
+    plan = _plan(type(record))
+    version = plan.lowest_version(record)
+    out = bytearray()
+    for number in (FRAME_VERSION, record.API_KEY, version):
+        out += uvarint(number)
+    plan.write(out, record, version)
+    return bytes(out)
+
+
+def decode_record(data: Buffer) -> MetadataRecord:
+    """The record in the value of a log record; `MalformedMessage` if there is none."""
+    value = bytes(data)
+    try:
+        return _decode(value)
+    except (IndexError, error, UnicodeDecodeError) as wrong:
+        raise MalformedMessage(f"cut short or garbled: {wrong}") from None
+
+
+def _decode(value: bytes) -> MetadataRecord:
+    frame_version, position = read_uvarint(value, 0)
+    if frame_version != FRAME_VERSION:
+        raise MalformedMessage(f"frame version {frame_version} is not known")
+    api_key, position = read_uvarint(value, position)
+    version, position = read_uvarint(value, position)
+    record_type = _BY_KEY.get(api_key)
+    if record_type is None:
+        raise MalformedMessage(f"api key {api_key} is no metadata record")
+    if version > record_type.MAX_VERSION:
+        raise MalformedMessage(f"{record_type.__name__} has no version {version}")
+    record: MetadataRecord
+    record, position = _plan(record_type).read(value, position, version)
+    if position != len(value):
+        raise MalformedMessage(f"{len(value) - position} bytes left over")
+    return record
+
+
+_BY_KEY: dict[int, Any] = {kind.API_KEY: kind for kind in get_args(MetadataRecord)}
+
+
+# -- The plan of a class: its fields in wire order -----------------------------------------------
+
+
+class _Member(NamedTuple):
+    name: str
+    since: int
+    default: object
+    write: Write
+    read: Read
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    record_type: Callable[..., Any]
+    members: tuple[_Member, ...]
+    tagged: dict[int, _Member]
+    """In order of tag, as they are written."""
+
+    def lowest_version(self, record: object) -> int:
+        needed = (
+            member.since
+            for member in (*self.members, *self.tagged.values())
+            if member.since and getattr(record, member.name) != member.default
+        )
+        return max(needed, default=0)
+
+    def write(self, out: bytearray, record: object, version: int) -> None:
+        for member in self.members:
+            if member.since <= version:
+                member.write(out, getattr(record, member.name))
+        said = [
+            (tag, member, getattr(record, member.name))
+            for tag, member in self.tagged.items()
+            if getattr(record, member.name) != member.default
+        ]
+        out += uvarint(len(said))
+        for tag, member, value in said:
+            body = bytearray()
+            member.write(body, value)
+            out += uvarint(tag)
+            out += uvarint(len(body))
+            out += body
+
+    def read(self, data: bytes, position: int, version: int) -> tuple[Any, int]:
+        values: dict[str, Any] = {}
+        for member in self.members:
+            if member.since <= version:
+                values[member.name], position = member.read(data, position)
+        count, position = read_uvarint(data, position)
+        for _ in range(count):
+            tag, position = read_uvarint(data, position)
+            size, position = read_uvarint(data, position)
+            end = position + size
+            if end > len(data):
+                raise MalformedMessage("a tagged field overruns the record")
+            # An unknown tag is a newer writer's business: skip it, as Kafka does.
+            member_ = self.tagged.get(tag)
+            if member_ is not None and member_.since <= version:
+                values[member_.name], read_to = member_.read(data, position)
+                if read_to != end:
+                    raise MalformedMessage(f"the tagged field {member_.name} has a wrong size")
+            position = end
+        return self.record_type(**values), position
+
+
+_PLANS: dict[Any, _Plan] = {}
+
+
+def _plan(record_type: Any) -> _Plan:
+    plan = _PLANS.get(record_type)
+    if plan is None:
+        plan = _PLANS[record_type] = _make_plan(record_type)
+    return plan
+
+
+def _make_plan(record_type: Any) -> _Plan:
+    hints = get_type_hints(record_type, include_extras=True)
+    members: list[_Member] = []
+    tagged: dict[int, _Member] = {}
+    for item in fields(record_type):
+        wire, since, tag = _notes(get_args(hints[item.name])[1:])
+        write, read = _codec(wire)
+        member = _Member(item.name, since, _default(item), write, read)
+        if tag is None:
+            members.append(member)
+        else:
+            tagged[tag] = member
+    return _Plan(record_type, tuple(members), dict(sorted(tagged.items())))
+
+
+def _notes(notes: tuple[object, ...]) -> tuple[Wire, int, int | None]:
+    (wire,) = (note for note in notes if isinstance(note, Wire))
+    since = [note.version for note in notes if isinstance(note, Since)]
+    tag = [note.number for note in notes if isinstance(note, Tag)]
+    return wire, since[0] if since else 0, tag[0] if tag else None
+
+
+def _default(item: "Field[Any]") -> object:
+    return None if item.default is MISSING else item.default
+
+
+# -- Wire types ----------------------------------------------------------------------------------
+
+
+def _fixed(layout: str) -> tuple[Write, Read]:
+    struct = Struct(layout)
+
+    def write(out: bytearray, value: Any) -> None:
+        out += struct.pack(value)
+
+    def read(data: bytes, position: int) -> tuple[Any, int]:
+        return struct.unpack_from(data, position)[0], position + struct.size
+
+    return write, read
+
+
+def _write_uuid(out: bytearray, value: UUID) -> None:
+    out += value.bytes
+
+
+def _read_uuid(data: bytes, position: int) -> tuple[UUID, int]:
+    return UUID(bytes=_take(data, position, 16)), position + 16
+
+
+def _take(data: bytes, position: int, size: int) -> bytes:
+    if position + size > len(data):
+        raise MalformedMessage("a field overruns the record")
+    return data[position : position + size]
+
+
+def _sized(
+    to_bytes: Callable[[Any], bytes], from_bytes: Callable[[bytes], Any]
+) -> tuple[Write, Read]:
+    """Strings and bytes: the length plus one as a varint, where zero is null."""
+
+    def write(out: bytearray, value: Any) -> None:
+        if value is None:
+            out.append(0)
+            return
+        raw = to_bytes(value)
+        out += uvarint(len(raw) + 1)
+        out += raw
+
+    def read(data: bytes, position: int) -> tuple[Any, int]:
+        length, position = read_uvarint(data, position)
+        if length == 0:
+            return None, position
+        raw = _take(data, position, length - 1)
+        return from_bytes(raw), position + length - 1
+
+    return write, read
+
+
+def _nested(name: str) -> tuple[Write, Read]:
+    plan = _plan(getattr(metadata_records, name))
+    return (
+        lambda out, value: plan.write(out, value, 0),
+        lambda data, position: plan.read(data, position, 0),
+    )
+
+
+def _array(write_one: Write, read_one: Read) -> tuple[Write, Read]:
+    def write(out: bytearray, values: Any) -> None:
+        if values is None:
+            out.append(0)
+            return
+        out += uvarint(len(values) + 1)
+        for value in values:
+            write_one(out, value)
+
+    def read(data: bytes, position: int) -> tuple[Any, int]:
+        length, position = read_uvarint(data, position)
+        if length == 0:
+            return None, position
+        # Every element takes a byte or more: a count beyond that is a lie, and costs no memory.
+        if length - 1 > len(data) - position:
+            raise MalformedMessage("an array claims more elements than there are bytes")
+        values = []
+        for _ in range(length - 1):
+            value, position = read_one(data, position)
+            values.append(value)
+        return tuple(values), position
+
+    return write, read
+
+
+def _int32s() -> tuple[Write, Read]:
+    """Arrays of brokers, of which partitions are full: read and written in one go."""
+
+    def write(out: bytearray, values: Any) -> None:
+        if values is None:
+            out.append(0)
+            return
+        out += uvarint(len(values) + 1)
+        out += pack(f">{len(values)}i", *values)
+
+    def read(data: bytes, position: int) -> tuple[Any, int]:
+        length, position = read_uvarint(data, position)
+        if length == 0:
+            return None, position
+        end = position + 4 * (length - 1)
+        if end > len(data):
+            raise MalformedMessage("an array claims more elements than there are bytes")
+        return unpack(f">{length - 1}i", data[position:end]), end
+
+    return write, read
+
+
+_CODECS: dict[str, tuple[Write, Read]] = {
+    "int8": _fixed(">b"),
+    "int16": _fixed(">h"),
+    "uint16": _fixed(">H"),
+    "int32": _fixed(">i"),
+    "int64": _fixed(">q"),
+    "float64": _fixed(">d"),
+    "bool": _fixed(">?"),
+    "uuid": (_write_uuid, _read_uuid),
+    "string": _sized(str.encode, bytes.decode),
+    "bytes": _sized(bytes, bytes),
+}
+
+
+def _codec(wire: Wire) -> tuple[Write, Read]:
+    write, read = _CODECS.get(wire.kafka_type) or _nested(wire.kafka_type)
+    if wire.array:
+        write, read = _int32s() if wire.kafka_type == "int32" else _array(write, read)
+    return (write, read) if wire.nullable else (write, _refusing_null(wire, read))
+
+
+def _refusing_null(wire: Wire, read: Read) -> Read:
+    def read_present(data: bytes, position: int) -> tuple[Any, int]:
+        value, position = read(data, position)
+        if value is None:
+            raise MalformedMessage(f"a null where a {wire.kafka_type} must be")
+        return value, position
+
+    return read_present

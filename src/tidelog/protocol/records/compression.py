@@ -1,0 +1,64 @@
+"""Compression of records, for tools and tests: what a client has compressed stays as it is.
+
+gzip is always there; snappy, lz4 and zstd are used if their modules are installed.
+"""
+
+import zlib
+from collections.abc import Callable, Mapping
+
+from tidelog.protocol.records.unpacking import (
+    BLOCK_SIZE,
+    CODECS,
+    GZIP_BITS,
+    MAX_UNCOMPRESSED,
+    XERIAL_HEADER,
+    XERIAL_MAGIC,
+    UnreadableRecords,
+    module,
+    unpack,
+)
+
+__all__ = ["CODECS", "MAX_UNCOMPRESSED", "UnreadableRecords", "compress", "decompress"]
+
+_BLOCK = 32 * 1024
+
+
+def compress(codec: str, data: bytes) -> bytes:
+    return _COMPRESS[codec](data)
+
+
+def decompress(codec: str, data: bytes) -> bytes:
+    """All that comes out, in memory."""
+    return b"".join(unpack(codec, (data,)))
+
+
+def _gzip(data: bytes) -> bytes:
+    stream = zlib.compressobj(wbits=GZIP_BITS)
+    return stream.compress(data) + stream.flush()
+
+
+def _snappy(data: bytes) -> bytes:
+    snappy = module("snappy", "snappy")
+    packed = bytearray(XERIAL_HEADER.pack(XERIAL_MAGIC, 1, 1))
+    for position in range(0, len(data), _BLOCK):
+        block = snappy.compress(data[position : position + _BLOCK])
+        packed += BLOCK_SIZE.pack(len(block)) + block
+    return bytes(packed)
+
+
+def _lz4(data: bytes) -> bytes:
+    # Kafka's reader takes independent blocks only.
+    return bytes(module("lz4", "lz4.frame").compress(data, block_linked=False))
+
+
+def _zstd(data: bytes) -> bytes:
+    return bytes(module("zstd", "zstandard").ZstdCompressor().compress(data))
+
+
+_COMPRESS: Mapping[str, Callable[[bytes], bytes]] = {
+    "none": bytes,
+    "gzip": _gzip,
+    "snappy": _snappy,
+    "lz4": _lz4,
+    "zstd": _zstd,
+}

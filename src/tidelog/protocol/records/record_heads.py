@@ -1,0 +1,89 @@
+"""A quick walk over the records of a batch: what stands at the head of each, no key and no value.
+
+It takes the records' bytes in chunks, as they are unpacked, and keeps no more than one of them.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+from tidelog.model.errors import ErrorCode
+from tidelog.protocol.malformed import MalformedMessage
+from tidelog.protocol.records.unpacking import UnreadableRecords
+from tidelog.protocol.varint import read_varint, read_varlong
+
+RecordHead: TypeAlias = tuple[int, int, int]
+"""Timestamp delta, offset delta, and the size of the key (-1: it has none)."""
+
+_SMALLEST = 6
+"""Attributes, two deltas, no key, no value and no headers: a byte each."""
+_LONGEST_HEAD = 5 + 1 + 10 + 5 + 5
+
+
+def record_heads(chunks: Iterable[bytes], count: int) -> Iterator[list[RecordHead]]:
+    """The heads in each chunk, in order, of exactly `count` records.
+
+    Raises UnreadableRecords where they break off, and where there are fewer or more of them.
+    """
+    buffer, position = b"", 0
+    for chunk in chunks:
+        if position >= len(buffer):
+            buffer, position = chunk, position - len(buffer)
+        else:
+            buffer, position = buffer[position:] + chunk, 0
+        heads, position = _heads(buffer, position, len(buffer) - _LONGEST_HEAD, count)
+        count -= len(heads)
+        yield heads
+    size = len(buffer)
+    heads, position = _heads(buffer + bytes(_LONGEST_HEAD), position, size - 1, count)
+    yield heads
+    if len(heads) < count:
+        raise _ill(f"{count - len(heads)} of the records that the batch counts are missing")
+    if position != size:
+        raise _ill("the last record does not end where the records end")
+
+
+def _heads(buffer: bytes, position: int, last: int, count: int) -> tuple[list[RecordHead], int]:
+    """The heads of records that begin at `last` or before; where the next begins.
+
+    Short numbers are read in place: a call for each would take most of the time.
+    """
+    heads: list[RecordHead] = []
+    note = heads.append
+    try:
+        while position <= last and count:
+            size = buffer[position]
+            if size < 0x80:
+                size, at = (size >> 1) ^ -(size & 1), position + 1
+            else:
+                size, at = read_varint(buffer, position)
+            end = at + size
+            # Behind the attributes, of which none is in use.
+            timestamp = buffer[at + 1]
+            if timestamp < 0x80:
+                timestamp, at = (timestamp >> 1) ^ -(timestamp & 1), at + 2
+            else:
+                timestamp, at = read_varlong(buffer, at + 1)
+            offset = buffer[at]
+            if offset < 0x80:
+                offset, at = (offset >> 1) ^ -(offset & 1), at + 1
+            else:
+                offset, at = read_varint(buffer, at)
+            key = buffer[at]
+            if key < 0x80:
+                key, at = (key >> 1) ^ -(key & 1), at + 1
+            else:
+                key, at = read_varint(buffer, at)
+            if size < _SMALLEST or at > end or key > end - at:
+                raise _ill(f"a record of {size} bytes")
+            note((timestamp, offset, key))
+            position = end
+            count -= 1
+    except (IndexError, MalformedMessage) as error:
+        if isinstance(error, UnreadableRecords):
+            raise
+        raise _ill("a record is cut short") from None
+    return heads, position
+
+
+def _ill(reason: str) -> UnreadableRecords:
+    return UnreadableRecords(reason, ErrorCode.invalid_record)

@@ -1,0 +1,1 @@
+"""Real files: the Disk port over one directory, and removal of large files."""

@@ -1,0 +1,384 @@
+"""Real files under one log directory.
+
+Open descriptors are few however many files are in use: a file opens its descriptor when it is
+needed, and the disk closes the least wanted beyond a limit. A `File` stays good regardless: it
+reopens by its path, which the disk keeps right through renames, and gets a descriptor for good
+before its path is removed. A descriptor is closed when nobody holds it any more, and only the
+thread that owns the disk takes one away from a file; other threads may call `File.read` and
+`File.sync`, and `Disk.write_file` of a path that nobody else uses. When the system refuses a
+descriptor, others are closed or waited for: this is never an error of the disk (F65).
+"""
+
+import errno
+import os
+import stat
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from ctypes import CDLL, get_errno
+from pathlib import Path
+from threading import get_ident
+from weakref import ref
+
+from tidelog.model.disk import Buffer, File
+from tidelog.runtime.files.disposal import close_elsewhere
+from tidelog.runtime.files.removal import remove_tree, unlink
+from tidelog.runtime.transport.descriptors import FILES_PER_DIRECTORY, Room
+
+_READ_WRITE = os.O_RDWR | os.O_CLOEXEC
+_READ_ONLY = os.O_RDONLY | os.O_CLOEXEC
+_WRITE_ANEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_MAX_CHUNKS = 512
+"""Buffers per pwritev, well below IOV_MAX."""
+
+_syncfs = CDLL(None, use_errno=True).syncfs
+"""Linux's: Python has no name for it."""
+
+
+class Descriptor:
+    """An open file descriptor, closed when the last holder lets go of it."""
+
+    __slots__ = ("is_of_removed", "number")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.is_of_removed = False
+        """Whether closing it may free the file's blocks, which takes long."""
+
+    def __del__(self) -> None:
+        if self.is_of_removed:
+            close_elsewhere(self.number)
+            return
+        with suppress(OSError):
+            os.close(self.number)
+
+
+class RealFile:
+    """A file of a `RealDisk`."""
+
+    __slots__ = ("__weakref__", "_descriptor", "_disk", "_is_new", "_is_wanted", "path", "size")
+
+    def __init__(self, disk: "RealDisk", path: str, descriptor: Descriptor, is_new: bool) -> None:
+        self._disk = disk
+        self._descriptor: Descriptor | None = descriptor
+        self._is_new = is_new
+        self._is_wanted = True
+        self.path = path
+        self.size = os.fstat(descriptor.number).st_size
+
+    def fileno(self) -> int:
+        """The number of an open descriptor, for the owning thread until its next call here."""
+        return self.descriptor().number
+
+    def descriptor(self) -> Descriptor:
+        """An open descriptor, which stays open while it is held."""
+        self._is_wanted = True
+        return self._descriptor or self._reopen()
+
+    def append(self, chunks: Sequence[Buffer]) -> None:
+        """Write all chunks at the end, or raise with the file cut back to its former size."""
+        descriptor = self.descriptor()
+        size = self.size
+        total = len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
+        try:
+            # At an explicit position: bytes of an append that failed are overwritten by the next.
+            written = os.pwritev(descriptor.number, chunks[:_MAX_CHUNKS], size)
+            if written != total:
+                rest = memoryview(b"".join(chunks))[written:]
+                self._write(descriptor, size + written, rest)
+        except OSError:
+            with suppress(OSError):
+                os.ftruncate(descriptor.number, size)
+            raise
+        self.size = size + total
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        """Overwrite in place."""
+        self._write(self.descriptor(), position, memoryview(data))
+        self.size = max(self.size, position + len(data))
+
+    def _write(self, descriptor: Descriptor, position: int, rest: memoryview) -> None:
+        """Go on until the disk has taken all or says why not."""
+        while rest:
+            count = os.pwrite(descriptor.number, rest, position)
+            rest, position = rest[count:], position + count
+
+    def read(self, position: int, length: int) -> bytes:
+        """Up to `length` bytes from `position`; shorter only at the end of the file."""
+        descriptor = self.descriptor()
+        found = os.pread(descriptor.number, length, position)
+        if len(found) == length or not found:
+            return found
+        parts, got = [found], len(found)
+        while got < length and (more := os.pread(descriptor.number, length - got, position + got)):
+            parts.append(more)
+            got += len(more)
+        return b"".join(parts)
+
+    def truncate(self, size: int) -> None:
+        descriptor = self.descriptor()
+        os.ftruncate(descriptor.number, size)
+        self.size = size
+
+    def sync(self) -> None:
+        """fsync, and the directory too when the file is new."""
+        descriptor = self.descriptor()
+        os.fsync(descriptor.number)
+        if self._is_new and self.path:
+            self._disk.sync_directory(_split(self.path)[0])
+            self._is_new = False
+
+    def close(self) -> None:
+        self._descriptor = None
+
+    def _reopen(self) -> Descriptor:
+        descriptor = self._open()
+        if self._disk.is_owner():
+            self._descriptor = descriptor
+            self._disk.opened(self)
+        return descriptor
+
+    def _open(self) -> Descriptor:
+        while True:
+            path = self.path
+            try:
+                return Descriptor(self._disk.open_number(path, _READ_WRITE))
+            except FileNotFoundError:
+                # Renamed or removed under another thread's eyes, or really gone.
+                if self._descriptor is not None:
+                    return self._descriptor
+                if self.path == path:
+                    raise
+
+    def pin(self) -> None:
+        """The path is about to mean something else: hold a descriptor for good."""
+        with suppress(FileNotFoundError):
+            self._descriptor = self._descriptor or self._open()
+            self._descriptor.is_of_removed = True
+        self.path = ""
+
+    def let_go(self) -> bool:
+        """Let the descriptor go, wanted or not, if the file can open another."""
+        if not self.path or self._descriptor is None:
+            return False
+        self._descriptor = None
+        return True
+
+    def give_up(self) -> bool:
+        """Let the descriptor go, unless the file was used since it was last asked to."""
+        if self.path and self._is_wanted:
+            self._is_wanted = False
+            return False
+        if self.path:
+            self._descriptor = None
+        return True
+
+
+class RealDisk:
+    """The `Disk` of one log directory."""
+
+    def __init__(
+        self,
+        root: str | Path,
+        max_open_files: int = FILES_PER_DIRECTORY,
+        room: Room | None = None,
+    ) -> None:
+        self._root = os.fspath(root)
+        self._max_open = max_open_files
+        self._room = room or Room()
+        self._room.add_source(self._give_back)
+        self._owner = get_ident()
+        self._open: deque[ref[RealFile]] = deque()
+        """Files with a descriptor, in the order in which they were last considered."""
+        self._files: dict[str, dict[str, ref[RealFile]]] = {}
+        """Files in use, by directory and name; one that nobody uses any more is forgotten."""
+        self._new_directories: set[str] = set()
+        os.makedirs(self._root, exist_ok=True)
+
+    def full(self, path: str) -> str:
+        return f"{self._root}/{path}" if path else self._root
+
+    def is_owner(self) -> bool:
+        return get_ident() == self._owner
+
+    # -- files
+
+    def open(self, path: str) -> File:
+        directory, name = _split(path)
+        known = self._files.setdefault(directory, {})
+        used = known.get(name)
+        file = used() if used is not None else None
+        if file is None:
+            file = self._open_new(path)
+            known[name] = ref(file)
+        return file
+
+    def _open_new(self, path: str) -> RealFile:
+        is_new = False
+        try:
+            number = self.open_number(path, _READ_WRITE)
+        except FileNotFoundError:
+            number = self.open_number(path, _READ_WRITE | os.O_CREAT)
+            is_new = True
+        file = RealFile(self, path, Descriptor(number), is_new)
+        self.opened(file)
+        return file
+
+    def opened(self, file: RealFile) -> None:
+        """A file has got a descriptor: beyond the limit, take those away that are not wanted."""
+        self._open.append(ref(file))
+        excess = len(self._open) - self._max_open
+        for _ in range(2 * len(self._open)):
+            if excess <= 0:
+                return
+            oldest = self._open.popleft()
+            held = oldest()
+            if held is not None and (held is file or not held.give_up()):
+                self._open.append(oldest)
+            else:
+                excess -= 1
+
+    def open_number(self, path: str, flags: int) -> int:
+        full = self.full(path)
+        try:
+            return os.open(full, flags, 0o644)
+        except OSError:
+            return self._room.retry(lambda: os.open(full, flags, 0o644))
+
+    def _give_back(self) -> int:
+        """Close half of the files; those in use open again."""
+        given, half = 0, len(self._open) // 2
+        while self._open and not (given and len(self._open) <= half):
+            file = self._open.popleft()()
+            if file is not None and file.let_go():
+                given += 1
+        return given
+
+    # -- the rest
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(self.full(path))
+
+    def size(self, path: str) -> int:
+        found = os.stat(self.full(path))
+        if stat.S_ISDIR(found.st_mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        return found.st_size
+
+    def list(self, directory: str) -> list[str]:
+        try:
+            return sorted(self._room.retry(lambda: os.listdir(self.full(directory))))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def list_directories(self, directory: str) -> tuple[str, ...]:
+        try:
+            with self._room.retry(lambda: os.scandir(self.full(directory))) as found:
+                return tuple(sorted(entry.name for entry in found if entry.is_dir()))
+        except (FileNotFoundError, NotADirectoryError):
+            return ()
+
+    def list_misfits(self, directory: str) -> tuple[str, ...]:
+        try:
+            with self._room.retry(lambda: os.scandir(self.full(directory))) as found:
+                return tuple(sorted(entry.name for entry in found if not entry.is_file()))
+        except (FileNotFoundError, NotADirectoryError):
+            return ()
+
+    def make_directory(self, path: str) -> bool:
+        try:
+            os.mkdir(self.full(path))
+        except FileExistsError:
+            return False
+        self._new_directories.add(path)
+        return True
+
+    def read_file(self, path: str) -> bytes:
+        with open(self.open_number(path, _READ_ONLY), "rb") as file:
+            return file.read()
+
+    def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
+        full, temporary = self.full(path), self.full(path) + ".tmp"
+        with open(self.open_number(path + ".tmp", _WRITE_ANEW), "wb") as file:
+            file.write(data)
+            if durable:
+                file.flush()
+                os.fsync(file.fileno())
+        self._forget(path)
+        os.replace(temporary, full)
+        if durable:
+            self.sync_directory(_split(path)[0])
+
+    def rename(self, old: str, new: str) -> None:
+        self._forget(new)
+        os.rename(self.full(old), self.full(new))
+        self._moved(old, new)
+
+    def remove(self, path: str) -> None:
+        self._forget(path)
+        with suppress(FileNotFoundError):
+            unlink(self.full(path))
+
+    def sync_directory(self, path: str) -> None:
+        number = self.open_number(path, _DIRECTORY)
+        try:
+            os.fsync(number)
+        finally:
+            os.close(number)
+        if path in self._new_directories:
+            self.sync_directory(_split(path)[0])
+            self._new_directories.discard(path)
+
+    def sync_all(self) -> None:
+        """The whole volume in one call, which can take long and holds nobody else up."""
+        number = self.open_number("", _DIRECTORY)
+        try:
+            if _syncfs(number):
+                raise OSError(get_errno(), os.strerror(get_errno()), self._root)
+        finally:
+            os.close(number)
+        self._new_directories.clear()
+
+    def remove_tree(self, directory: str) -> None:
+        for used in self._files.pop(directory, {}).values():
+            file = used()
+            if file is not None:
+                file.pin()
+        self._room.retry(lambda: remove_tree(self.full(directory)))
+
+    def space(self) -> tuple[int, int]:
+        volume = os.statvfs(self._root)
+        return volume.f_frsize * volume.f_blocks, volume.f_frsize * volume.f_bavail
+
+    # -- files in use follow their paths
+
+    def _forget(self, path: str) -> None:
+        """The name is about to mean another file, or none: whoever uses this one keeps it."""
+        file = self._take(path)
+        if file is not None:
+            file.pin()
+
+    def _moved(self, old: str, new: str) -> None:
+        file = self._take(old)
+        if file is not None:
+            file.path = new
+            directory, name = _split(new)
+            self._files.setdefault(directory, {})[name] = ref(file)
+        inside = self._files.pop(old, None)
+        if inside is not None:
+            self._files[new] = inside
+            for name, used in inside.items():
+                file = used()
+                if file is not None:
+                    file.path = f"{new}/{name}"
+
+    def _take(self, path: str) -> RealFile | None:
+        directory, name = _split(path)
+        used = self._files.get(directory, {}).pop(name, None)
+        return used() if used is not None else None
+
+
+def _split(path: str) -> tuple[str, str]:
+    directory, _, name = path.rpartition("/")
+    return directory, name

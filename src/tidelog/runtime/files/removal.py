@@ -1,0 +1,44 @@
+"""Removes files and directories without waiting until the blocks of large files are free."""
+
+import errno
+import os
+import stat
+from contextlib import suppress
+
+from tidelog.runtime.files.disposal import close_elsewhere
+
+LARGE_BYTES = 1024 * 1024
+"""A file from this size on takes long to be freed."""
+
+
+def unlink(path: str) -> None:
+    """Remove the name; what a large file takes behind it is freed elsewhere."""
+    found = os.lstat(path)
+    if stat.S_ISDIR(found.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if found.st_size < LARGE_BYTES:
+        os.unlink(path)
+        return
+    try:
+        number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        os.unlink(path)  # too many files are open: better slowly than not at all
+        return
+    try:
+        os.unlink(path)
+    finally:
+        close_elsewhere(number)
+
+
+def remove_tree(path: str) -> None:
+    with suppress(FileNotFoundError):
+        if os.path.islink(path):
+            os.unlink(path)  # what it leads to is not ours to remove
+            return
+        for entry in list(os.scandir(path)):
+            if entry.is_dir(follow_symlinks=False):
+                remove_tree(entry.path)
+            else:
+                with suppress(FileNotFoundError):
+                    unlink(entry.path)
+        os.rmdir(path)

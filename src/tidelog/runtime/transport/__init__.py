@@ -1,0 +1,1 @@
+"""Sockets: listeners, connections, limits on both."""

@@ -1,0 +1,396 @@
+"""Every open connection: which are read, which have answers to be sent, which are gone.
+
+Invariants: a connection whose peer does not read its answers is itself not read, so nothing grows
+without bound, and neither do all such connections together. All answers of one pass leave in one
+send per connection. A connection that is reported as `gone` was dropped once and is sent nothing
+more.
+"""
+
+import logging
+import select
+import socket
+from collections.abc import Collection, Iterator
+from heapq import nsmallest
+
+from tidelog.model.ids import ConnId, Millis
+from tidelog.model.outbound import LimitConnections, RequestFailed, Send
+from tidelog.protocol.framing import SHARED_BYTES, Buffers, FrameSplitter
+from tidelog.runtime.transport.connection import (
+    DISK,
+    SENDFILE_BYTES,
+    SOCKET,
+    Connection,
+    HeldFrames,
+    ShortFile,
+)
+from tidelog.runtime.transport.half_received import HalfReceived
+from tidelog.runtime.transport.limits import Limits
+from tidelog.runtime.transport.listeners import Accepted
+from tidelog.runtime.transport.quotas import ConnectionQuotas
+from tidelog.runtime.workers import Workers
+
+SPARED_AT_ONCE = 16
+SILENT_MS: Millis = 250
+"""A client that has sent no request for so long is closed first when descriptors run out."""
+SPARED_IDLE_MS: Millis = 60_000
+"""One that has, and was idle since, is closed next. Clients of Kafka connect again."""
+
+FEWER_READ_BYTES, FEWEST_READ_BYTES = 16 * 1024, 4 * 1024
+"""What is read of a connection at once while many requests are held."""
+
+CHECK_MS: Millis = 1_000
+SWEEPS_PER_IDLE = 8
+"""Idle connections are looked for this often in connections.max.idle.ms."""
+
+FEW = 2
+"""So many connections may each send from files as much as one."""
+FEWEST_SENT_BYTES = 32 * 1024
+
+BY_NODE, BY_UNSENT, BY_CLOSE, BY_MEMORY = 1, 2, 4, 8
+"""Why a connection is not being read: the node's wish, its unsent answers, its coming end, and the
+memory that half-received requests take."""
+
+_IN, _OUT = select.EPOLLIN, select.EPOLLOUT
+
+log = logging.getLogger(__name__)
+
+
+class Connections:
+    """The connections of a host by id and by descriptor, and what each waits for."""
+
+    def __init__(
+        self,
+        epoll: select.epoll,
+        limits: Limits,
+        listeners: Collection[str],
+        readers: Workers,
+        now: Millis,
+    ) -> None:
+        self._buffers = Buffers()
+        self._epoll = epoll
+        self._limits = limits
+        self.quotas = ConnectionQuotas(
+            limits.connections,
+            listeners,
+            controllers=limits.controller_listeners,
+            inter_broker=limits.inter_broker_listener,
+            shares=limits.descriptors,
+        )
+        self._readers = readers
+        self._by_id: dict[ConnId, Connection] = {}
+        self._by_fd: dict[int, Connection] = {}
+        self._answered: list[Connection] = []  # have something to send in this pass
+        self._holding: list[Connection] = []  # have frames to be handled in the next pass
+        self._gone: list[ConnId] = []
+        self._unsent_limit = limits.unsent_bytes
+        self._stalled = 0
+        self._held = 0
+        self._half_received = HalfReceived(limits.half_received_bytes)
+        self._sweep_at = now + limits.idle_ms // SWEEPS_PER_IDLE
+        self.check_at = self._sweep_at
+        """When to call `check`: for idle connections, and for slow ones while others wait."""
+        self.share = SENDFILE_BYTES
+        """What a connection sends of a file at once."""
+        self._whole = self.shared = memoryview(bytearray(SHARED_BYTES))
+        """The buffer to read into, or less of it while many requests are held."""
+        self.now = now
+        """The time of this pass, kept by the loop."""
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def __iter__(self) -> Iterator[Connection]:
+        return iter(list(self._by_id.values()))
+
+    def __contains__(self, conn: Connection) -> bool:
+        return conn.id in self._by_id
+
+    @property
+    def is_holding(self) -> bool:
+        return bool(self._holding)
+
+    def find(self, conn: ConnId) -> Connection | None:
+        return self._by_id.get(conn)
+
+    def at(self, fd: int) -> Connection | None:
+        return self._by_fd.get(fd)
+
+    def admit(
+        self, conn: ConnId, sock: socket.socket, peer: str, answer_bytes: int | None = None
+    ) -> None:
+        """Serve a socket that epoll watches for input already.
+
+        `answer_bytes` bounds the frames of a connection that this node made: they are answers, to
+        which the limit for clients' requests does not apply (F60).
+        """
+        longest = self._limits.request_bytes if answer_bytes is None else answer_bytes
+        apis = self._limits.apis if answer_bytes is None else None
+        splitter = FrameSplitter(longest, self._buffers, apis)
+        admitted = Connection(conn, sock, peer, splitter, self.now, interest=_IN)
+        self._by_id[conn] = self._by_fd[sock.fileno()] = admitted
+
+    def admit_client(self, conn: ConnId, accepted: Accepted) -> None:
+        """The same for a client; where it exceeds max.connections, the idlest others are closed."""
+        listener, sock, address, peer = accepted
+        self.admit(conn, sock, peer)
+        admitted = self._by_id[conn]
+        admitted.listener, admitted.address = listener, address
+        # What becomes active later does so at this time at the earliest.
+        admitted.opened_at, admitted.active_at = self.now, self.now - 1
+        self.quotas.opened(listener, address)
+        self.drop_excess()
+
+    # -- In ------------------------------------------------------------------------------------
+
+    def hold(self, conn: Connection, frames: list[memoryview]) -> None:
+        """Keep frames that cannot be handled in this pass."""
+        conn.held = HeldFrames(frames)
+        self._count_held(conn.held.capacity)
+        self.hold_on(conn)
+
+    def hold_on(self, conn: Connection) -> None:
+        if not conn.muted:
+            self._holding.append(conn)
+
+    def half_received(self, conn: Connection) -> None:
+        """Another part of a request is there than before, or the rest of it."""
+        if conn.id < 0:
+            return  # an answer, which is as long as this node has asked for
+        if not self._half_received.changed(conn, conn.splitter.filled):
+            conn.muted |= BY_MEMORY
+        self._choose_read_size()
+        self._read_on()
+
+    def check(self) -> None:
+        """Close what is idle for too long, and a slow connection for which others wait."""
+        if self._sweep_at <= self.now:
+            self._sweep_at = self.now + self._limits.idle_ms // SWEEPS_PER_IDLE
+            self.drop_idle()
+        for conn in self._half_received.check():
+            self._say_closed(conn, "it sends a request slowly, and others wait for memory")
+            self.drop(conn)
+        self.check_at = self._sweep_at
+        self._read_on()
+
+    def _read_on(self) -> None:
+        if self._half_received.has_waiting:
+            for conn in self._half_received.take_ready():
+                self.unmute(conn, BY_MEMORY)
+            self.check_at = min(self.check_at, self.now + CHECK_MS)
+
+    def resume_first(self, conns: list[Connection]) -> None:
+        """There was no time for these."""
+        self._holding[:0] = conns
+
+    def release(self, conn: Connection) -> None:
+        """Its held frames are handled, or not needed any more."""
+        if conn.held is not None:
+            self._count_held(-conn.held.capacity)
+            conn.held = None
+
+    def _count_held(self, change: int) -> None:
+        self._held += change
+        self._choose_read_size()
+
+    def _choose_read_size(self) -> None:
+        """Read less of each connection while many requests are held or half received."""
+        held, half = self._held, self._half_received.bytes
+        most_held, most_half = self._limits.held_bytes, self._limits.half_received_bytes
+        if held > 2 * most_held or half > most_half:
+            self.shared = self._whole[:FEWEST_READ_BYTES]
+        elif held > most_held or 2 * half > most_half:
+            self.shared = self._whole[:FEWER_READ_BYTES]
+        else:
+            self.shared = self._whole
+
+    def take_holding(self) -> list[Connection]:
+        """The connections whose held frames may be handled now."""
+        holding, self._holding = self._holding, []
+        return [conn for conn in holding if conn.held is not None and not conn.muted]
+
+    def unmute(self, conn: Connection, reason: int) -> None:
+        conn.muted &= ~reason
+        if not conn.muted:
+            if conn.held is not None:
+                self._holding.append(conn)
+            self.watch(conn)
+
+    def watch(self, conn: Connection) -> None:
+        """Let epoll watch for what the connection can do now.
+
+        A muting comes into force here only when input has come: most end before. The same goes for
+        frames that are held: more is read when these are handled.
+        """
+        interest = (0 if conn.muted or conn.held is not None else _IN) | (
+            _OUT if conn.waits_for == SOCKET else 0
+        )
+        if interest != conn.interest:
+            conn.interest = interest
+            self._epoll.modify(conn.sock.fileno(), interest)
+
+    # -- Out -----------------------------------------------------------------------------------
+
+    def enqueue(self, answer: Send) -> None:
+        conn = self._by_id.get(answer.conn)
+        if conn is None or conn.muted & BY_CLOSE:
+            return  # nobody is there to read it
+        if not conn.waiting:
+            self._answered.append(conn)
+        conn.enqueue(answer.chunks)
+        if conn.waits_for:
+            self._count_stalled(conn, conn.unsent)
+        if conn.unsent > self._unsent_limit:
+            if not conn.waits_for:
+                self.send(conn)
+            if conn.unsent > self._unsent_limit:
+                conn.muted |= BY_UNSENT
+
+    def share_sending(self, connections: int) -> None:
+        """So many connections may send from files before others are served."""
+        if connections <= FEW:
+            self.share = SENDFILE_BYTES
+        else:
+            self.share = max(FEWEST_SENT_BYTES, 2 * SENDFILE_BYTES // connections)
+
+    def send_answers(self) -> None:
+        answered, self._answered = self._answered, []
+        if len(answered) > FEW or self.share < SENDFILE_BYTES:
+            self.share_sending(len(answered))
+        for conn in answered:
+            if not conn.waits_for:
+                self.send(conn)
+
+    def send(self, conn: Connection, *, is_warm: bool = False) -> None:
+        try:
+            conn.send(self.share, is_warm=is_warm)
+        except ConnectionError:
+            self.drop(conn)
+            return
+        except (OSError, ShortFile) as error:
+            self._say_closed(conn, error)
+            self.drop(conn)
+            return
+        conn.active_at = self.now
+        if conn.waits_for or conn.stalled:
+            self._count_stalled(conn, conn.unsent if conn.waits_for else 0)
+        if conn.waits_for == DISK:
+            self._readers.submit(conn.cold_read(), lambda _: self._warmed(conn))
+        elif not conn.waits_for and conn.muted & BY_CLOSE:
+            self.drop(conn)
+            return
+        if conn.muted & BY_UNSENT and 2 * conn.unsent <= self._unsent_limit:
+            self.unmute(conn, BY_UNSENT)
+        if conn.waits_for == SOCKET or conn.interest & _OUT:
+            self.watch(conn)
+
+    def _count_stalled(self, conn: Connection, unsent: int) -> None:
+        """Hold all connections that do not take their answers to a limit together.
+
+        Over it they are muted until they have taken everything; over twice the limit those with the
+        most unsent are closed.
+        """
+        self._stalled += unsent - conn.stalled
+        conn.stalled = unsent
+        most = self._limits.stalled_bytes
+        if self._stalled > most:
+            self._unsent_limit = 0
+            if self._stalled > 2 * most:
+                self._close_the_slowest(self._stalled - most)
+        elif 2 * self._stalled <= most:
+            self._unsent_limit = self._limits.unsent_bytes
+
+    def _close_the_slowest(self, too_much: int) -> None:
+        for conn in sorted(self, key=lambda conn: conn.stalled, reverse=True):
+            if too_much <= 0:
+                return
+            too_much -= conn.stalled
+            self._say_closed(conn, f"{conn.stalled} bytes of answers are not read")
+            self.drop(conn)
+
+    def _say_closed(self, conn: Connection, reason: object) -> None:
+        log.warning("%s: closed: %s", conn.peer, reason)
+
+    def _warmed(self, conn: Connection) -> None:
+        if conn in self:
+            self.send(conn, is_warm=True)
+
+    # -- The end -------------------------------------------------------------------------------
+
+    def end(self, conn: Connection, reason: str) -> None:
+        """Close once what waits has left; take nothing more."""
+        if reason and not conn.muted & BY_CLOSE:
+            self._say_closed(conn, reason)
+        conn.muted |= BY_CLOSE
+        self.release(conn)
+        self._answered.append(conn)
+
+    def fail(self, failed: RequestFailed) -> None:
+        conn = self.find(failed.conn)
+        log.error(
+            "%s: a request could not be handled",
+            "a client that is gone" if conn is None else conn.peer,
+            exc_info=failed.error,
+        )
+        if conn is not None:
+            self.drop(conn)
+
+    def drop(self, conn: Connection) -> None:
+        """Close now."""
+        if self._by_id.pop(conn.id, None) is None:
+            return
+        del self._by_fd[conn.sock.fileno()]
+        conn.sock.close()
+        conn.muted |= BY_CLOSE
+        self.release(conn)
+        conn.waiting.clear()
+        conn.unsent = 0
+        if conn.stalled:
+            self._count_stalled(conn, 0)
+        if conn.half_received:
+            self._half_received.changed(conn, 0)
+            self._choose_read_size()
+            self._read_on()
+        self._gone.append(conn.id)
+        if conn.listener:
+            self.quotas.closed(conn.listener, conn.address)
+
+    def drop_idle(self) -> None:
+        oldest = self.now - self._limits.idle_ms
+        for conn in self:
+            if conn.active_at < oldest:
+                self.drop(conn)
+
+    def limit(self, limits: LimitConnections) -> None:
+        """Apply other limits from now on, and close what exceeds them."""
+        self.quotas.limit(limits)
+        self.drop_excess()
+
+    def drop_excess(self) -> None:
+        """Close the connections that were idle the longest, as many as are over max.connections."""
+        excess = self.quotas.excess
+        if excess:
+            may_be_closed = self.quotas.may_be_closed
+            clients = (conn for conn in self if conn.listener and may_be_closed(conn.listener))
+            for conn in nsmallest(excess, clients, key=lambda conn: conn.active_at):
+                self.drop(conn)
+
+    def spare(self) -> int:
+        """Close a few connections that can be missed, to get descriptors back. -> how many."""
+        silent_since, idle_since = self.now - SILENT_MS, self.now - SPARED_IDLE_MS
+        clients = (
+            conn
+            for conn in self
+            if conn.listener and conn.active_at <= (silent_since if conn.is_silent else idle_since)
+        )
+        spared = nsmallest(SPARED_AT_ONCE, clients, key=lambda c: (not c.is_silent, c.active_at))
+        for conn in spared:
+            self.drop(conn)
+        return len(spared)
+
+    def take_gone(self) -> list[ConnId]:
+        gone, self._gone = self._gone, []
+        return gone
+
+    def close(self) -> None:
+        for conn in self:
+            conn.sock.close()

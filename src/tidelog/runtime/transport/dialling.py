@@ -1,0 +1,88 @@
+"""Connections to other nodes while they are being made.
+
+A host name is looked up in the loop's own thread: addresses in numbers are the ones to configure
+where name servers may be slow.
+"""
+
+import errno
+import os
+import select
+import socket
+from typing import NamedTuple
+
+from tidelog.model.events import ConnectFailed
+from tidelog.model.ids import ConnId
+from tidelog.model.outbound import Connect
+from tidelog.runtime.transport.descriptors import EXHAUSTED, Room
+
+
+class Dialled(NamedTuple):
+    conn: ConnId
+    sock: socket.socket
+    peer: str
+    answer_bytes: int
+    """How long a frame that comes back may be."""
+    error: OSError | None
+
+
+class Dialler:
+    """Begins to connect, and knows how it ended once epoll reports the socket writable."""
+
+    def __init__(self, epoll: select.epoll, room: Room) -> None:
+        self._epoll = epoll
+        self._room = room
+        self._by_fd: dict[int, Dialled] = {}
+
+    def dials_on(self, fd: int) -> bool:
+        return fd in self._by_fd
+
+    def dial(self, wish: Connect) -> OSError | None:
+        """Begin to connect. -> why that is hopeless."""
+        try:
+            found = socket.getaddrinfo(wish.host, wish.port, type=socket.SOCK_STREAM)
+            family, _, _, _, address = found[0]
+            sock = self._new_socket(family)
+        except OSError as error:
+            return error
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        error_number = sock.connect_ex(address)
+        if error_number not in (0, errno.EINPROGRESS):
+            sock.close()
+            return OSError(error_number, os.strerror(error_number))
+        peer = f"{wish.host}:{wish.port}"
+        self._by_fd[sock.fileno()] = Dialled(wish.conn, sock, peer, wish.answer_bytes, None)
+        self._epoll.register(sock.fileno(), select.EPOLLOUT)
+        return None
+
+    def _new_socket(self, family: int) -> socket.socket:
+        try:
+            return socket.socket(family, socket.SOCK_STREAM)
+        except OSError as error:
+            if error.errno not in EXHAUSTED or not self._room.make():
+                raise
+        return socket.socket(family, socket.SOCK_STREAM)
+
+    def finish(self, fd: int) -> Dialled:
+        """Take what has become of it; after an error the socket is closed."""
+        dialled = self._by_fd.pop(fd)
+        error_number = dialled.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if error_number:
+            dialled.sock.close()
+            return dialled._replace(error=OSError(error_number, os.strerror(error_number)))
+        return dialled
+
+    def hang_up(self, conn: ConnId) -> None:
+        """Give up on a connection that is still being made, if it is."""
+        for fd, dialled in list(self._by_fd.items()):
+            if dialled.conn == conn:
+                self._by_fd.pop(fd).sock.close()
+
+    def close(self) -> None:
+        for dialled in self._by_fd.values():
+            dialled.sock.close()
+
+
+def connect_failed(conn: ConnId, error: OSError) -> ConnectFailed:
+    was_refused = isinstance(error, ConnectionRefusedError)
+    return ConnectFailed(conn, was_refused, error.strerror or str(error))

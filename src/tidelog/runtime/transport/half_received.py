@@ -1,0 +1,86 @@
+"""Bounds the memory that half-received requests of all clients take together (F65).
+
+A client may announce a large request and send it slowly, and many may. Over the limit only one
+connection is read on inside its request, the one that began first; the others are not read until
+there is room. While others wait, those whose requests began some time ago are closed, the oldest
+first, until there is room again; only one that gets on is spared.
+"""
+
+from typing import NamedTuple
+
+from tidelog.model.ids import ConnId
+from tidelog.runtime.transport.connection import Connection
+
+ENOUGH_BYTES = 64 * 1024
+"""What the first connection must send between two checks while others wait."""
+PATIENCE = 2
+"""Checks that a request may last while others wait."""
+
+
+class _Begun(NamedTuple):
+    conn: Connection
+    check: int
+
+
+class HalfReceived:
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self.bytes = 0
+        self._begun: dict[ConnId, _Begun] = {}
+        """Inside a request, in the order in which they began."""
+        self._waiting: dict[ConnId, Connection] = {}
+        self._checks = 0
+        self._before: tuple[ConnId, int] = (0, 0)
+        """The first connection at the last check, and how much of its request was there."""
+
+    @property
+    def has_waiting(self) -> bool:
+        return bool(self._waiting)
+
+    def changed(self, conn: Connection, received: int) -> bool:
+        """So much of a request is there, 0 at its end. -> whether to read on now."""
+        self.bytes += received - conn.half_received
+        conn.half_received = received
+        if not received:
+            self._begun.pop(conn.id, None)
+            self._waiting.pop(conn.id, None)
+            return True
+        if conn.id not in self._begun:
+            self._begun[conn.id] = _Begun(conn, self._checks)
+        if self.bytes <= self._most or conn is self._first():
+            return True
+        self._waiting[conn.id] = conn
+        return False
+
+    def take_ready(self) -> list[Connection]:
+        """Those that waited and may be read on now."""
+        if 2 * self.bytes <= self._most:
+            ready = list(self._waiting.values())
+        else:
+            ready = [conn for conn in self._waiting.values() if conn is self._first()]
+        for conn in ready:
+            del self._waiting[conn.id]
+        return ready
+
+    def check(self) -> list[Connection]:
+        """The connections to close, so that those that wait can go on."""
+        if not self._waiting:
+            return []
+        self._checks += 1
+        first = self._first()
+        assert first is not None
+        before, self._before = self._before, (first.id, first.half_received)
+        gets_on = before[0] != first.id or first.half_received - before[1] >= ENOUGH_BYTES
+        too_much = self.bytes - self._most // 2
+        slow: list[Connection] = []
+        # The youngest is spared: with the others gone it is the first.
+        for conn, began in list(self._begun.values())[:-1]:
+            if too_much <= 0 or self._checks - began < PATIENCE:
+                break
+            if conn is not first or not gets_on:
+                slow.append(conn)
+                too_much -= conn.half_received
+        return slow
+
+    def _first(self) -> Connection | None:
+        return next((begun.conn for begun in self._begun.values()), None)

@@ -1,0 +1,149 @@
+"""The sockets on which clients arrive, and the pause in accepting while there is no room."""
+
+import logging
+import select
+import socket
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from tidelog.model.ids import Millis
+from tidelog.runtime.logs import LineLimit
+from tidelog.runtime.transport.descriptors import EXHAUSTED
+from tidelog.runtime.transport.quotas import ConnectionQuotas
+
+ACCEPTS_PER_PASS = 64
+RETRY_MS = 100
+"""How long a listener without room rests, if no connection closes before."""
+
+log = logging.getLogger(__name__)
+
+
+class ListeningSocket(NamedTuple):
+    name: str
+    sock: socket.socket
+    awaits_ready: bool = False
+    """Clients are let in only once the node is ready: before, it would deny topics it has."""
+
+
+class Accepted(NamedTuple):
+    listener: str
+    sock: socket.socket
+    address: str
+    peer: str
+
+
+def bind(name: str, host: str, port: int, *, awaits_ready: bool = False) -> ListeningSocket:
+    """Take the address without listening yet; an empty host is every interface."""
+    family, _, _, _, address = socket.getaddrinfo(
+        host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+    )[0]
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        sock.bind(address)
+    except OSError:
+        sock.close()
+        raise
+    sock.setblocking(False)
+    return ListeningSocket(name, sock, awaits_ready)
+
+
+class Acceptor:
+    """Accepts on every listener, within the quotas.
+
+    A listener that has no room leaves clients in the kernel's queue until a connection closes, or
+    for `RETRY_MS`. `spare` closes connections that can best be spared and returns how many.
+    """
+
+    def __init__(
+        self,
+        epoll: select.epoll,
+        listeners: list[ListeningSocket],
+        backlog: int,
+        quotas: ConnectionQuotas,
+        spare: Callable[[], int],
+    ) -> None:
+        self._epoll = epoll
+        self._backlog = backlog
+        self._quotas = quotas
+        self._spare = spare
+        self._waiting = [listener for listener in listeners if listener.awaits_ready]
+        self._by_fd: dict[int, ListeningSocket] = {}
+        self._paused: set[int] = set()
+        self._full_lines = LineLimit(burst=1, every_ms=10_000)
+        self._refusal_lines = LineLimit(burst=3, every_ms=10_000)
+        self.resume_at: Millis | None = None
+        """While a listener is paused: when to try again."""
+        for listener in listeners:
+            if not listener.awaits_ready:
+                self._listen(listener)
+
+    def node_is_ready(self) -> None:
+        for listener in self._waiting:
+            self._listen(listener)
+        self._waiting.clear()
+
+    def listens_on(self, fd: int) -> bool:
+        return fd in self._by_fd
+
+    def accept(self, fd: int, now: Millis) -> Iterator[Accepted]:
+        """Clients that wait on `fd`, one after the other, as many as there is room for."""
+        listener = self._by_fd[fd]
+        for _ in range(ACCEPTS_PER_PASS):
+            obstacle = self._obstacle(listener.name)
+            if obstacle is not None:
+                self._pause(fd, obstacle, now)
+                return
+            try:
+                sock, address = listener.sock.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in EXHAUSTED and not self._spare():
+                    self._pause(fd, str(error.strerror), now)
+                    return
+                continue  # the client gave up while it waited, or there is room now
+            refusal = self._quotas.refusal(listener.name, address[0])
+            if refusal is not None:
+                sock.close()
+                if self._refusal_lines.allow(now):
+                    log.warning("refused: %s%s", refusal, self._refusal_lines.omitted())
+                continue
+            sock.setblocking(False)
+            sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            yield Accepted(listener.name, sock, address[0], f"{address[0]}:{address[1]}")
+
+    def resume(self) -> None:
+        """There may be room again."""
+        if self.resume_at is not None:
+            self.resume_at = None
+            for fd in self._paused:
+                self._epoll.modify(fd, select.EPOLLIN)
+            self._paused.clear()
+
+    def close(self) -> None:
+        for listener in (*self._by_fd.values(), *self._waiting):
+            listener.sock.close()
+
+    def _listen(self, listener: ListeningSocket) -> None:
+        listener.sock.listen(self._backlog)
+        self._by_fd[listener.sock.fileno()] = listener
+        self._epoll.register(listener.sock.fileno(), select.EPOLLIN)
+
+    def _obstacle(self, listener: str) -> str | None:
+        obstacle = self._quotas.obstacle(listener)
+        if obstacle is None and self._quotas.lacks_descriptors(listener) and not self._spare():
+            return "the descriptors for client connections are used up"
+        return obstacle
+
+    def _pause(self, fd: int, reason: str, now: Millis) -> None:
+        self._epoll.modify(fd, 0)
+        self._paused.add(fd)
+        self.resume_at = now + RETRY_MS
+        if self._full_lines.allow(now):
+            log.warning(
+                "cannot accept connections on %s: %s; new clients wait until a connection closes%s",
+                self._by_fd[fd].name,
+                reason,
+                self._full_lines.omitted(),
+            )

@@ -1,0 +1,108 @@
+"""How many connections may be open: by Kafka's limits, and within their share of descriptors.
+
+Counts only; `listeners` accepts and `connections` closes. As in Kafka a connection over
+max.connections waits in the kernel's queue, one over max.connections.per.ip is closed at once, and
+the listener of the brokers, where it is one of its own, is never kept waiting: connections of other
+listeners are closed for it. The listeners of controllers are counted for themselves, since they
+belong to another server in Kafka.
+"""
+
+import socket
+from collections import Counter
+from collections.abc import Collection
+
+from tidelog.model.outbound import LimitConnections
+from tidelog.runtime.transport.descriptors import UNLIMITED, Shares
+
+
+class ConnectionQuotas:
+    def __init__(
+        self,
+        limits: LimitConnections,
+        listeners: Collection[str],
+        *,
+        controllers: Collection[str] = (),
+        inter_broker: str = "",
+        shares: Shares = UNLIMITED,
+    ) -> None:
+        self._controllers = frozenset(controllers)
+        clients = [name for name in listeners if name not in self._controllers]
+        self._protected = inter_broker if len(clients) > 1 else None
+        self._shares = shares
+        self._by_listener: Counter[str] = Counter()
+        self._by_address: Counter[tuple[bool, str]] = Counter()
+        self._controller_total = 0
+        self._total = 0
+        """Without those of controllers."""
+        self.limit(limits)
+
+    def limit(self, limits: LimitConnections) -> None:
+        """Apply other limits from now on."""
+        self._limits = limits
+        self._overrides = {
+            address: most
+            for name, most in limits.per_ip_overrides.items()
+            for address in _addresses(name)
+        }
+
+    # -- Counts ------------------------------------------------------------------------------------
+
+    def opened(self, listener: str, address: str) -> None:
+        self._count(listener, address, 1)
+
+    def closed(self, listener: str, address: str) -> None:
+        self._count(listener, address, -1)
+        place = listener in self._controllers, address
+        if not self._by_address[place]:
+            del self._by_address[place]
+
+    def _count(self, listener: str, address: str, change: int) -> None:
+        is_controller = listener in self._controllers
+        self._by_listener[listener] += change
+        self._by_address[is_controller, address] += change
+        if is_controller:
+            self._controller_total += change
+        else:
+            self._total += change
+
+    # -- Rules -------------------------------------------------------------------------------------
+
+    def obstacle(self, listener: str) -> str | None:
+        """Why this listener must wait until a connection closes, if it must."""
+        most = self._limits.per_listener.get(listener)
+        if most is not None and self._by_listener[listener] >= most:
+            return f"listener.name.{listener.lower()}.max.connections is {most}"
+        total = self._controller_total if listener in self._controllers else self._total
+        if total >= self._limits.total and listener != self._protected:
+            return f"max.connections is {self._limits.total}"
+        return None
+
+    def lacks_descriptors(self, listener: str) -> bool:
+        """Whether another connection here would use descriptors that are kept for others."""
+        if listener in self._controllers or listener == self._protected:
+            return self._total + self._controller_total >= self._shares.clients + self._shares.peers
+        return self._total >= self._shares.clients
+
+    def refusal(self, listener: str, address: str) -> str | None:
+        """Why a connection from this address is to be closed at once, if it is."""
+        most = self._overrides.get(address, self._limits.per_ip)
+        if self._by_address.get((listener in self._controllers, address), 0) >= most:
+            return f"{address} has {most} connections, the most that max.connections.per.ip allows"
+        return None
+
+    @property
+    def excess(self) -> int:
+        """How many connections are to be closed on listeners that are not protected."""
+        return max(0, self._total - self._limits.total)
+
+    def may_be_closed(self, listener: str) -> bool:
+        """Whether connections of this listener are closed for an excess."""
+        return listener not in self._controllers and listener != self._protected
+
+
+def _addresses(name: str) -> set[str]:
+    """The addresses of a host name; a name that cannot be found now has none."""
+    try:
+        return {str(found[4][0]) for found in socket.getaddrinfo(name, None)}
+    except (OSError, UnicodeError):
+        return set()

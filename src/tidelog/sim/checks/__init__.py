@@ -1,0 +1,1 @@
+"""The checker: it compares all replicas after every event and feeds the invariants."""

@@ -1,0 +1,1 @@
+"""Simulated clients: connections, requests, and what clients were told."""

@@ -1,0 +1,82 @@
+"""A conversation with a simulated node: ask, let simulated time pass, read the answer."""
+
+from collections.abc import Callable
+from itertools import count
+from typing import Any
+
+from tidelog.model.ids import Millis, NodeId
+from tidelog.sim.clients.messages import answer_in, frame_of
+from tidelog.sim.machines.cluster import SimCluster
+
+LIMIT_MS = 60_000
+
+
+class Asked:
+    """A request on its way, and its answer once it is there."""
+
+    def __init__(self) -> None:
+        self.is_done = False
+        self.answer: Any = None
+        """None also when the connection was lost before the answer came."""
+
+
+class Talk:
+    """One connection to one node, made when it is first needed."""
+
+    def __init__(
+        self, cluster: SimCluster, node: NodeId, listener: str = "PLAINTEXT", **options: Any
+    ) -> None:
+        self._cluster = cluster
+        self._client = cluster.client(node, listener, **options)
+        self._correlation_ids = count(1)
+
+    @property
+    def is_lost(self) -> bool:
+        return self._client.is_lost
+
+    def close(self) -> None:
+        self._client.close()
+
+    def begin(
+        self, message: Any, version: int | None = None, then: Callable[[Any], None] | None = None
+    ) -> Asked:
+        asked = Asked()
+
+        def answered(frame: bytes | None) -> None:
+            asked.is_done = True
+            if frame is not None:
+                asked.answer = answer_in(frame, message, version)
+            if then is not None:
+                then(asked.answer)
+
+        self._client.request(frame_of(message, next(self._correlation_ids), version), answered)
+        return asked
+
+    def tell(self, message: Any) -> None:
+        """Send what is not answered (acks=0)."""
+        self._client.send(frame_of(message, next(self._correlation_ids))[4:])
+
+    def ask(self, message: Any, version: int | None = None, limit_ms: Millis = LIMIT_MS) -> Any:
+        """The answer, or None when the connection was lost before it came."""
+        asked = self.begin(message, version)
+        assert self._cluster.world.run_until(lambda: asked.is_done, limit_ms), "no answer in time"
+        return asked.answer
+
+
+def running(seed: int = 1, nodes: int = 3, **overrides: str) -> SimCluster:
+    """A cluster that takes writes; overrides are Kafka's keys with underscores for dots."""
+    changed = {key.replace("_", "."): value for key, value in overrides.items()}
+    cluster = SimCluster(seed, nodes, changed)
+    cluster.start()
+    await_ready(cluster)
+    return cluster
+
+
+def await_ready(cluster: SimCluster, limit_ms: Millis = LIMIT_MS) -> None:
+    assert cluster.world.run_until(lambda: cluster.is_ready, limit_ms), "not ready in time"
+
+
+def await_true(
+    cluster: SimCluster, condition: Callable[[], bool], limit_ms: Millis = LIMIT_MS
+) -> None:
+    assert cluster.world.run_until(condition, limit_ms), "did not come true in time"

@@ -1,0 +1,1 @@
+"""Clients inside the simulation: real requests, whose answers go to the checker."""

@@ -1,0 +1,200 @@
+"""Damage at rest: a file of a machine that is down is changed behind everyone's back.
+
+`is_visible` says whether anything in Kafka's formats shows a damage, so that a node has to report
+it. It need not where nothing does:
+
+* An index, a producer snapshot or an older metadata snapshot is derived data. It is looked at when
+  it is used, and reported then; only an index that is missing shows at once.
+* A text file (checkpoints, quorum-state, meta.properties) has no checksum. Where it is still
+  well-formed, its numbers may be other ones.
+* After an unclean end a log may end anywhere behind its recovery point: that is how crashes look.
+* The topic id of the metadata log is the same everywhere: nobody reads its partition.metadata.
+* Nobody reads what was set aside, or is about to be deleted.
+* Nobody needs the clean-shutdown mark: without it the stop counts as unclean.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from tidelog.log import names
+from tidelog.model.dice import Dice
+from tidelog.model.ids import METADATA_TOPIC, Offset
+from tidelog.sim.machines.disk import SimDisk
+
+METADATA = f"{METADATA_TOPIC}-0"
+ROOT_CHECKPOINTS = (
+    names.RECOVERY_POINT_CHECKPOINT,
+    names.HIGH_WATERMARK_CHECKPOINT,
+    names.LOG_START_CHECKPOINT,
+)
+QUORUM_STATE = "quorum-state"
+_SNAPSHOT_OF_METADATA = ".checkpoint"
+_INDEXES = (names.OFFSET_INDEX, names.TIME_INDEX)
+_DERIVED = (*_INDEXES, names.TRANSACTION_INDEX, names.SNAPSHOT)
+_OFFSETS = re.compile(rb"0\n(\d+)\n((?:\S+ \d+ \d+\n)*)")
+_EPOCHS = re.compile(rb"0\n(\d+)\n((?:\d+ \d+\n)*)")
+_META = re.compile(
+    rb"(?s)(?=.*^cluster\.id=\S+$)(?=.*^node\.id=\d+$).*^directory\.id=\S{22}$", re.M
+)
+_TOPIC_ID = re.compile(rb"^topic_id: *(\S+) *$", re.M)
+_NO_END: Offset = 1 << 62
+
+Files = Mapping[str, bytes]
+"""What a log directory holds, by path."""
+
+
+class Harm(NamedTuple):
+    what: str
+    paths: tuple[str, ...]
+
+    @property
+    def names(self) -> set[str]:
+        """What a report of it mentions at least one of."""
+        return names_of(self.paths)
+
+
+def names_of(paths: tuple[str, ...]) -> set[str]:
+    """The partition or the file of the root that each path belongs to; more for the metadata."""
+    found = {path.partition("/")[0] for path in paths}
+    if METADATA in found:
+        found |= {"metadata log", QUORUM_STATE, "snapshot"}
+    return found
+
+
+# -- what shows
+
+
+def is_visible(paths: tuple[str, ...], before: Files, after: Files, *, was_clean: bool) -> bool:
+    """Whether the damage to one of these files can be known."""
+    return any(_shows(path, before, after, was_clean) for path in paths)
+
+
+def recovery_points(files: Files) -> dict[str, Offset]:
+    """By directory: up to where its records had been synced when that was last written down."""
+    text = files.get(names.RECOVERY_POINT_CHECKPOINT, b"").decode(errors="replace")
+    rows = [line.split() for line in text.splitlines()[2:]]
+    return {f"{row[0]}-{row[1]}": int(row[2]) for row in rows if len(row) == 3}
+
+
+def _shows(path: str, before: Files, after: Files, was_clean: bool) -> bool:
+    directory, _, name = path.rpartition("/")
+    old, new = before.get(path), after.get(path)
+    if old == new or name == names.CLEAN_SHUTDOWN or _is_out_of_use(directory, name):
+        return False
+    if name.endswith(names.LOG):
+        return was_clean or _end_of(path, before) <= recovery_points(before).get(directory, 0)
+    if name.endswith(_DERIVED):
+        return was_clean and new is None and name.endswith(_INDEXES)
+    if name.endswith(_SNAPSHOT_OF_METADATA):
+        return path == max(one for one in before if one.endswith(_SNAPSHOT_OF_METADATA))
+    if name in ROOT_CHECKPOINTS:
+        return was_clean if new is None else not _is_table(_OFFSETS, new)
+    if name == names.PARTITION_METADATA:
+        has_records = any(before[one] for one in before if _is_log_in(directory, one))
+        is_lost = new is None and not has_records  # it is written with the first record
+        return directory != METADATA and not is_lost and _topic_id(new) != _topic_id(old)
+    if new is None or old is None:
+        return True
+    if name == names.LEADER_EPOCH_CHECKPOINT:
+        return not _is_table(_EPOCHS, new)
+    if name == QUORUM_STATE:
+        return not _is_state(new)
+    return name != names.META_PROPERTIES or not _META.search(new)
+
+
+def _is_out_of_use(directory: str, name: str) -> bool:
+    """Whether it is on its way out, or was set aside: nobody reads it any more."""
+    if name.endswith((names.DELETED, names.SET_ASIDE, ".damaged")):
+        return True
+    return bool(directory) and directory != METADATA and names.partition_of(directory) is None
+
+
+def _is_log_in(directory: str, path: str) -> bool:
+    return path.startswith(f"{directory}/") and path.endswith(names.LOG)
+
+
+def _end_of(path: str, files: Files) -> Offset:
+    """Where the next segment begins; where the last one ends, nobody knows before it is read."""
+    directory, _, name = path.rpartition("/")
+    bases = [
+        names.offset_of(one.rpartition("/")[2], names.LOG)
+        for one in files
+        if one.startswith(f"{directory}/")
+    ]
+    base = names.offset_of(name, names.LOG)
+    later = [one for one in bases if one is not None and base is not None and one > base]
+    return min(later, default=_NO_END)
+
+
+def _is_table(form: re.Pattern[bytes], content: bytes) -> bool:
+    found = form.fullmatch(content)
+    return found is not None and int(found[1]) == found[2].count(b"\n")
+
+
+def _topic_id(content: bytes | None) -> bytes | None:
+    found = None if content is None else _TOPIC_ID.search(content)
+    return None if found is None else found[1]
+
+
+def _is_state(content: bytes) -> bool:
+    try:
+        found = json.loads(content)
+    except ValueError:
+        return False
+    return isinstance(found, dict) and all(
+        isinstance(found.get(key), int) for key in ("leaderId", "leaderEpoch", "votedId")
+    )
+
+
+# -- acts
+
+
+def damage(disk: SimDisk, dice: Dice) -> Harm | None:
+    """Do something to a file of the disk, or two; None where that changes nothing.
+
+    meta.properties is left alone: without it a node rightly declines to start.
+    """
+    paths = [path for path in disk.files() if path != names.META_PROPERTIES]
+    path, other = _drawn(paths, dice), _drawn(paths, dice)
+    content = disk.read_file(path)
+    match dice.below(6):
+        case 0 if content:
+            bits = 1 << dice.below(4)
+            for _ in range(bits):
+                disk.flip_bit(path, dice.below(8 * len(content)))
+            return Harm(f"{bits} bits flipped in {path}", (path,))
+        case 1 if content:
+            kept = dice.below(len(content))
+            disk.rot(path, content[:kept])
+            return Harm(f"{path} cut to {kept} bytes", (path,))
+        case 2 if content:
+            disk.rot(path, b"")
+            return Harm(f"{path} emptied", (path,))
+        case 3:
+            disk.rot(path, None)
+            return Harm(f"{path} deleted", (path,))
+        case 4 if not _could_be(path, other):
+            disk.rot(other, content)
+            return Harm(f"{other} replaced by {path}", (other,))
+        case 5 if not _could_be(path, other):
+            disk.rot(path, disk.read_file(other))
+            disk.rot(other, content)
+            return Harm(f"{path} and {other} swapped", (path, other))
+        case _:
+            return None
+
+
+def _could_be(one: str, other: str) -> bool:
+    """Whether one log could be the other: no batch says to which partition it belongs."""
+    name = one.rpartition("/")[2]
+    return one == other or (name.endswith(names.LOG) and name == other.rpartition("/")[2])
+
+
+def _drawn(paths: list[str], dice: Dice) -> str:
+    """A file of a partition that is drawn first, so that one with many files is not favoured."""
+    directories = sorted({path.rpartition("/")[0] for path in paths})
+    directory = directories[dice.below(len(directories))]
+    inside = [path for path in paths if path.rpartition("/")[0] == directory]
+    return inside[dice.below(len(inside))]

@@ -1,0 +1,84 @@
+"""Faults as values: what happens to which machines, when, and for how long.
+
+A fault begins and ends by itself, so a schedule is a list from which any one can be taken out.
+`KINDS` describes each kind; `sim/faults/strikes.py` carries faults out, and
+`sim/faults/budget.py` says which of them the protocol promises to survive.
+"""
+
+from dataclasses import dataclass
+
+from tidelog.model.ids import Millis, NodeId
+
+LEADER: NodeId = 0
+"""In a fault: whoever leads the first partition when it strikes, as the newest image has it."""
+CONTROLLER: NodeId = -1
+"""In a fault: whoever is the active controller when it strikes."""
+NEXT_LEADER: NodeId = -2
+"""In a fault: the first in-sync follower of the first partition; not the controller, if it can."""
+LAST_FOLLOWER: NodeId = -3
+"""In a fault: the last follower of the first partition; not the controller, if it can be."""
+
+CLOCK_STEP = "clock-step"
+
+KINDS: dict[str, str] = {
+    "kill": "the process ends (kill -9), what it wrote stays, and it starts again later",
+    "power-loss": "the machine loses power: unsynced writes may be lost or torn",
+    "quick-restart": "power is lost and back before anyone has missed the node",
+    "blackout": "every machine loses power at once",
+    "shutdown": "a controlled shutdown, and a start later",
+    "pause": "the process stands still, as in a long garbage collection",
+    "isolate": "a machine is cut off from all others, clients included",
+    "sever": "a machine is cut off from all others but one",
+    "partition": "two machines do not reach each other, either way",
+    "one-way": "what one machine sends to another does not arrive, the way back works",
+    "reset": "the connections between two machines break, what is under way is lost",
+    "slow-link": "everything between machines takes much longer",
+    "lossy-link": "segments are lost, so that they and all behind them wait for a repetition",
+    "slow-disk": "every fsync of one machine takes very long",
+    "full-disk": "no file of one machine can grow",
+    "read-only-disk": "the file system of one machine goes read-only",
+    "failing-fsync": "fsync fails once; what was not synced is lost or torn",
+    "flipped-bit": "a bit in the unsynced tail of a log flips while its node is down",
+    "damage": "a file of one machine is changed, cut, deleted or swapped while it is down",
+    CLOCK_STEP: "a machine's clock is set by up to two days, either way, and put right later",
+    "drift": "a machine's clock runs faster or slower than the others'",
+}
+"""Every kind of fault, with what it is."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """`nodes` are the machines meant, in the order in which the kind takes them."""
+
+    at_ms: Millis
+    """Since the workload began."""
+    kind: str
+    nodes: tuple[NodeId, ...]
+    lasts_ms: Millis = 0
+    amount: int = 0
+    """How much: added delay in ms, lost segments per thousand, drift in parts per thousand,
+    how far a clock is set in ms.
+
+    For damage: 1 after a shutdown in order, 0 after a kill.
+    """
+
+    def __post_init__(self) -> None:
+        assert self.kind in KINDS, f"{self.kind} is no kind of fault"
+
+    def __str__(self) -> str:
+        where = ",".join(map(_called, self.nodes)) or "everywhere"
+        lasting = f" for {self.lasts_ms / 1000:.3f} s" if self.lasts_ms else ""
+        amount = f" by {self.amount}" if self.amount else ""
+        return f"{self.at_ms / 1000:8.3f} s  {self.kind} {where}{amount}{lasting}"
+
+
+_ROLES = {
+    LEADER: "leader",
+    CONTROLLER: "controller",
+    NEXT_LEADER: "next leader",
+    LAST_FOLLOWER: "last follower",
+}
+
+
+def _called(node: NodeId) -> str:
+    return _ROLES.get(node, f"node{node}")

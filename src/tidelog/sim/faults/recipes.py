@@ -1,0 +1,99 @@
+"""Troubles that belong together: what it takes for a known loss, which chance would rarely bring.
+
+Each is a short schedule, with times drawn around those that matter.
+"""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from tidelog.model.ids import Millis, NodeId
+from tidelog.sim.faults.faults import CONTROLLER, LAST_FOLLOWER, LEADER, NEXT_LEADER, Fault
+from tidelog.sim.machines.dice import SeededDice
+
+Recipe: TypeAlias = Callable[[SeededDice, Millis, int], tuple[Fault, ...]]
+
+
+def last_one_standing(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
+    """The leader loses its followers, then its tail, and comes back before they do (F18, F43)."""
+    alone = 1_000 + dice.below(3_000)
+    gone = 200 + dice.below(1_500)
+    return (
+        Fault(at, "sever", (LEADER, CONTROLLER), alone + gone + dice.below(3_000)),
+        Fault(at + alone, "power-loss", (LEADER,), gone),
+    )
+
+
+def unheard_commit(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
+    """The next leader has not heard what is committed, and a follower returns without it (F13).
+
+    The last follower goes, so the leader may commit without it; the leader is slow, so the other
+    one hears late of that, and leads before it has. The last follower is kept from the new leader
+    until it is known to be back, and is slow: it asks for what it lacks, and gets it late.
+    """
+    slow = 200 + dice.below(400)
+    down = dice.below(300)
+    gone = down + slow + dice.below(2 * slow)
+    return (
+        Fault(at, "slow-link", (LEADER,), gone + 500, slow),
+        Fault(at + down, "slow-link", (LAST_FOLLOWER,), gone + 4_000, 50 + dice.below(250)),
+        Fault(at + down + 1, "kill", (LAST_FOLLOWER,), gone - down + dice.below(300)),
+        Fault(at + gone, "partition", (NEXT_LEADER, LAST_FOLLOWER), 1_000 + dice.below(1_500)),
+        Fault(at + gone + 1, "kill", (LEADER,), 4_000 + dice.below(2_000)),
+    )
+
+
+def deaf_follower(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
+    """A follower has what the next leader has not, and hears of no election after that (F04).
+
+    The leader goes, returns as a follower, and leads once more; the deaf one still believes in the
+    epoch in which it led first, and fetches from it past what it has cut meanwhile.
+    """
+    gone = 50 + dice.below(500)
+    away = 100 + dice.below(400)
+    again = gone + away + 600 + dice.below(1_500)
+    return (
+        Fault(at, "partition", (LEADER, NEXT_LEADER), gone),
+        Fault(at + gone - 2, "partition", (LAST_FOLLOWER, CONTROLLER), again + 2_500),
+        Fault(at + gone - 1, "kill", (LEADER,), away),
+        Fault(at + again, "kill", (LEADER,), 1_000 + dice.below(1_500)),
+    )
+
+
+def back_as_the_leader_goes(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
+    """A follower returns just when a leader goes that has only now committed something (F13)."""
+    away = 800 + dice.below(2_500)
+    return (
+        Fault(at, "pause", (1 + dice.below(nodes),), away),
+        Fault(at + away - 60 + dice.below(120), "kill", (LEADER,), 500 + dice.below(2_000)),
+    )
+
+
+def lead_and_lead_again(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
+    """Leaders change quickly, and one node hears of none of it but follows on (F03, F04, F05)."""
+    deaf: NodeId = 1 + dice.below(nodes)
+    first = 100 + dice.below(1_200)
+    second = first + 100 + dice.below(1_500)
+    return (
+        Fault(at, "sever", (deaf, LEADER), second + dice.below(2_000)),
+        Fault(at + first, "pause", (LEADER,), 300 + dice.below(2_500)),
+        Fault(at + second, "isolate", (LEADER,), 300 + dice.below(2_000)),
+    )
+
+
+def old_news(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
+    """What a follower said arrives after it has lost what it said it had (F15, F17)."""
+    follower: NodeId = 1 + dice.below(nodes)
+    return (
+        Fault(at, "slow-link", (follower,), 2_000, 100 + dice.below(600)),
+        Fault(at + dice.below(800), "quick-restart", (follower,), 200),
+    )
+
+
+RECIPES: tuple[Recipe, ...] = (
+    last_one_standing,
+    back_as_the_leader_goes,
+    lead_and_lead_again,
+    old_news,
+    unheard_commit,
+    deaf_follower,
+)

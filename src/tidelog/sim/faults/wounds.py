@@ -1,0 +1,88 @@
+"""Damages files of machines that are down, and remembers which damage has to be reported."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
+
+from tidelog.model.ids import Millis, NodeId
+from tidelog.sim.checks.reports import Reports
+from tidelog.sim.checks.scene import Scene
+from tidelog.sim.faults.budget import Budget
+from tidelog.sim.faults.damage import Harm, damage, is_visible
+from tidelog.sim.faults.faults import Fault
+from tidelog.sim.machines.cluster import SimCluster
+from tidelog.sim.machines.host import SimHost
+
+AFTER_SHUTDOWN = 1
+"""As a fault's amount: the node is shut down in order before; otherwise it is killed."""
+LOOK_AGAIN_MS: Millis = 50
+
+
+class Wound(NamedTuple):
+    node: NodeId
+    harm: Harm
+    reports_before: int
+
+
+class Wounds:
+    def __init__(self, cluster: SimCluster, budget: Budget, reports: Reports, scene: Scene) -> None:
+        self._cluster = cluster
+        self._world = cluster.world
+        self._budget = budget
+        self._reports = reports
+        self._scene = scene
+        self._dice = cluster.world.dice.fork("damage")
+        self._to_report: list[Wound] = []
+
+    def strike(
+        self, fault: Fault, host: SimHost, start: Callable[[SimHost], None]
+    ) -> Callable[[], None] | None:
+        """End the node and damage a file of it; `start` is called when it is to run again."""
+        if not self._budget.allows_damage(host):
+            return None
+        self._budget.damaged(host)
+        if fault.amount != AFTER_SHUTDOWN:
+            host.kill()
+            self._damage(host, was_clean=False)
+            return partial(start, host)
+        host.shutdown()
+        self._damage_when_down(host, host.runs)
+        return partial(self._start_when_damaged, host, host.runs, start)
+
+    def _damage_when_down(self, host: SimHost, run: int) -> None:
+        if host.runs != run:
+            return  # somebody else has ended and started it meanwhile
+        if host.is_up:
+            self._world.after(LOOK_AGAIN_MS, partial(self._damage_when_down, host, run))
+        else:
+            self._damage(host, was_clean=host.exit is not None and host.exit.status == 0)
+
+    def _start_when_damaged(
+        self, host: SimHost, run: int, start: Callable[[SimHost], None]
+    ) -> None:
+        if host.is_up and host.runs == run:
+            again = partial(self._start_when_damaged, host, run, start)
+            self._world.after(2 * LOOK_AGAIN_MS, again)
+        else:
+            self._world.after(2 * LOOK_AGAIN_MS, partial(start, host))
+
+    def _damage(self, host: SimHost, *, was_clean: bool) -> None:
+        disk = host.disk
+        disk.sync_all()
+        before = {path: disk.read_file(path) for path in disk.files()}
+        harm = damage(disk, self._dice)
+        if harm is None:
+            return
+        self._scene.damaged.add(host.id)
+        self._world.note(f"damage on {host.name}: {harm.what}")
+        after = {path: disk.read_file(path) for path in disk.files()}
+        if is_visible(harm.paths, before, after, was_clean=was_clean):
+            self._to_report.append(Wound(host.id, harm, len(self._reports.messages)))
+
+    def unreported(self) -> list[str]:
+        """What no node has said a word of, though it could have known."""
+        return [
+            f"node {wound.node}: {wound.harm.what}"
+            for wound in self._to_report
+            if not self._reports.mention(wound.harm.names, wound.reports_before)
+        ]

@@ -1,0 +1,115 @@
+"""What a simulated disk holds: files, with the durable bytes that writes hide, and directories."""
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from tidelog.model.dice import Dice
+
+if TYPE_CHECKING:
+    from tidelog.sim.machines.disk import SimFile
+
+PAGE = 4096
+
+
+class Inode:
+    """A file's bytes: as the cache has them, and what of the durable ones they hide."""
+
+    __slots__ = ("content", "durable_size", "handle", "hidden")
+
+    def __init__(self, content: bytes = b"") -> None:
+        self.content = bytearray(content)
+        self.durable_size = len(content)
+        self.hidden: dict[int, bytes] = {}  # by page: what a crash may bring back
+        self.handle: SimFile | None = None
+
+    def dirty(self, start: int, end: int) -> None:
+        """Remember the durable bytes of these pages before they change."""
+        for page in range(start // PAGE, (max(end, start + 1) - 1) // PAGE + 1):
+            if page not in self.hidden:
+                first = page * PAGE
+                self.hidden[page] = bytes(
+                    self.content[first : min(first + PAGE, self.durable_size)]
+                )
+
+    def sync(self) -> None:
+        self.hidden.clear()
+        self.durable_size = len(self.content)
+
+    def survive(self, dice: Dice) -> "Inode":
+        """The file as it is found after a crash."""
+        size = _between(dice, self.durable_size, len(self.content))
+        content = self.content[:size].ljust(size, b"\0")
+        for page in sorted(self.hidden):
+            first = page * PAGE
+            if first >= size:
+                continue
+            written = bytes(content[first : first + PAGE])
+            lost = self.hidden[page][: len(written)].ljust(len(written), b"\0")
+            torn = _between(dice, 0, len(written))
+            content[first : first + PAGE] = written[:torn] + lost[torn:]
+        return Inode(bytes(content))
+
+
+def _between(dice: Dice, one: int, other: int) -> int:
+    """One end, the other, or something between them, as likely as each other."""
+    low, high = min(one, other), max(one, other)
+    match dice.below(3):
+        case 0:
+            return one
+        case 1:
+            return other
+        case _:
+            return low + dice.below(high - low + 1)
+
+
+class Directory:
+    """Names in a directory: as they are, as they are durable, and the steps between the two."""
+
+    __slots__ = ("durable", "entries", "steps")
+
+    def __init__(self, entries: "dict[str, Node] | None" = None) -> None:
+        self.entries: dict[str, Node] = entries or {}
+        self.durable: dict[str, Node] = dict(self.entries)
+        self.steps: list[Callable[[dict[str, Node]], None]] = []
+
+    def change(self, step: "Callable[[dict[str, Node]], None]") -> None:
+        step(self.entries)
+        self.steps.append(step)
+
+    def sync(self) -> None:
+        self.durable = dict(self.entries)
+        self.steps.clear()
+
+    def survive(self, dice: Dice) -> "Directory":
+        entries = dict(self.durable)
+        for step in self.steps[: dice.below(len(self.steps) + 1)]:
+            step(entries)
+        return Directory({name: entries[name].survive(dice) for name in sorted(entries)})
+
+
+Node = Inode | Directory
+
+
+def sync_below(directory: Directory) -> None:
+    directory.sync()
+    for node in directory.entries.values():
+        if isinstance(node, Directory):
+            sync_below(node)
+        else:
+            node.sync()
+
+
+def paths_below(directory: Directory, prefix: str) -> Iterator[str]:
+    for name, node in directory.entries.items():
+        if isinstance(node, Directory):
+            yield from paths_below(node, f"{prefix}{name}/")
+        else:
+            yield f"{prefix}{name}"
+
+
+def inodes_below(directory: Directory) -> Iterator[Inode]:
+    for node in directory.entries.values():
+        if isinstance(node, Directory):
+            yield from inodes_below(node)
+        else:
+            yield node

@@ -1,0 +1,13 @@
+"""What becomes of a change that the cluster refuses."""
+
+import pytest
+
+from tidelog.client import admin
+from tidelog.model.errors import ErrorCode
+
+
+def test_a_topic_that_exists_may_be_passed_over_and_no_other_refusal() -> None:
+    with admin.topic_may_exist():
+        raise admin.Refused(ErrorCode.topic_already_exists, None)
+    with pytest.raises(admin.Refused, match="POLICY_VIOLATION"), admin.topic_may_exist():
+        raise admin.Refused(ErrorCode.policy_violation, None)

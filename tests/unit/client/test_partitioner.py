@@ -1,0 +1,23 @@
+import pytest
+
+from tidelog.client.partitioner import murmur2, partition_for
+
+
+@pytest.mark.parametrize(
+    ("key", "signed"),
+    [
+        # What Kafka's own producer gives, as Java's signed ints.
+        (b"21", -973932308),
+        (b"foobar", -790332482),
+        (b"a-little-bit-long-string", -985981536),
+        (b"a-little-bit-longer-string", -1486304829),
+        (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
+        (b"abc", 479470107),
+    ],
+)
+def test_murmur2_is_kafkas(key: bytes, signed: int) -> None:
+    assert murmur2(key) == signed % 2**32
+
+
+def test_a_keys_partition_ignores_the_sign() -> None:
+    assert partition_for(b"foobar", 7) == (-790332482 & 0x7FFFFFFF) % 7

@@ -1,0 +1,252 @@
+"""server.properties: typed values, warnings for the unknown, one sentence for the unusable."""
+
+import dataclasses
+
+import pytest
+from tests.unit.controller.support import PROPERTIES
+
+from tidelog.config.broker_keys import BROKER_KEYS
+from tidelog.config.settings import BadSetting, BrokerSettings, Listener, Voter
+
+BROKER_ONLY = {
+    **PROPERTIES,
+    "process.roles": "broker",
+    "listeners": "PLAINTEXT://:9092",
+    "node.id": "4",
+}
+
+BOTH_PLAIN = {"listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT"}
+
+
+def read(changes: dict[str, str], base: dict[str, str] | None = None) -> BrokerSettings:
+    return BrokerSettings.from_properties({**(base or PROPERTIES), **changes}, "this.host")
+
+
+def problem(changes: dict[str, str], base: dict[str, str] | None = None) -> str:
+    with pytest.raises(BadSetting) as refused:
+        read(changes, base)
+    return str(refused.value)
+
+
+# -- Usable ----------------------------------------------------------------------------------------
+
+
+def test_defaults_are_kafkas() -> None:
+    settings = read({})
+
+    assert settings.num_partitions == 1
+    assert settings.replica_lag_time_max_ms == 30_000
+    assert settings.broker_session_timeout_ms == 9000
+    assert settings.socket_request_max_bytes == 104_857_600
+    assert settings.offsets_topic_replication_factor == 3
+    assert settings.group_consumer_assignors == ("uniform", "range")
+    assert settings.auto_create_topics_enable is True
+    assert settings.broker_rack is None
+    assert settings.warnings == ()
+
+
+def test_every_plain_attribute_is_a_key_with_underscores() -> None:
+    structured = {"raw", "warnings"}
+    for field in dataclasses.fields(BrokerSettings):
+        if field.name not in structured:
+            assert field.name.replace("_", ".") in BROKER_KEYS, field.name
+
+
+def test_roles_addresses_and_directories() -> None:
+    settings = read({"log.dirs": "a, b", "advertised.listeners": "PLAINTEXT://example.org:1234"})
+
+    assert settings.node_id == 1
+    assert (settings.is_broker, settings.is_controller) == (True, True)
+    assert settings.listeners == (
+        Listener("PLAINTEXT", "127.0.0.1", 9092),
+        Listener("CONTROLLER", "127.0.0.1", 9093),
+    )
+    assert settings.advertised_listeners == (Listener("PLAINTEXT", "example.org", 1234),)
+    assert settings.controller_listener_names == ("CONTROLLER",)
+    assert settings.controller_quorum_voters == (Voter(1, "127.0.0.1", 9093),)
+    assert settings.log_dirs == ("a", "b")
+    assert settings.metadata_log_dir == "a"
+    assert settings.inter_broker_listener_name == "PLAINTEXT"
+
+
+def test_a_listener_without_a_host_is_advertised_under_the_hosts_name() -> None:
+    settings = read({}, BROKER_ONLY)
+
+    assert settings.listeners == (Listener("PLAINTEXT", "", 9092),)
+    assert settings.advertised_listeners == (Listener("PLAINTEXT", "this.host", 9092),)
+
+
+def test_an_address_may_be_ipv6() -> None:
+    settings = read({"listeners": "PLAINTEXT://[::1]:9092"}, BROKER_ONLY)
+
+    assert settings.listeners == (Listener("PLAINTEXT", "::1", 9092),)
+
+
+def test_named_listeners() -> None:
+    settings = read(
+        {
+            "listeners": "INSIDE://:9092,OUTSIDE://:9094",
+            "listener.security.protocol.map": "INSIDE:PLAINTEXT,OUTSIDE:PLAINTEXT",
+            "inter.broker.listener.name": "INSIDE",
+            "controller.quorum.voters": "",
+            "controller.quorum.bootstrap.servers": "a:9093,b:9093",
+        },
+        BROKER_ONLY,
+    )
+
+    assert settings.inter_broker_listener_name == "INSIDE"
+    assert settings.controller_quorum_bootstrap_servers == (("a", 9093), ("b", 9093))
+
+
+def test_broker_id_is_the_old_name_of_node_id() -> None:
+    old = {key: value for key, value in BROKER_ONLY.items() if key != "node.id"}
+
+    assert read({"broker.id": "7"}, old).node_id == 7
+    assert problem({"broker.id": "7"}) == "broker.id: it differs from node.id; keep node.id only"
+
+
+def test_keys_of_kafka_that_do_nothing_here_are_quiet_and_others_are_not() -> None:
+    settings = read(
+        {
+            "num.io.threads": "8",
+            "ssl.keystore.location": "x",
+            "listener.name.plaintext.x": "y",
+            "no.such.key": "1",
+            "authorizer.class.name": "org.example.Authorizer",
+        }
+    )
+
+    assert settings.warnings == (
+        "no.such.key: this key is not known and has no effect",
+        "authorizer.class.name: there is no authorisation here yet, every client may do everything",
+    )
+    assert settings.raw["num.io.threads"] == "8"
+
+
+# -- Unusable --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("changes", "sentence"),
+    [
+        (
+            {"num.partitions": "many"},
+            "num.partitions: 'many' is not usable: Not a number of type INT",
+        ),
+        (
+            {"num.partitions": "0"},
+            "num.partitions: '0' is not usable: Value must be at least 1",
+        ),
+        (
+            {"log.retention.hours": "0"},
+            "log.retention.hours: '0' is not usable: Value must be unlimited (-1) or at least 1",
+        ),
+        (
+            {"process.roles": "broker,zookeeper"},
+            "process.roles: it must be broker, controller, or broker,controller",
+        ),
+        ({"listeners": "localhost:9092"}, "listeners: 'localhost:9092' is not NAME://host:port"),
+        ({"listeners": "PLAINTEXT://:x"}, "listeners: ':x' is not host:port"),
+        ({"listeners": "PLAINTEXT://:99999"}, "listeners: ':99999' is not host:port"),
+        (
+            {"listeners": "PLAINTEXT://::1:9092"},
+            "listeners: write the IPv6 address of '::1:9092' in brackets",
+        ),
+        (
+            {"listeners": "FOO://:1"},
+            "listeners: listener FOO is missing in listener.security.protocol.map",
+        ),
+        (
+            {"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"},
+            "listeners: the listener name PLAINTEXT is there twice",
+        ),
+        (
+            {"listeners": "PLAINTEXT://:1,CONTROLLER://:1"},
+            "listeners: port 1 is there twice",
+        ),
+        (
+            {"listeners": ""},
+            "listeners: at least one is needed, such as PLAINTEXT://:9092",
+        ),
+        (
+            {"listeners": "SSL://:1,CONTROLLER://:2"},
+            "listeners: SSL asks for encryption or authentication, "
+            "and only PLAINTEXT is available yet",
+        ),
+        (
+            {"listener.security.protocol.map": "PLAINTEXT"},
+            "listener.security.protocol.map: 'PLAINTEXT' is not NAME:PROTOCOL "
+            "with one of Kafka's protocols",
+        ),
+        (
+            {"advertised.listeners": "PLAINTEXT://0.0.0.0:1"},
+            "advertised.listeners: 0.0.0.0 is no address that a client can reach; name a host",
+        ),
+        (
+            {"controller.quorum.voters": "2@h:1"},
+            "controller.quorum.voters: the controller 1 (node.id) is not among the voters",
+        ),
+        (
+            {"controller.quorum.voters": "h:1"},
+            "controller.quorum.voters: 'h:1' is not id@host:port",
+        ),
+        (
+            {"controller.quorum.voters": "1@a:1,1@b:1"},
+            "controller.quorum.voters: the voter 1 is there twice",
+        ),
+        (
+            {"controller.quorum.voters": ""},
+            "controller.quorum.voters: set it, or controller.quorum.bootstrap.servers, "
+            "to where the controllers are",
+        ),
+        (
+            {"controller.listener.names": "", **BOTH_PLAIN},
+            "controller.listener.names: at least one listener name is needed",
+        ),
+        (
+            {"controller.listener.names": "OTHER", **BOTH_PLAIN},
+            "controller.listener.names: a controller needs each of them among its listeners",
+        ),
+        (
+            {"inter.broker.listener.name": "CONTROLLER"},
+            "inter.broker.listener.name: it may not be a controller's listener",
+        ),
+        (
+            {"inter.broker.listener.name": "NOWHERE"},
+            "inter.broker.listener.name: NOWHERE is not among the advertised listeners",
+        ),
+        (
+            {
+                "inter.broker.listener.name": "PLAINTEXT",
+                "security.inter.broker.protocol": "PLAINTEXT",
+            },
+            "inter.broker.listener.name: set either this or security.inter.broker.protocol, "
+            "not both",
+        ),
+        (
+            {"broker.heartbeat.interval.ms": "10000"},
+            "broker.heartbeat.interval.ms: it may not be longer than broker.session.timeout.ms",
+        ),
+        ({"log.dirs": " , "}, "log.dirs: at least one directory is needed"),
+    ],
+)
+def test_what_cannot_be_used_is_told_in_one_sentence(
+    changes: dict[str, str], sentence: str
+) -> None:
+    assert problem(changes) == sentence
+
+
+def test_what_must_be_there() -> None:
+    for missing in ("node.id", "process.roles"):
+        given = {key: value for key, value in PROPERTIES.items() if key != missing}
+        with pytest.raises(BadSetting, match=f"^{missing}: it must be"):
+            BrokerSettings.from_properties(given)
+
+
+def test_a_broker_does_not_listen_on_the_controllers_listener() -> None:
+    assert problem({"listeners": "PLAINTEXT://:1,CONTROLLER://:2"}, BROKER_ONLY) == (
+        "controller.listener.names: a node that is a broker only may not listen on them"
+    )
+    assert problem({"advertised.listeners": "PLAINTEXT://h:1,SSL://h:2"}, BROKER_ONLY) == (
+        "advertised.listeners: each must be one of listeners by its name"
+    )

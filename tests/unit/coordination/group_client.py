@@ -1,0 +1,365 @@
+"""A group shard with someone to talk to it: requests in, answers kept, writes carried out.
+
+Checks as it goes that every ticket is answered once at most, and keeps the log that was written.
+"""
+
+from collections.abc import Iterator, Sequence
+from datetime import timedelta
+from typing import Any
+from uuid import UUID
+
+from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
+from kio.schema.describe_groups.v6.request import DescribeGroupsRequest
+from kio.schema.heartbeat.v4.request import HeartbeatRequest
+from kio.schema.join_group.v9.request import JoinGroupRequest, JoinGroupRequestProtocol
+from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity
+from kio.schema.list_groups.v5.request import ListGroupsRequest
+from kio.schema.offset_commit.v10.request import OffsetCommitRequestPartition
+from kio.schema.offset_delete.v0.request import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from kio.schema.sync_group.v5.request import SyncGroupRequest, SyncGroupRequestAssignment
+
+from tidelog.config.group_settings import GroupSettings
+from tidelog.coordination.effects import Answer, ClientInfo, GroupEffect, LogRecord, Write
+from tidelog.coordination.records import (
+    GroupMetadataValue,
+    OffsetCommitKey,
+    OffsetCommitValue,
+    decode_key,
+    decode_value,
+)
+from tidelog.coordination.shard import GroupShard
+from tidelog.model.errors import ErrorCode
+from tidelog.node.clock import Clock
+from tidelog.protocol.messages.canonical import (
+    OffsetCommitRequest,
+    OffsetCommitRequestTopic,
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+
+CLIENT = ClientInfo("client", "127.0.0.1")
+SESSION_MS = 10_000
+REBALANCE_MS = 60_000
+SETTINGS = GroupSettings()
+GROUP = "group"
+LARGEST_BATCH = 1_048_588
+
+
+class CountingDice:
+    """Ids 1, 2, 3, ... so that they can be read."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def below(self, bound: int) -> int:
+        return 0
+
+    def uuid(self) -> UUID:
+        self._count += 1
+        return UUID(int=self._count)
+
+
+def member_id(number: int, name: str = "client") -> str:
+    """The id that the shard gives to whoever asks as the n-th."""
+    return f"{name}-{UUID(int=number)}"
+
+
+def subscription(*topics: str) -> bytes:
+    """The metadata of a consumer, version 0."""
+    out = b"\0\0" + len(topics).to_bytes(4, "big")
+    for topic in topics:
+        encoded = topic.encode()
+        out += len(encoded).to_bytes(2, "big") + encoded
+    return out + b"\xff\xff\xff\xff"
+
+
+def joining(
+    member: str = "",
+    *,
+    group: str = GROUP,
+    instance: str | None = None,
+    protocols: Sequence[tuple[str, bytes]] = (("range", b"meta"),),
+    protocol_type: str = "consumer",
+    session_ms: int = SESSION_MS,
+    rebalance_ms: int = REBALANCE_MS,
+) -> JoinGroupRequest:
+    return JoinGroupRequest(
+        group_id=group,
+        session_timeout=timedelta(milliseconds=session_ms),
+        rebalance_timeout=timedelta(milliseconds=rebalance_ms),
+        member_id=member,
+        group_instance_id=instance,
+        protocol_type=protocol_type,
+        protocols=tuple(JoinGroupRequestProtocol(name=n, metadata=m) for n, m in protocols),
+    )
+
+
+def syncing(
+    member: str,
+    generation: int,
+    assignments: dict[str, bytes] | None = None,
+    *,
+    group: str = GROUP,
+    instance: str | None = None,
+    protocol_type: str | None = "consumer",
+    protocol_name: str | None = "range",
+) -> SyncGroupRequest:
+    return SyncGroupRequest(
+        group_id=group,
+        generation_id=generation,
+        member_id=member,
+        group_instance_id=instance,
+        protocol_type=protocol_type,
+        protocol_name=protocol_name,
+        assignments=tuple(
+            SyncGroupRequestAssignment(member_id=to, assignment=what)
+            for to, what in (assignments or {}).items()
+        ),
+    )
+
+
+def beating(
+    member: str, generation: int, *, group: str = GROUP, instance: str | None = None
+) -> HeartbeatRequest:
+    return HeartbeatRequest(
+        group_id=group,
+        generation_id=generation,
+        member_id=member,
+        group_instance_id=instance,
+    )
+
+
+class Desk:
+    def __init__(
+        self,
+        settings: GroupSettings = SETTINGS,
+        *,
+        writes_succeed: bool = True,
+        predecessor: "Desk | None" = None,
+    ) -> None:
+        self.settings = settings
+        self.dice = CountingDice() if predecessor is None else predecessor.dice
+        self.largest_batch = LARGEST_BATCH
+        self.wall_clock = Clock(0)
+        self.shard = GroupShard(settings, self.dice, self.wall_clock, lambda: self.largest_batch)
+        self.now = 1_000_000 if predecessor is None else predecessor.now
+        self.writes_succeed = writes_succeed
+        self.answers: dict[int, Any] = {}
+        self.unwritten: list[Write] = []
+        self.log: list[LogRecord] = [] if predecessor is None else list(predecessor.log)
+        self._tickets = 0
+        for key, value in self.log:
+            self.shard.replay(key, value, self.now)
+        self.carry_out(self.shard.loaded(self.now))
+
+    # -- What a node does --------------------------------------------------------------------------
+
+    def ask(self, request: Any, version: int | None = None, client: ClientInfo = CLIENT) -> int:
+        """Hand in a request; its ticket."""
+        self._tickets += 1
+        ticket = self._tickets
+        version = request.__version__ if version is None else version
+        self.carry_out(self.shard.handle(request, client, version, ticket, self.now))
+        return ticket
+
+    def carry_out(self, effects: Sequence[GroupEffect]) -> None:
+        for effect in effects:
+            if isinstance(effect, Answer):
+                assert effect.ticket not in self.answers, "answered twice"
+                self.answers[effect.ticket] = effect.response
+            else:
+                self.unwritten.append(effect)
+        if self.writes_succeed:
+            self.write_all()
+
+    def write_all(self) -> None:
+        while self.unwritten:
+            self.settle(ErrorCode.none)
+
+    def settle(self, error: ErrorCode, index: int = 0) -> None:
+        """One of the outstanding writes ends."""
+        write = self.unwritten.pop(index)
+        if error is ErrorCode.none:
+            self.log += write.records
+        self.carry_out(self.shard.written(write.write_id, error, self.now))
+
+    def advance(self, milliseconds: int) -> None:
+        """Let time pass, stopping at every deadline as a node does."""
+        end = self.now + milliseconds
+        while (due := self.shard.next_deadline()) is not None and due <= end:
+            self.now = max(self.now, due)
+            self.carry_out(self.shard.tick(self.now))
+        self.now = end
+
+    def successor(self, settings: GroupSettings | None = None) -> "Desk":
+        """Another coordinator, made from what this one has written."""
+        return Desk(settings or self.settings, predecessor=self)
+
+    # -- Members -----------------------------------------------------------------------------------
+
+    def join(self, member: str = "", *, version: int = 9, **about: Any) -> int:
+        return self.ask(joining(member, **about), version)
+
+    def enter(self, **about: Any) -> tuple[str, int]:
+        """Ask for a member id and join with it: the id, and the ticket of the join."""
+        required = self.answers[self.join(**about)]
+        assert required.error_code is ErrorCode.member_id_required
+        return required.member_id, self.join(required.member_id, **about)
+
+    def sync(self, member: str, generation: int, *assignments: Any, **about: Any) -> int:
+        return self.ask(syncing(member, generation, *assignments, **about))
+
+    def heartbeat(self, member: str, generation: int, **about: Any) -> ErrorCode:
+        error: ErrorCode = self.answers[self.ask(beating(member, generation, **about))].error_code
+        return error
+
+    def leave(self, *members: str | tuple[str, str | None], group: str = GROUP) -> int:
+        """Members by id, or by id and instance id."""
+        identities = [(who, None) if isinstance(who, str) else who for who in members]
+        request = LeaveGroupRequest(
+            group_id=group,
+            members=tuple(
+                MemberIdentity(member_id=id_, group_instance_id=instance)
+                for id_, instance in identities
+            ),
+        )
+        return self.ask(request)
+
+    def stable_group(self, count: int = 1, **about: Any) -> list[str]:
+        """A group of so many members, all of them with an assignment."""
+        entered = [self.enter(**about) for _ in range(count)]
+        members = [member for member, _ in entered]
+        self.advance(2 * self.settings.initial_rebalance_delay_ms)
+        generation = self.answers[entered[0][1]].generation_id
+        group = about.get("group", GROUP)
+        names = {"protocol_type": about.get("protocol_type", "consumer")}
+        for member in reversed(members):
+            given = {m: f"to {m}".encode() for m in members} if member is members[0] else {}
+            ticket = self.sync(member, generation, given, group=group, **names)
+        assert self.answers[ticket].error_code is ErrorCode.none
+        return members
+
+    # -- Offsets -----------------------------------------------------------------------------------
+
+    def commit(
+        self,
+        offsets: dict[tuple[str, int], int],
+        *,
+        member: str = "",
+        generation: int = -1,
+        group: str = GROUP,
+        instance: str | None = None,
+        metadata: str | None = "",
+        topic_id: UUID | None = None,
+        retention_ms: int = -1,
+        version: int = 10,
+    ) -> int:
+        request = OffsetCommitRequest(
+            group_id=group,
+            generation_id_or_member_epoch=generation,
+            member_id=member,
+            group_instance_id=instance,
+            retention_time=timedelta(milliseconds=retention_ms),
+            topics=tuple(
+                OffsetCommitRequestTopic(
+                    name=topic,
+                    topic_id=topic_id,
+                    partitions=(
+                        OffsetCommitRequestPartition(
+                            partition_index=partition,
+                            committed_offset=offset,
+                            committed_leader_epoch=3,
+                            committed_metadata=metadata,
+                        ),
+                    ),
+                )
+                for (topic, partition), offset in offsets.items()
+            ),
+        )
+        return self.ask(request, version)
+
+    def commit_error(self, ticket: int) -> ErrorCode:
+        """The result of a commit of one partition."""
+        error: ErrorCode = self.answers[ticket].topics[0].partitions[0].error_code
+        return error
+
+    def fetch(
+        self,
+        *partitions: tuple[str, int],
+        group: str = GROUP,
+        require_stable: bool = False,
+        topic_id: UUID | None = None,
+        version: int = 10,
+    ) -> int:
+        """No partitions: all of the group's."""
+        topics = tuple(
+            OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=(partition,))
+            for topic, partition in partitions
+        )
+        asked = OffsetFetchRequestGroup(group_id=group, topics=topics or None)
+        return self.ask(OffsetFetchRequest(groups=(asked,), require_stable=require_stable), version)
+
+    def committed(self, group: str = GROUP) -> dict[tuple[str, int], int]:
+        """All offsets of a group, as a consumer would find them."""
+        (found,) = self.answers[self.fetch(group=group)].groups
+        return {
+            (topic.name, partition.partition_index): partition.committed_offset
+            for topic in found.topics
+            for partition in topic.partitions
+        }
+
+    def delete_offsets(self, *partitions: tuple[str, int], group: str = GROUP) -> int:
+        request = OffsetDeleteRequest(
+            group_id=group,
+            topics=tuple(
+                OffsetDeleteRequestTopic(
+                    name=topic,
+                    partitions=(OffsetDeleteRequestPartition(partition_index=partition),),
+                )
+                for topic, partition in partitions
+            ),
+        )
+        return self.ask(request)
+
+    # -- Administration ----------------------------------------------------------------------------
+
+    def describe(self, group: str = GROUP, version: int = 6) -> Any:
+        request = DescribeGroupsRequest(groups=(group,), include_authorized_operations=False)
+        (described,) = self.answers[self.ask(request, version)].groups
+        return described
+
+    def state(self, group: str = GROUP) -> str:
+        state: str = self.describe(group).group_state
+        return state
+
+    def list_groups(self, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[str]:
+        request = ListGroupsRequest(states_filter=tuple(states), types_filter=tuple(types))
+        return [listed.group_id for listed in self.answers[self.ask(request)].groups]
+
+    def delete_groups(self, *groups: str) -> int:
+        return self.ask(DeleteGroupsRequest(groups_names=groups))
+
+    # -- The log -----------------------------------------------------------------------------------
+
+    def written_groups(self, group: str = GROUP) -> Iterator[GroupMetadataValue | None]:
+        """What was written of a group, in order; None for its tombstone."""
+        for key_bytes, value_bytes in self.log:
+            key = decode_key(key_bytes)
+            assert key is not None
+            if not isinstance(key, OffsetCommitKey) and key.group == group:
+                value = None if value_bytes is None else decode_value(key, value_bytes)
+                assert value is None or isinstance(value, GroupMetadataValue)
+                yield value
+
+    def written_offsets(self) -> Iterator[tuple[OffsetCommitKey, OffsetCommitValue | None]]:
+        for key_bytes, value_bytes in self.log:
+            key = decode_key(key_bytes)
+            if isinstance(key, OffsetCommitKey):
+                value = None if value_bytes is None else decode_value(key, value_bytes)
+                assert value is None or isinstance(value, OffsetCommitValue)
+                yield key, value

@@ -1,0 +1,275 @@
+"""Random members, a random log and random failovers against the promises of a coordinator.
+
+- Every ticket is answered exactly once.
+- One generation has one assignment: whoever is told its part in a generation, by whichever
+  coordinator, is told a part of the same whole, and only if it has joined that generation.
+- What is committed is what the log says, at any moment.
+- While no write fails, a new coordinator finds every settled group as the old one knows it.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    invariant,
+    precondition,
+    rule,
+)
+from tests.unit.coordination.group_client import Desk
+
+from tidelog.config.group_settings import GroupSettings
+from tidelog.model.errors import ErrorCode
+
+SETTINGS = GroupSettings(
+    max_size=4, offsets_retention_ms=400_000, offsets_retention_check_interval_ms=60_000
+)
+GROUPS = ["red", "blue"]
+PROTOCOLS = [
+    [("range", b"1")],
+    [("range", b"2"), ("sticky", b"2")],
+    [("sticky", b"3"), ("range", b"3")],
+]
+FAILURES = [ErrorCode.not_enough_replicas, ErrorCode.message_too_large]
+
+clients = st.integers(0, 5)
+
+
+@dataclass
+class Client:
+    """A consumer as far as the coordinator can tell: it forgets, repeats itself and lies."""
+
+    group: str
+    instance: str | None
+    member: str = ""
+    generation: int = -1
+    protocol: str | None = None
+    peers: tuple[str, ...] = ()
+    """Whom to assign to; none unless it leads."""
+
+
+class Coordinator(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        self.desk = Desk(SETTINGS, writes_succeed=False)
+        self.clients = [
+            Client(GROUPS[number % 2], f"static-{number}" if number >= 4 else None)
+            for number in range(6)
+        ]
+        self.asked: dict[int, tuple[str, Client]] = {}
+        self.requests = 0
+        self.assignments: dict[tuple[str, int, int], bytes] = {}
+        self.failed = False
+
+    # -- Members -----------------------------------------------------------------------------------
+
+    def ask(self, kind: str, client: Client, ticket: int) -> None:
+        self.asked[ticket] = (kind, client)
+        self.read_answers()
+
+    def read_answers(self) -> None:
+        for ticket in [ticket for ticket in self.asked if ticket in self.desk.answers]:
+            kind, client = self.asked.pop(ticket)
+            answer = self.desk.answers[ticket]
+            if kind == "join":
+                self.joined(client, answer)
+            elif kind == "sync" and answer.error_code is ErrorCode.none:
+                self.synced(client.group, answer)
+
+    def joined(self, client: Client, answer: Any) -> None:
+        if answer.error_code is ErrorCode.none:
+            client.member, client.generation = answer.member_id, answer.generation_id
+            client.protocol = answer.protocol_name
+            client.peers = tuple(member.member_id for member in answer.members)
+            assert not client.peers or answer.leader == client.member
+        elif answer.error_code is ErrorCode.member_id_required:
+            client.member = answer.member_id
+        elif answer.error_code in (ErrorCode.unknown_member_id, ErrorCode.fenced_instance_id):
+            client.member = ""
+
+    def synced(self, group: str, answer: Any) -> None:
+        """An assignment says of which generation and of which leader's request it is a part."""
+        if answer.assignment:
+            generation, _, request = answer.assignment.partition(b":")
+            key = (group, self.incarnation(group), int(generation))
+            whole = self.assignments.setdefault(key, request)
+            assert request == whole, "one generation, two assignments"
+
+    def incarnation(self, group: str) -> int:
+        """A group that is removed and made again counts its generations from the start."""
+        return sum(
+            value is None or value.generation == 0 for value in self.desk.written_groups(group)
+        )
+
+    @rule(number=clients, protocols=st.sampled_from(PROTOCOLS), fresh=st.booleans())
+    def join(self, number: int, protocols: list[tuple[str, bytes]], fresh: bool) -> None:
+        client = self.clients[number]
+        if fresh and client.instance is not None:
+            client.member = ""
+        ticket = self.desk.join(
+            client.member,
+            group=client.group,
+            instance=client.instance,
+            protocols=protocols,
+            version=9 if number % 3 else 4,
+        )
+        self.ask("join", client, ticket)
+
+    @rule(number=clients, behind=st.sampled_from([0, 0, 0, 1]))
+    def sync(self, number: int, behind: int) -> None:
+        client = self.clients[number]
+        self.requests += 1
+        part = f"{client.generation - behind}:{self.requests}".encode()
+        ticket = self.desk.sync(
+            client.member,
+            client.generation - behind,
+            dict.fromkeys(client.peers, part),
+            group=client.group,
+            instance=client.instance,
+            protocol_name=client.protocol,
+        )
+        self.ask("sync", client, ticket)
+
+    @rule(group=st.sampled_from(GROUPS), rounds=st.integers(1, 4))
+    def rally(self, group: str, rounds: int) -> None:
+        """The clients of a group do what clients should, while the log works."""
+        self.desk.write_all()
+        self.desk.writes_succeed = True
+        for _ in range(rounds):
+            for number, client in enumerate(self.clients):
+                parked = any(who is client for _, who in self.asked.values())
+                if client.group == group and not parked:
+                    self.step(number, client)
+            self.desk.advance(3_000)
+            self.read_answers()
+        self.desk.writes_succeed = False
+
+    def step(self, number: int, client: Client) -> None:
+        error = self.desk.heartbeat(
+            client.member, client.generation, group=client.group, instance=client.instance
+        )
+        if error is ErrorCode.none:
+            self.sync(number, 0)
+        else:
+            if error is ErrorCode.unknown_member_id and client.generation >= 0:
+                client.member, client.generation = "", -1
+            self.join(number, PROTOCOLS[1], False)
+
+    @rule(number=clients)
+    def heartbeat(self, number: int) -> None:
+        client = self.clients[number]
+        self.desk.heartbeat(
+            client.member, client.generation, group=client.group, instance=client.instance
+        )
+
+    @rule(number=clients)
+    def leave(self, number: int) -> None:
+        client = self.clients[number]
+        ticket = self.desk.leave((client.member, client.instance), group=client.group)
+        self.ask("leave", client, ticket)
+
+    # -- Offsets and administration ----------------------------------------------------------------
+
+    @rule(number=clients, partition=st.integers(0, 2), behind=st.sampled_from([0, 0, 1]))
+    def commit(self, number: int, partition: int, behind: int) -> None:
+        client = self.clients[number]
+        self.requests += 1
+        ticket = self.desk.commit(
+            {("topic", partition): self.requests, ("other", partition): self.requests},
+            member=client.member,
+            generation=client.generation - behind,
+            group=client.group,
+            instance=client.instance,
+        )
+        self.ask("commit", client, ticket)
+
+    @rule(group=st.sampled_from([*GROUPS, "simple"]), partition=st.integers(0, 2))
+    def commit_alone(self, group: str, partition: int) -> None:
+        self.requests += 1
+        ticket = self.desk.commit({("topic", partition): self.requests}, group=group)
+        self.ask("commit", self.clients[0], ticket)
+
+    @rule(group=st.sampled_from(GROUPS), partition=st.integers(0, 2))
+    def fetch_stable(self, group: str, partition: int) -> None:
+        ticket = self.desk.fetch(("topic", partition), group=group, require_stable=True)
+        self.ask("fetch", self.clients[0], ticket)
+
+    @rule(group=st.sampled_from([*GROUPS, "simple"]))
+    def delete_group(self, group: str) -> None:
+        self.ask("delete", self.clients[0], self.desk.delete_groups(group))
+
+    @rule(group=st.sampled_from([*GROUPS, "simple"]), partition=st.integers(0, 2))
+    def delete_offsets(self, group: str, partition: int) -> None:
+        ticket = self.desk.delete_offsets(("topic", partition), group=group)
+        self.ask("delete", self.clients[0], ticket)
+
+    # -- The log and time --------------------------------------------------------------------------
+
+    @rule()
+    @precondition(lambda self: self.desk.unwritten)
+    def write(self) -> None:
+        self.desk.settle(ErrorCode.none)
+        self.read_answers()
+
+    @rule()
+    def write_everything(self) -> None:
+        self.desk.write_all()
+        self.read_answers()
+
+    @rule(error=st.sampled_from(FAILURES))
+    @precondition(lambda self: self.desk.unwritten)
+    def fail_the_latest_write(self, error: ErrorCode) -> None:
+        """A refusal is known at once, before any later write is asked for."""
+        self.failed = True
+        self.desk.settle(error, index=len(self.desk.unwritten) - 1)
+        self.read_answers()
+
+    @rule(milliseconds=st.sampled_from([1, 1_000, 3_000, 4_000]))
+    def wait(self, milliseconds: int) -> None:
+        self.failed |= bool(self.desk.unwritten)  # a timeout fails what waits for it
+        self.desk.advance(milliseconds)
+        self.read_answers()
+
+    @rule(milliseconds=st.sampled_from([10_000, 60_000, 400_000]))
+    def wait_long(self, milliseconds: int) -> None:
+        self.desk.write_all()
+        self.desk.writes_succeed = True
+        self.desk.advance(milliseconds)
+        self.desk.writes_succeed = False
+        self.read_answers()
+
+    @rule()
+    def fail_over(self) -> None:
+        """Another coordinator takes over with what has been written."""
+        self.desk.carry_out(self.desk.shard.abandon())
+        self.read_answers()
+        assert not self.asked, "tickets left without an answer"
+        self.desk = self.desk.successor()
+        self.desk.writes_succeed = False
+        self.failed = False
+
+    def teardown(self) -> None:
+        self.fail_over()
+
+    # -- Promises ----------------------------------------------------------------------------------
+
+    @invariant()
+    def committed_is_what_the_log_says(self) -> None:
+        after = self.desk.successor()
+        for group in [*GROUPS, "simple"]:
+            assert self.desk.committed(group) == after.committed(group)
+
+    @invariant()
+    def settled_groups_are_found_again(self) -> None:
+        if self.failed or self.desk.unwritten:
+            return
+        after = self.desk.successor()
+        assert sorted(after.list_groups()) == sorted(self.desk.list_groups())
+        for group in self.desk.list_groups(states=["Stable", "Empty"]):
+            assert after.describe(group) == self.desk.describe(group)
+
+
+Coordinator.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)
+TestCoordinator = Coordinator.TestCase

@@ -1,0 +1,73 @@
+"""One fetcher per leader, kept as long as it is followed there."""
+
+from uuid import UUID
+
+from tests.unit.log.support import new_log
+from tests.unit.node.following import Owner
+
+from tidelog.config.settings import BrokerSettings
+from tidelog.controller.image.image import BrokerImage, ClusterImage, Endpoint
+from tidelog.model.ids import NodeId, TopicPartition
+from tidelog.model.outbound import Connect, Outbound, Send
+from tidelog.node.clock import Clock
+from tidelog.node.controller.recently_fenced import Departures
+from tidelog.node.followers.fetchers import Fetchers
+from tidelog.node.partitions.replica import Replica
+from tidelog.node.partitions.throttles import Throttles
+from tidelog.node.peers import Peers
+from tidelog.node.timers import Timers
+from tidelog.sim.machines.cluster import node_settings
+
+ME, LEADER, OTHER = 1, 2, 3
+SETTINGS: BrokerSettings = node_settings(ME, 3)
+
+
+def broker(id: NodeId) -> BrokerImage:
+    return BrokerImage(id, 10, UUID(int=id), {"PLAINTEXT": Endpoint(f"node{id}", 9092, 0)})
+
+
+class Follower:
+    def __init__(self) -> None:
+        self.clock, self.timers = Clock(0), Timers()
+        self.outbound: list[Outbound] = []
+        self.image = ClusterImage(brokers={id: broker(id) for id in (ME, LEADER, OTHER)})
+        self.fetchers = Fetchers(
+            SETTINGS,
+            self.clock,
+            self.timers,
+            Peers(self.clock, self.timers, self.outbound.append),
+            lambda: self.image,
+            lambda: 5,
+            lambda partition, failure: None,
+            Throttles(ME, self.clock),
+            Departures(self.clock, self.timers, lambda: self.image),
+        )
+        name = TopicPartition("orders", 0)
+        self.replica = Replica(name, UUID(int=0xA), new_log(), 0, self.clock, Owner())
+
+    def asked_for(self) -> list[Outbound]:
+        """Connections and requests since the last look."""
+        asked = [one for one in self.outbound if isinstance(one, Connect | Send)]
+        self.outbound.clear()
+        return asked
+
+
+def test_f31_the_same_leader_in_the_same_epoch_is_followed_on_as_before() -> None:
+    """So every image of a new controller says; to begin anew would cost a round trip or more."""
+    follower = Follower()
+    follower.fetchers.follow(follower.replica, LEADER, 7)
+    assert len(follower.asked_for()) == 1
+    for _ in range(3):
+        follower.fetchers.follow(follower.replica, LEADER, 7)
+        follower.fetchers.brokers_changed()
+    assert follower.asked_for() == []
+
+
+def test_another_leader_is_followed_by_a_connection_of_its_own() -> None:
+    follower = Follower()
+    follower.fetchers.follow(follower.replica, LEADER, 7)
+    follower.asked_for()
+    follower.fetchers.follow(follower.replica, OTHER, 8)
+    [connect] = follower.asked_for()
+    assert isinstance(connect, Connect)
+    assert connect.host == "node3"

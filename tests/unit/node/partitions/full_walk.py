@@ -1,0 +1,325 @@
+"""Two leaders side by side: one answers in sessions, one walks over every partition every time.
+
+Both are given the same appends, fetches, leaderships and time. The second is what a session means:
+all partitions are read for every answer, and what is no news is left out.
+"""
+
+from collections import OrderedDict
+from dataclasses import replace
+from typing import Any
+from uuid import UUID
+
+from tests.unit.api.support import CountingDice, broker, image, partition, request, topic
+from tests.unit.log.support import NOW, SMALL, batch, new_log
+from tests.unit.node.following import Owner
+
+from tidelog.api.records import fetch
+from tidelog.api.records.fetch_sessions import FetchSessions
+from tidelog.log.results import AppendOrigin
+from tidelog.model.disk import FileSlice
+from tidelog.model.effects import (
+    AppendBatches,
+    FetchBatches,
+    FetchResult,
+    PartitionAppend,
+    PartitionFetch,
+    Reader,
+)
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import TopicPartition
+from tidelog.node.clock import Clock
+from tidelog.node.events.counters import Counters
+from tidelog.node.jobs import Jobs
+from tidelog.node.partitions.append_checks import AppendChecks
+from tidelog.node.partitions.partitions import Partitions
+from tidelog.node.partitions.read_replicas import ReadReplicas
+from tidelog.node.partitions.replica import Replica
+from tidelog.node.partitions.throttles import Throttles
+from tidelog.node.requests.parking import PARKED
+from tidelog.node.timers import Timers
+from tidelog.protocol.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    PartitionFetched,
+    encode_response,
+)
+from tidelog.protocol.records.batch import iterate
+from tidelog.replication.isr.leader import IsrAgreed, LagChecked, LeaderEvent
+
+ME, FOLLOWERS = 1, (2, 3)
+TOPIC_ID = UUID(int=0xAB)
+VERSION = 17
+DURABLE = 3
+"""The partition whose records are acknowledged after a flush."""
+PARTITIONS = 4
+
+
+class Leader:
+    """Leads every partition; what it answers is kept as bytes, and what it was asked to propose."""
+
+    def __init__(self) -> None:
+        self.clock, self.timers, self.owner = Clock(NOW), Timers(), Owner()
+        jobs = Jobs(lambda outbound: None, self.clock, self.timers)
+        self.partitions = Partitions(
+            self.clock,
+            self.timers,
+            lambda *failure: None,
+            Counters(),
+            ReadReplicas(),
+            Throttles(ME, self.clock),
+            AppendChecks(jobs, lambda conn: lambda: None),
+        )
+        self.answers: list[tuple[int, bytes]] = []
+        self.last: dict[int, FetchResponse] = {}
+        """The newest answer to each reader who is not waiting."""
+        self.acks: list[Any] = []
+        placed = [partition(ME, (ME, *FOLLOWERS)) for _ in range(PARTITIONS)]
+        self.image = image(topic("orders", TOPIC_ID, *placed))
+        self.image = replace(self.image, brokers={id: broker(id) for id in (ME, *FOLLOWERS)})
+        self.partitions.image = self.image
+        self.partition_epoch = 0
+        for index in range(PARTITIONS):
+            config = replace(SMALL, flush_messages=1) if index == DURABLE else SMALL
+            name = TopicPartition("orders", index)
+            self.partitions.add(Replica(name, TOPIC_ID, new_log(config), 0, self.clock, self.owner))
+            self.lead(index, 1)
+
+    def replica(self, index: int) -> Replica:
+        found = self.partitions.get(TopicPartition("orders", index))
+        assert found is not None
+        return found
+
+    # -- what happens to partitions ----------------------------------------------------------------
+
+    def lead(self, index: int, epoch: int) -> None:
+        self.replica(index).lead(ME, epoch, self._agreed((ME, *FOLLOWERS)))
+
+    def resign(self, index: int) -> None:
+        self.replica(index).resign(ErrorCode.not_leader_or_follower)
+
+    def agree(self, index: int, isr: tuple[int, ...]) -> None:
+        self.partition_epoch += 1
+        self.step(index, self._agreed(isr))
+
+    def _agreed(self, isr: tuple[int, ...]) -> IsrAgreed:
+        return IsrAgreed(frozenset(isr), frozenset({ME, *FOLLOWERS}), self.partition_epoch, 1)
+
+    def step(self, index: int, event: LeaderEvent) -> None:
+        if self.replica(index).leader is not None:
+            self.replica(index).step(event)
+
+    def check_lag(self, max_lag: int) -> None:
+        for index in range(PARTITIONS):
+            self.step(index, LagChecked(max_lag))
+
+    def append(self, indexes: list[int], records: list[memoryview], marker: bool = False) -> None:
+        appends = [
+            PartitionAppend(TopicPartition("orders", index), memoryview(bytearray(data)))
+            for index, data in zip(indexes, records, strict=True)
+        ]
+        origin = AppendOrigin.COORDINATOR if marker else AppendOrigin.CLIENT
+        result = self.partitions.append(AppendBatches(appends, -1, 900), self.acks.append, origin)
+        if result is not PARKED:
+            self.acks.append(result)
+
+    def advance_start(self, index: int) -> None:
+        replica = self.replica(index)
+        if replica.leader is not None:
+            replica.moved()
+            replica.log.advance_log_start(replica.high_watermark)
+
+    def finish_flush(self) -> None:
+        if self.owner.flushes:
+            self.owner.finish_flush()
+
+    def pass_time(self, duration: int) -> None:
+        for _ in range(duration // 50):
+            self.clock.now += 50
+            self.timers.fire(self.clock.now)
+
+    # -- fetches -----------------------------------------------------------------------------------
+
+    def ask(self, reader: int, message: FetchRequest) -> None:
+        raise NotImplementedError
+
+    def _answered(self, reader: int, response: FetchResponse) -> None:
+        self.last[reader] = response
+        # Who leads elsewhere is a matter of the image, and not of what was read.
+        bare = FetchResponse(
+            [
+                (ref, [row._replace(current_leader=None) for row in rows])
+                for ref, rows in response.topics
+            ],
+            response.error,
+        )
+        chunks = encode_response(VERSION, 7, bare)
+        self.answers.append((reader, b"".join(_bytes(chunk) for chunk in chunks)))
+
+    # -- what must be the same ---------------------------------------------------------------------
+
+    def known(self) -> list[Any]:
+        """All that a leader knows of its followers, and where each partition is."""
+        rows: list[Any] = []
+        for replica in self.partitions:
+            replica.refresh_progress()
+            row = (replica.high_watermark, replica.log.log_start_offset, replica.visible_end)
+            leader = replica.leader
+            if leader is not None:
+                progress = {id: leader._progress[id] for id in FOLLOWERS}
+                rows.append((row, leader.isr, {id: _fields(one) for id, one in progress.items()}))
+            else:
+                rows.append(row)
+        return rows
+
+
+class SessionLeader(Leader):
+    """The real handler with its sessions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._sessions = FetchSessions(10, CountingDice())
+        self._epochs: dict[int, tuple[int, int]] = {}
+        self.looked_at = 0
+
+    def ask(self, reader: int, message: FetchRequest) -> None:
+        id, epoch = self._epochs.get(reader, (0, 0))
+        asked = request(
+            replace(message, session_id=id, session_epoch=epoch),
+            VERSION,
+            image=self.image,
+            now=self.clock.now,
+            fetch_sessions=self._sessions,
+        )
+        self.last.pop(reader, None)
+        handling = fetch.handle(asked)
+
+        def go_on(result: Any) -> None:
+            try:
+                effect = handling.send(result)
+            except StopIteration as done:
+                self._epochs[reader] = (done.value.session_id, epoch + 1)
+                self._answered(reader, done.value)
+                return
+            self.looked_at += len(effect.reads)
+            found = self.partitions.fetch(effect, go_on, reader)
+            if found is not PARKED:
+                go_on(found)
+
+        go_on(None)
+
+
+class WalkingLeader(Leader):
+    """No sessions in the node: every partition is read for every answer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._asked: dict[int, OrderedDict[int, list[Any]]] = {}
+
+    def ask(self, reader: int, message: FetchRequest) -> None:
+        is_first = reader not in self._asked
+        asked = self._asked.setdefault(reader, OrderedDict())
+        for _, fetches in message.topics:
+            for one in fetches:
+                asked.setdefault(one.partition, [None, -1, -1])[0] = one
+        for _, indexes in message.forgotten:
+            for index in indexes:
+                asked.pop(index, None)
+        if not asked:
+            del self._asked[reader]
+        self.last.pop(reader, None)
+        effect = FetchBatches(
+            [_read(one) for one, _, _ in asked.values()],
+            min(message.min_bytes, message.max_bytes),
+            message.max_bytes,
+            message.max_wait_ms if asked else 0,
+            message.isolation_level == 1,
+            message.replica_id,
+            message.replica_epoch,
+            reader=Reader("", "PLAINTEXT") if message.replica_id < 0 else None,
+        )
+        order = list(asked)
+
+        def done(results: list[FetchResult]) -> None:
+            rows = []
+            for index, result in zip(order, results, strict=True):
+                is_news = self._remember(asked, index, result, is_first)
+                if is_news or is_first:
+                    rows.append(_row(index, result))
+            self._answered(reader, FetchResponse([(TOPIC_ID, rows)] if rows else []))
+
+        found = self.partitions.fetch(effect, done, reader)
+        if found is not PARKED:
+            done(found)
+
+    def _remember(
+        self, asked: OrderedDict[int, list[Any]], index: int, result: FetchResult, is_first: bool
+    ) -> bool:
+        told = asked[index]
+        is_well = result.error is ErrorCode.none
+        now_told = [result.high_watermark, result.log_start_offset]
+        is_news = (
+            not is_well
+            or result.records is not None
+            or result.diverging is not None
+            or told[1:] != now_told
+        )
+        told[1:] = [result.high_watermark if is_well else -1, result.log_start_offset]
+        if result.records is not None and not is_first:
+            asked.move_to_end(index)
+        return is_news
+
+
+def next_offsets(response: FetchResponse) -> dict[int, int]:
+    """Where a reader goes on that has taken this answer."""
+    ends: dict[int, int] = {}
+    for _, rows in response.topics:
+        for row in rows:
+            if isinstance(row.records, FileSlice):
+                *_, (_, header) = iterate(_bytes(row.records))
+                ends[row.partition] = header.next_offset
+    return ends
+
+
+def fetching(reader: int, offset: int, index: int, epoch: int, last: int) -> FetchPartition:
+    follower = reader in FOLLOWERS
+    return FetchPartition(index, epoch, offset, last if follower else -1, -1, 700)
+
+
+def records(count: int) -> memoryview:
+    return batch(count)
+
+
+def _bytes(chunk: Any) -> bytes:
+    if isinstance(chunk, FileSlice):
+        return chunk.file.read(chunk.position, chunk.length)
+    return bytes(chunk)
+
+
+def _read(one: FetchPartition) -> PartitionFetch:
+    return PartitionFetch(
+        TopicPartition("orders", one.partition),
+        one.fetch_offset,
+        one.max_bytes,
+        one.current_leader_epoch,
+        one.last_fetched_epoch,
+        one.log_start_offset,
+    )
+
+
+def _row(index: int, result: FetchResult) -> PartitionFetched:
+    return PartitionFetched(
+        index,
+        result.error,
+        result.high_watermark,
+        result.last_stable_offset,
+        result.log_start_offset,
+        result.records,
+        result.aborted,
+        result.preferred_read_replica,
+        result.diverging,
+    )
+
+
+def _fields(progress: Any) -> tuple[Any, ...]:
+    return tuple(getattr(progress, name) for name in type(progress).__slots__)

@@ -1,0 +1,241 @@
+"""AlterPartition on its way: which answers let the watermark go on without the one asked for."""
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from kio.schema.alter_partition.v3.request import AlterPartitionRequest
+from kio.schema.alter_partition.v3.response import (
+    AlterPartitionResponse,
+    PartitionData,
+    TopicData,
+)
+from tests.unit.controller.support import broker, cluster, partition
+from tests.unit.log.support import NOW, append, batch, new_log
+from tests.unit.node.following import TOPIC_ID, Owner
+
+from tidelog.controller.decide.refusals import refusal
+from tidelog.controller.image.image import ClusterImage
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import TopicPartition
+from tidelog.model.replication_events import IsrExpanded, IsrShrunk, ReplicationEvent
+from tidelog.node.clock import Clock
+from tidelog.node.events.counters import Counters
+from tidelog.node.partitions.isr_proposals import IsrProposals
+from tidelog.node.partitions.replica import Replica
+from tidelog.replication.isr.leader import FollowerFetched, IsrAgreed, LagChecked, ProposeIsr
+
+ME, SECOND, THIRD = 1, 2, 3
+
+
+class Desk(Owner):
+    """A leader of three, of which the third has just caught up and is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[tuple[AlterPartitionRequest, Callable[[Any], None]]] = []
+        self.clock = Clock(NOW)
+        self.told: list[ReplicationEvent] = []
+        self.counters = Counters()
+        self.outgoing = IsrProposals(ME, self._submit, self.told.append, self.counters, 100 << 20)
+        partition = TopicPartition("orders", 0)
+        self.replica = Replica(partition, TOPIC_ID, new_log(), 0, self.clock, self)
+        agreed = IsrAgreed(frozenset({ME, SECOND}), frozenset({ME, SECOND, THIRD}), 4, 2)
+        self.replica.lead(ME, 7, agreed)
+        self.hear(THIRD, 0)
+
+    def propose_isr(self, replica: Replica, proposal: ProposeIsr) -> None:
+        self.outgoing.propose(replica, proposal)
+
+    def _submit(self, message: Any, resume: Callable[[Any], None], _: Any = None) -> None:
+        self.asked.append((message, resume))
+
+    def hear(self, replica: int, offset: int) -> None:
+        self.replica.follower_fetched(FollowerFetched(replica, offset, 10 + replica, True))
+
+    def write(self) -> None:
+        append(self.replica.log, batch(), epoch=7)
+        self.replica.appended()
+        self.hear(SECOND, 1)
+
+    def answer(
+        self,
+        error: ErrorCode,
+        isr: tuple[int, ...] = (),
+        epoch: int = -1,
+        leader_epoch: int = 7,
+    ) -> None:
+        partition = PartitionData(
+            partition_index=0,
+            error_code=error,
+            leader_id=ME,
+            leader_epoch=leader_epoch,
+            isr=isr,
+            partition_epoch=epoch,
+        )
+        topic = TopicData(topic_id=TOPIC_ID, partitions=(partition,))
+        _, resume = self.asked.pop(0)
+        resume(
+            AlterPartitionResponse(
+                throttle_time=timedelta(), error_code=ErrorCode.none, topics=(topic,)
+            )
+        )
+
+
+def test_the_request_names_epochs_of_leader_partition_and_brokers() -> None:
+    [(request, _)] = Desk().asked
+
+    [partition] = request.topics[0].partitions
+    assert (partition.leader_epoch, partition.partition_epoch) == (7, 4)
+    members = [(one.broker_id, one.broker_epoch) for one in partition.new_isr_with_epochs]
+    assert members == [(ME, -1), (SECOND, -1), (THIRD, 13)]
+
+
+def test_what_is_agreed_counts_at_once() -> None:
+    desk = Desk()
+
+    desk.answer(ErrorCode.none, (ME, SECOND, THIRD), 5)
+
+    assert desk.replica.leader.isr == {ME, SECOND, THIRD}
+
+
+def test_a_replica_that_was_surely_not_added_is_not_waited_for() -> None:
+    desk = Desk()
+    desk.answer(ErrorCode.ineligible_replica)
+
+    desk.write()
+
+    assert desk.replica.high_watermark == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ErrorCode.invalid_update_version,
+        ErrorCode.fenced_leader_epoch,
+        ErrorCode.unknown_topic_id,
+        ErrorCode.not_controller,
+    ],
+)
+def test_f12_a_replica_that_may_have_been_added_is_waited_for(error: ErrorCode) -> None:
+    """A repeated request whose first answer was lost meets a later partition epoch."""
+    desk = Desk()
+    desk.answer(error)
+
+    desk.write()
+
+    assert desk.replica.high_watermark == 0
+
+
+def test_f28_a_request_that_nobody_answered_is_made_again() -> None:
+    desk = Desk()
+    request, resume = desk.asked.pop(0)
+    resume(refusal(request, ErrorCode.request_timed_out))
+    desk.write()
+    assert (desk.asked, desk.replica.high_watermark) == ([], 0)
+
+    desk.clock.now += 200
+    desk.hear(SECOND, 1)
+
+    [(again, _)] = desk.asked
+    assert again.topics == request.topics
+
+
+# -- what is told of it ----------------------------------------------------------------------------
+
+
+def image_with(isr: tuple[int, ...], epoch: int, *, fenced: int = 0) -> ClusterImage:
+    placed = partition((ME, SECOND, THIRD), isr=isr, leader_epoch=7, partition_epoch=epoch)
+    brokers = [broker(id_, fenced=id_ == fenced) for id_ in (ME, SECOND, THIRD)]
+    return cluster(brokers, {"orders": placed})
+
+
+def test_an_expansion_is_told_when_it_is_agreed_and_only_then() -> None:
+    desk = Desk()
+    desk.outgoing.image_changed(image_with((ME, SECOND), 4))
+    assert desk.told == []
+
+    desk.answer(ErrorCode.none, (ME, SECOND, THIRD), 5)
+    desk.outgoing.image_changed(image_with((ME, SECOND, THIRD), 5))
+
+    [event] = desk.told
+    assert event == IsrExpanded(
+        partition=TopicPartition("orders", 0),
+        leader=ME,
+        leader_epoch=7,
+        partition_epoch=5,
+        isr_before=(ME, SECOND),
+        isr=(ME, SECOND, THIRD),
+        joined=(THIRD,),
+        replicas=(ME, SECOND, THIRD),
+        min_isr=2,
+    )
+    assert desk.counters.isr_expands == 1
+
+
+def test_an_expansion_that_ends_a_reassignment_is_told_as_it_was_made() -> None:
+    """The controller takes out whom the reassignment removes, in a new epoch of the leader."""
+    desk = Desk()
+
+    desk.answer(ErrorCode.none, (ME, THIRD), 5, leader_epoch=8)
+
+    assert desk.told == [
+        IsrExpanded(
+            partition=TopicPartition("orders", 0),
+            leader=ME,
+            leader_epoch=8,
+            partition_epoch=5,
+            isr_before=(ME, SECOND),
+            isr=(ME, THIRD),
+            joined=(THIRD,),
+            replicas=(ME, THIRD),
+            min_isr=2,
+        )
+    ]
+
+
+def test_an_expansion_that_ends_a_reassignment_away_from_its_leader_has_not_failed() -> None:
+    desk = Desk()
+
+    desk.answer(ErrorCode.new_leader_elected)
+    desk.outgoing.image_changed(image_with((ME, SECOND, THIRD), 5))
+
+    assert desk.told == [], "the controller tells of the election"
+    assert (desk.counters.isr_expands, desk.counters.failed_isr_updates) == (1, 0)
+
+
+def test_a_change_whose_answer_is_lost_is_told_once_when_the_image_shows_it() -> None:
+    desk = Desk()
+    request, resume = desk.asked.pop(0)
+    resume(refusal(request, ErrorCode.request_timed_out))
+    desk.outgoing.image_changed(image_with((ME, SECOND, THIRD), 5))
+    desk.outgoing.image_changed(image_with((ME, SECOND, THIRD), 6))
+
+    assert [event.kind for event in desk.told] == ["isr_expand"]
+    assert desk.counters.failed_isr_updates == 1
+
+
+def test_a_change_that_was_refused_is_never_told() -> None:
+    desk = Desk()
+    desk.answer(ErrorCode.ineligible_replica)
+    desk.outgoing.image_changed(image_with((ME, SECOND, THIRD), 9))
+
+    assert desk.told == []
+
+
+def test_one_that_the_controller_may_have_taken_out_itself_is_left_to_it_to_tell() -> None:
+    desk = Desk()
+    desk.answer(ErrorCode.none, (ME, SECOND, THIRD), 5)
+    desk.write()
+    desk.clock.now += 2_000
+    desk.replica.step(LagChecked(1_000))
+    desk.outgoing.image_changed(image_with((ME,), 6, fenced=SECOND))
+    assert len(desk.told) == 1
+
+    desk.answer(ErrorCode.none, (ME,), 6)
+
+    shrunk = desk.told[1]
+    assert isinstance(shrunk, IsrShrunk)
+    assert [(one.broker, one.reason) for one in shrunk.left] == [(THIRD, "stuck")]
+    assert (shrunk.leader_end_offset, shrunk.high_watermark) == (1, 0)

@@ -1,0 +1,189 @@
+"""A voter among three, its peers played by hand: what it takes for a record to be committed."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+from kio.schema.begin_quorum_epoch.v1 import request as begin
+from kio.schema.end_quorum_epoch.v1 import request as end
+from kio.schema.vote.v2 import response as vote
+from kio.schema.vote.v2.request import PartitionData as VotePartition
+from kio.schema.vote.v2.request import TopicData as VoteTopic
+from kio.schema.vote.v2.request import VoteRequest
+from tests.unit.node.bench import Bench
+
+from tidelog.model.errors import ErrorCode
+from tidelog.model.events import PeerConnected
+from tidelog.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, ConnId, LeaderEpoch, Offset
+from tidelog.protocol import fetch
+from tidelog.protocol.fetch import FetchPartition, FetchRequest, FetchResponse, PartitionFetched
+from tidelog.protocol.messages.messages import (
+    RequestHeader,
+    decode_request,
+    decode_request_header,
+    encode_response,
+)
+from tidelog.protocol.metadata.codec import encode_record
+from tidelog.protocol.metadata.metadata_records import TopicRecord
+from tidelog.protocol.pieces import CurrentLeader
+from tidelog.protocol.records.batch import iterate
+from tidelog.protocol.records.records import ControlType, Record, build_batch, control_key
+from tidelog.sim.machines.cluster import CLUSTER_ID
+
+FETCH, VOTE = 1, 52
+VERSION = 18
+
+
+class Voter:
+    """Node 1 of three, and its peers 2 and 3 in the hands of the test."""
+
+    def __init__(self) -> None:
+        self.bench = Bench(nodes=3)
+        self._places: dict[ConnId, str] = {}
+        self._incoming = {peer: self.bench.connect("CONTROLLER") for peer in (2, 3)}
+
+    def asked(self, api_key: int, of: str) -> tuple[ConnId, RequestHeader, Any]:
+        """The newest request of this kind that node 1 has sent to a peer."""
+        bench = self.bench
+        while bench.connects:
+            connect = bench.connects.popleft()
+            self._places[connect.conn] = connect.host
+            bench.tell(PeerConnected(connect.conn))
+        for conn, host in reversed(self._places.items()):
+            for frame in reversed(bench.sent.get(conn, ())):
+                header = decode_request_header(frame)
+                if host == of and header.api_key == api_key:
+                    body = None
+                    if api_key != FETCH:
+                        body = decode_request(api_key, header.api_version, frame, header.position)
+                    bench.sent[conn].clear()
+                    return conn, header, body
+        raise AssertionError(f"{of} was not asked for {api_key}")
+
+    def grant_vote(self, epoch: LeaderEpoch) -> None:
+        """Peer 3 says yes."""
+        conn, header, _ = self.asked(VOTE, "node3")
+        partition = vote.PartitionData(
+            partition_index=0,
+            error_code=ErrorCode.none,
+            leader_id=-1,
+            leader_epoch=epoch,
+            vote_granted=True,
+        )
+        topic = vote.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+        answer = vote.VoteResponse(error_code=ErrorCode.none, topics=(topic,))
+        frame = encode_response(VOTE, header.api_version, header.correlation_id, answer)
+        self.bench.send_frame(conn, frame[4:])
+
+    def begin_epoch(self, epoch: LeaderEpoch) -> None:
+        """Peer 2 leads."""
+        partition = begin.PartitionData(
+            partition_index=0, voter_directory_id=None, leader_id=2, leader_epoch=epoch
+        )
+        topic = begin.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+        self.bench.send(
+            self._incoming[2],
+            begin.BeginQuorumEpochRequest(
+                cluster_id=CLUSTER_ID, voter_id=1, topics=(topic,), leader_endpoints=()
+            ),
+        )
+
+    def end_epoch(self, epoch: LeaderEpoch) -> None:
+        """Peer 2 leads no more, and would have node 1 follow it."""
+        partition = end.PartitionData(
+            partition_index=0,
+            leader_id=2,
+            leader_epoch=epoch,
+            preferred_candidates=(end.ReplicaInfo(candidate_id=1, candidate_directory_id=None),),
+        )
+        topic = end.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
+        self.bench.send(
+            self._incoming[2],
+            end.EndQuorumEpochRequest(cluster_id=CLUSTER_ID, topics=(topic,), leader_endpoints=()),
+        )
+
+    def replicate(self, records: bytes, epoch: LeaderEpoch) -> None:
+        """Peer 2 answers the fetch of node 1 with records that are not committed yet."""
+        conn, header, _ = self.asked(FETCH, "node2")
+        fetched = PartitionFetched(
+            0, ErrorCode.none, 0, 0, 0, records, current_leader=CurrentLeader(2, epoch)
+        )
+        answer = FetchResponse([(METADATA_TOPIC_ID, [fetched])])
+        chunks = fetch.encode_response(header.api_version, header.correlation_id, answer)
+        self.bench.send_frame(conn, b"".join(map(bytes, chunks))[4:])
+
+    def fetch_by_peer_3(
+        self, offset: Offset, last_epoch: LeaderEpoch, epoch: LeaderEpoch
+    ) -> PartitionFetched:
+        """What node 1 answers as leader to peer 3, which holds everything below `offset`."""
+        partition = FetchPartition(0, epoch, offset, last_epoch, 0, 1 << 20, high_watermark=0)
+        request = FetchRequest(
+            0,
+            0,
+            1 << 20,
+            topics=[(METADATA_TOPIC_ID, [partition])],
+            replica_id=3,
+            cluster_id=CLUSTER_ID,
+        )
+        conn = self._incoming[3]
+        self.bench.send_frame(conn, bytes(fetch.encode_request(VERSION, 1, "raft-3", request))[4:])
+        answer = fetch.decode_response(VERSION, memoryview(self.bench.sent[conn].popleft()))
+        [(_, [fetched])] = answer.topics
+        return fetched
+
+    def end_one_flush(self) -> None:
+        self.bench.end_one_flush()
+
+
+def of_epoch_1() -> bytes:
+    """What leader 2 wrote: its leader change at offset 0, a topic at 1."""
+    change = Record(control_key(ControlType.LEADER_CHANGE), b"\0\0\0\0\0\2\1\1\0", 0)
+    topic = TopicRecord(name="orders", topic_id=UUID(int=7))
+    return build_batch([change], 0, leader_epoch=1, is_control=True) + build_batch(
+        [Record(None, encode_record(topic), 0)], 1, leader_epoch=1
+    )
+
+
+def test_records_of_an_earlier_epoch_are_committed_only_with_one_of_the_leaders_own() -> None:
+    """Raft's rule holds too when the new leader had not synced them yet when it was elected."""
+    voter = Voter()
+    voter.begin_epoch(1)
+    voter.replicate(of_epoch_1(), epoch=1)
+    assert len(voter.bench.flushes) == 1
+    voter.end_epoch(1)
+    voter.grant_vote(epoch=1)
+    voter.grant_vote(epoch=2)
+
+    voter.end_one_flush()  # of what epoch 1 wrote; the leader change of epoch 2 is not synced
+    answer = voter.fetch_by_peer_3(2, last_epoch=1, epoch=2)
+    assert answer.error is ErrorCode.none
+    assert answer.high_watermark <= 0, "committed by counting replicas of an earlier epoch"
+    assert "orders" not in voter.bench.node.image.topics
+
+    [(_, own)] = iterate(memoryview(bytes(answer.records)))
+    voter.bench.flush()
+    voter.fetch_by_peer_3(own.next_offset, last_epoch=2, epoch=2)
+    assert "orders" in voter.bench.node.image.topics
+
+
+@pytest.mark.parametrize("epoch", [(1 << 30) + 1, (1 << 31) - 1])
+def test_an_epoch_that_no_elections_lead_to_is_refused(epoch: int) -> None:
+    """To take part in it would leave no epoch to stand in after it."""
+    bench = Bench()
+    data = VotePartition(
+        partition_index=0,
+        replica_epoch=epoch,
+        replica_id=2,
+        replica_directory_id=None,
+        voter_directory_id=None,
+        last_offset_epoch=0,
+        last_offset=10_000,
+        pre_vote=False,
+    )
+    topic = VoteTopic(topic_name=METADATA_TOPIC, partitions=(data,))
+    request = VoteRequest(cluster_id=CLUSTER_ID, voter_id=1, topics=(topic,))
+    conn = bench.connect("CONTROLLER")
+    bench.send(conn, request)
+    assert bench.answer(conn, request).error_code is ErrorCode.invalid_request
+    bench.settle()
+    assert bench.node.is_active_controller

@@ -1,0 +1,229 @@
+"""No request holds the node for longer than a slice, whatever its API (F63).
+
+Work is counted in function calls, so that the bound is the same on every machine: 65,000 of them
+take less than 10 milliseconds. A handler that works on a long request at once is far beyond that.
+"""
+
+from collections.abc import Callable, Iterator
+from cProfile import Profile
+from datetime import timedelta
+
+import pytest
+from kio.schema.create_topics.v7.request import CreatableTopic
+from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
+from kio.schema.heartbeat.v4.request import HeartbeatRequest
+from kio.schema.metadata.v13.request import MetadataRequestTopic
+from tests.hostile_messages import Shape, long_request
+from tests.unit.api.support import ask
+from tests.unit.node.bench import Bench
+
+from tidelog.api.limits import NAMES
+from tidelog.api.listeners import ListenerKind
+from tidelog.api.registry import REGISTRY, Api
+from tidelog.model.errors import ErrorCode
+from tidelog.model.events import FrameReceived, Ticked
+from tidelog.model.outbound import Outbound, Send, StartReading, StopReading
+from tidelog.node.requests import requests
+from tidelog.protocol.messages.canonical import canonical_request, canonical_response
+from tidelog.protocol.messages.schema import fields_of
+
+MOST_CALLS = 65_000
+ELEMENTS = 2_500
+TOPICS, PARTITIONS = 4, 50
+BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
+
+
+class MeteredBench(Bench):
+    """Counts the function calls that each event takes."""
+
+    most_calls = 0
+    is_metered = False
+
+    def tell(self, event: object) -> list[Outbound]:
+        if not (self.is_metered and isinstance(event, FrameReceived | Ticked)):
+            return super().tell(event)  # type: ignore[arg-type]
+        outbound: list[Outbound] = []
+        calls = _calls_during(lambda: outbound.extend(super(MeteredBench, self).tell(event)))
+        self.most_calls = max(self.most_calls, calls)
+        return outbound
+
+
+def _calls_during(action: Callable[[], object]) -> int:
+    profile = Profile()
+    profile.runcall(action)
+    return sum(entry.callcount for entry in profile.getstats())
+
+
+def node_with_topics() -> MeteredBench:
+    node = MeteredBench()
+    topics = tuple(
+        CreatableTopic(
+            name=f"t{number}",
+            num_partitions=PARTITIONS,
+            replication_factor=1,
+            assignments=(),
+            configs=(),
+        )
+        for number in range(TOPICS)
+    )
+    created = node.ask(ask(19, topics=topics, timeout=timedelta(seconds=1)))
+    assert {topic.error_code for topic in created.topics} == {ErrorCode.none}
+    node.settle()
+    return node
+
+
+def cases(api: Api) -> Iterator[tuple[int, Shape]]:
+    yield from ((api.max_version, shape) for shape in Shape)
+    if api.min_version < api.max_version:
+        yield api.min_version, Shape.WIDE
+
+
+@pytest.mark.parametrize("api", REGISTRY.values(), ids=lambda api: api.name)
+def test_f63_no_api_holds_the_node_for_longer_than_a_slice(api: Api) -> None:
+    node = node_with_topics()
+    node.is_metered = True
+    listener = "PLAINTEXT" if ListenerKind.BROKER in api.listeners else "CONTROLLER"
+    for version, shape in cases(api):
+        request = long_request(api, version, shape, ELEMENTS)
+        node.most_calls = 0
+        conn = node.connect(listener)
+
+        node.send_frame(conn, request.frame[4:])
+        for _ in range(2_000):
+            if node.sent[conn] or conn in node.closed or node.stopped:
+                break
+            node.flush()
+            node.pass_time(1)
+
+        assert node.most_calls < MOST_CALLS, request.name
+        assert node.stopped is None
+        assert node.sent[conn] or conn in node.closed, f"no answer to {request.name}"
+        node.outbound.clear()
+
+
+@pytest.mark.parametrize("api", REGISTRY.values(), ids=lambda api: api.name)
+def test_the_parts_of_a_request_are_those_of_its_schema(api: Api) -> None:
+    if api.parts is not None:
+        for cls, path in (
+            (canonical_request(api.key), api.parts.asked),
+            (canonical_response(api.key), api.parts.answered),
+        ):
+            for name in path:
+                (field,) = [field for field in fields_of(cls) if field.name == name]
+                assert field.is_array
+                cls = field.entity or cls
+
+
+def find(*keys: str) -> FindCoordinatorRequest:
+    return FindCoordinatorRequest(key_type=0, coordinator_keys=keys)
+
+
+def test_f63_others_are_served_while_a_long_request_is_worked_on() -> None:
+    node = Bench()
+    long, other = node.connect(), node.connect()
+    node.send(long, find(*(f"group-{number}" for number in range(10_000))))
+
+    node.pass_time(3)
+    node.send(other, BEAT)
+
+    assert not node.sent[long]
+    assert node.answer(other, BEAT).error_code is ErrorCode.not_coordinator
+    node.settle()
+    assert len(node.answer(long, find()).coordinators) == 10_000
+
+
+def test_f63_a_connection_is_not_read_while_its_long_request_is_worked_on() -> None:
+    node = Bench()
+    conn = node.connect()
+    request = find(*(f"group-{number}" for number in range(5_000)))
+
+    began = node.send(conn, request)
+    node.outbound.clear()
+    node.settle()
+
+    assert StopReading(conn) in began
+    assert [type(one) for one in node.outbound if one in (StartReading(conn),)] == [StartReading]
+    assert any(isinstance(one, Send) and one.conn == conn for one in node.outbound)
+
+
+def test_f63_more_elements_than_the_limit_close_the_connection_with_one_sentence() -> None:
+    node = Bench()
+    conn = node.connect()
+    topic = MetadataRequestTopic(name="t", topic_id=None)
+
+    node.send(conn, ask(3, topics=(topic,) * (NAMES.elements + 1)))
+    node.settle()
+
+    assert node.closed[conn].endswith(
+        f"{NAMES.elements + 1} array elements, over the limit of {NAMES.elements}"
+    )
+    assert "Metadata" in node.closed[conn]
+
+
+def test_f63_a_frame_over_the_limit_of_its_api_is_not_even_decoded() -> None:
+    node = Bench()
+    conn = node.connect()
+    header = b"\0\x0c\0\4\0\0\0\7\0\2me\0"
+
+    node.send_frame(conn, header + bytes(300_000))
+
+    assert "Heartbeat (client id 'me'): 300013 bytes, over the limit" in node.closed[conn]
+
+
+def test_f63_long_requests_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requests, "QUEUED_BYTES", 80_000)
+    node = Bench()
+    request = find(*(f"group-{number}" for number in range(3_000)))
+    conns = [node.connect() for _ in range(5)]
+
+    for conn in conns:
+        node.send(conn, request)
+    node.settle()
+
+    assert [conn for conn in conns if conn in node.closed] == conns[2:]
+    assert all(node.sent[conn] for conn in conns[:2])
+
+
+def test_f63_answers_keep_their_order_when_one_of_them_is_long() -> None:
+    node = Bench()
+    conn = node.connect()
+
+    node.send(conn, find(*(f"group-{number}" for number in range(3_000))))
+    node.send(conn, BEAT)
+    node.settle()
+
+    assert len(node.answer(conn, find()).coordinators) == 3_000
+    assert node.answer(conn, BEAT).error_code is ErrorCode.not_coordinator
+
+
+def test_f63_a_client_that_leaves_is_not_worked_for() -> None:
+    node = Bench()
+    conn = node.connect()
+    node.send(conn, find(*(f"group-{number}" for number in range(20_000))))
+
+    node.pass_time(2)
+    node.disconnect(conn)
+    node.outbound.clear()
+    node.settle()
+
+    assert not any(isinstance(one, Send) and one.conn == conn for one in node.outbound)
+
+
+def test_f63_what_nodes_ask_of_a_controller_does_not_wait_behind_clients() -> None:
+    node = Bench()
+    clients = [node.connect() for _ in range(5)]
+    for conn in clients:
+        node.send(conn, find(*(f"group-{number}" for number in range(10_000))))
+    conn = node.connect("CONTROLLER")
+    api = REGISTRY[56]
+    request = long_request(api, api.max_version, Shape.WIDE, 1_000)
+
+    node.send_frame(conn, request.frame[4:])
+    for _ in range(2_000):
+        if node.sent[conn]:
+            break
+        node.flush()
+        node.pass_time(1)
+
+    assert node.sent[conn]
+    assert not node.sent[clients[-1]]
