@@ -11,7 +11,7 @@ from kio.static.protocol import Entity
 
 from tidelog.api.registry import REGISTRY, Api
 from tidelog.protocol.messages.headers import request_prefix
-from tidelog.protocol.messages.schema import Field, fields_of, request_class
+from tidelog.protocol.messages.schema import MessageField, fields_of, request_class
 from tidelog.protocol.messages.writer import write_steps
 from tidelog.protocol.records.records import Record, build_batch
 from tidelog.protocol.slices import Meter, finish
@@ -119,7 +119,7 @@ def _built(cls: type[Entity], shape: Shape, elements: int, number: int) -> Any:
     return cls(**values)
 
 
-def _array(field: Field, shape: Shape, elements: int, number: int) -> tuple[Any, ...]:
+def _array(field: MessageField, shape: Shape, elements: int, number: int) -> tuple[Any, ...]:
     if field.entity is None:
         if shape is Shape.SAME:
             return (_value(field, number),) * elements
@@ -156,7 +156,7 @@ _VALUES: dict[str, Any] = {
 }
 
 
-def _value(field: Field, number: int) -> Any:
+def _value(field: MessageField, number: int) -> Any:
     if field.entity is not None:
         return None if field.is_nullable else _built(field.entity, Shape.WIDE, 1, number)
     match field.kafka_type:

@@ -18,7 +18,7 @@ from tidelog.cli.observe import look_at
 from tidelog.client import admin
 from tidelog.client.client import Client
 from tidelog.client.producer import ACKS_ALL, Producer
-from tidelog.insight.observation import Observer
+from tidelog.insight.observation import ClusterObserver
 from tidelog.model.ids import TopicPartition
 from tidelog.model.replication_events import (
     BrokerFenced,
@@ -67,7 +67,7 @@ class Watch:
 
     def __init__(self, cluster: Cluster, client: Client) -> None:
         self._cluster, self._client = cluster, client
-        self._observer = Observer()
+        self._observer = ClusterObserver()
         self.seen: list[ReplicationEvent] = []
 
     def until(self, *kinds: type[object]) -> None:

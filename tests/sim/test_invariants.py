@@ -10,7 +10,7 @@ from tidelog.model.ids import NodeId, TopicPartition
 from tidelog.replication.quorum.roles import Candidate, Follower, Leader, Prospective, Role
 from tidelog.sim.checks.scene import Copy, Scene, Stance, Violation
 from tidelog.sim.checks.shadow import Batch, ShadowLog
-from tidelog.sim.clients.history import History, Write
+from tidelog.sim.clients.history import ClientWrite, History
 from tidelog.sim.invariants.acknowledged_kept import AcknowledgedKept
 from tidelog.sim.invariants.counted_is_held import CountedIsHeld
 from tidelog.sim.invariants.epochs_asked_for import EpochsAskedFor
@@ -263,12 +263,12 @@ def test_an_acknowledged_write_is_committed_as_it_was_sent() -> None:
     scene, [copy] = scene_of([batch(0), batch(1)])
     rule = AcknowledgedKept(scene)
     commit(scene, copy, 1)
-    rule.acknowledged(Write("p", ORDERS, 0, 1, 0, -1, 0, 0))
-    rule.acknowledged(Write("p", ORDERS, 1, 1, 1, 1, 0, 0))  # acks=1 promises less
+    rule.acknowledged(ClientWrite("p", ORDERS, 0, 1, 0, -1, 0, 0))
+    rule.acknowledged(ClientWrite("p", ORDERS, 1, 1, 1, 1, 0, 0))  # acks=1 promises less
     with pytest.raises(Violation, match="before it was committed"):
-        rule.acknowledged(Write("p", ORDERS, 1, 1, 1, -1, 0, 0))
+        rule.acknowledged(ClientWrite("p", ORDERS, 1, 1, 1, -1, 0, 0))
     with pytest.raises(Violation, match="holds something else"):
-        rule.acknowledged(Write("p", ORDERS, 0, 1, 77, -1, 0, 0))
+        rule.acknowledged(ClientWrite("p", ORDERS, 0, 1, 77, -1, 0, 0))
 
 
 def test_a_consumer_is_given_only_what_is_committed() -> None:

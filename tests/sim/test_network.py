@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidelog.sim.machines.network import CONNECT_TIMEOUT_MS, Network, Party, Side
+from tidelog.sim.machines.network import CONNECT_TIMEOUT_MS, Party, Side, SimNetwork
 from tidelog.sim.machines.world import World
 
 HERE, THERE = "here", "there"
@@ -35,7 +35,7 @@ class Wire:
 
     def __init__(self, seed: int = 1) -> None:
         self.world = World(seed)
-        self.network = Network(self.world)
+        self.network = SimNetwork(self.world)
         self.accepted: list[End] = []
         self.listen()
 

@@ -3,9 +3,9 @@
 import json
 import re
 
-from tidelog.sim.replay.page import Run, StepShown, page
+from tidelog.sim.replay.page import RecordedRun, StepShown, page
 from tidelog.sim.replay.recorded import recorded_run
-from tidelog.sim.replay.scene import Frame, PartitionScene, ReplicaScene, Scene, happenings
+from tidelog.sim.replay.scene import Frame, PartitionScene, ReplayScene, ReplicaScene, happenings
 from tidelog.sim.runs.plan import WORKLOADS, Plan
 from tidelog.sim.runs.recorder import Recorder
 from tidelog.sim.runs.run import simulate
@@ -29,7 +29,7 @@ def test_a_page_needs_nothing_from_outside() -> None:
 
 def test_nothing_in_a_run_can_end_the_element_that_carries_it() -> None:
     nasty = "</script><script>alert(1)</script>"
-    document = page(Run(nasty, nasty, [1], [StepShown(nasty)], []))
+    document = page(RecordedRun(nasty, nasty, [1], [StepShown(nasty)], []))
 
     assert nasty not in document
     assert run_in(document)["title"] == nasty
@@ -51,10 +51,10 @@ def test_a_seed_has_its_faults_as_steps_and_every_election_among_its_moments() -
     assert all(run_in(page(run))[key] for key in ("frames", "steps", "brokers"))
 
 
-def scene(leader: int, isr: tuple[int, ...], end: int, state: str = "up") -> Scene:
+def scene(leader: int, isr: tuple[int, ...], end: int, state: str = "up") -> ReplayScene:
     replicas = (ReplicaScene(1, end, end), ReplicaScene(2, 5, 5))
     partition = PartitionScene("orders-0", leader, leader, isr, (), replicas)
-    return Scene(((1, state), (2, "up")), 101, (partition,))
+    return ReplayScene(((1, state), (2, "up")), 101, (partition,))
 
 
 def test_the_difference_of_two_scenes_is_told_in_words() -> None:

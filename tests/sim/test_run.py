@@ -9,7 +9,7 @@ from pathlib import Path
 from tidelog.model.ids import TopicPartition
 from tidelog.sim.faults.faults import KINDS, LAST_FOLLOWER, NEXT_LEADER, Fault
 from tidelog.sim.mutants import MUTANTS
-from tidelog.sim.runs.campaign import Summary, one, run_all
+from tidelog.sim.runs.campaign import CampaignSummary, one, run_all
 from tidelog.sim.runs.drawing import filled_in
 from tidelog.sim.runs.plan import MAX_NODES, MIN_NODES, WORKLOADS, Plan, TopicPlan
 from tidelog.sim.runs.recorder import Recorder
@@ -179,7 +179,7 @@ def test_a_replay_command_names_what_the_seed_does_not_say() -> None:
 
 def test_many_runs_are_counted_together_on_several_processes() -> None:
     plans = [Plan(seed, nodes=3, seconds=5) for seed in range(4)]
-    alone, together = Summary(), Summary()
+    alone, together = CampaignSummary(), CampaignSummary()
     for plan in plans:
         alone.add(one(plan))
     for result in run_all(iter(plans), 2):

@@ -5,14 +5,14 @@ import pytest
 from tidelog.sim.whatif.campaign import ask_all, questions
 from tidelog.sim.whatif.faults import FAULTS
 from tidelog.sim.whatif.question import Question
-from tidelog.sim.whatif.summary import Summary
+from tidelog.sim.whatif.summary import WhatIfSummary
 from tidelog.sim.whatif.trial import run_trial
 
 RUNS = 6
 SINGLE = [name for name in FAULTS if not name.startswith("all-")]
 
 
-def ask(question: Question, runs: int = RUNS) -> Summary:
+def ask(question: Question, runs: int = RUNS) -> WhatIfSummary:
     [summary] = ask_all([question], runs, 1, 0, lambda done: None)
     return summary
 

@@ -42,7 +42,7 @@ GROUP_OPERATIONS = _READ | _DELETE | _DESCRIBE | _DESCRIBE_CONFIGS | _ALTER_CONF
 """Every operation that exists on the resource: without an authorizer everything is allowed."""
 
 
-class Node(NamedTuple):
+class NodeAddress(NamedTuple):
     """A broker's address on one listener."""
 
     id: NodeId
@@ -51,7 +51,7 @@ class Node(NamedTuple):
     rack: str | None
 
 
-class View:
+class ListenerView:
     """The cluster as seen through one listener."""
 
     __slots__ = ("image", "listener", "nodes")
@@ -62,7 +62,7 @@ class View:
         self.nodes = {node.id: node for node in _nodes(image, listener)}
         """The reachable brokers, in order of id."""
 
-    def nodes_with(self, gone: Collection[NodeId]) -> Collection[Node]:
+    def nodes_with(self, gone: Collection[NodeId]) -> Collection[NodeAddress]:
         """The reachable brokers and these fenced ones, in order of id."""
         if not gone:
             return self.nodes.values()
@@ -99,12 +99,12 @@ class View:
         return bool(online) and directory not in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY)
 
 
-def _nodes(image: ClusterImage, listener: str) -> Iterator[Node]:
+def _nodes(image: ClusterImage, listener: str) -> Iterator[NodeAddress]:
     return _on_listener(image.unfenced_brokers(), listener)
 
 
-def _on_listener(brokers: Iterable[BrokerImage], listener: str) -> Iterator[Node]:
+def _on_listener(brokers: Iterable[BrokerImage], listener: str) -> Iterator[NodeAddress]:
     for broker in brokers:
         endpoint = broker.endpoints.get(listener)
         if endpoint is not None:
-            yield Node(broker.id, endpoint.host, endpoint.port, broker.rack)
+            yield NodeAddress(broker.id, endpoint.host, endpoint.port, broker.rack)

@@ -16,7 +16,7 @@ from tidelog.client.client import Client
 from tidelog.model.user_error import UserError
 
 
-class Feature(NamedTuple):
+class FeatureRange(NamedTuple):
     name: str
     finalized: int
     supported: tuple[int, int]
@@ -56,7 +56,7 @@ def describe(bootstrap_server: str) -> None:
             click.echo(line)
 
 
-def features(client: Client) -> list[Feature]:
+def features(client: Client) -> list[FeatureRange]:
     """What the brokers can do, and at which level the cluster has agreed to do it."""
     answer = client.ask(
         ApiVersionsRequest(client_software_name="tidelog", client_software_version=__version__),
@@ -64,7 +64,7 @@ def features(client: Client) -> list[Feature]:
     )
     levels = {one.name: one.max_version_level for one in answer.finalized_features}
     return [
-        Feature(one.name, levels.get(one.name, 0), (one.min_version, one.max_version))
+        FeatureRange(one.name, levels.get(one.name, 0), (one.min_version, one.max_version))
         for one in answer.supported_features
     ]
 
@@ -82,7 +82,7 @@ def brokers_table(brokers: Sequence[DescribeClusterBroker]) -> Iterator[str]:
     return table(("BROKER", "ADDRESS", "RACK", "STATE"), rows)
 
 
-def features_table(found: Sequence[Feature]) -> Iterator[str]:
+def features_table(found: Sequence[FeatureRange]) -> Iterator[str]:
     rows = [
         (one.name, str(one.finalized), f"{one.supported[0]} to {one.supported[1]}") for one in found
     ]

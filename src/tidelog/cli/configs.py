@@ -10,11 +10,11 @@ from tidelog.client import admin
 from tidelog.client.client import Client
 from tidelog.client.config_admin import (
     Config,
-    ResourceType,
     Source,
     alter_configs,
     describe_configs,
 )
+from tidelog.config.resource_type import ResourceType
 from tidelog.model.user_error import UserError
 
 ALL_BROKERS = ""

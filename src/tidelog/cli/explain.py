@@ -14,9 +14,10 @@ from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResponse
 from tidelog.cli import options
 from tidelog.client import admin, quorum_admin
 from tidelog.client.client import Client
-from tidelog.client.config_admin import Config, ResourceType, describe_configs
+from tidelog.client.config_admin import Config, describe_configs
 from tidelog.client.replica_offsets import PAGE, look
-from tidelog.client.replica_offsets import Partition as Looked
+from tidelog.client.replica_offsets import PartitionOffsets as Looked
+from tidelog.config.resource_type import ResourceType
 from tidelog.insight import wording
 from tidelog.insight.event_log import EventLog
 from tidelog.insight.explanation import explain, summary
@@ -139,7 +140,7 @@ def _alive(client: Client) -> frozenset[NodeId]:
     return frozenset(one.broker_id for one in brokers if not one.is_fenced)
 
 
-def _is_returning(one: admin.Partition, up: frozenset[NodeId]) -> bool:
+def _is_returning(one: admin.PartitionDescription, up: frozenset[NodeId]) -> bool:
     """Whether it has replicas that are up and may be on their way back."""
     return one.leader in up and any(r in up and r not in one.isr for r in one.replicas)
 

@@ -16,10 +16,11 @@ from tidelog.cli import options
 from tidelog.cli.topics import topic_pattern
 from tidelog.client import admin
 from tidelog.client.client import Client
-from tidelog.client.config_admin import ResourceType, describe_configs
+from tidelog.client.config_admin import describe_configs
 from tidelog.client.producer import ACKS_ALL, Producer
-from tidelog.client.replica_offsets import Partition, look
-from tidelog.insight.observation import Look, Observer, PartitionLook
+from tidelog.client.replica_offsets import PartitionOffsets, look
+from tidelog.config.resource_type import ResourceType
+from tidelog.insight.observation import ClusterObserver, Look, PartitionLook
 from tidelog.model.ids import NO_NODE, Millis, NodeId, Offset, TopicPartition
 from tidelog.model.replication_events import (
     REPLICATION_EVENTS,
@@ -67,7 +68,7 @@ def command(
     happened as the events that Tidelog's brokers write: `tidelog pipeline health` and `report`
     read them. What comes and goes between two looks is not seen.
     """
-    observer, number = Observer(), 0
+    observer, number = ClusterObserver(), 0
     with Client(bootstrap_server, SILENCE_SECONDS) as client, _opened(out) as file:
         write = _to_topic(client, events_topic) if events_topic else _to_file(file)
         while True:
@@ -126,7 +127,7 @@ def _is_up(host: str, port: int) -> bool:
     return True
 
 
-def _ends(seen: Partition, behind: dict[NodeId, int]) -> dict[NodeId, Offset]:
+def _ends(seen: PartitionOffsets, behind: dict[NodeId, int]) -> dict[NodeId, Offset]:
     """Each replica's end, by its own word, or by how far its log is behind the watermark."""
     ends = {}
     for replica in seen.replicas:

@@ -29,7 +29,7 @@ DEMO = "demo"
 """Which has brokers of its own, too."""
 
 
-class Jobs(click.Group):
+class PipelineJobs(click.Group):
     """A group of jobs, which read their arguments themselves."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -51,7 +51,7 @@ class Jobs(click.Group):
         )
 
 
-@click.group("pipeline", cls=Jobs, epilog="Each job has its own --help.")
+@click.group("pipeline", cls=PipelineJobs, epilog="Each job has its own --help.")
 def command() -> None:
     """Run the data pipeline on Spark, embedded or on a cluster.
 

@@ -10,10 +10,10 @@ from tidelog.cli.output.table import table
 from tidelog.cli.topics import topic_pattern
 from tidelog.client import admin
 from tidelog.client.client import Client
-from tidelog.client.replica_offsets import Partition, look
+from tidelog.client.replica_offsets import PartitionOffsets, look
 from tidelog.insight.event_log import EventLog
 from tidelog.insight.lag_time import LookTime
-from tidelog.insight.replica_table import HEADS, TIMED_HEADS, Memory, Row, rows, timed_cells
+from tidelog.insight.replica_table import HEADS, TIMED_HEADS, Memory, ReplicaRow, rows, timed_cells
 from tidelog.model.ids import Millis
 from tidelog.model.replication_events import REPLICATION_EVENTS
 from tidelog.model.user_error import UserError
@@ -58,7 +58,7 @@ class Watched:
         self._events = EventLog(client)
         self._memory = Memory(self._events.history)
 
-    def look(self) -> list[Row]:
+    def look(self) -> list[ReplicaRow]:
         began = _now()
         partitions = look(self._client, _names(self._client, self._topic))
         looked = LookTime(began, _now())
@@ -67,13 +67,13 @@ class Watched:
         return list(rows(partitions, self._memory))
 
 
-def report(partitions: Sequence[Partition], memory: Memory | None) -> Iterator[str]:
+def report(partitions: Sequence[PartitionOffsets], memory: Memory | None) -> Iterator[str]:
     """The table, one line for each replica, the leader's first; with a memory also times."""
     shown = list(rows(partitions, memory))
     return table(HEADS, [row.cells for row in shown]) if memory is None else timed_report(shown)
 
 
-def timed_report(shown: Sequence[Row]) -> Iterator[str]:
+def timed_report(shown: Sequence[ReplicaRow]) -> Iterator[str]:
     return table(TIMED_HEADS, [timed_cells(row) for row in shown])
 
 

@@ -129,7 +129,7 @@ def create(client: Client, wanted: Options) -> None:
             assignment=parse_assignment(wanted.replica_assignment),
             configs=dict(options.key_value("--config", one) for one in wanted.config),
         )
-    except admin.Refused as refused:
+    except admin.RequestRefused as refused:
         if refused.error is ErrorCode.topic_already_exists and wanted.if_not_exists:
             return
         raise

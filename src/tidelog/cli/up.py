@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from tidelog.cli import options
-from tidelog.clusters.child import NodeProcess
+from tidelog.clusters.child import NodeToRun
 from tidelog.clusters.cluster_directory import ClusterDirectory
 from tidelog.clusters.control import ControlSocket
 from tidelog.clusters.local_cluster import HIGHEST_PORT, LocalCluster
@@ -105,6 +105,6 @@ def run(cluster: LocalCluster, *, restart: bool) -> int:
             click.echo(f"bootstrap {cluster.bootstrap}")
 
     log_to_stderr()
-    nodes = [NodeProcess(node, str(cluster.config(node))) for node in cluster.node_ids]
+    nodes = [NodeToRun(node, str(cluster.config(node))) for node in cluster.node_ids]
     control = ControlSocket(cluster.directory)
     return run_until_interrupted(Supervisor(nodes, tell, restart=restart, control=control))

@@ -28,7 +28,7 @@ CLUSTER_DEFAULT = -1
 Assignment = Sequence[Sequence[NodeId]]
 
 
-class Refused(UserError):
+class RequestRefused(UserError):
     """The cluster refused a change; `error` says why in Kafka's codes."""
 
     def __init__(self, error: ErrorCode, message: str | None) -> None:
@@ -42,7 +42,7 @@ class Topic(NamedTuple):
     is_internal: bool
 
 
-class Partition(NamedTuple):
+class PartitionDescription(NamedTuple):
     number: int
     leader: NodeId
     replicas: tuple[NodeId, ...]
@@ -57,7 +57,7 @@ class Partition(NamedTuple):
 class Described(NamedTuple):
     name: str
     id: UUID | None
-    partitions: list[Partition]
+    partitions: list[PartitionDescription]
 
 
 class Reassignment(NamedTuple):
@@ -67,7 +67,7 @@ class Reassignment(NamedTuple):
 
 def _check(error: ErrorCode, message: str | None) -> None:
     if error is not ErrorCode.none:
-        raise Refused(error, message)
+        raise RequestRefused(error, message)
 
 
 def topics(client: Client) -> list[Topic]:
@@ -112,7 +112,7 @@ def topic_may_exist() -> Iterator[None]:
     """
     try:
         yield
-    except Refused as refused:
+    except RequestRefused as refused:
         if refused.error is not ErrorCode.topic_already_exists:
             raise
 
@@ -172,7 +172,7 @@ def describe(client: Client, names: Sequence[str], page: int) -> list[Described]
             name = topic.name or ""
             partitions = found[name].partitions
             partitions += (
-                Partition(
+                PartitionDescription(
                     one.partition_index,
                     one.leader_id,
                     one.replica_nodes,
@@ -197,7 +197,7 @@ def describe_from_metadata(client: Client, names: Sequence[str]) -> list[Describ
     for topic in client.metadata(tuple(names)).topics:
         _check(topic.error_code, None)
         partitions = [
-            Partition(
+            PartitionDescription(
                 one.partition_index,
                 one.leader_id,
                 one.replica_nodes,

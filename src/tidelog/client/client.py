@@ -13,7 +13,7 @@ from kio.schema.metadata.v12.request import MetadataRequest, MetadataRequestTopi
 from kio.schema.metadata.v12.response import MetadataResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from tidelog.client.connection import ANSWER_SECONDS, Connection, ConnectionLost
+from tidelog.client.connection import ANSWER_SECONDS, BrokerConnection, ConnectionLost
 from tidelog.client.wait_notice import WaitNotice
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, NodeId, TopicPartition
@@ -71,7 +71,7 @@ class Client:
         self.notice = WaitNotice(tell)
         self._answer_seconds = answer_seconds
         self._nodes: dict[NodeId, Address] = {}
-        self._connections: dict[Address, Connection] = {}
+        self._connections: dict[Address, BrokerConnection] = {}
         self._leaders: dict[TopicPartition, NodeId] = {}
 
     def __enter__(self) -> Self:
@@ -211,10 +211,10 @@ class Client:
 
     # -- Connections -------------------------------------------------------------------------------
 
-    def _connect(self, address: Address) -> Connection:
+    def _connect(self, address: Address) -> BrokerConnection:
         connection = self._connections.get(address)
         if connection is None:
-            connection = Connection(*address, self._answer_seconds, self.notice)
+            connection = BrokerConnection(*address, self._answer_seconds, self.notice)
             self._connections[address] = connection
         return connection
 

@@ -14,16 +14,12 @@ from kio.schema.incremental_alter_configs.v1.request import (
 from kio.schema.incremental_alter_configs.v1.response import IncrementalAlterConfigsResponse
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from tidelog.client.admin import Refused
+from tidelog.client.admin import RequestRefused
 from tidelog.client.client import Client
+from tidelog.config.resource_type import ResourceType
 from tidelog.model.errors import ErrorCode
 
 R = TypeVar("R", bound=ResponsePayload)
-
-
-class ResourceType(IntEnum):
-    TOPIC = 2
-    BROKER = 4
 
 
 class Source(IntEnum):
@@ -44,7 +40,7 @@ class Source(IntEnum):
         return cls.UNKNOWN
 
 
-class Synonym(NamedTuple):
+class ReportedSynonym(NamedTuple):
     source: Source
     name: str
     value: str | None
@@ -55,7 +51,7 @@ class Config(NamedTuple):
     value: str | None
     source: Source
     is_sensitive: bool
-    synonyms: tuple[Synonym, ...]
+    synonyms: tuple[ReportedSynonym, ...]
 
     @property
     def is_default(self) -> bool:
@@ -79,14 +75,14 @@ def describe_configs(
     described = {}
     for result in _ask(client, kind, names, request, DescribeConfigsResponse).results:
         if result.error_code is not ErrorCode.none:
-            raise Refused(result.error_code, result.error_message)
+            raise RequestRefused(result.error_code, result.error_message)
         described[result.resource_name] = [
             Config(
                 config.name,
                 config.value,
                 Source(config.config_source),
                 config.is_sensitive,
-                tuple(Synonym(Source(s.source), s.name, s.value) for s in config.synonyms),
+                tuple(ReportedSynonym(Source(s.source), s.name, s.value) for s in config.synonyms),
             )
             for config in result.configs
         ]
@@ -122,7 +118,7 @@ def alter_configs(
     )
     for result in _ask(client, kind, [name], request, IncrementalAlterConfigsResponse).responses:
         if result.error_code is not ErrorCode.none:
-            raise Refused(result.error_code, result.error_message)
+            raise RequestRefused(result.error_code, result.error_message)
 
 
 def _ask(

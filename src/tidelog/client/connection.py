@@ -37,7 +37,7 @@ class ConnectionLost(Exception):
     """The broker could not be reached, or went away; another try may succeed."""
 
 
-class Connection:
+class BrokerConnection:
     """A broker that has told which versions it speaks."""
 
     def __init__(

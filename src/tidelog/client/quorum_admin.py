@@ -9,9 +9,9 @@ from kio.schema.describe_cluster.v2.response import DescribeClusterResponse
 from kio.schema.describe_quorum.v2 import request as quorum
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
-from tidelog.client.admin import Refused
+from tidelog.client.admin import RequestRefused
 from tidelog.client.client import Address, Client
-from tidelog.client.connection import Connection, ConnectionLost
+from tidelog.client.connection import BrokerConnection, ConnectionLost
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import METADATA_TOPIC, NodeId
 from tidelog.model.user_error import UserError
@@ -41,7 +41,7 @@ def describe_cluster(client: Client, *, controllers: bool = False) -> DescribeCl
         DescribeClusterResponse,
     )
     if answer.error_code is not ErrorCode.none:
-        raise Refused(answer.error_code, answer.error_message)
+        raise RequestRefused(answer.error_code, answer.error_message)
     return answer
 
 
@@ -55,7 +55,7 @@ def describe_quorum(client: Client, *, controllers: bool = False) -> DescribeQuo
     if (error := _error(answer)) is ErrorCode.none:
         return answer
     if error not in _NO_LEADER:
-        raise Refused(error, answer.error_message)
+        raise RequestRefused(error, answer.error_message)
     if controllers:
         for address in _addresses(client, controllers):
             found = _ask(address)
@@ -93,7 +93,7 @@ def _error(answer: DescribeQuorumResponse) -> ErrorCode:
 
 def _ask(address: Address) -> DescribeQuorumResponse | None:
     try:
-        connection = Connection(*address, PROBE_SECONDS)
+        connection = BrokerConnection(*address, PROBE_SECONDS)
     except ConnectionLost:
         return None
     try:
@@ -126,7 +126,7 @@ def _without_leader(client: Client, controllers: bool) -> UserError:
 
 def _answers(address: Address) -> bool:
     try:
-        Connection(*address, PROBE_SECONDS).close()
+        BrokerConnection(*address, PROBE_SECONDS).close()
     except ConnectionLost:
         return False
     return True

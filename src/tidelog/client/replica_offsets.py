@@ -23,18 +23,18 @@ PAGE = 2000
 _CONSUMER, _DEBUGGER = -1, -2
 
 
-class Replica(NamedTuple):
+class ReplicaOffsets(NamedTuple):
     node: NodeId
     log_end_offset: Offset | None
     """None where the broker does not tell."""
     is_in_sync: bool
 
 
-class Partition(NamedTuple):
+class PartitionOffsets(NamedTuple):
     partition: TopicPartition
     leader: NodeId
     high_watermark: Offset | None
-    replicas: tuple[Replica, ...]
+    replicas: tuple[ReplicaOffsets, ...]
 
     @property
     def leader_end(self) -> Offset | None:
@@ -48,7 +48,7 @@ class Partition(NamedTuple):
             if one.node != self.leader and one.log_end_offset is not None:
                 yield one.log_end_offset
 
-    def lag(self, replica: Replica) -> Offset | None:
+    def lag(self, replica: ReplicaOffsets) -> Offset | None:
         """How many records of the leader's log the replica lacks."""
         end = self.leader_end
         if end is None or replica.log_end_offset is None:
@@ -56,7 +56,7 @@ class Partition(NamedTuple):
         return max(0, end - replica.log_end_offset)
 
 
-def look(client: Client, topics: Sequence[str]) -> list[Partition]:
+def look(client: Client, topics: Sequence[str]) -> list[PartitionOffsets]:
     """The partitions of these topics with all that their replicas tell."""
     described = [
         (TopicPartition(topic.name, one.number), one)
@@ -77,12 +77,12 @@ def look(client: Client, topics: Sequence[str]) -> list[Partition]:
         node: _ends(client, node, held[node], _DEBUGGER) for node in followers_first if node in up
     }
     return [
-        Partition(
+        PartitionOffsets(
             where,
             one.leader,
             marks.get(one.leader, {}).get(where),
             tuple(
-                Replica(node, ends.get(node, {}).get(where), node in one.isr)
+                ReplicaOffsets(node, ends.get(node, {}).get(where), node in one.isr)
                 for node in one.replicas
             ),
         )

@@ -19,7 +19,7 @@ PROGRAM = (sys.executable, "-P", "-m", "tidelog.runtime")
 
 
 @dataclass(frozen=True, slots=True)
-class NodeProcess:
+class NodeToRun:
     """A node to run: its id, the server.properties that say the rest, and where its log goes."""
 
     node_id: NodeId
@@ -33,7 +33,7 @@ class Child:
 
     __slots__ = ("_channel", "_process", "is_paused", "is_ready", "is_stopping")
 
-    def __init__(self, node: NodeProcess, program: Sequence[str]) -> None:
+    def __init__(self, node: NodeToRun, program: Sequence[str]) -> None:
         ours, theirs = socket.socketpair()
         options = ["--config", node.config, "--supervisor-fd", str(theirs.fileno())]
         with theirs, nullcontext() if node.log is None else open(node.log, "ab") as log:

@@ -16,7 +16,7 @@ import click
 
 from tidelog.config.settings import BrokerSettings
 from tidelog.replication.quorum.state import ReplicaKey, Voter, VoterSet
-from tidelog.replication.quorum.voters import DYNAMIC, Membership
+from tidelog.replication.quorum.voters import DYNAMIC, VoterMembership
 
 _INITIAL = re.compile(r"(\d+)@(.+):(\d+):([A-Za-z0-9_-]{22})")
 
@@ -95,7 +95,7 @@ def write_first_voters(
         key = ReplicaKey(settings.node_id, directory_id)
         voters = VoterSet({settings.node_id: Voter(key, controller_endpoints(settings))})
     if voters is not None:
-        content = encode_bootstrap(Membership(DYNAMIC, voters), time.time_ns() // 1_000_000)
+        content = encode_bootstrap(VoterMembership(DYNAMIC, voters), time.time_ns() // 1_000_000)
         write_durably(Path(directory) / path_of(BOOTSTRAP), content)
 
 

@@ -6,12 +6,12 @@ from tidelog.model.ids import NodeId
 from tidelog.node.quorum.voter_records import membership_in
 from tidelog.protocol.records.batch import check, iterate
 from tidelog.protocol.records.records import read_records
-from tidelog.replication.quorum.voters import DYNAMIC, Membership
+from tidelog.replication.quorum.voters import DYNAMIC, VoterMembership
 
 
 def recorded_voters(directory: Path) -> dict[NodeId, str]:
     """Node and `host:port` of each voter; none where the configuration names the voters."""
-    known = Membership()
+    known = VoterMembership()
     for path in [*sorted(directory.glob("*.checkpoint")), *sorted(directory.glob("*.log"))]:
         known = _read(memoryview(path.read_bytes()), known)
     if known.kraft_version < DYNAMIC or known.voters is None:
@@ -23,7 +23,7 @@ def recorded_voters(directory: Path) -> dict[NodeId, str]:
     }
 
 
-def _read(content: memoryview, known: Membership) -> Membership:
+def _read(content: memoryview, known: VoterMembership) -> VoterMembership:
     """What is known after one file; a damaged one counts up to where it is sound."""
     for position, header in iterate(content):
         if check(content, position) != header:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from tidelog.clusters.child import PROGRAM, Child, NodeProcess
+from tidelog.clusters.child import PROGRAM, Child, NodeToRun
 from tidelog.clusters.control import ControlSocket, Reply
 from tidelog.clusters.restarts import RestartDelay
 from tidelog.model.ids import NodeId
@@ -29,7 +29,7 @@ Told: TypeAlias = Callable[[NodeId, int | None], object]
 
 @dataclass(slots=True)
 class _Watched:
-    spec: NodeProcess
+    spec: NodeToRun
     child: Child | None = None
     has_served: bool = False
     is_down_on_purpose: bool = False
@@ -50,7 +50,7 @@ class Supervisor:
 
     def __init__(
         self,
-        nodes: list[NodeProcess],
+        nodes: list[NodeToRun],
         tell: Told,
         *,
         restart: bool = True,

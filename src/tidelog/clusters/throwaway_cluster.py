@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import Self
 
 from tidelog.clusters import control
-from tidelog.clusters.child import NodeProcess
+from tidelog.clusters.child import NodeToRun
 from tidelog.clusters.free_ports import HOST
 from tidelog.clusters.local_cluster import LocalCluster, on_free_ports
 from tidelog.clusters.supervisor import Supervisor
@@ -47,7 +47,7 @@ class ThrowawayCluster:
         self._serving: dict[NodeId, int | None] = {}
         self._news = Condition()
         nodes = [
-            NodeProcess(node, str(self._layout.config(node)), str(self.directory / f"{node}.log"))
+            NodeToRun(node, str(self._layout.config(node)), str(self.directory / f"{node}.log"))
             for node in self._layout.node_ids
         ]
         self._supervisor = Supervisor(

@@ -24,7 +24,7 @@ class Listener(NamedTuple):
     security_protocol: int = 0
 
 
-class Voter(NamedTuple):
+class VoterAddress(NamedTuple):
     id: NodeId
     host: str
     port: int
@@ -74,14 +74,14 @@ def parse_security_map(key: str, text: str) -> dict[str, int]:
     return protocols
 
 
-def parse_voters(key: str, items: tuple[str, ...]) -> tuple[Voter, ...]:
+def parse_voters(key: str, items: tuple[str, ...]) -> tuple[VoterAddress, ...]:
     """`id@host:port`, each id once."""
-    voters: list[Voter] = []
+    voters: list[VoterAddress] = []
     for item in filter(None, items):
         id_, at, address = item.partition("@")
         if not at or not (id_.isascii() and id_.isdigit()):
             raise BadSetting(key, f"{item!r} is not id@host:port")
         if any(voter.id == int(id_) for voter in voters):
             raise BadSetting(key, f"the voter {id_} is there twice")
-        voters.append(Voter(int(id_), *parse_address(key, address)))
+        voters.append(VoterAddress(int(id_), *parse_address(key, address)))
     return tuple(voters)

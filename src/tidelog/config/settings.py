@@ -13,7 +13,7 @@ from tidelog.config.addresses import (
     SECURITY_PROTOCOLS,
     BadSetting,
     Listener,
-    Voter,
+    VoterAddress,
     parse_address,
     parse_listeners,
     parse_security_map,
@@ -25,7 +25,7 @@ from tidelog.config.key import BadValue, Value
 from tidelog.config.properties import parse_properties
 from tidelog.model.ids import NodeId
 
-__all__ = ["BadSetting", "BrokerSettings", "Listener", "Voter", "parse_properties"]
+__all__ = ["BadSetting", "BrokerSettings", "Listener", "VoterAddress", "parse_properties"]
 
 _ROLES = ("broker", "controller")
 
@@ -39,7 +39,7 @@ class BrokerSettings:
     advertised_listeners: tuple[Listener, ...]
     inter_broker_listener_name: str
     controller_listener_names: tuple[str, ...]
-    controller_quorum_voters: tuple[Voter, ...]
+    controller_quorum_voters: tuple[VoterAddress, ...]
     controller_quorum_bootstrap_servers: tuple[tuple[str, int], ...]
     log_dirs: tuple[str, ...]
     metadata_log_dir: str

@@ -230,7 +230,7 @@ TOPIC_KEYS: Mapping[str, ConfigKey] = {key.name: key for key in _KEYS}
 
 
 @dataclass(frozen=True, slots=True)
-class Synonym:
+class BrokerSynonym:
     """A broker key that sets a topic key's default, and the factor between their units."""
 
     name: str
@@ -239,41 +239,44 @@ class Synonym:
 
 _MINUTES, _HOURS = 60 * 1000, 60 * 60 * 1000
 
-SYNONYMS: Mapping[str, tuple[Synonym, ...]] = {
-    "cleanup.policy": (Synonym("log.cleanup.policy"),),
-    "compression.gzip.level": (Synonym("compression.gzip.level"),),
-    "compression.lz4.level": (Synonym("compression.lz4.level"),),
-    "compression.type": (Synonym("compression.type"),),
-    "compression.zstd.level": (Synonym("compression.zstd.level"),),
-    "delete.retention.ms": (Synonym("log.cleaner.delete.retention.ms"),),
-    "file.delete.delay.ms": (Synonym("log.segment.delete.delay.ms"),),
-    "flush.messages": (Synonym("log.flush.interval.messages"),),
-    "flush.ms": (Synonym("log.flush.interval.ms"), Synonym("log.flush.scheduler.interval.ms")),
-    "index.interval.bytes": (Synonym("log.index.interval.bytes"),),
-    "local.retention.bytes": (Synonym("log.local.retention.bytes"),),
-    "local.retention.ms": (Synonym("log.local.retention.ms"),),
-    "max.compaction.lag.ms": (Synonym("log.cleaner.max.compaction.lag.ms"),),
-    "max.message.bytes": (Synonym("message.max.bytes"),),
-    "message.timestamp.after.max.ms": (Synonym("log.message.timestamp.after.max.ms"),),
-    "message.timestamp.before.max.ms": (Synonym("log.message.timestamp.before.max.ms"),),
-    "message.timestamp.type": (Synonym("log.message.timestamp.type"),),
-    "min.cleanable.dirty.ratio": (Synonym("log.cleaner.min.cleanable.ratio"),),
-    "min.compaction.lag.ms": (Synonym("log.cleaner.min.compaction.lag.ms"),),
-    "min.insync.replicas": (Synonym("min.insync.replicas"),),
-    "preallocate": (Synonym("log.preallocate"),),
-    "retention.bytes": (Synonym("log.retention.bytes"),),
+SYNONYMS: Mapping[str, tuple[BrokerSynonym, ...]] = {
+    "cleanup.policy": (BrokerSynonym("log.cleanup.policy"),),
+    "compression.gzip.level": (BrokerSynonym("compression.gzip.level"),),
+    "compression.lz4.level": (BrokerSynonym("compression.lz4.level"),),
+    "compression.type": (BrokerSynonym("compression.type"),),
+    "compression.zstd.level": (BrokerSynonym("compression.zstd.level"),),
+    "delete.retention.ms": (BrokerSynonym("log.cleaner.delete.retention.ms"),),
+    "file.delete.delay.ms": (BrokerSynonym("log.segment.delete.delay.ms"),),
+    "flush.messages": (BrokerSynonym("log.flush.interval.messages"),),
+    "flush.ms": (
+        BrokerSynonym("log.flush.interval.ms"),
+        BrokerSynonym("log.flush.scheduler.interval.ms"),
+    ),
+    "index.interval.bytes": (BrokerSynonym("log.index.interval.bytes"),),
+    "local.retention.bytes": (BrokerSynonym("log.local.retention.bytes"),),
+    "local.retention.ms": (BrokerSynonym("log.local.retention.ms"),),
+    "max.compaction.lag.ms": (BrokerSynonym("log.cleaner.max.compaction.lag.ms"),),
+    "max.message.bytes": (BrokerSynonym("message.max.bytes"),),
+    "message.timestamp.after.max.ms": (BrokerSynonym("log.message.timestamp.after.max.ms"),),
+    "message.timestamp.before.max.ms": (BrokerSynonym("log.message.timestamp.before.max.ms"),),
+    "message.timestamp.type": (BrokerSynonym("log.message.timestamp.type"),),
+    "min.cleanable.dirty.ratio": (BrokerSynonym("log.cleaner.min.cleanable.ratio"),),
+    "min.compaction.lag.ms": (BrokerSynonym("log.cleaner.min.compaction.lag.ms"),),
+    "min.insync.replicas": (BrokerSynonym("min.insync.replicas"),),
+    "preallocate": (BrokerSynonym("log.preallocate"),),
+    "retention.bytes": (BrokerSynonym("log.retention.bytes"),),
     "retention.ms": (
-        Synonym("log.retention.ms"),
-        Synonym("log.retention.minutes", _MINUTES),
-        Synonym("log.retention.hours", _HOURS),
+        BrokerSynonym("log.retention.ms"),
+        BrokerSynonym("log.retention.minutes", _MINUTES),
+        BrokerSynonym("log.retention.hours", _HOURS),
     ),
-    "segment.bytes": (Synonym("log.segment.bytes"),),
-    "segment.index.bytes": (Synonym("log.index.size.max.bytes"),),
+    "segment.bytes": (BrokerSynonym("log.segment.bytes"),),
+    "segment.index.bytes": (BrokerSynonym("log.index.size.max.bytes"),),
     "segment.jitter.ms": (
-        Synonym("log.roll.jitter.ms"),
-        Synonym("log.roll.jitter.hours", _HOURS),
+        BrokerSynonym("log.roll.jitter.ms"),
+        BrokerSynonym("log.roll.jitter.hours", _HOURS),
     ),
-    "segment.ms": (Synonym("log.roll.ms"), Synonym("log.roll.hours", _HOURS)),
-    "unclean.leader.election.enable": (Synonym("unclean.leader.election.enable"),),
+    "segment.ms": (BrokerSynonym("log.roll.ms"), BrokerSynonym("log.roll.hours", _HOURS)),
+    "unclean.leader.election.enable": (BrokerSynonym("unclean.leader.election.enable"),),
 }
 """Most telling first: log.retention.ms over log.retention.minutes over log.retention.hours."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 from tidelog.config.group_settings import GroupSettings
-from tidelog.coordination.effects import Answer, GroupEffect, LogRecord, Write
+from tidelog.coordination.effects import AnswerRequest, AppendRecords, GroupEffect, LogRecord
 from tidelog.coordination.groups.classic.group import ClassicGroup, GroupState
 from tidelog.coordination.offsets.offsets import OffsetStore
 from tidelog.coordination.records import (
@@ -28,7 +28,7 @@ from tidelog.coordination.records import (
     encode_key,
     encode_value,
 )
-from tidelog.coordination.timers import TimerKey, Timers, WriteTimeout
+from tidelog.coordination.timers import KeyedTimers, TimerKey, WriteTimeout
 from tidelog.model.dice import Dice
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis
@@ -107,7 +107,7 @@ class ShardCore:
         self.now: Millis = 0
         self.groups: dict[str, ClassicGroup] = {}
         self.offsets = OffsetStore()
-        self.timers = Timers()
+        self.timers = KeyedTimers()
         self._answers: list[GroupEffect] = []
         self._writes: list[GroupEffect] = []
         self._too_large: list[int] = []
@@ -127,7 +127,7 @@ class ShardCore:
     # -- Answers -----------------------------------------------------------------------------------
 
     def answer(self, ticket: int, response: Any) -> None:
-        self._answers.append(Answer(ticket, response))
+        self._answers.append(AnswerRequest(ticket, response))
 
     def take_effects(self) -> list[GroupEffect]:
         """What is to be done now; writes first, since an answer may bring the next request."""
@@ -167,7 +167,7 @@ class ShardCore:
             # Whoever asks does not expect to be told before it has finished: told in a moment.
             self._too_large.append(self._last_write)
         else:
-            self._writes.append(Write(self._last_write, records))
+            self._writes.append(AppendRecords(self._last_write, records))
 
     def write_parts(
         self,

@@ -14,19 +14,19 @@ class ClientInfo(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
-    """Answer the request that came with this ticket; exactly one per ticket."""
+class AnswerRequest:
+    """AnswerRequest the request that came with this ticket; exactly one per ticket."""
 
     ticket: int
     response: Any
 
 
 @dataclass(frozen=True, slots=True)
-class Write:
+class AppendRecords:
     """Append these records as one batch with acks=all, then say so through `GroupShard.written`."""
 
     write_id: int
     records: tuple[LogRecord, ...]
 
 
-GroupEffect: TypeAlias = Answer | Write
+GroupEffect: TypeAlias = AnswerRequest | AppendRecords

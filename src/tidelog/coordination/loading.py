@@ -3,7 +3,7 @@
 from tidelog.coordination.core import ShardCore
 from tidelog.coordination.groups.classic import rebalancing
 from tidelog.coordination.groups.classic.group import ClassicGroup, GroupState
-from tidelog.coordination.groups.classic.member import Member
+from tidelog.coordination.groups.classic.member import ClassicMember
 from tidelog.coordination.offsets import retention
 from tidelog.coordination.records import (
     GroupMetadataKey,
@@ -69,6 +69,6 @@ def _group(group_id: str, value: GroupMetadataValue) -> ClassicGroup:
         leader_id=value.leader if value.leader in members else None,
     )
     for record in value.members:
-        group.add(Member.from_record(record, value.protocol_type, value.protocol or ""))
+        group.add(ClassicMember.from_record(record, value.protocol_type, value.protocol or ""))
     group.subscribed_topics = group.find_subscribed_topics()
     return group

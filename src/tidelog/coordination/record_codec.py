@@ -42,7 +42,7 @@ class Array:
 
 
 @dataclass(frozen=True, slots=True)
-class Field:
+class RecordField:
     name: str
     type: Type | Array
     since: int = 0
@@ -60,7 +60,7 @@ _Codec: TypeAlias = tuple[_Read, _Write]
 class Schema:
     """The fields of a record or of a structure in it, in the order of the wire."""
 
-    def __init__(self, entity: type, *fields: Field, flexible: int = NEVER_FLEXIBLE) -> None:
+    def __init__(self, entity: type, *fields: RecordField, flexible: int = NEVER_FLEXIBLE) -> None:
         self.flexible = flexible
         self._entity = entity
         self._fields = fields

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 from uuid import UUID
 
-from tidelog.coordination.record_codec import Array, Field, RecordFormatError, Schema, Type
+from tidelog.coordination.record_codec import Array, RecordField, RecordFormatError, Schema, Type
 from tidelog.model.ids import NO_EPOCH, NO_TIMESTAMP, ZERO_TOPIC_ID, LeaderEpoch, Millis, Offset
 
 OFFSET_COMMIT_VALUE_VERSION = 4
@@ -67,43 +67,43 @@ Value: TypeAlias = OffsetCommitValue | GroupMetadataValue
 
 _OFFSET_KEY = Schema(
     OffsetCommitKey,
-    Field("group", Type.STRING),
-    Field("topic", Type.STRING),
-    Field("partition", Type.INT32),
+    RecordField("group", Type.STRING),
+    RecordField("topic", Type.STRING),
+    RecordField("partition", Type.INT32),
 )
-_GROUP_KEY = Schema(GroupMetadataKey, Field("group", Type.STRING))
+_GROUP_KEY = Schema(GroupMetadataKey, RecordField("group", Type.STRING))
 _KEYS = {0: _OFFSET_KEY, 1: _OFFSET_KEY, 2: _GROUP_KEY}
 
 _OFFSET_VALUE = Schema(
     OffsetCommitValue,
-    Field("offset", Type.INT64),
-    Field("leader_epoch", Type.INT32, since=3),
-    Field("metadata", Type.STRING),
-    Field("commit_timestamp", Type.INT64),
-    Field("expire_timestamp", Type.INT64, since=1, until=1),
-    Field("topic_id", Type.UUID, since=4, tag=0, default=ZERO_TOPIC_ID),
+    RecordField("offset", Type.INT64),
+    RecordField("leader_epoch", Type.INT32, since=3),
+    RecordField("metadata", Type.STRING),
+    RecordField("commit_timestamp", Type.INT64),
+    RecordField("expire_timestamp", Type.INT64, since=1, until=1),
+    RecordField("topic_id", Type.UUID, since=4, tag=0, default=ZERO_TOPIC_ID),
     flexible=4,
 )
 _MEMBER = Schema(
     MemberMetadata,
-    Field("member_id", Type.STRING),
-    Field("group_instance_id", Type.NULLABLE_STRING, since=3),
-    Field("client_id", Type.STRING),
-    Field("client_host", Type.STRING),
-    Field("rebalance_timeout", Type.INT32, since=1),
-    Field("session_timeout", Type.INT32),
-    Field("subscription", Type.BYTES),
-    Field("assignment", Type.BYTES),
+    RecordField("member_id", Type.STRING),
+    RecordField("group_instance_id", Type.NULLABLE_STRING, since=3),
+    RecordField("client_id", Type.STRING),
+    RecordField("client_host", Type.STRING),
+    RecordField("rebalance_timeout", Type.INT32, since=1),
+    RecordField("session_timeout", Type.INT32),
+    RecordField("subscription", Type.BYTES),
+    RecordField("assignment", Type.BYTES),
     flexible=4,
 )
 _GROUP_VALUE = Schema(
     GroupMetadataValue,
-    Field("protocol_type", Type.STRING),
-    Field("generation", Type.INT32),
-    Field("protocol", Type.NULLABLE_STRING),
-    Field("leader", Type.NULLABLE_STRING),
-    Field("current_state_timestamp", Type.INT64, since=2),
-    Field("members", Array(_MEMBER)),
+    RecordField("protocol_type", Type.STRING),
+    RecordField("generation", Type.INT32),
+    RecordField("protocol", Type.NULLABLE_STRING),
+    RecordField("leader", Type.NULLABLE_STRING),
+    RecordField("current_state_timestamp", Type.INT64, since=2),
+    RecordField("members", Array(_MEMBER)),
     flexible=4,
 )
 _VALUES = {OffsetCommitKey: _OFFSET_VALUE, GroupMetadataKey: _GROUP_VALUE}

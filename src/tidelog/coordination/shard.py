@@ -20,7 +20,7 @@ from kio.schema.sync_group.v5.request import SyncGroupRequest
 from tidelog.config.group_settings import GroupSettings
 from tidelog.coordination import loading
 from tidelog.coordination.core import ShardCore, WallClock
-from tidelog.coordination.effects import Answer, ClientInfo, GroupEffect
+from tidelog.coordination.effects import AnswerRequest, ClientInfo, GroupEffect
 from tidelog.coordination.groups import administration
 from tidelog.coordination.groups.classic import joining, leaving, rebalancing, syncing
 from tidelog.coordination.groups.classic.group import GroupState
@@ -84,7 +84,7 @@ class GroupShard:
         core.groups.clear()
         core.fail_writes(self._refusing)
         core.timers.clear()
-        return [effect for effect in core.take_effects() if isinstance(effect, Answer)]
+        return [effect for effect in core.take_effects() if isinstance(effect, AnswerRequest)]
 
     # -- Events ------------------------------------------------------------------------------------
 
@@ -96,7 +96,7 @@ class GroupShard:
         core.now = now
         request = lift(request, canonical_request(request.__api_key__))
         if self._refusing is not ErrorCode.none:
-            return [Answer(ticket, refusal(request, self._refusing, version))]
+            return [AnswerRequest(ticket, refusal(request, self._refusing, version))]
         match request:
             case HeartbeatRequest():
                 syncing.heartbeat(core, request, ticket)

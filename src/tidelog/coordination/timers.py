@@ -48,7 +48,7 @@ class RetentionCheck:
 TimerKey: TypeAlias = SessionTimeout | JoinTimeout | SyncTimeout | WriteTimeout | RetentionCheck
 
 
-class Timers:
+class KeyedTimers:
     def __init__(self) -> None:
         self._deadlines: dict[TimerKey, Millis] = {}
         self._in_heap: dict[TimerKey, Millis] = {}  # the time of each key's live entry in the heap

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from tidelog.insight import wording
-from tidelog.insight.replica_history import Follower
+from tidelog.insight.replica_history import FollowerHistory
 from tidelog.model.ids import NO_NODE, Millis, NodeId, Offset
 
 MOST = 256
@@ -98,7 +98,7 @@ class LeaderEnds:
         return bisect_right(self._marks, replica_end, key=lambda mark: mark.leader_end)
 
 
-def proven_by_leader(told: Follower, replica_end: Offset | None) -> Proof:
+def proven_by_leader(told: FollowerHistory, replica_end: Offset | None) -> Proof:
     """What its leader's word proves of a replica that is so far now, or does not say."""
     level_at = None if told.lag_ms is None else told.told_at - told.lag_ms
     leader_end = told.leader_end

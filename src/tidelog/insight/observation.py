@@ -54,7 +54,7 @@ class Look:
     partitions: Mapping[TopicPartition, PartitionLook]
 
 
-class Observer:
+class ClusterObserver:
     """Remembers the last look, and since when each follower lags."""
 
     def __init__(self) -> None:

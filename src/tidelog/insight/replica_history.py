@@ -16,7 +16,7 @@ from tidelog.model.ids import Millis, NodeId, Offset, TopicPartition
 Event = Mapping[str, Any]
 
 
-class Membership(NamedTuple):
+class IsrMembership(NamedTuple):
     """In or out of the in-sync set, since when, and why."""
 
     is_in_sync: bool
@@ -28,7 +28,7 @@ class Membership(NamedTuple):
     """How many records it lacked when it left."""
 
 
-class Follower(NamedTuple):
+class FollowerHistory(NamedTuple):
     """A follower as its leader last told of it."""
 
     told_at: Millis
@@ -47,7 +47,7 @@ class Follower(NamedTuple):
         return self.end_offset + self.lag
 
 
-class Election(NamedTuple):
+class PastElection(NamedTuple):
     at: Millis
     leader: NodeId
     leader_before: NodeId
@@ -73,7 +73,7 @@ class Loss(NamedTuple):
         )
 
 
-class Standing(NamedTuple):
+class PartitionStanding(NamedTuple):
     """A broker, fenced or not, since when, and why."""
 
     is_fenced: bool
@@ -83,9 +83,9 @@ class Standing(NamedTuple):
 
 @dataclass(slots=True)
 class PartitionHistory:
-    members: dict[NodeId, Membership] = field(default_factory=dict)
-    followers: dict[NodeId, Follower] = field(default_factory=dict)
-    election: Election | None = None
+    members: dict[NodeId, IsrMembership] = field(default_factory=dict)
+    followers: dict[NodeId, FollowerHistory] = field(default_factory=dict)
+    election: PastElection | None = None
     losses: list[Loss] = field(default_factory=list)
     """The oldest first; no two overlap."""
     _elected_in: int = NOT_KNOWN
@@ -105,14 +105,14 @@ class PartitionHistory:
         if self.election is not None and self.election.at < at:
             self._elected_in = NOT_KNOWN
 
-    def learn(self, broker: NodeId, member: Membership, partition_epoch: int) -> None:
+    def learn(self, broker: NodeId, member: IsrMembership, partition_epoch: int) -> None:
         if partition_epoch >= self._told_in.get(broker, NOT_KNOWN):
             self._told_in[broker] = partition_epoch
             known = self.members.get(broker)
             if known is None or not known.is_in_sync or not member.is_in_sync:
                 self.members[broker] = member
 
-    def elect(self, election: Election, partition_epoch: int) -> None:
+    def elect(self, election: PastElection, partition_epoch: int) -> None:
         if partition_epoch >= self._elected_in:
             self._elected_in, self.election = partition_epoch, election
 
@@ -126,7 +126,7 @@ class PartitionHistory:
 class ReplicaHistory:
     def __init__(self) -> None:
         self.partitions: dict[TopicPartition, PartitionHistory] = {}
-        self.brokers: dict[NodeId, Standing] = {}
+        self.brokers: dict[NodeId, PartitionStanding] = {}
         self.begins_at: Millis | None = None
         """What was before is not known; None: nothing was."""
 
@@ -137,7 +137,7 @@ class ReplicaHistory:
         """The next event of the topic; one that is not known is passed over."""
         kind, ts = event.get("event"), event["ts"]
         if kind in ("broker_fenced", "broker_unfenced"):
-            standing = Standing(kind == "broker_fenced", ts, event["reason"])
+            standing = PartitionStanding(kind == "broker_fenced", ts, event["reason"])
             self.brokers[event["broker"]] = standing
             return
         if "topic" not in event:
@@ -148,7 +148,7 @@ class ReplicaHistory:
                 _shrunk(history, event)
             case "isr_expand":
                 for broker in event["joined"]:
-                    history.learn(broker, Membership(True, ts), _epoch_of(event))
+                    history.learn(broker, IsrMembership(True, ts), _epoch_of(event))
             case "leader_elected":
                 _elected(history, event)
             case "unclean_loss":
@@ -162,7 +162,7 @@ def _shrunk(history: PartitionHistory, event: Event) -> None:
     for left in event["left"]:
         end = left["end_offset"]
         lag = None if leader_end is None or end is None else max(0, leader_end - end)
-        member = Membership(False, event["ts"], left["reason"], end, left["lag_ms"], lag)
+        member = IsrMembership(False, event["ts"], left["reason"], end, left["lag_ms"], lag)
         history.learn(left["broker"], member, _epoch_of(event))
 
 
@@ -171,8 +171,8 @@ def _elected(history: PartitionHistory, event: Event) -> None:
     if event["reason"] == "created":
         history.began(ts)
     for broker in event["isr"]:
-        history.learn(broker, Membership(True, ts), _epoch_of(event))
-    election = Election(
+        history.learn(broker, IsrMembership(True, ts), _epoch_of(event))
+    election = PastElection(
         ts, event["leader"], event["leader_before"], event["reason"], event["clean"]
     )
     history.elect(election, _epoch_of(event))
@@ -185,7 +185,7 @@ def _epoch_of(event: Event) -> int:
 
 def _state(history: PartitionHistory, event: Event) -> None:
     history.followers = {
-        one["broker"]: Follower(
+        one["broker"]: FollowerHistory(
             event["ts"],
             event["leader"],
             one["end_offset"],

@@ -3,17 +3,17 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from tidelog.client.replica_offsets import Partition, Replica
+from tidelog.client.replica_offsets import PartitionOffsets, ReplicaOffsets
 from tidelog.insight import wording
 from tidelog.insight.lag_time import LeaderEnds, LookTime, Proof, proven_by_leader
-from tidelog.insight.replica_history import Membership, ReplicaHistory
+from tidelog.insight.replica_history import IsrMembership, ReplicaHistory
 from tidelog.model.ids import NO_NODE, NodeId, Offset, TopicPartition
 
 HEADS = ("PARTITION", "LEADER", "WATERMARK", "REPLICA", "END OFFSET", "LAG", "ISR")
 TIMED_HEADS = (*HEADS[:-1], "BEHIND", HEADS[-1], "SINCE")
 
 
-class Row(NamedTuple):
+class ReplicaRow(NamedTuple):
     cells: tuple[str, ...]
     """Under `HEADS`."""
     behind: str
@@ -23,7 +23,7 @@ class Row(NamedTuple):
     is_behind: bool
 
 
-def timed_cells(row: Row) -> tuple[str, ...]:
+def timed_cells(row: ReplicaRow) -> tuple[str, ...]:
     """Under `TIMED_HEADS`."""
     return (*row.cells[:-1], row.behind, row.cells[-1], row.since)
 
@@ -34,10 +34,10 @@ class Memory:
     def __init__(self, history: ReplicaHistory) -> None:
         self._history = history
         self._look = self._first_look = LookTime(0, 0)
-        self._watched: dict[tuple[TopicPartition, NodeId], Membership] = {}
+        self._watched: dict[tuple[TopicPartition, NodeId], IsrMembership] = {}
         self._leader_ends: dict[TopicPartition, LeaderEnds] = {}
 
-    def note(self, partitions: Sequence[Partition], look: LookTime) -> None:
+    def note(self, partitions: Sequence[PartitionOffsets], look: LookTime) -> None:
         """What a look has found; of a partition that it has not found nothing is remembered."""
         if self._first_look.ended == 0:
             self._first_look = look
@@ -49,12 +49,12 @@ class Memory:
                 key = (one.partition, replica.node)
                 was = before.get(key)
                 if was is None or was.is_in_sync is not replica.is_in_sync:
-                    was = Membership(replica.is_in_sync, look.ended)
+                    was = IsrMembership(replica.is_in_sync, look.ended)
                 self._watched[key] = was
             ends = self._leader_ends[one.partition] = ends_before.get(one.partition, LeaderEnds())
             ends.note(one.leader, one.leader_end, one.follower_ends, look)
 
-    def since(self, one: Partition, replica: Replica) -> str:
+    def since(self, one: PartitionOffsets, replica: ReplicaOffsets) -> str:
         """For how long it has been in the ISR, or out of it and why it left."""
         told = self._history.of(one.partition).members.get(replica.node)
         if told is not None and told.is_in_sync is replica.is_in_sync:
@@ -68,7 +68,7 @@ class Memory:
         watched = self._watched[one.partition, replica.node]
         return wording.duration(max(0, self._look.ended - watched.since))
 
-    def _has_always_been_so(self, one: Partition, replica: Replica) -> bool:
+    def _has_always_been_so(self, one: PartitionOffsets, replica: ReplicaOffsets) -> bool:
         """Whether a replica of which no event tells is now as it was told or seen to be before."""
         if self._watched[one.partition, replica.node].since != self._first_look.ended:
             return False
@@ -78,7 +78,7 @@ class Memory:
         follower = history.followers.get(replica.node)
         return follower is not None and follower.is_in_sync is replica.is_in_sync
 
-    def behind(self, one: Partition, replica: Replica) -> str:
+    def behind(self, one: PartitionOffsets, replica: ReplicaOffsets) -> str:
         """For how long it has lacked something of the leader's log."""
         if one.leader_end is None:
             return "-"
@@ -86,7 +86,7 @@ class Memory:
             return "0 ms"
         return self._proof(one, replica).words(self._look)
 
-    def _proof(self, one: Partition, replica: Replica) -> Proof:
+    def _proof(self, one: PartitionOffsets, replica: ReplicaOffsets) -> Proof:
         end = replica.log_end_offset
         seen = Proof() if end is None else self._leader_ends[one.partition].prove(end)
         told = self._history.of(one.partition).followers.get(replica.node)
@@ -95,7 +95,7 @@ class Memory:
         return seen.joined(proven_by_leader(told, end))
 
 
-def rows(partitions: Sequence[Partition], memory: Memory | None) -> Iterator[Row]:
+def rows(partitions: Sequence[PartitionOffsets], memory: Memory | None) -> Iterator[ReplicaRow]:
     """One for each replica, the leader's first."""
     for one in partitions:
         leader_first = sorted(one.replicas, key=lambda replica: replica.node != one.leader)
@@ -103,11 +103,13 @@ def rows(partitions: Sequence[Partition], memory: Memory | None) -> Iterator[Row
             yield _row(one, replica, index == 0, memory)
 
 
-def _row(one: Partition, replica: Replica, is_first: bool, memory: Memory | None) -> Row:
+def _row(
+    one: PartitionOffsets, replica: ReplicaOffsets, is_first: bool, memory: Memory | None
+) -> ReplicaRow:
     leader = str(one.leader) if one.leader != NO_NODE else "none"
     about = (str(one.partition), leader, _number(one.high_watermark)) if is_first else ("",) * 3
     lag = one.lag(replica)
-    return Row(
+    return ReplicaRow(
         (
             *about,
             str(replica.node),

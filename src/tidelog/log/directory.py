@@ -210,7 +210,7 @@ class LogDirectory:
         if not is_known or self.topic_id(partition) is None:
             # Not written here, where it would hold up a node that makes very many.
             path = partition_metadata.path_in(directory)
-            log.owe(path, partition_metadata.encode(topic_id))
+            log.write_before_first_record(path, partition_metadata.encode(topic_id))
             self._topic_ids[partition] = topic_id
         self._logs[partition] = log
         self._present[partition] = None

@@ -294,9 +294,9 @@ class PartitionLog(ReadableLog):
         active = self._tail.segments.active.base_offset
         return self._flush.is_due(self.log_end_offset, active, self._tail.config, now)
 
-    def owe(self, path: str, content: bytes) -> None:
+    def write_before_first_record(self, path: str, content: bytes) -> None:
         """A file to write before the first record, and to sync with its flush."""
-        self._tail.owe(path, content)
+        self._tail.write_before_first_record(path, content)
 
     def begin_flush(self, now: Millis) -> tuple[tuple[File, ...], Offset]:
         """The files to fsync; once that is done, report `flushed` with the offset returned here."""

@@ -59,12 +59,12 @@ class LogTail:
             self._before_change()
             self.is_modified = True
 
-    def owe(self, path: str, content: bytes) -> None:
+    def write_before_first_record(self, path: str, content: bytes) -> None:
         """A file that has to be there before the first record; an empty log does without."""
         self._metadata = path, content
 
-    def write_owed(self) -> None:
-        """Write what has been owed so far. Not synced here: it goes with the first flush."""
+    def write_pending_files(self) -> None:
+        """Write the files that had to wait for the first record; the first flush syncs them."""
         if self._metadata is not None:
             path, content = self._metadata
             self._disk.write_file(path, content, durable=False)
@@ -96,7 +96,7 @@ class LogTail:
         if self._rolling.is_due(segment, 0, size, last_offset, timestamp, now):
             segment = self.roll(base_offset, now)
         if self._metadata is not None:
-            self.write_owed()
+            self.write_pending_files()
         if leader_epoch > self.epochs.latest:
             self.epochs.assign(leader_epoch, base_offset)
         elif not self.epochs.is_written:
@@ -171,7 +171,7 @@ class LogTail:
         if not run:
             return
         segment, epochs, producers = self.segments.active, self.epochs, self.producers
-        self.write_owed()
+        self.write_pending_files()
         for _, header in run:
             if header.leader_epoch == epochs.latest:
                 continue
@@ -213,7 +213,7 @@ class LogTail:
 
     def close(self, recovery_point: Offset) -> list[File]:
         """Write out indexes, epochs and producers. -> what to fsync; nothing if nothing changed."""
-        self.write_owed()
+        self.write_pending_files()
         if not self.is_modified:
             return []
         self.is_modified = False

@@ -191,7 +191,7 @@ class ReplicaOnDisk(NamedTuple):
     """On its way here from another directory."""
 
 
-class LogDirectory(NamedTuple):
+class DescribedDirectory(NamedTuple):
     error: ErrorCode
     path: str
     replicas: tuple[ReplicaOnDisk, ...]
@@ -225,7 +225,7 @@ class DescribeProducers:
 
 @dataclass(slots=True)
 class DescribeDirectories:
-    """-> list[LogDirectory]; None asks for every partition."""
+    """-> list[DescribedDirectory]; None asks for every partition."""
 
     partitions: frozenset[TopicPartition] | None
 

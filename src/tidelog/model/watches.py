@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from tidelog.model.effects import PartitionFetch
 
 
-class Listener(Protocol):
+class WatchListener(Protocol):
     """Told by a partition: a fetch that waits there, or a session that has the partition."""
 
     def mark(self) -> None:
@@ -39,7 +39,7 @@ class Waiting(Protocol):
 class Subject(Protocol):
     """A partition that can be watched."""
 
-    def rested(self, watch: "PartitionWatch") -> None:
+    def fetched_at_end(self, watch: "PartitionWatch") -> None:
         """Every fetch of the session until now has found it at rest; from now on it moves."""
 
     def unwatch(self, watch: "PartitionWatch") -> None: ...
@@ -104,7 +104,7 @@ class PartitionWatch:
         if session is not None and self not in session.moved:
             session.moved[self] = None
             if self.subject is not None:
-                self.subject.rested(self)
+                self.subject.fetched_at_end(self)
 
     @property
     def waiting(self) -> Iterable[Waiting]:
@@ -122,12 +122,12 @@ class PartitionWatch:
             self.subject = None
 
 
-def mark_all(listeners: dict[Listener, None]) -> None:
+def mark_all(listeners: dict[WatchListener, None]) -> None:
     for listener in listeners:
         listener.mark()
 
 
-def wake_all(listeners: dict[Listener, None]) -> None:
+def wake_all(listeners: dict[WatchListener, None]) -> None:
     """Who has waited for longest comes first."""
     waiting: list[Waiting] = []
     for listener in listeners:

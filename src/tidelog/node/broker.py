@@ -15,7 +15,7 @@ from tidelog.model.replication_events import Truncated, UncleanLoss
 from tidelog.node.clock import Clock
 from tidelog.node.controller.broker_lifecycle import Lifecycle, Submit
 from tidelog.node.controller.directory_reports import DirectoryReports
-from tidelog.node.controller.recently_fenced import Departures
+from tidelog.node.controller.recently_fenced import RecentlyFencedBrokers
 from tidelog.node.coordinators.coordinators import Coordinators
 from tidelog.node.events.replica_states import ReplicaStates
 from tidelog.node.events.replication_events import ReplicationEvents
@@ -143,7 +143,7 @@ class Broker:
             self._events.counters,
             settings.socket_request_max_bytes,
         )
-        self.departures = Departures(self._clock, timers, lambda: self.image)
+        self.departures = RecentlyFencedBrokers(self._clock, timers, lambda: self.image)
         self._fetchers = Fetchers(
             settings,
             self._clock,
@@ -175,7 +175,7 @@ class Broker:
             resigned=self._resigned,
             deleted=self.coordinators.partitions_deleted,
             caught_up=self._caught_up,
-            damaged=lambda: self.lifecycle.lose_trust(),
+            damaged=lambda: self.lifecycle.reregister_as_unclean(),
             located=self._reports.report,
             storage_failed=self._storage_failed,
         )
@@ -265,7 +265,7 @@ class Broker:
 
     def _caught_up(self) -> None:
         self._storage.forget_missing()
-        self.lifecycle.become_willing()
+        self.lifecycle.ask_to_be_unfenced()
 
     def _tell_loss(self, replica: Replica, committed: Offset) -> None:
         end = replica.log.log_end_offset

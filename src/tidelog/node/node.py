@@ -32,7 +32,7 @@ from tidelog.model.metrics import Metric
 from tidelog.model.outbound import Outbound, Stop
 from tidelog.node.broker import Broker
 from tidelog.node.clock import STEP_MS, Clock
-from tidelog.node.controller.active_controller import Controlling
+from tidelog.node.controller.active_controller import ActiveController
 from tidelog.node.controller.client import ControllerClient
 from tidelog.node.controller.registration import ControllerRegistration
 from tidelog.node.events import metrics
@@ -41,7 +41,7 @@ from tidelog.node.jobs import Jobs
 from tidelog.node.metadata.metadata_log import UnusableMetadata
 from tidelog.node.metadata.metadata_opening import METADATA_PARTITION, open_metadata
 from tidelog.node.peers import Peers
-from tidelog.node.quorum.opening import Surroundings, open_quorum
+from tidelog.node.quorum.opening import QuorumSurroundings, open_quorum
 from tidelog.node.quorum.quorum import Quorum
 from tidelog.node.quorum.voter_changes import Myself, VoterChanges
 from tidelog.node.requests.connection_limiting import ConnectionLimiting
@@ -49,7 +49,7 @@ from tidelog.node.requests.context import RequestContext
 from tidelog.node.requests.executors import executors
 from tidelog.node.requests.parking import PARKED, Parked, Resume
 from tidelog.node.requests.requests import Requests
-from tidelog.node.requests.sessions import Session
+from tidelog.node.requests.sessions import ClientSession
 from tidelog.node.requests.slices import Slices
 from tidelog.node.storage.failed_directories import at_fault, told
 from tidelog.node.storage.opening import (
@@ -92,7 +92,7 @@ class Node:
         self._clock = Clock(now)
         self._timers = Timers()
         self._outbound: list[Outbound] = []
-        self._sessions: dict[ConnId, Session] = {}
+        self._sessions: dict[ConnId, ClientSession] = {}
         self._connection_limiting = ConnectionLimiting(settings, self._emit)
         self._is_stopping = False
         self._has_resigned = False
@@ -142,7 +142,7 @@ class Node:
             lambda: self._context.image,
             self._submit,
         )
-        self._controlling = Controlling(
+        self._controlling = ActiveController(
             self._quorum,
             self._voter_changes,
             settings,
@@ -239,7 +239,7 @@ class Node:
                 self._timers.fire(self._clock.now)
             case Connected():
                 apis = served(listener_kind(event.listener, self._settings))
-                self._sessions[event.conn] = Session(
+                self._sessions[event.conn] = ClientSession(
                     event.conn, event.peer, event.listener, apis, self._emit
                 )
             case Disconnected() if event.conn >= 0:
@@ -333,7 +333,7 @@ class Node:
         opened = directory.log_directory.open(
             METADATA_PARTITION, METADATA_TOPIC_ID, metadata_log_config(settings), self._clock.now
         )
-        around = Surroundings(
+        around = QuorumSurroundings(
             self._clock, self._timers, self._peers, self._dice, self._jobs, self._fail
         )
         quorum = open_quorum(

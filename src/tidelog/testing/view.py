@@ -18,7 +18,7 @@ from kio.static.protocol import RequestPayload, ResponsePayload
 
 from tidelog.client import admin
 from tidelog.client.client import Client
-from tidelog.client.connection import Connection, ConnectionLost
+from tidelog.client.connection import BrokerConnection, ConnectionLost
 from tidelog.clusters.free_ports import HOST
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import METADATA_TOPIC, NO_NODE, NodeId
@@ -70,7 +70,7 @@ class ClusterView(ABC):
         lost: object = "none runs that can be asked"
         for one in self.to_ask if node is None else [node]:
             try:
-                connection = Connection(HOST, self.port_to_ask(one), seconds)
+                connection = BrokerConnection(HOST, self.port_to_ask(one), seconds)
                 try:
                     return connection.ask(request, response)
                 finally:
@@ -129,7 +129,7 @@ class ClusterView(ABC):
         try:
             with Client(known, ANSWER_SECONDS) as client:
                 yield client
-        except admin.Refused:
+        except admin.RequestRefused:
             raise
         except UserError as failed:
             raise NodeStuck(str(failed)) from None

@@ -16,7 +16,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages import messages
 from tidelog.protocol.messages.canonical import canonical_response
 from tidelog.protocol.messages.reader import decode
-from tidelog.protocol.messages.schema import Field, fields_of, response_class
+from tidelog.protocol.messages.schema import MessageField, fields_of, response_class
 
 
 def minimal(cls: Any) -> Any:
@@ -29,7 +29,7 @@ def one_of_each(cls: Any) -> Any:
     return cls(**{field.name: _one(field) for field in fields_of(cls)})
 
 
-def _one(field: Field) -> Any:
+def _one(field: MessageField) -> Any:
     if field.entity is not None:
         element = one_of_each(field.entity)
     elif field.is_array:
@@ -54,7 +54,9 @@ RESULTS: dict[type, Callable[[Any, int], Any]] = {
     effects.DescribeProducers: lambda e, v: (
         [effects.ProducersFound(ErrorCode.none)] * len(e.partitions)
     ),
-    effects.DescribeDirectories: lambda e, v: [effects.LogDirectory(ErrorCode.none, "/logs", ())],
+    effects.DescribeDirectories: lambda e, v: [
+        effects.DescribedDirectory(ErrorCode.none, "/logs", ())
+    ],
     effects.MoveReplicas: lambda e, v: [ErrorCode.none] * len(e.moves),
     effects.AwaitElections: lambda e, v: (),
     effects.ChangeMetadata: lambda e, v: _decided(e.request),

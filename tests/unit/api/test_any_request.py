@@ -11,7 +11,7 @@ from tests.unit.api.support import TOPIC_ID
 
 from tidelog.api.registry import REGISTRY, Api
 from tidelog.model.errors import ErrorCode
-from tidelog.protocol.messages.schema import Field, fields_of, request_class
+from tidelog.protocol.messages.schema import MessageField, fields_of, request_class
 
 NAMES = ("", "orders", "nope", "a b", "__consumer_offsets", "1", "7", "retention.ms", "1" * 5000)
 
@@ -45,7 +45,7 @@ PRIMITIVES: dict[str, st.SearchStrategy[Any]] = {
 }
 
 
-def value(field: Field) -> st.SearchStrategy[Any]:
+def value(field: MessageField) -> st.SearchStrategy[Any]:
     one = PRIMITIVES[field.kafka_type] if field.entity is None else message(field.entity)
     if field.is_array:
         one = st.lists(one, max_size=3).map(tuple)

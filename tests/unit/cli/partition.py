@@ -3,7 +3,7 @@
 from typing import Any
 
 from tidelog.insight.partition_facts import Facts
-from tidelog.insight.replica_history import Membership, PartitionHistory
+from tidelog.insight.replica_history import IsrMembership, PartitionHistory
 from tidelog.model.ids import TopicPartition
 
 NOON = 1_794_830_400_000
@@ -27,4 +27,4 @@ def facts(**changes: Any) -> Facts:
 
 
 def left(reason: str, **changes: Any) -> PartitionHistory:
-    return PartitionHistory(members={2: Membership(False, AGO_20_S, reason, **changes)})
+    return PartitionHistory(members={2: IsrMembership(False, AGO_20_S, reason, **changes)})

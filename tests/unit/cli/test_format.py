@@ -6,7 +6,7 @@ from tidelog.cli.commands import invoke
 from tidelog.clusters.formatting import read_identity
 from tidelog.model.user_error import UserError
 from tidelog.node.metadata.snapshots import BOOTSTRAP, decode
-from tidelog.replication.quorum.voters import Membership, text_of
+from tidelog.replication.quorum.voters import VoterMembership, text_of
 
 CLUSTER, OTHER = "4L6g3nShT-eMCtK--X86sw", "AL6g3nShT-eMCtK--X86sA"
 
@@ -80,7 +80,7 @@ DYNAMIC = ["--override", "controller.quorum.voters="]
 DYNAMIC += ["--override", "controller.quorum.bootstrap.servers=localhost:2"]
 
 
-def first_voters(logs: Path) -> Membership:
+def first_voters(logs: Path) -> VoterMembership:
     path = logs / "__cluster_metadata-0" / "00000000000000000000-0000000000.checkpoint"
     found = decode(BOOTSTRAP, path.read_bytes(), CLUSTER)
     assert found is not None

@@ -10,17 +10,20 @@ from tests.unit.cli.stand_in import Topic, stand_in
 from tidelog.cli.main import run
 from tidelog.cli.output.replica_screen import Seen, looks, picture
 from tidelog.cli.replicas import report
-from tidelog.client.replica_offsets import Partition, Replica
+from tidelog.client.replica_offsets import PartitionOffsets, ReplicaOffsets
 from tidelog.insight.lag_time import MOST, LookTime
-from tidelog.insight.replica_history import Follower, Membership, ReplicaHistory
-from tidelog.insight.replica_table import TIMED_HEADS, Memory, Row, rows
+from tidelog.insight.replica_history import FollowerHistory, IsrMembership, ReplicaHistory
+from tidelog.insight.replica_table import TIMED_HEADS, Memory, ReplicaRow, rows
 from tidelog.model.ids import NO_NODE, TopicPartition
 from tidelog.model.replication_events import REPLICATION_EVENTS
 from tidelog.model.user_error import UserError
 
 WHERE = TopicPartition("a", 0)
-HURT = Partition(
-    WHERE, 2, 1000, (Replica(1, 1000, True), Replica(2, 1004, True), Replica(3, None, False))
+HURT = PartitionOffsets(
+    WHERE,
+    2,
+    1000,
+    (ReplicaOffsets(1, 1000, True), ReplicaOffsets(2, 1004, True), ReplicaOffsets(3, None, False)),
 )
 NOW = 1_000_000
 
@@ -29,7 +32,7 @@ def at(moment: int, took: int = 0) -> LookTime:
     return LookTime(moment - took, moment)
 
 
-def told(memory: Memory, *partitions: Partition) -> list[str]:
+def told(memory: Memory, *partitions: PartitionOffsets) -> list[str]:
     return list(report(partitions, memory))
 
 
@@ -43,7 +46,7 @@ def test_the_leader_comes_first_and_what_is_not_known_is_a_dash() -> None:
 
 
 def test_without_a_leader_there_is_neither_watermark_nor_lag() -> None:
-    leaderless = Partition(WHERE, NO_NODE, None, (Replica(1, 1000, True),))
+    leaderless = PartitionOffsets(WHERE, NO_NODE, None, (ReplicaOffsets(1, 1000, True),))
     assert list(report([leaderless], None))[1].split() == [
         "a-0",
         "none",
@@ -56,7 +59,9 @@ def test_without_a_leader_there_is_neither_watermark_nor_lag() -> None:
 
 
 def test_a_follower_that_was_asked_later_is_not_ahead() -> None:
-    moving = Partition(WHERE, 1, 10, (Replica(1, 10, True), Replica(2, 12, True)))
+    moving = PartitionOffsets(
+        WHERE, 1, 10, (ReplicaOffsets(1, 10, True), ReplicaOffsets(2, 12, True))
+    )
     assert [moving.lag(one) for one in moving.replicas] == [0, 0]
 
 
@@ -64,13 +69,13 @@ def test_events_tell_for_how_long_and_why() -> None:
     history = ReplicaHistory()
     of = history.of(WHERE)
     of.members = {
-        1: Membership(True, NOW - 3_000),
-        2: Membership(True, NOW - 7_200_000),
-        3: Membership(False, NOW - 12_000, "dead"),
+        1: IsrMembership(True, NOW - 3_000),
+        2: IsrMembership(True, NOW - 7_200_000),
+        3: IsrMembership(False, NOW - 12_000, "dead"),
     }
     of.followers = {
-        1: Follower(NOW - 400, 2, 990, 0, 0, True),
-        3: Follower(NOW - 5_000, 2, 800, 200, 9_000, False),
+        1: FollowerHistory(NOW - 400, 2, 990, 0, 0, True),
+        3: FollowerHistory(NOW - 5_000, 2, 800, 200, 9_000, False),
     }
     memory = Memory(history)
     memory.note([HURT], at(NOW))
@@ -88,7 +93,7 @@ def test_without_events_it_is_told_as_far_as_it_was_watched() -> None:
     memory.note([HURT], at(NOW))
     assert [line.split()[-1] for line in told(memory, HURT)[1:]] == ["-", "-", "-"]
 
-    back = HURT._replace(replicas=(*HURT.replicas[:2], Replica(3, 900, True)))
+    back = HURT._replace(replicas=(*HURT.replicas[:2], ReplicaOffsets(3, 900, True)))
     memory.note([back], at(NOW + 20_000))
     memory.note([back], at(NOW + 33_000))
 
@@ -103,8 +108,8 @@ def behind(history: ReplicaHistory, *looks: tuple[LookTime, int, int]) -> list[s
     """How far behind a follower was seen to be: a leader's end and the follower's at each look."""
     memory, seen = Memory(history), []
     for look, leader_end, end in looks:
-        pair = (Replica(1, leader_end, True), Replica(2, end, True))
-        found = Partition(WHERE, 1, end, pair)
+        pair = (ReplicaOffsets(1, leader_end, True), ReplicaOffsets(2, end, True))
+        found = PartitionOffsets(WHERE, 1, end, pair)
         memory.note([found], look)
         seen.append(memory.behind(found, pair[1]))
     return seen
@@ -112,7 +117,7 @@ def behind(history: ReplicaHistory, *looks: tuple[LookTime, int, int]) -> list[s
 
 def with_follower(*told: int | None) -> ReplicaHistory:
     history = ReplicaHistory()
-    history.of(WHERE).followers = {2: Follower(NOW, 1, *told, is_in_sync=True)}
+    history.of(WHERE).followers = {2: FollowerHistory(NOW, 1, *told, is_in_sync=True)}
     return history
 
 
@@ -169,9 +174,11 @@ def test_looks_at_a_log_that_was_cut_or_at_another_topic_or_leader_prove_nothing
     assert behind(ReplicaHistory(), *cut) == ["-", "-", "> 1.0 s"]
 
     memory = Memory(ReplicaHistory())
-    led_by_2 = Partition(WHERE, 2, None, (Replica(1, 100, True), Replica(2, None, True)))
-    old = Partition(WHERE, 1, 7, (Replica(1, 100, True), Replica(2, 7, True)))
-    new = Partition(WHERE, 1, 7, (Replica(1, 110, True), Replica(2, 8, True)))
+    led_by_2 = PartitionOffsets(
+        WHERE, 2, None, (ReplicaOffsets(1, 100, True), ReplicaOffsets(2, None, True))
+    )
+    old = PartitionOffsets(WHERE, 1, 7, (ReplicaOffsets(1, 100, True), ReplicaOffsets(2, 7, True)))
+    new = PartitionOffsets(WHERE, 1, 7, (ReplicaOffsets(1, 110, True), ReplicaOffsets(2, 8, True)))
     for between in ([], [led_by_2]):
         for number, found in enumerate(([old], between, [new])):
             memory.note(found, at(NOW + number))
@@ -185,7 +192,7 @@ def test_a_long_watch_remembers_enough_of_it() -> None:
 
 def test_an_event_that_has_not_come_yet_is_not_contradicted() -> None:
     history = ReplicaHistory()
-    history.of(WHERE).members = {3: Membership(True, NOW - 60_000)}
+    history.of(WHERE).members = {3: IsrMembership(True, NOW - 60_000)}
     memory = Memory(history)
     memory.note([HURT], at(NOW))
     assert told(memory, HURT)[3].endswith("OUT  -")
@@ -195,15 +202,15 @@ def test_what_no_event_tells_of_has_been_so_for_longer_than_events_go_back() -> 
     history = ReplicaHistory()
     history.begins_at = NOW - 1_200_000
     history.of(WHERE).followers = {
-        1: Follower(NOW - 400, 2, 990, 0, 0, True),
-        3: Follower(NOW - 400, 2, 800, 200, 9_000, True),
+        1: FollowerHistory(NOW - 400, 2, 990, 0, 0, True),
+        3: FollowerHistory(NOW - 400, 2, 800, 200, 9_000, True),
     }
     memory = Memory(history)
     memory.note([HURT], at(NOW))
     since = [memory.since(HURT, replica) for replica in HURT.replicas]
     assert since == ["> 20 min", "> 20 min", "-"]  # the last has left, and no event tells it yet
 
-    back = HURT._replace(replicas=(*HURT.replicas[:2], Replica(3, 900, True)))
+    back = HURT._replace(replicas=(*HURT.replicas[:2], ReplicaOffsets(3, 900, True)))
     memory.note([back], at(NOW + 2_000))
     memory.note([back], at(NOW + 5_000))
     assert memory.since(back, back.replicas[2]) == "3.0 s"  # as seen from here
@@ -225,7 +232,7 @@ def test_a_look_that_fails_is_told_and_the_next_one_is_taken() -> None:
     found = list(rows([HURT], None))
     outcomes = iter([found, UserError("no broker can be reached."), found[:1]])
 
-    def look() -> list[Row]:
+    def look() -> list[ReplicaRow]:
         outcome = next(outcomes)
         if isinstance(outcome, UserError):
             raise outcome
@@ -239,7 +246,7 @@ def test_a_look_that_fails_is_told_and_the_next_one_is_taken() -> None:
 
 
 def test_what_cannot_be_looked_at_from_the_beginning_is_not_watched() -> None:
-    def look() -> list[Row]:
+    def look() -> list[ReplicaRow]:
         raise UserError("no broker can be reached.")
 
     with pytest.raises(UserError, match="no broker can be reached"):

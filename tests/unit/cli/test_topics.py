@@ -5,12 +5,12 @@ import pytest
 
 from tidelog.cli.output.topic_report import Filter, topic_id_text
 from tidelog.cli.topics import parse_assignment, parse_topic_id, topic_pattern
-from tidelog.client.admin import Partition
+from tidelog.client.admin import PartitionDescription
 from tidelog.model.user_error import UserError
 
 
-def partition(isr: int, leader: int = 1) -> Partition:
-    return Partition(0, leader, (1, 2, 3), tuple(range(1, isr + 1)), (), ())
+def partition(isr: int, leader: int = 1) -> PartitionDescription:
+    return PartitionDescription(0, leader, (1, 2, 3), tuple(range(1, isr + 1)), (), ())
 
 
 @pytest.mark.parametrize(

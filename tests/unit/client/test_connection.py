@@ -6,7 +6,7 @@ from threading import Thread
 
 import pytest
 
-from tidelog.client.connection import Connection, ConnectionLost
+from tidelog.client.connection import BrokerConnection, ConnectionLost
 
 
 @pytest.fixture
@@ -38,5 +38,5 @@ def test_garbage_is_no_broker(server: socket.socket, answer: bytes, reason: str)
     speaker = Thread(target=speak)
     speaker.start()
     with pytest.raises(ConnectionLost, match=reason):
-        Connection(*server.getsockname())
+        BrokerConnection(*server.getsockname())
     speaker.join()

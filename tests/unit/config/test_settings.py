@@ -6,7 +6,7 @@ import pytest
 from tests.unit.controller.support import PROPERTIES
 
 from tidelog.config.broker_keys import BROKER_KEYS
-from tidelog.config.settings import BadSetting, BrokerSettings, Listener, Voter
+from tidelog.config.settings import BadSetting, BrokerSettings, Listener, VoterAddress
 
 BROKER_ONLY = {
     **PROPERTIES,
@@ -63,7 +63,7 @@ def test_roles_addresses_and_directories() -> None:
     )
     assert settings.advertised_listeners == (Listener("PLAINTEXT", "example.org", 1234),)
     assert settings.controller_listener_names == ("CONTROLLER",)
-    assert settings.controller_quorum_voters == (Voter(1, "127.0.0.1", 9093),)
+    assert settings.controller_quorum_voters == (VoterAddress(1, "127.0.0.1", 9093),)
     assert settings.log_dirs == ("a", "b")
     assert settings.metadata_log_dir == "a"
     assert settings.inter_broker_listener_name == "PLAINTEXT"

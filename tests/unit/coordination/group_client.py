@@ -23,7 +23,13 @@ from kio.schema.offset_delete.v0.request import (
 from kio.schema.sync_group.v5.request import SyncGroupRequest, SyncGroupRequestAssignment
 
 from tidelog.config.group_settings import GroupSettings
-from tidelog.coordination.effects import Answer, ClientInfo, GroupEffect, LogRecord, Write
+from tidelog.coordination.effects import (
+    AnswerRequest,
+    AppendRecords,
+    ClientInfo,
+    GroupEffect,
+    LogRecord,
+)
 from tidelog.coordination.records import (
     GroupMetadataValue,
     OffsetCommitKey,
@@ -150,7 +156,7 @@ class Desk:
         self.now = 1_000_000 if predecessor is None else predecessor.now
         self.writes_succeed = writes_succeed
         self.answers: dict[int, Any] = {}
-        self.unwritten: list[Write] = []
+        self.unwritten: list[AppendRecords] = []
         self.log: list[LogRecord] = [] if predecessor is None else list(predecessor.log)
         self._tickets = 0
         for key, value in self.log:
@@ -169,7 +175,7 @@ class Desk:
 
     def carry_out(self, effects: Sequence[GroupEffect]) -> None:
         for effect in effects:
-            if isinstance(effect, Answer):
+            if isinstance(effect, AnswerRequest):
                 assert effect.ticket not in self.answers, "answered twice"
                 self.answers[effect.ticket] = effect.response
             else:

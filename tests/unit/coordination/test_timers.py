@@ -1,12 +1,18 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog.coordination.timers import JoinTimeout, SessionTimeout, SyncTimeout, TimerKey, Timers
+from tidelog.coordination.timers import (
+    JoinTimeout,
+    KeyedTimers,
+    SessionTimeout,
+    SyncTimeout,
+    TimerKey,
+)
 
 A, B, C = JoinTimeout("a"), JoinTimeout("b"), SyncTimeout("a")
 
 
-def due(timers: Timers, now: int) -> list[TimerKey]:
+def due(timers: KeyedTimers, now: int) -> list[TimerKey]:
     found = []
     while (key := timers.pop_due(now)) is not None:
         found.append(key)
@@ -14,7 +20,7 @@ def due(timers: Timers, now: int) -> list[TimerKey]:
 
 
 def test_due_in_order_of_deadline_then_of_scheduling() -> None:
-    timers = Timers()
+    timers = KeyedTimers()
     timers.schedule(B, 20)
     timers.schedule(C, 10)
     timers.schedule(A, 10)
@@ -25,7 +31,7 @@ def test_due_in_order_of_deadline_then_of_scheduling() -> None:
 
 
 def test_moved_later_and_earlier_and_cancelled() -> None:
-    timers = Timers()
+    timers = KeyedTimers()
     timers.schedule(A, 10)
     timers.schedule(A, 30)
     timers.schedule(B, 30)
@@ -38,7 +44,7 @@ def test_moved_later_and_earlier_and_cancelled() -> None:
 
 
 def test_cancelled_and_scheduled_again() -> None:
-    timers = Timers()
+    timers = KeyedTimers()
     timers.schedule(A, 10)
     timers.cancel(A)
     timers.schedule(A, 20)
@@ -47,7 +53,7 @@ def test_cancelled_and_scheduled_again() -> None:
 
 
 def test_keys_of_different_kinds_are_different() -> None:
-    timers = Timers()
+    timers = KeyedTimers()
     timers.schedule(JoinTimeout("g"), 1)
     timers.schedule(SyncTimeout("g"), 2)
     timers.schedule(SessionTimeout("g", "m"), 3)
@@ -64,7 +70,7 @@ steps = st.lists(
 
 @given(steps)
 def test_agrees_with_a_plain_dictionary(steps: list[tuple[str, TimerKey, int]]) -> None:
-    timers, model = Timers(), {}
+    timers, model = KeyedTimers(), {}
     for step, key, at in steps:
         if step == "schedule":
             timers.schedule(key, at)

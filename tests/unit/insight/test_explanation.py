@@ -10,7 +10,7 @@ from tests.unit.cli.partition import AGO_20_S, NOON, facts, left
 from tidelog.cli.explain import find
 from tidelog.insight.explanation import explain, summary
 from tidelog.insight.partition_facts import Facts, Speed
-from tidelog.insight.replica_history import Election, Loss, PartitionHistory, Standing
+from tidelog.insight.replica_history import Loss, PartitionHistory, PartitionStanding, PastElection
 from tidelog.model.user_error import UserError
 
 
@@ -44,7 +44,7 @@ def test_a_broker_that_was_killed() -> None:
         up=frozenset({1, 3}),
         ends={1: 20_000, 3: 20_000},
         history=left("dead"),
-        brokers={2: Standing(True, AGO_20_S, "connection-refused")},
+        brokers={2: PartitionStanding(True, AGO_20_S, "connection-refused")},
     )
     assert said(known) == (
         "orders-0 is under-replicated: brokers 1 and 3 are in sync, broker 2 is not.\n"
@@ -68,7 +68,7 @@ def test_a_broker_that_is_silent() -> None:
         isr=(1, 3),
         up=frozenset({1, 3}),
         history=left("dead"),
-        brokers={2: Standing(True, AGO_20_S, "session-expired")},
+        brokers={2: PartitionStanding(True, AGO_20_S, "session-expired")},
     )
     text = said(known)
     assert "it was dead (it sent no heartbeat in time: paused, cut off or" in text
@@ -169,7 +169,7 @@ def test_below_min_isr() -> None:
 
 
 def test_without_a_leader_but_with_eligible_replicas() -> None:
-    election = Election(AGO_20_S, -1, 1, "dead", True)
+    election = PastElection(AGO_20_S, -1, 1, "dead", True)
     known = facts(
         leader=-1,
         isr=(),
@@ -212,7 +212,7 @@ def test_without_a_leader_or_anyone_eligible_the_last_known_one_is_asked_for() -
 
 def test_an_unclean_election_and_what_it_cost() -> None:
     history = PartitionHistory(
-        election=Election(AGO_20_S, 1, -1, "unclean", False),
+        election=PastElection(AGO_20_S, 1, -1, "unclean", False),
         losses=[Loss(AGO_20_S - 5_000, 801, 800), Loss(AGO_20_S, 1_500, 1_200)],
     )
     text = said(facts(history=history))
@@ -224,7 +224,7 @@ def test_an_unclean_election_and_what_it_cost() -> None:
 
 
 def test_who_leads_since_when_and_why() -> None:
-    history = PartitionHistory(election=Election(NOON - 90_000_000, 1, 2, "dead", True))
+    history = PartitionHistory(election=PastElection(NOON - 90_000_000, 1, 2, "dead", True))
     text = said(facts(history=history))
     assert "Broker 1 took the lead at 2026-11-15 11:00:00 (25 h ago), when broker 2 died." in text
 

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from tidelog.insight.observation import Look, Observer, PartitionLook
+from tidelog.insight.observation import ClusterObserver, Look, PartitionLook
 from tidelog.model.ids import TopicPartition
 from tidelog.model.replication_events import (
     BrokerFenced,
@@ -37,7 +37,7 @@ def between(
     brokers_before: frozenset[int] = ALL,
     brokers: frozenset[int] = ALL,
 ) -> list[ReplicationEvent]:
-    observer = Observer()
+    observer = ClusterObserver()
     observer.note(Look(1000, brokers_before, {WHERE: before}))
     return observer.note(Look(6000, brokers, {WHERE: after}))
 
@@ -51,7 +51,7 @@ def elections(events: list[ReplicationEvent]) -> list[tuple[int, int, ElectionRe
 
 
 def test_the_first_look_tells_only_how_things_stand() -> None:
-    (state,) = Observer().note(Look(1000, ALL, {WHERE: CALM}))
+    (state,) = ClusterObserver().note(Look(1000, ALL, {WHERE: CALM}))
 
     assert isinstance(state, ReplicaState)
     assert (state.leader, state.isr, state.end_offset) == (1, (1, 2, 3), 100)
@@ -116,7 +116,7 @@ def test_a_replica_that_is_back_and_a_topic_that_is_new_are_told() -> None:
     assert isinstance(expanded, IsrExpanded)
     assert expanded.joined == (3,)
 
-    observer = Observer()
+    observer = ClusterObserver()
     observer.note(Look(1000, ALL, {}))
     assert elections(observer.note(Look(2000, ALL, {WHERE: CALM}))) == [
         (-1, 1, ElectionReason.CREATED, True)

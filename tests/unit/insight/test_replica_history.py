@@ -2,7 +2,13 @@
 
 from typing import Any
 
-from tidelog.insight.replica_history import Follower, Loss, Membership, ReplicaHistory, Standing
+from tidelog.insight.replica_history import (
+    FollowerHistory,
+    IsrMembership,
+    Loss,
+    PartitionStanding,
+    ReplicaHistory,
+)
 from tidelog.model.ids import TopicPartition
 
 WHERE = TopicPartition("orders", 0)
@@ -46,9 +52,9 @@ def test_a_member_is_in_since_it_joined_and_out_since_it_left() -> None:
     ).of(WHERE)
 
     assert known.members == {
-        1: Membership(True, 100),
-        2: Membership(True, 102),
-        3: Membership(False, 103, "slow", 70, 900, 30),
+        1: IsrMembership(True, 100),
+        2: IsrMembership(True, 102),
+        3: IsrMembership(False, 103, "slow", 70, 900, 30),
     }
     assert known.election is not None
     assert (known.election.at, known.election.reason) == (104, "preferred")
@@ -56,7 +62,7 @@ def test_a_member_is_in_since_it_joined_and_out_since_it_left() -> None:
 
 def test_a_topic_that_was_made_anew_forgets_the_one_before() -> None:
     known = history(elected([1, 2, 3]), shrunk(3), elected([4]))
-    assert known.of(WHERE).members == {4: Membership(True, 102)}
+    assert known.of(WHERE).members == {4: IsrMembership(True, 102)}
 
 
 def lost(from_offset: int, to_offset: int, **fields: Any) -> dict[str, Any]:
@@ -87,15 +93,15 @@ def test_a_topic_that_was_made_anew_has_lost_nothing_and_has_no_old_followers() 
 def test_a_broker_is_as_it_was_told_of_last() -> None:
     fenced = {"event": "broker_fenced", "broker": 2, "reason": "session-expired"}
     back = {"event": "broker_unfenced", "broker": 2, "reason": "returned"}
-    assert history(fenced).brokers[2] == Standing(True, 100, "session-expired")
-    assert history(fenced, back).brokers[2] == Standing(False, 101, "returned")
+    assert history(fenced).brokers[2] == PartitionStanding(True, 100, "session-expired")
+    assert history(fenced, back).brokers[2] == PartitionStanding(False, 101, "returned")
 
 
 def test_a_follower_is_as_its_leader_told_of_it_last() -> None:
     known = history(state(2), state(3)).of(WHERE)
-    assert known.followers == {3: Follower(101, 1, 70, 30, 900, True)}
+    assert known.followers == {3: FollowerHistory(101, 1, 70, 30, 900, True)}
     assert known.followers[3].leader_end == 100
-    assert Follower(101, 1, None, None, None, True).leader_end is None
+    assert FollowerHistory(101, 1, None, None, None, True).leader_end is None
 
 
 def test_events_of_a_later_version_are_passed_over() -> None:
@@ -108,14 +114,14 @@ def test_what_is_told_late_changes_nothing_that_came_after_it() -> None:
     told_late = elected([1, 2, 3], partition_epoch=0, ts=90)
     known = history(shrunk(2, partition_epoch=1), told_late).of(WHERE)
     assert not known.members[2].is_in_sync
-    assert known.members[3] == Membership(True, 90)
+    assert known.members[3] == IsrMembership(True, 90)
 
     joined = of_partition("isr_expand", joined=[2], partition_epoch=2)
     preferred = elected([1, 3], leader=3, reason="preferred", partition_epoch=1)
     known = history(elected([1, 3], partition_epoch=0), joined, shrunk(2, partition_epoch=1)).of(
         WHERE
     )
-    assert known.members[2] == Membership(True, 101)
+    assert known.members[2] == IsrMembership(True, 101)
     dead = elected([1], leader=1, reason="dead", partition_epoch=2)
     known = history(elected([1, 3], partition_epoch=0), dead, preferred).of(WHERE)
     assert known.election is not None
@@ -129,4 +135,4 @@ def test_whoever_only_looks_knows_no_epochs_and_tells_in_order() -> None:
         shrunk(2, partition_epoch=-1),
         of_partition("isr_expand", joined=[2], partition_epoch=-1),
     ).of(WHERE)
-    assert known.members[2] == Membership(True, 102)
+    assert known.members[2] == IsrMembership(True, 102)

@@ -13,7 +13,7 @@ from kio.static.protocol import Entity
 
 from tidelog.protocol.messages.schema import (
     API_NAMES,
-    Field,
+    MessageField,
     fields_of,
     request_class,
     response_class,
@@ -68,7 +68,7 @@ def entities(cls: type[Entity]) -> st.SearchStrategy[Any]:
     return st.builds(cls, **{field.name: _values(field) for field in fields_of(cls)})
 
 
-def _values(field: Field) -> st.SearchStrategy[Any]:
+def _values(field: MessageField) -> st.SearchStrategy[Any]:
     values = entities(field.entity) if field.entity else PRIMITIVES[field.kafka_type]
     if field.is_array:
         values = st.lists(values, max_size=2).map(tuple)

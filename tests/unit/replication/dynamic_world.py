@@ -10,7 +10,7 @@ from tidelog.replication.quorum.state import Voter, VoterSet
 
 
 class DynamicWorld(QuorumWorld):
-    def add_voter(self, id: NodeId) -> rules.Refused | None:
+    def add_voter(self, id: NodeId) -> rules.VoterChangeRefused | None:
         """Ask the leader to let this member vote. -> why not, if it refuses."""
         leader, role, refused = self._leader_for_a_change()
         if refused is not None:
@@ -21,7 +21,7 @@ class DynamicWorld(QuorumWorld):
             leader, rules.add(leader.machine.voters, voter, role.progress, self.now, patience)
         )
 
-    def remove_voter(self, id: NodeId) -> rules.Refused | None:
+    def remove_voter(self, id: NodeId) -> rules.VoterChangeRefused | None:
         leader, _, refused = self._leader_for_a_change()
         if refused is not None:
             return refused
@@ -29,14 +29,16 @@ class DynamicWorld(QuorumWorld):
         key = voters.voters[id].key if id in voters.voters else self.members[id].key
         return self._change(leader, rules.remove(voters, key))
 
-    def _leader_for_a_change(self) -> tuple[Member, Leader, rules.Refused | None]:
+    def _leader_for_a_change(self) -> tuple[Member, Leader, rules.VoterChangeRefused | None]:
         leader = self.leader
         assert leader is not None
         role = leader.machine.role
         return leader, role, rules.refuse_any(role, rules.DYNAMIC, leader.machine.voters_offset)
 
-    def _change(self, leader: Member, outcome: VoterSet | rules.Refused) -> rules.Refused | None:
-        if isinstance(outcome, rules.Refused):
+    def _change(
+        self, leader: Member, outcome: VoterSet | rules.VoterChangeRefused
+    ) -> rules.VoterChangeRefused | None:
+        if isinstance(outcome, rules.VoterChangeRefused):
             return outcome
         leader.log.append(VotersRecord.of(leader.machine.epoch, outcome))
         self._log_changed(leader)

@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidelog.replication.isr.progress import Progress
+from tidelog.replication.isr.progress import FollowerProgress
 
 LAG = 1_000
 
 
 def test_a_fetch_at_the_end_is_caught_up_now() -> None:
-    progress = Progress(0)
+    progress = FollowerProgress(0)
 
     progress.fetched(10, 10, broker_epoch=3, now=5_000)
 
@@ -17,7 +17,7 @@ def test_a_fetch_at_the_end_is_caught_up_now() -> None:
 
 
 def test_a_fetch_at_the_end_of_the_previous_fetch_was_caught_up_then() -> None:
-    progress = Progress(0)
+    progress = FollowerProgress(0)
     progress.fetched(5, 10, -1, now=5_000)
     progress.fetched(10, 20, -1, now=6_000)
 
@@ -27,14 +27,14 @@ def test_a_fetch_at_the_end_of_the_previous_fetch_was_caught_up_then() -> None:
 
 
 def test_a_first_fetch_before_the_end_shows_nothing() -> None:
-    progress = Progress(100)
+    progress = FollowerProgress(100)
     progress.fetched(5, 10, -1, now=5_000)
 
     assert progress.last_caught_up == 100
 
 
 def test_at_the_end_it_is_never_behind() -> None:
-    progress = Progress(0)
+    progress = FollowerProgress(0)
     progress.fetched(10, 10, -1, now=1)
 
     assert progress.is_caught_up(10, 1_000_000, LAG)
@@ -42,14 +42,14 @@ def test_at_the_end_it_is_never_behind() -> None:
 
 
 def test_it_may_be_ahead_of_what_the_leader_has_flushed() -> None:
-    progress = Progress(0)
+    progress = FollowerProgress(0)
     progress.fetched(12, 10, -1, now=1)
 
     assert progress.is_caught_up(11, 1_000_000, LAG)
 
 
 def test_a_fetch_without_a_word_counts_only_at_the_end_and_never_says_where_it_is() -> None:
-    progress = Progress(0)
+    progress = FollowerProgress(0)
     progress.fetched(10, 10, 3, now=5_000)
 
     progress.fetched_again(10, at=6_000)
@@ -69,7 +69,7 @@ def test_last_caught_up_is_a_time_at_which_it_held_all_that_there_was(
     steps: list[tuple[int, int, int]],
 ) -> None:
     """Each step: time passes, the leader appends, the follower fetches further."""
-    progress, now, leader_end, offset = Progress(0), 0, 0, 0
+    progress, now, leader_end, offset = FollowerProgress(0), 0, 0, 0
     ends_over_time = [(0, 0)]
     for wait, appended, gained in steps:
         now, leader_end = now + wait, leader_end + appended

@@ -6,7 +6,7 @@ from tests.unit.replication.dynamic_world import DynamicWorld
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId
 from tidelog.replication.quorum.roles import Follower, Leader
-from tidelog.replication.quorum.voters import Refused
+from tidelog.replication.quorum.voters import VoterChangeRefused
 
 
 def running(nodes: int, first: tuple[NodeId, ...], seed: int = 1) -> DynamicWorld:
@@ -23,7 +23,7 @@ def voters(world: DynamicWorld) -> list[NodeId]:
     return list(world.leader.machine.voters)
 
 
-def error(outcome: Refused | None) -> ErrorCode:
+def error(outcome: VoterChangeRefused | None) -> ErrorCode:
     return ErrorCode.none if outcome is None else outcome.error
 
 

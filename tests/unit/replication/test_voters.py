@@ -7,9 +7,9 @@ from tidelog.replication.quorum.state import ReplicaKey, Voter, VoterSet
 from tidelog.replication.quorum.voters import (
     DYNAMIC,
     STATIC,
-    Membership,
-    Refused,
+    VoterChangeRefused,
     VoterHistory,
+    VoterMembership,
     remove,
     update,
 )
@@ -26,16 +26,16 @@ def voters(*ids: int) -> VoterSet:
 def test_the_configuration_counts_until_a_log_names_voters() -> None:
     history = VoterHistory(voters(1))
     assert (history.latest, history.latest_offset) == (voters(1), -1)
-    assert history.below(100) == Membership(STATIC, None)
+    assert history.below(100) == VoterMembership(STATIC, None)
 
 
 def test_the_newest_voters_count_and_those_before_them_once_they_are_cut_away() -> None:
     history = VoterHistory(voters())
-    history.restart(0, Membership(DYNAMIC, voters(1)))
+    history.restart(0, VoterMembership(DYNAMIC, voters(1)))
     history.voters_appended(5, voters(1, 2))
     history.voters_appended(9, voters(2))
     assert (history.latest, history.latest_offset) == (voters(2), 9)
-    assert history.below(9) == Membership(DYNAMIC, voters(1, 2))
+    assert history.below(9) == VoterMembership(DYNAMIC, voters(1, 2))
     history.truncate(9)
     assert (history.latest, history.latest_offset) == (voters(1, 2), 5)
     history.truncate(5)
@@ -54,15 +54,15 @@ def test_who_is_removed_retires_until_that_is_known_to_be_committed() -> None:
 
 def test_a_voter_is_an_id_and_a_directory() -> None:
     other = remove(voters(1, 2), key(2, directory=7))
-    assert isinstance(other, Refused)
+    assert isinstance(other, VoterChangeRefused)
     assert other.error is ErrorCode.voter_not_found
     moved = Voter(key(2), (("CONTROLLER", "elsewhere", 1),))
     changed = update(voters(1, 2), moved, DYNAMIC)
     assert isinstance(changed, VoterSet)
     assert changed.voters[2] == moved
     stranger = update(voters(1, 2), Voter(key(2, directory=7)), DYNAMIC)
-    assert isinstance(stranger, Refused)
+    assert isinstance(stranger, VoterChangeRefused)
     assert stranger.error is ErrorCode.voter_not_found
     old = update(voters(1, 2), Voter(key(2), (), 0, 0), DYNAMIC)
-    assert isinstance(old, Refused)
+    assert isinstance(old, VoterChangeRefused)
     assert old.error is ErrorCode.invalid_request

@@ -10,15 +10,15 @@ from tidelog.sim.whatif.campaign import questions
 from tidelog.sim.whatif.faults import FAULTS
 from tidelog.sim.whatif.plot import colour, page
 from tidelog.sim.whatif.question import Question
-from tidelog.sim.whatif.summary import Summary, quantile, summarise
-from tidelog.sim.whatif.trial import Trial
+from tidelog.sim.whatif.summary import WhatIfSummary, quantile, summarise
+from tidelog.sim.whatif.trial import WhatIfTrial
 
 
-def trials(*lost: int) -> list[Trial]:
-    return [Trial(seed, 1_000, one, 20 + seed, True) for seed, one in enumerate(lost)]
+def trials(*lost: int) -> list[WhatIfTrial]:
+    return [WhatIfTrial(seed, 1_000, one, 20 + seed, True) for seed, one in enumerate(lost)]
 
 
-def summary(*lost: int, **question: Any) -> Summary:
+def summary(*lost: int, **question: Any) -> WhatIfSummary:
     return summarise(Question(**question), trials(*lost))
 
 

@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 from kio.schema.alter_configs.v2 import response as alter
 from kio.schema.incremental_alter_configs.v1 import response as incremental
 
-from tidelog.api.admin.config_resources import ResourceType, is_node_id
+from tidelog.api.admin.config_resources import is_node_id
 from tidelog.api.handler import Handling, Request
 from tidelog.api.listeners import ListenerKind, kind_of
+from tidelog.config.resource_type import ResourceType
 from tidelog.controller.image.image import CLUSTER_DEFAULT
 from tidelog.model.effects import ChangeMetadata
 from tidelog.model.errors import ErrorCode

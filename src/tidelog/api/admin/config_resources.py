@@ -7,7 +7,6 @@ is UNSUPPORTED_VERSION.
 
 import re
 from datetime import timedelta
-from enum import IntEnum
 
 from kio.schema.list_config_resources.v1.response import (
     ConfigResource,
@@ -15,24 +14,10 @@ from kio.schema.list_config_resources.v1.response import (
 )
 
 from tidelog.api.handler import Request
-from tidelog.controller.image.image import (
-    BROKER_LOGGER_RESOURCE,
-    BROKER_RESOURCE,
-    CLIENT_METRICS_RESOURCE,
-    GROUP_RESOURCE,
-    TOPIC_RESOURCE,
-)
+from tidelog.config.resource_type import ResourceType
 from tidelog.model.errors import ErrorCode
 
 _NODE_ID = re.compile(r"[+-]?[0-9]{1,10}", re.ASCII)
-
-
-class ResourceType(IntEnum):
-    CLIENT_METRICS = CLIENT_METRICS_RESOURCE
-    BROKER = BROKER_RESOURCE
-    BROKER_LOGGER = BROKER_LOGGER_RESOURCE
-    TOPIC = TOPIC_RESOURCE
-    GROUP = GROUP_RESOURCE
 
 
 RESOURCE_TYPES = frozenset(ResourceType)

@@ -24,8 +24,8 @@ from kio.schema.describe_log_dirs.v5.response import (
 from tidelog.api.handler import Handling, Request
 from tidelog.api.slicing import PAUSE, Pace, chunks
 from tidelog.model.effects import (
+    DescribedDirectory,
     DescribeDirectories,
-    LogDirectory,
     MoveReplicas,
     ReplicaOnDisk,
 )
@@ -45,7 +45,7 @@ def handle(request: Request) -> Handling:
         wanted = frozenset(
             TopicPartition(topic.topic, index) for topic in topics for index in topic.partitions
         )
-    directories: list[LogDirectory] = yield DescribeDirectories(wanted)
+    directories: list[DescribedDirectory] = yield DescribeDirectories(wanted)
     results: list[DescribeLogDirsResult] = []
     pace = Pace(_SLICE)
     for directory in directories:
@@ -57,7 +57,7 @@ def handle(request: Request) -> Handling:
     )
 
 
-def _described(directory: LogDirectory, pace: Pace) -> Handling:
+def _described(directory: DescribedDirectory, pace: Pace) -> Handling:
     topics: list[DescribeLogDirsTopic] = []
     by_topic = groupby(sorted(directory.replicas), key=lambda replica: replica.partition.topic)
     for name, replicas in by_topic:

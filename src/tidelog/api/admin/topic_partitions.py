@@ -21,7 +21,7 @@ from kio.schema.describe_topic_partitions.v0.response import (
 from tidelog.api.groups.internal_topics import SHOWN_AS_INTERNAL
 from tidelog.api.handler import Handling, Request
 from tidelog.api.slicing import PAUSE, Pace
-from tidelog.api.view import TOPIC_OPERATIONS, View
+from tidelog.api.view import TOPIC_OPERATIONS, ListenerView
 from tidelog.controller.decide.topic_names import name_problem
 from tidelog.controller.image.image import TopicImage
 from tidelog.model.errors import ErrorCode
@@ -42,7 +42,7 @@ def handle(request: Request) -> Handling:
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
     limit = min(message.response_partition_limit, request.settings.max_request_partition_size_limit)
-    page = _Page(View(request.image, request.listener), max(limit, 1))
+    page = _Page(ListenerView(request.image, request.listener), max(limit, 1))
     pace = Pace()
     for name in names:
         if pace.is_due():
@@ -70,7 +70,7 @@ def _refused(names: list[str], error: ErrorCode) -> DescribeTopicPartitionsRespo
 class _Page:
     """Topics until the partitions run out, then the place to go on from."""
 
-    def __init__(self, view: View, limit: int) -> None:
+    def __init__(self, view: ListenerView, limit: int) -> None:
         self._view = view
         self._left = limit
         self.topics: list[DescribeTopicPartitionsResponseTopic] = []

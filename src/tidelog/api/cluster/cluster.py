@@ -15,7 +15,7 @@ from kio.schema.describe_cluster.v2.response import DescribeClusterBroker, Descr
 
 from tidelog.api.handler import Handling, Request
 from tidelog.api.listeners import ListenerKind, kind_of
-from tidelog.api.view import CLUSTER_OPERATIONS, NO_AUTHORIZED_OPERATIONS, View
+from tidelog.api.view import CLUSTER_OPERATIONS, NO_AUTHORIZED_OPERATIONS, ListenerView
 from tidelog.model.effects import ChangeMetadata
 from tidelog.model.errors import ErrorCode
 
@@ -35,7 +35,7 @@ def describe_cluster(request: Request) -> DescribeClusterResponse:
             f"but we wanted an endpoint of type {wanted.name}",
         )
     controllers = kind is ListenerKind.CONTROLLER
-    view = View(request.image, request.listener)
+    view = ListenerView(request.image, request.listener)
     wants_operations = request.message.include_cluster_authorized_operations
     return DescribeClusterResponse(
         throttle_time=timedelta(0),

@@ -38,7 +38,7 @@ from tidelog.api.view import (
     CLUSTER_OPERATIONS,
     NO_AUTHORIZED_OPERATIONS,
     TOPIC_OPERATIONS,
-    View,
+    ListenerView,
 )
 from tidelog.controller.decide.topic_names import name_problem
 from tidelog.controller.image.image import ClusterImage, PartitionImage, TopicImage
@@ -118,7 +118,7 @@ def _topic_ids(asked: Sequence[Any]) -> list[UUID]:
 
 def _rows(asked: Sequence[Any] | None, request: Request, gone: Collection[NodeId]) -> Handling:
     message, image = request.message, request.image
-    view = View(image, request.listener)
+    view = ListenerView(image, request.listener)
     describe = _Topics(view, request.version, message.include_topic_authorized_operations)
     wants_cluster = message.include_cluster_authorized_operations
     topics = yield from describe.all() if asked is None else describe.asked_for(asked)
@@ -136,7 +136,7 @@ def _rows(asked: Sequence[Any] | None, request: Request, gone: Collection[NodeId
 class _Topics:
     """Rows of topics for one version and listener."""
 
-    def __init__(self, view: View, version: int, wants_operations: bool) -> None:
+    def __init__(self, view: ListenerView, version: int, wants_operations: bool) -> None:
         self._view = view
         self._version = version
         self._operations = TOPIC_OPERATIONS if wants_operations else NO_AUTHORIZED_OPERATIONS

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from struct import Struct, pack
 from typing import NamedTuple
 
-from tidelog.api.view import NO_AUTHORIZED_OPERATIONS, Node
+from tidelog.api.view import NO_AUTHORIZED_OPERATIONS, NodeAddress
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, ZERO_TOPIC_ID, LeaderEpoch, NodeId, TopicId
 from tidelog.protocol.slices import Meter, Steps, finish
@@ -43,7 +43,7 @@ class TopicRow(NamedTuple):
 
 
 class MetadataRows(NamedTuple):
-    brokers: Iterable[Node]
+    brokers: Iterable[NodeAddress]
     cluster_id: str | None
     controller_id: NodeId
     topics: Sequence[TopicRow]
@@ -147,7 +147,7 @@ class _FlexibleWriter(_Writer):
         self.out.append(0)
 
 
-def _write_brokers(write: _Writer, brokers: Sequence[Node], version: int) -> None:
+def _write_brokers(write: _Writer, brokers: Sequence[NodeAddress], version: int) -> None:
     write.count(len(brokers))
     for broker in brokers:
         write.i32(broker.id)

@@ -17,14 +17,14 @@ from kio.schema.find_coordinator.v6.response import Coordinator, FindCoordinator
 
 from tidelog.api.groups.internal_topics import CONSUMER_OFFSETS, consumer_offsets, creation
 from tidelog.api.handler import Handling, Request
-from tidelog.api.view import Node, View
+from tidelog.api.view import ListenerView, NodeAddress
 from tidelog.coordination.partitioning import partition_for
 from tidelog.model.effects import ChangeMetadata
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId
 
 _FIRST_WITH_SEVERAL_KEYS = 4
-_NOBODY = Node(-1, "", -1, None)
+_NOBODY = NodeAddress(-1, "", -1, None)
 
 _MESSAGES = {
     ErrorCode.none: "NONE",
@@ -47,7 +47,7 @@ def handle(request: Request) -> Handling:
     if key_type == KeyType.GROUP and CONSUMER_OFFSETS not in request.image.topics:
         topic = consumer_offsets(request.settings)
         yield ChangeMetadata(creation([topic], request.settings))
-    nodes = View(request.image, request.listener).nodes
+    nodes = ListenerView(request.image, request.listener).nodes
     return FindCoordinatorResponse(
         throttle_time=timedelta(0),
         coordinators=tuple(
@@ -56,7 +56,7 @@ def handle(request: Request) -> Handling:
     )
 
 
-def _coordinator(key: str, request: Request, nodes: Mapping[NodeId, Node]) -> Coordinator:
+def _coordinator(key: str, request: Request, nodes: Mapping[NodeId, NodeAddress]) -> Coordinator:
     node, error = _NOBODY, ErrorCode.none
     match request.message.key_type:
         case KeyType.GROUP:
@@ -76,7 +76,9 @@ def _coordinator(key: str, request: Request, nodes: Mapping[NodeId, Node]) -> Co
     )
 
 
-def _group_coordinator(group_id: str, request: Request, nodes: Mapping[NodeId, Node]) -> Node:
+def _group_coordinator(
+    group_id: str, request: Request, nodes: Mapping[NodeId, NodeAddress]
+) -> NodeAddress:
     topic = request.image.topics.get(CONSUMER_OFFSETS)
     if topic is None:
         return _NOBODY

@@ -41,7 +41,7 @@ class CachedPartition(PartitionWatch):
         self,
         topic: TopicRef,
         fetch: FetchPartition,
-        session: "Session | None" = None,
+        session: "FetchSession | None" = None,
         place: int = 0,
     ) -> None:
         super().__init__(session)
@@ -74,7 +74,7 @@ class CachedPartition(PartitionWatch):
         return self.read
 
 
-class Session(SessionWatch[CachedPartition]):
+class FetchSession(SessionWatch[CachedPartition]):
     __slots__ = (
         "_asker",
         "_places",
@@ -160,7 +160,7 @@ class FetchPlan(NamedTuple):
     """What one fetch reads, and how its answer is to be given."""
 
     error: ErrorCode
-    session: Session | None = None
+    session: FetchSession | None = None
     """None: answer everything that was asked."""
     session_id: int = NO_SESSION
     is_incremental: bool = False
@@ -185,7 +185,7 @@ class FetchSessions:
     def __init__(self, slots: int, dice: Dice) -> None:
         self._slots = slots
         self._dice = dice
-        self._sessions: OrderedDict[int, Session] = OrderedDict()
+        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
         self._cached = 0
         """Partitions of all sessions."""
 
@@ -224,7 +224,7 @@ class FetchSessions:
             return FetchPlan(ErrorCode.fetch_session_id_not_found)
         return plan
 
-    def _update(self, session: Session, request: FetchRequest) -> bool:
+    def _update(self, session: FetchSession, request: FetchRequest) -> bool:
         """-> whether there was room; a session that grows beyond all bounds is ended."""
         before = len(session.partitions)
         session.update(request)
@@ -239,14 +239,14 @@ class FetchSessions:
         is_privileged = request.replica_id >= 0
         if not self._make_room(is_privileged, now):
             return _sessionless(request)
-        session = Session(self._new_id(), uses_topic_ids, is_privileged)
+        session = FetchSession(self._new_id(), uses_topic_ids, is_privileged)
         self._sessions[session.id] = session
         if not self._update(session, request):
             return _sessionless(request)
         self._use(session, now)
         return FetchPlan(ErrorCode.none, session, session.id)
 
-    def _use(self, session: Session, now: Millis) -> None:
+    def _use(self, session: FetchSession, now: Millis) -> None:
         session.last_used = now
         self._sessions.move_to_end(session.id)
 

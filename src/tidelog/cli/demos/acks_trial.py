@@ -26,7 +26,7 @@ from kio.schema.produce.v9.response import ProduceResponse
 from tidelog.cli.demos.demo_load import Tally, read_back, tally
 from tidelog.client import admin
 from tidelog.client.client import Client
-from tidelog.client.connection import Connection, ConnectionLost
+from tidelog.client.connection import BrokerConnection, ConnectionLost
 from tidelog.client.producer import ACKS_ALL, Producer
 from tidelog.clusters.local_cluster import BROKER_LISTENER
 from tidelog.clusters.throwaway_cluster import ThrowawayCluster
@@ -74,7 +74,7 @@ class Disturbed(Exception):
     """Something happened before its time; says what."""
 
 
-class Trial:
+class AcksTrial:
     """One leader, killed once; `has_lagged` is whether its followers had left the ISR by then."""
 
     def __init__(self, say: Callable[[str], None], *, has_lagged: bool) -> None:
@@ -223,7 +223,7 @@ class Trial:
 def _write(cell: Cell, host: str, port: int) -> bool:
     """Send the records once, and say whether a producer takes them for written."""
     try:
-        connection = Connection(host, port, PRODUCE_SECONDS)
+        connection = BrokerConnection(host, port, PRODUCE_SECONDS)
         try:
             return _send(cell, connection)
         finally:
@@ -232,7 +232,7 @@ def _write(cell: Cell, host: str, port: int) -> bool:
         return False
 
 
-def _send(cell: Cell, connection: Connection) -> bool:
+def _send(cell: Cell, connection: BrokerConnection) -> bool:
     data = produce.PartitionProduceData(index=0, records=build_batch(list(_records())))
     request = produce.ProduceRequest(
         acks=cell.acks,

@@ -30,7 +30,7 @@ ACT_SECONDS = 9.0
 """How long each act is shown before the next, at pace 1."""
 
 
-class View(NamedTuple):
+class DemoView(NamedTuple):
     """The partition, as clients see it."""
 
     leader: NodeId
@@ -62,7 +62,7 @@ def command(context: click.Context, pace: float) -> int:
     screen.say("Starting three brokers, each also a controller, in a process of its own.")
     with ThrowawayCluster(BROKERS) as cluster:
         with Client(cluster.bootstrap, ANSWER_SECONDS) as client:
-            result = Story(screen, cluster, client, ACT_SECONDS * pace).tell()
+            result = FailoverDemo(screen, cluster, client, ACT_SECONDS * pace).tell()
         screen.say("Stopping the brokers.")
     click.echo(
         f"\nacknowledged {result.acknowledged:,}, lost {result.lost}, "
@@ -74,7 +74,7 @@ def command(context: click.Context, pace: float) -> int:
 command.add_command(acks)
 
 
-class Story:
+class FailoverDemo:
     """The acts, in order."""
 
     def __init__(
@@ -86,7 +86,7 @@ class Story:
         self._act_seconds = act_seconds
         self._load = Load(cluster.bootstrap, TOPIC)
         self._status_at = 0.0
-        self._seen = View(NO_NODE, -1, ())
+        self._seen = DemoView(NO_NODE, -1, ())
         self._killed = 0.0
         self._before_kill = 0
         self._mark_before: Offset | None = None
@@ -223,7 +223,7 @@ class Story:
     def _look(self) -> None:
         (topic,) = self._client.metadata((TOPIC,)).topics
         for one in topic.partitions:
-            view = View(one.leader_id, one.leader_epoch, tuple(sorted(one.isr_nodes)))
+            view = DemoView(one.leader_id, one.leader_epoch, tuple(sorted(one.isr_nodes)))
             before, self._seen = self._seen, view
             if before.leader != NO_NODE:
                 self._tell_change(before, view)
@@ -231,7 +231,7 @@ class Story:
             self._tell_status()
             self._status_at = time.monotonic()
 
-    def _tell_change(self, before: View, now: View) -> None:
+    def _tell_change(self, before: DemoView, now: DemoView) -> None:
         if before.isr != now.isr:
             left = set(before.isr) - set(now.isr)
             why = f"; nobody waits for {_ids(tuple(left))} any more" if left else ""

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import click
 
-from tidelog.cli.demos.acks_trial import CELLS, RECORDS, Cell, Trial
+from tidelog.cli.demos.acks_trial import CELLS, RECORDS, AcksTrial, Cell
 from tidelog.cli.demos.demo_load import Tally
 from tidelog.cli.demos.screen import Screen
 
@@ -17,7 +17,7 @@ INDENT = sum(WIDTHS) + len(GAP) * len(WIDTHS)
 NARROWEST = 40
 
 
-class Row(NamedTuple):
+class TrialRow(NamedTuple):
     """What a combination must lose, of all that was acknowledged, and why."""
 
     at_once: bool
@@ -25,34 +25,38 @@ class Row(NamedTuple):
     why: str
 
 
-def expected(cell: Cell) -> Row:
+def expected(cell: Cell) -> TrialRow:
     """What is known of it; the trials must find the same."""
     match cell:
         case Cell(acks=0, replicas=1):
-            return Row(True, True, "Nobody waits for an answer, and the only copy is gone.")
+            return TrialRow(True, True, "Nobody waits for an answer, and the only copy is gone.")
         case Cell(acks=0):
-            return Row(True, True, "Nobody waits for an answer; the new leader lacks the records.")
+            return TrialRow(
+                True, True, "Nobody waits for an answer; the new leader lacks the records."
+            )
         case Cell(acks=1, replicas=1):
-            return Row(True, True, "The leader acknowledged, and it had the only copy.")
+            return TrialRow(True, True, "The leader acknowledged, and it had the only copy.")
         case Cell(acks=1, min_isr=1):
-            return Row(
+            return TrialRow(
                 True, True, "The leader acknowledged alone; the new leader lacks the records."
             )
         case Cell(acks=1):
-            return Row(True, True, "The same: min.insync.replicas counts for acks=all only.")
+            return TrialRow(True, True, "The same: min.insync.replicas counts for acks=all only.")
         case Cell(replicas=1, min_isr=1):
-            return Row(True, True, "The leader is all of the ISR: acks=all waits for nobody else.")
+            return TrialRow(
+                True, True, "The leader is all of the ISR: acks=all waits for nobody else."
+            )
         case Cell(replicas=1):
-            return Row(True, True, "The same: of one replica, no two can be asked for.")
+            return TrialRow(True, True, "The same: of one replica, no two can be asked for.")
         case Cell(min_isr=1):
-            return Row(
+            return TrialRow(
                 False,
                 True,
                 "No answer until the followers have the records, as long as they are in the ISR;"
                 " once they are out, the leader alone is enough, and the records die with it.",
             )
         case _:
-            return Row(
+            return TrialRow(
                 False,
                 False,
                 "Never acknowledged with fewer than two copies: the producer had no answer, and"
@@ -72,9 +76,9 @@ def acks() -> int:
     """
     screen = Screen()
     screen.say("First trial: the leader dies while its followers are in the ISR.")
-    at_once = Trial(screen.say, has_lagged=False).run()
+    at_once = AcksTrial(screen.say, has_lagged=False).run()
     screen.say("Second trial: it dies when they have fallen out of it.")
-    after_lag = Trial(screen.say, has_lagged=True).run()
+    after_lag = AcksTrial(screen.say, has_lagged=True).run()
     click.echo("\n" + "\n".join(table(at_once, after_lag)))
     surprises = [cell for cell in CELLS if not is_as_expected(cell, at_once[cell], after_lag[cell])]
     for cell in surprises:

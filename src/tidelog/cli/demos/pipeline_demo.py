@@ -70,7 +70,7 @@ def command(pace: float, out: str | None) -> int:
         with Client(cluster.bootstrap, ANSWER_SECONDS) as client:
             make_topic(client)
             with Spark(cluster.bootstrap, ledger, place) as spark:
-                story = Story(screen, cluster, client, load, spark)
+                story = PipelineDemo(screen, cluster, client, load, spark)
                 found = story.tell(ACT_SECONDS * pace)
         screen.say("Stopping the brokers.")
     return conclude(found)
@@ -150,7 +150,7 @@ class Spark:
         return found
 
 
-class Story:
+class PipelineDemo:
     """The acts, in order."""
 
     def __init__(

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from tidelog.cli.output.table import table
-from tidelog.insight.replica_table import TIMED_HEADS, Row, timed_cells
+from tidelog.insight.replica_table import TIMED_HEADS, ReplicaRow, timed_cells
 from tidelog.model.user_error import UserError
 
 _RIGHT = ("LEADER", "WATERMARK", "REPLICA", "END OFFSET", "LAG", "BEHIND")
@@ -24,11 +24,11 @@ FRAME_LINES = 8
 class Seen(NamedTuple):
     """What the last look that succeeded has found, and why one after it failed."""
 
-    rows: list[Row]
+    rows: list[ReplicaRow]
     failure: str | None = None
 
 
-def show(look: Callable[[], list[Row]], interval: float) -> None:
+def show(look: Callable[[], list[ReplicaRow]], interval: float) -> None:
     """Look again and again, until Ctrl-C."""
     if not sys.stdout.isatty():
         for seen in looks(look):
@@ -42,7 +42,7 @@ def show(look: Callable[[], list[Row]], interval: float) -> None:
             time.sleep(interval)
 
 
-def looks(look: Callable[[], list[Row]]) -> Iterator[Seen]:
+def looks(look: Callable[[], list[ReplicaRow]]) -> Iterator[Seen]:
     """Without end: a cluster that does not answer is what one watches for. Only the first look must
     succeed, since a wrong address would be as silent.
     """
@@ -75,7 +75,7 @@ def picture(seen: Seen, room: int) -> Table:
     return made
 
 
-def _style(row: Row) -> str:
+def _style(row: ReplicaRow) -> str:
     if not row.is_in_sync:
         return "bold red"
     if row.is_behind:
@@ -83,7 +83,7 @@ def _style(row: Row) -> str:
     return "bold" if row.is_leader else ""
 
 
-def _sum(shown: Sequence[Row], room: int) -> Text:
+def _sum(shown: Sequence[ReplicaRow], room: int) -> Text:
     out = sum(not row.is_in_sync for row in shown)
     told = "all in sync" if out == 0 else f"{out} out of sync"
     hidden = len(shown) - room

@@ -7,7 +7,8 @@ from uuid import UUID
 
 from tidelog.client import admin
 from tidelog.client.client import Client
-from tidelog.client.config_admin import Config, ResourceType, describe_configs
+from tidelog.client.config_admin import Config, describe_configs
+from tidelog.config.resource_type import ResourceType
 from tidelog.model.ids import ZERO_TOPIC_ID, NodeId, TopicPartition
 
 
@@ -19,7 +20,9 @@ class Filter(NamedTuple):
     under_min_isr: bool = False
     unavailable: bool = False
 
-    def wants(self, partition: admin.Partition, replication_factor: int, min_isr: int) -> bool:
+    def wants(
+        self, partition: admin.PartitionDescription, replication_factor: int, min_isr: int
+    ) -> bool:
         has_leader = partition.leader >= 0
         isr = len(partition.isr)
         return (
@@ -71,7 +74,9 @@ def _topic_line(
     return "\t".join(columns)
 
 
-def _partition_line(topic: str, partition: admin.Partition, move: admin.Reassignment | None) -> str:
+def _partition_line(
+    topic: str, partition: admin.PartitionDescription, move: admin.Reassignment | None
+) -> str:
     columns = [
         f"\tTopic: {topic}",
         f"Partition: {partition.number}",
@@ -95,7 +100,9 @@ def _ids(nodes: Sequence[NodeId] | None) -> str:
     return "N/A" if nodes is None else ",".join(map(str, nodes))
 
 
-def _replication_factor(partition: admin.Partition, move: admin.Reassignment | None) -> int:
+def _replication_factor(
+    partition: admin.PartitionDescription, move: admin.Reassignment | None
+) -> int:
     """Without the replicas that a reassignment is only adding."""
     return len(partition.replicas) - (len(move.adding) if move else 0)
 

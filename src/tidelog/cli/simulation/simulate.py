@@ -18,7 +18,7 @@ from tidelog.cli.simulation.simulation_summary import summary_lines
 from tidelog.model.user_error import UserError
 from tidelog.sim.faults.faults import KINDS
 from tidelog.sim.machines.silence import silenced
-from tidelog.sim.runs.campaign import Result, Summary, one, run_all
+from tidelog.sim.runs.campaign import CampaignSummary, Result, one, run_all
 from tidelog.sim.runs.plan import MAX_NODES, MIN_NODES, WORKLOADS, Plan
 from tidelog.sim.runs.report import failure_report, headline
 from tidelog.sim.runs.shrinking import only as only_faults
@@ -145,7 +145,7 @@ def _run_one(plan: Plan, places: tuple[int, ...] | None, shrink: bool) -> int:
             plan = only_faults(plan, places)
         except IndexError:
             raise UserError(f"seed {plan.seed} has fewer faults than that") from None
-    summary = Summary()
+    summary = CampaignSummary()
     began = monotonic()
     result = one(plan)
     summary.add(result)
@@ -203,7 +203,7 @@ def _run_many(
         jobs,
         lambda: end is None or monotonic() < end,
     )
-    summary = Summary()
+    summary = CampaignSummary()
     _collect(results, summary, None if end is not None else seeds or SEEDS, began, end)
     for number, _ in summary.failures[:MAX_REPORTS]:
         _report(replace(plan, seed=number), None, shrink)
@@ -216,7 +216,7 @@ def _run_many(
 
 def _collect(
     results: Iterator[Result],
-    summary: Summary,
+    summary: CampaignSummary,
     total: int | None,
     began: float,
     end: float | None,
@@ -232,7 +232,7 @@ def _collect(
             done = reached
 
 
-def _shown(summary: Summary) -> str:
+def _shown(summary: CampaignSummary) -> str:
     failures = len(summary.failures)
     told = f"{summary.seeds} seeds, {summary.simulated_ms / 3_600_000:.1f} simulated hours"
     return f"{told}, {failures} failed" if failures else told

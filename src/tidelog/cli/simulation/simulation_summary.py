@@ -3,13 +3,13 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from tidelog.sim.runs.campaign import Summary
+from tidelog.sim.runs.campaign import CampaignSummary
 
 _PER_LINE = 4
 _LABEL = 13
 
 
-def summary_lines(summary: Summary, wall_seconds: float) -> Iterator[str]:
+def summary_lines(summary: CampaignSummary, wall_seconds: float) -> Iterator[str]:
     hours = summary.simulated_ms / 3_600_000
     nodes = ", ".join(f"{count} with {nodes}" for nodes, count in sorted(summary.nodes.items()))
     yield _line("seeds", f"{summary.seeds} (nodes: {nodes})")

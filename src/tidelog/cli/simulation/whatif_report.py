@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from tidelog.cli.output.table import table
 from tidelog.model.ids import Millis
 from tidelog.sim.whatif.faults import FAULTS
-from tidelog.sim.whatif.summary import Summary
+from tidelog.sim.whatif.summary import WhatIfSummary
 
 ASSUMPTIONS = """\
 One producer writes 500 records a second to one partition, gives up a request after 3 s, and sends
@@ -13,7 +13,7 @@ again what was not acknowledged. Machines are back after 4 to 8 s. Failures are 
 `tidelog up`: a process that is gone at once, a silent machine after 2 s."""
 
 
-def details(summaries: Sequence[Summary]) -> Iterator[str]:
+def details(summaries: Sequence[WhatIfSummary]) -> Iterator[str]:
     """One set of settings: a line per fault."""
     first = summaries[0]
     yield f"{first.question.settings}: {first.runs} runs per fault"
@@ -35,7 +35,7 @@ def details(summaries: Sequence[Summary]) -> Iterator[str]:
     yield from conclusions(summaries)
 
 
-def conclusions(summaries: Sequence[Summary]) -> Iterator[str]:
+def conclusions(summaries: Sequence[WhatIfSummary]) -> Iterator[str]:
     """What the numbers allow to be said."""
     for one in summaries:
         fault = one.question.fault
@@ -57,7 +57,7 @@ def conclusions(summaries: Sequence[Summary]) -> Iterator[str]:
     yield ASSUMPTIONS
 
 
-def matrix(summaries: Sequence[Summary]) -> Iterator[str]:
+def matrix(summaries: Sequence[WhatIfSummary]) -> Iterator[str]:
     """Many settings: for each replication factor faults by settings."""
     for factor in sorted({one.question.replication_factor for one in summaries}):
         some = [one for one in summaries if one.question.replication_factor == factor]
@@ -75,7 +75,7 @@ def matrix(summaries: Sequence[Summary]) -> Iterator[str]:
     yield ASSUMPTIONS
 
 
-def _told_bound(summaries: Sequence[Summary]) -> Iterator[str]:
+def _told_bound(summaries: Sequence[WhatIfSummary]) -> Iterator[str]:
     runs = summaries[0].runs
     safe = [one for one in summaries if not one.lossy]
     if safe:
@@ -86,7 +86,9 @@ def _told_bound(summaries: Sequence[Summary]) -> Iterator[str]:
     yield "Columns: acks / min.insync.replicas."
 
 
-def _grid(summaries: Sequence[Summary], cell: Callable[[Summary], str]) -> Iterable[str]:
+def _grid(
+    summaries: Sequence[WhatIfSummary], cell: Callable[[WhatIfSummary], str]
+) -> Iterable[str]:
     settings = list(dict.fromkeys(_column(one) for one in summaries))
     found = {(one.question.fault, _column(one)): cell(one) for one in summaries}
     faults = [fault for fault in FAULTS if any(one.question.fault == fault for one in summaries)]
@@ -94,25 +96,25 @@ def _grid(summaries: Sequence[Summary], cell: Callable[[Summary], str]) -> Itera
     return table(["FAULT", *settings], rows)
 
 
-def _column(summary: Summary) -> str:
+def _column(summary: WhatIfSummary) -> str:
     return f"{summary.question.acks}/{summary.question.min_insync_replicas}"
 
 
-def loss(summary: Summary) -> str:
+def loss(summary: WhatIfSummary) -> str:
     return share(summary) if summary.lossy else "0"
 
 
-def records(summary: Summary) -> str:
+def records(summary: WhatIfSummary) -> str:
     return f"{summary.median_lost} {summary.worst_lost}" if summary.lossy else "-"
 
 
-def wait(summary: Summary) -> str:
+def wait(summary: WhatIfSummary) -> str:
     if summary.median_unavailable_ms is None:
         return "-"
     return f"{seconds(summary.median_unavailable_ms)} {seconds(summary.p99_unavailable_ms)}"
 
 
-def share(summary: Summary) -> str:
+def share(summary: WhatIfSummary) -> str:
     return f"{summary.share:.0%}" if summary.share >= 0.1 else f"{summary.share:.1%}"
 
 

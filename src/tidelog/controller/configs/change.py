@@ -32,7 +32,7 @@ from tidelog.controller.decide.decision import (
     NOT_THROTTLED,
     DecideContext,
     Decision,
-    Fault,
+    Refusal,
 )
 from tidelog.controller.features import elr_enabled
 from tidelog.controller.image.image import (
@@ -127,19 +127,19 @@ def _deletions_of_unnamed(image: ClusterImage, resource: LegacyResource) -> list
 
 def _alter_all(
     image: ClusterImage, context: DecideContext, asked: Sequence[_Asked]
-) -> tuple[tuple[MetadataRecord, ...], list[Fault]]:
+) -> tuple[tuple[MetadataRecord, ...], list[Refusal]]:
     """The records of what is allowed, and for each resource its fault or the lack of one."""
     times = Counter((one.resource_type, one.resource_name) for one in asked)
     records: list[MetadataRecord] = []
-    faults: list[Fault] = []
+    faults: list[Refusal] = []
     for one in asked:
         if times[one.resource_type, one.resource_name] > 1:
             faults.append(
-                Fault(ErrorCode.invalid_request, "Each resource must appear at most once.")
+                Refusal(ErrorCode.invalid_request, "Each resource must appear at most once.")
             )
             continue
         outcome = _alter(image, context, *one)
-        if isinstance(outcome, Fault):
+        if isinstance(outcome, Refusal):
             faults.append(outcome)
         else:
             records += outcome
@@ -153,7 +153,7 @@ def _alter(
     resource_type: int,
     resource_name: str,
     changes: Sequence[_Change],
-) -> list[MetadataRecord] | Fault:
+) -> list[MetadataRecord] | Refusal:
     fault = _check_changes(changes) or check_resource(resource_type, resource_name)
     if fault is None and resource_type == BROKER_RESOURCE:
         fault = check_dynamic([change.name for change in changes])
@@ -161,7 +161,7 @@ def _alter(
         return fault
     current = image.config(resource_type, resource_name)
     altered = _altered(resource_type, current, changes)
-    if isinstance(altered, Fault):
+    if isinstance(altered, Refusal):
         return altered
     fault = _check_altered(
         image, context, resource_type, resource_name, current, altered
@@ -171,17 +171,17 @@ def _alter(
     return _records(image, resource_type, resource_name, current, altered)
 
 
-def _check_changes(changes: Sequence[_Change]) -> Fault | None:
+def _check_changes(changes: Sequence[_Change]) -> Refusal | None:
     if len({change.name for change in changes}) != len(changes):
-        return Fault(ErrorCode.invalid_request, "Error due to duplicate config keys")
+        return Refusal(ErrorCode.invalid_request, "Error due to duplicate config keys")
     empty = [c.name for c in changes if c.value is None and c.operation != _DELETE]
     if empty:
-        return Fault(
+        return Refusal(
             ErrorCode.invalid_request, f"Null value not supported for : {', '.join(empty)}"
         )
     for change in changes:
         if change.operation not in (_SET, _DELETE, _APPEND, _SUBTRACT):
-            return Fault(
+            return Refusal(
                 ErrorCode.invalid_request,
                 f"Unknown config operation {change.operation} for {change.name}",
             )
@@ -190,7 +190,7 @@ def _check_changes(changes: Sequence[_Change]) -> Fault | None:
 
 def _altered(
     resource_type: int, current: Mapping[str, str], changes: Sequence[_Change]
-) -> dict[str, str | None] | Fault:
+) -> dict[str, str | None] | Refusal:
     """The new value of each key that was named; None deletes it."""
     keys = keys_of(resource_type) or {}
     altered: dict[str, str | None] = {}
@@ -201,7 +201,7 @@ def _altered(
             continue
         if key is None or key.type is not ConfigType.LIST:
             operation = _OPERATION_NAMES[change.operation]
-            return Fault(
+            return Refusal(
                 ErrorCode.invalid_config,
                 f"Can't {operation} to key {change.name} because its type is not LIST.",
             )
@@ -226,9 +226,9 @@ def _check_altered(
     resource_name: str,
     current: Mapping[str, str],
     altered: Mapping[str, str | None],
-) -> Fault | None:
+) -> Refusal | None:
     if any(value is not None and len(value) > _LONGEST_VALUE for value in altered.values()):
-        return Fault(
+        return Refusal(
             ErrorCode.invalid_config,
             "The configuration value cannot be added because it exceeds the maximum value size "
             f"of {_LONGEST_VALUE} bytes.",
@@ -236,12 +236,12 @@ def _check_altered(
     if elr_enabled(image) and resource_type == BROKER_RESOURCE and _MIN_ISR in altered:
         # The eligible leader replicas are kept by one minimum for all: it may not vary or vanish.
         if resource_name != CLUSTER_DEFAULT:
-            return Fault(
+            return Refusal(
                 ErrorCode.invalid_config,
                 "Broker-level min.insync.replicas cannot be altered while ELR is enabled.",
             )
         if altered[_MIN_ISR] is None:
-            return Fault(
+            return Refusal(
                 ErrorCode.invalid_config,
                 "Cluster-level min.insync.replicas cannot be removed while ELR is enabled.",
             )

@@ -19,7 +19,7 @@ from tidelog.config.key import (
 )
 from tidelog.config.settings import BrokerSettings
 from tidelog.config.topic_keys import TOPIC_KEYS
-from tidelog.controller.decide.decision import Fault
+from tidelog.controller.decide.decision import Refusal
 from tidelog.controller.decide.topic_names import name_problem
 from tidelog.controller.image.image import (
     BROKER_RESOURCE,
@@ -89,7 +89,7 @@ _KEYS: Mapping[int, Mapping[str, ConfigKey]] = {
 # -- The resource ----------------------------------------------------------------------------------
 
 
-def check_resource(resource_type: int, name: str) -> Fault | None:
+def check_resource(resource_type: int, name: str) -> Refusal | None:
     """Why there can be no such resource to configure."""
     match resource_type:
         case 2:
@@ -97,40 +97,40 @@ def check_resource(resource_type: int, name: str) -> Fault | None:
         case 4:
             return _check_broker(name)
         case 16 if not name:
-            return Fault(ErrorCode.invalid_request, "Subscription name can't be empty")
+            return Refusal(ErrorCode.invalid_request, "Subscription name can't be empty")
         case 32 if not name:
-            return Fault(ErrorCode.invalid_request, "Default group resources are not allowed.")
+            return Refusal(ErrorCode.invalid_request, "Default group resources are not allowed.")
         case 16 | 32:
             return None
         case _:
-            return Fault(ErrorCode.invalid_request, f"Unknown resource type {resource_type}")
+            return Refusal(ErrorCode.invalid_request, f"Unknown resource type {resource_type}")
 
 
-def check_existence(image: ClusterImage, resource_type: int, name: str) -> Fault | None:
+def check_existence(image: ClusterImage, resource_type: int, name: str) -> Refusal | None:
     """Why there is no such resource, which Kafka says last of all."""
     if resource_type == TOPIC_RESOURCE and name not in image.topics:
-        return Fault(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
+        return Refusal(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
     if resource_type != BROKER_RESOURCE or name == CLUSTER_DEFAULT:
         return None
     if int(name) in image.brokers or int(name) in image.controllers:
         return None
-    return Fault(ErrorCode.broker_id_not_registered, f"No broker with id {int(name)} found.")
+    return Refusal(ErrorCode.broker_id_not_registered, f"No broker with id {int(name)} found.")
 
 
-def _check_topic(name: str) -> Fault | None:
+def _check_topic(name: str) -> Refusal | None:
     if not name:
-        return Fault(ErrorCode.invalid_request, "Default topic resources are not allowed.")
+        return Refusal(ErrorCode.invalid_request, "Default topic resources are not allowed.")
     problem = name_problem(name)
     if problem is not None:
-        return Fault(ErrorCode.invalid_topic_exception, problem)
+        return Refusal(ErrorCode.invalid_topic_exception, problem)
     return None
 
 
-def _check_broker(name: str) -> Fault | None:
+def _check_broker(name: str) -> Refusal | None:
     if name == CLUSTER_DEFAULT:
         return None
     if not re.fullmatch(r"[+-]?[0-9]{1,10}", name):
-        return Fault(ErrorCode.invalid_request, f"Node id must be an integer, but it is: {name}")
+        return Refusal(ErrorCode.invalid_request, f"Node id must be an integer, but it is: {name}")
     return None
 
 
@@ -139,12 +139,12 @@ def _check_broker(name: str) -> Fault | None:
 
 def check_config(
     settings: BrokerSettings, resource_type: int, configs: Mapping[str, str]
-) -> Fault | None:
+) -> Refusal | None:
     """Why the resource may not have these values, all of them together."""
     return _CHECKS[resource_type](settings, configs)
 
 
-def check_topic_config(settings: BrokerSettings, configs: Mapping[str, str]) -> Fault | None:
+def check_topic_config(settings: BrokerSettings, configs: Mapping[str, str]) -> Refusal | None:
     unknown = [name for name in configs if name not in TOPIC_KEYS]
     if unknown:
         return _bad_config(f"Unknown topic config name: {unknown[0]}")
@@ -169,17 +169,17 @@ def check_topic_config(settings: BrokerSettings, configs: Mapping[str, str]) -> 
     return None
 
 
-def _check_broker_config(settings: BrokerSettings, configs: Mapping[str, str]) -> Fault | None:
+def _check_broker_config(settings: BrokerSettings, configs: Mapping[str, str]) -> Refusal | None:
     try:
         for name, text in configs.items():
             if name in BROKER_KEYS:
                 BROKER_KEYS[name].parse(text)
     except BadValue as refused:
-        return Fault(ErrorCode.invalid_request, str(refused))
+        return Refusal(ErrorCode.invalid_request, str(refused))
     return None
 
 
-def check_dynamic(names: list[str]) -> Fault | None:
+def check_dynamic(names: list[str]) -> Refusal | None:
     """Why these broker keys cannot be changed while brokers run; unknown ones are anyone's own."""
     fixed = [
         name
@@ -189,20 +189,24 @@ def check_dynamic(names: list[str]) -> Fault | None:
     if not fixed:
         return None
     listed = ", ".join(fixed)
-    return Fault(ErrorCode.invalid_request, f"Cannot update these configs dynamically: [{listed}]")
+    return Refusal(
+        ErrorCode.invalid_request, f"Cannot update these configs dynamically: [{listed}]"
+    )
 
 
-def _check_client_metrics(settings: BrokerSettings, configs: Mapping[str, str]) -> Fault | None:
+def _check_client_metrics(settings: BrokerSettings, configs: Mapping[str, str]) -> Refusal | None:
     for name, text in configs.items():
         key = CLIENT_METRICS_KEYS.get(name)
         if key is None:
-            return Fault(ErrorCode.invalid_request, f"Unknown client metrics configuration: {name}")
+            return Refusal(
+                ErrorCode.invalid_request, f"Unknown client metrics configuration: {name}"
+            )
         try:
             value = key.parse(text)
         except BadValue as refused:
             return _bad_config(str(refused))
         if isinstance(value, int) and not 100 <= value <= 3600000:
-            return Fault(
+            return Refusal(
                 ErrorCode.invalid_request,
                 f"Invalid value {text} for {name}, "
                 "interval must be between 100 and 3600000 (1 hour)",
@@ -225,7 +229,7 @@ def _is_matching_pattern(pattern: str) -> bool:
     return True
 
 
-def _check_group(settings: BrokerSettings, configs: Mapping[str, str]) -> Fault | None:
+def _check_group(settings: BrokerSettings, configs: Mapping[str, str]) -> Refusal | None:
     for name in configs:
         if name not in GROUP_KEYS:
             return _bad_config(f"Unknown group config name: {name}")
@@ -253,11 +257,11 @@ def _check_group(settings: BrokerSettings, configs: Mapping[str, str]) -> Fault 
     return None
 
 
-def _bad_config(message: str) -> Fault:
-    return Fault(ErrorCode.invalid_config, message)
+def _bad_config(message: str) -> Refusal:
+    return Refusal(ErrorCode.invalid_config, message)
 
 
-_CHECKS: Mapping[int, Callable[[BrokerSettings, Mapping[str, str]], Fault | None]] = {
+_CHECKS: Mapping[int, Callable[[BrokerSettings, Mapping[str, str]], Refusal | None]] = {
     TOPIC_RESOURCE: check_topic_config,
     BROKER_RESOURCE: _check_broker_config,
     CLIENT_METRICS_RESOURCE: _check_client_metrics,

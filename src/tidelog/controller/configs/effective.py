@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tidelog.config.broker_keys import BROKER_KEYS
 from tidelog.config.key import BadValue, ConfigKey, Value
 from tidelog.config.settings import BrokerSettings
-from tidelog.config.topic_keys import SYNONYMS, TOPIC_KEYS, Synonym
+from tidelog.config.topic_keys import SYNONYMS, TOPIC_KEYS, BrokerSynonym
 from tidelog.controller.image.image import (
     BROKER_RESOURCE,
     CLUSTER_DEFAULT,
@@ -154,7 +154,7 @@ def _inherited(key: ConfigKey, levels: tuple[_Level, ...]) -> tuple[Value, Confi
     return default, ConfigSource.DEFAULT_CONFIG
 
 
-def _usable(synonym: Synonym, text: str, key: ConfigKey | None = None) -> Value:
+def _usable(synonym: BrokerSynonym, text: str, key: ConfigKey | None = None) -> Value:
     """The value in the topic key's unit; None for a text that another version let through."""
     try:
         value = BROKER_KEYS[synonym.name].parse(text)
@@ -169,7 +169,7 @@ def _usable(synonym: Synonym, text: str, key: ConfigKey | None = None) -> Value:
 
 
 def _listed_synonyms(
-    synonyms: tuple[Synonym, ...], levels: tuple[_Level, ...]
+    synonyms: tuple[BrokerSynonym, ...], levels: tuple[_Level, ...]
 ) -> Iterator[ConfigSynonym]:
     """Kafka's list: nothing stands before the first mention of the first synonym's own name."""
     listing = False
@@ -179,7 +179,9 @@ def _listed_synonyms(
             yield found
 
 
-def _mentions(synonyms: tuple[Synonym, ...], levels: tuple[_Level, ...]) -> Iterator[ConfigSynonym]:
+def _mentions(
+    synonyms: tuple[BrokerSynonym, ...], levels: tuple[_Level, ...]
+) -> Iterator[ConfigSynonym]:
     for level in levels:
         for synonym in synonyms:
             if synonym.name in level.values:
@@ -192,7 +194,7 @@ def _mentions(synonyms: tuple[Synonym, ...], levels: tuple[_Level, ...]) -> Iter
 
 # -- Brokers ---------------------------------------------------------------------------------------
 
-_FAMILIES: Mapping[str, tuple[Synonym, ...]] = {
+_FAMILIES: Mapping[str, tuple[BrokerSynonym, ...]] = {
     synonyms[0].name: synonyms for synonyms in SYNONYMS.values() if len(synonyms) > 1
 }
 """Broker keys that stand for others in other units."""
@@ -220,7 +222,7 @@ def cluster_config(image: ClusterImage) -> dict[str, EffectiveConfig]:
     return {
         name: EffectiveConfig(
             BROKER_KEYS[name],
-            _usable(Synonym(name), text),
+            _usable(BrokerSynonym(name), text),
             source,
             (ConfigSynonym(name, text, source),),
         )
@@ -230,11 +232,11 @@ def cluster_config(image: ClusterImage) -> dict[str, EffectiveConfig]:
 
 
 def _broker_entry(key: ConfigKey, levels: tuple[_Level, ...]) -> EffectiveConfig:
-    family = _FAMILIES.get(key.name, (Synonym(key.name),))
+    family = _FAMILIES.get(key.name, (BrokerSynonym(key.name),))
     synonyms = tuple(_listed_synonyms(family, levels))
     for level in levels:
         if key.name in level.values:
-            value = _usable(Synonym(key.name), level.values[key.name])
+            value = _usable(BrokerSynonym(key.name), level.values[key.name])
             if value is not None:
                 return EffectiveConfig(key, value, level.source, synonyms)
     default = None if key.default is None else key.parse(key.default)

@@ -16,7 +16,7 @@ from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
 
 from tidelog.controller.decide import elections
-from tidelog.controller.decide.decision import NOT_THROTTLED, DecideContext, Decision, Fault
+from tidelog.controller.decide.decision import NOT_THROTTLED, DecideContext, Decision, Refusal
 from tidelog.controller.features import METADATA_VERSION, elr_enabled
 from tidelog.controller.image.image import (
     FIRST_FREE_DIRECTORY,
@@ -74,9 +74,9 @@ def _end_of_run(
 
 def _check_registration(
     image: ClusterImage, request: BrokerRegistrationRequest, context: DecideContext
-) -> Fault | None:
+) -> Refusal | None:
     if request.cluster_id != image.cluster_id:
-        return Fault(ErrorCode.inconsistent_cluster_id)
+        return Refusal(ErrorCode.inconsistent_cluster_id)
     existing = image.brokers.get(request.broker_id)
     if (
         existing is not None
@@ -84,11 +84,11 @@ def _check_registration(
         and context.sessions.is_live(existing.id, context.now)
         and not _holds_the_same_disks(existing, request)
     ):
-        return Fault(ErrorCode.duplicate_broker_registration)
+        return Refusal(ErrorCode.duplicate_broker_registration)
     if request.is_migrating_zk_broker:
-        return Fault(ErrorCode.broker_id_not_registered)
+        return Refusal(ErrorCode.broker_id_not_registered)
     if request.incarnation_id is None or not _are_own_directories(image, request):
-        return Fault(ErrorCode.invalid_registration)
+        return Refusal(ErrorCode.invalid_registration)
     return _check_features(image, request)
 
 
@@ -110,17 +110,17 @@ def _are_own_directories(image: ClusterImage, request: BrokerRegistrationRequest
     return not any(set(directories) & set(broker.directories) for broker in others)
 
 
-def _check_features(image: ClusterImage, request: BrokerRegistrationRequest) -> Fault | None:
+def _check_features(image: ClusterImage, request: BrokerRegistrationRequest) -> Refusal | None:
     offered = {
         feature.name: VersionRange(feature.min_supported_version, feature.max_supported_version)
         for feature in request.features
     }
     if METADATA_VERSION not in offered:
-        return Fault(ErrorCode.invalid_registration)
+        return Refusal(ErrorCode.invalid_registration)
     for name, level in image.features.items():
         supported = offered.get(name, VersionRange(0, 0))
         if not supported.minimum <= level <= supported.maximum:
-            return Fault(ErrorCode.unsupported_version)
+            return Refusal(ErrorCode.unsupported_version)
     return None
 
 

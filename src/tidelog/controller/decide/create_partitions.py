@@ -13,7 +13,7 @@ from tidelog.controller.decide.decision import (
     NOT_THROTTLED,
     DecideContext,
     Decision,
-    Fault,
+    Refusal,
 )
 from tidelog.controller.decide.topics import (
     MAX_PARTITIONS_PER_REQUEST,
@@ -34,13 +34,13 @@ def create_partitions(
     records: list[PartitionRecord] = []
     results: list[CreatePartitionsTopicResult] = []
     for topic in {topic.name: topic for topic in request.topics}.values():
-        made: list[PartitionRecord] | Fault = (
-            Fault(ErrorCode.invalid_request, "Duplicate topic name.")
+        made: list[PartitionRecord] | Refusal = (
+            Refusal(ErrorCode.invalid_request, "Duplicate topic name.")
             if times[topic.name] > 1
             else _add(image, topic, len(records), context)
         )
-        fault = made if isinstance(made, Fault) else NO_FAULT
-        if not isinstance(made, Fault):
+        fault = made if isinstance(made, Refusal) else NO_FAULT
+        if not isinstance(made, Refusal):
             records += made
         results.append(
             CreatePartitionsTopicResult(
@@ -53,16 +53,16 @@ def create_partitions(
 
 def _add(
     image: ClusterImage, asked: CreatePartitionsTopic, made_so_far: int, context: DecideContext
-) -> list[PartitionRecord] | Fault:
+) -> list[PartitionRecord] | Refusal:
     topic = image.topics.get(asked.name)
     if topic is None:
-        return Fault(ErrorCode.unknown_topic_or_partition)
+        return Refusal(ErrorCode.unknown_topic_or_partition)
     have = len(topic.partitions)
     additional = asked.count - have
     if additional == 0:
-        return Fault(ErrorCode.invalid_partitions, f"Topic already has {have} partition(s).")
+        return Refusal(ErrorCode.invalid_partitions, f"Topic already has {have} partition(s).")
     if additional < 0:
-        return Fault(
+        return Refusal(
             ErrorCode.invalid_partitions,
             f"The topic {topic.name} currently has {have} partition(s); "
             f"{asked.count} would not be an increase.",
@@ -75,7 +75,7 @@ def _add(
             image, topic.topic_id, have, additional, replication_factor, context
         )
     if len(asked.assignments) != additional:
-        return Fault(
+        return Refusal(
             ErrorCode.invalid_replica_assignment,
             f"Attempted to add {additional} additional partition(s), but only "
             f"{len(asked.assignments)} assignment(s) were specified.",
@@ -85,13 +85,13 @@ def _add(
 
 def _assigned(
     image: ClusterImage, topic: TopicImage, asked: CreatePartitionsTopic, replication_factor: int
-) -> list[PartitionRecord] | Fault:
+) -> list[PartitionRecord] | Refusal:
     made: list[PartitionRecord] = []
     for index, assignment in enumerate(asked.assignments or (), len(topic.partitions)):
         record = assigned_partition(
             image, topic.topic_id, index, tuple(assignment.broker_ids), replication_factor
         )
-        if isinstance(record, Fault):
+        if isinstance(record, Refusal):
             return record
         made.append(record)
     return made

@@ -23,14 +23,14 @@ class Decision(NamedTuple):
     """The quorum's own records come with it: kraft.version is raised."""
 
 
-class Fault(NamedTuple):
+class Refusal(NamedTuple):
     """Why something asked for is refused."""
 
     error: ErrorCode
     message: str | None = None
 
 
-NO_FAULT = Fault(ErrorCode.none)
+NO_FAULT = Refusal(ErrorCode.none)
 
 
 @dataclass(frozen=True, slots=True)

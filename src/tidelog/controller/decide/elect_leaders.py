@@ -14,7 +14,7 @@ from tidelog.controller.decide.decision import (
     NOT_THROTTLED,
     DecideContext,
     Decision,
-    Fault,
+    Refusal,
 )
 from tidelog.controller.decide.elections import elect
 from tidelog.controller.decide.partition_change import Election
@@ -80,20 +80,20 @@ def _elect_one(
     election: Election,
     records: list[PartitionChangeRecord],
     context: DecideContext,
-) -> Fault:
+) -> Refusal:
     topic = image.topics.get(name)
     if topic is None:
-        return Fault(ErrorCode.unknown_topic_or_partition, f"No such topic as {name}")
+        return Refusal(ErrorCode.unknown_topic_or_partition, f"No such topic as {name}")
     partition = topic.partitions.get(index)
     if partition is None:
-        return Fault(ErrorCode.unknown_topic_or_partition, f"No such partition as {name}-{index}")
+        return Refusal(ErrorCode.unknown_topic_or_partition, f"No such partition as {name}-{index}")
     satisfied = (
         partition.leader == partition.preferred_leader
         if election is Election.PREFERRED
         else partition.has_leader
     )
     if satisfied:
-        return Fault(
+        return Refusal(
             ErrorCode.election_not_needed, "Leader election not needed for topic partition."
         )
     record = elect(image, (topic, index, partition), election, context)
@@ -101,10 +101,10 @@ def _elect_one(
         records.append(record)
         return NO_FAULT
     if election is Election.PREFERRED:
-        return Fault(
+        return Refusal(
             ErrorCode.preferred_leader_not_available, "The preferred leader was not available."
         )
-    return Fault(
+    return Refusal(
         ErrorCode.eligible_leaders_not_available,
         "Eligible topic partition leaders are not available.",
     )

@@ -10,7 +10,12 @@ from uuid import UUID
 
 from tidelog.controller.configs.effective import topic_value
 from tidelog.controller.decide.decision import DecideContext
-from tidelog.controller.decide.partition_change import Election, Rules, Target, change_partition
+from tidelog.controller.decide.partition_change import (
+    Election,
+    ElectionRules,
+    Target,
+    change_partition,
+)
 from tidelog.controller.decide.placement import default_directory
 from tidelog.controller.features import elr_enabled
 from tidelog.controller.image.image import (
@@ -215,7 +220,7 @@ def rules_for(
     *,
     removed: NodeId = NO_NODE,
     added: NodeId = NO_NODE,
-) -> Rules:
+) -> ElectionRules:
     """How leaders of this partition are chosen; `removed` may not lead, `added` may already."""
 
     def may_lead(broker: NodeId) -> bool:
@@ -227,7 +232,7 @@ def rules_for(
 
     minimum = topic_value(image, context.settings, topic.name, "min.insync.replicas")
     assert isinstance(minimum, int)
-    return Rules(
+    return ElectionRules(
         may_lead=may_lead,
         min_isr=min(minimum, len(partition.replicas)),
         elr_enabled=elr_enabled(image),

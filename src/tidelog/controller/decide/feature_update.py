@@ -13,7 +13,7 @@ from tidelog.controller.decide.decision import (
     NOT_THROTTLED,
     DecideContext,
     Decision,
-    Fault,
+    Refusal,
 )
 from tidelog.controller.features import (
     ELR_VERSION,
@@ -61,10 +61,10 @@ def update_features(
     return Decision(tuple(records), _response(NO_FAULT), makes_voters_dynamic=is_raised)
 
 
-def _check(image: ClusterImage, update: FeatureUpdateKey, context: DecideContext) -> Fault | None:
+def _check(image: ClusterImage, update: FeatureUpdateKey, context: DecideContext) -> Refusal | None:
     problem = _problem(image, update, context)
     if problem is not None:
-        return Fault(
+        return Refusal(
             ErrorCode.invalid_update_version,
             f"Invalid update version {update.max_version_level} "
             f"for feature {update.feature}. {problem}",
@@ -136,7 +136,7 @@ def _lacks(who: str, features: Mapping[str, VersionRange], feature: str, level: 
     return f"{who} only supports versions {supported.minimum}-{supported.maximum}"
 
 
-def _check_metadata_downgrade(update: FeatureUpdateKey) -> Fault | None:
+def _check_metadata_downgrade(update: FeatureUpdateKey) -> Refusal | None:
     level = update.max_version_level
     if update.upgrade_type == _UNSAFE_DOWNGRADE:
         reason = "Unsafe metadata downgrade is not supported in this version."
@@ -147,7 +147,7 @@ def _check_metadata_downgrade(update: FeatureUpdateKey) -> Fault | None:
         )
     else:
         return None
-    return Fault(ErrorCode.invalid_update_version, f"Invalid metadata.version {level}. {reason}")
+    return Refusal(ErrorCode.invalid_update_version, f"Invalid metadata.version {level}. {reason}")
 
 
 def _records(
@@ -177,15 +177,15 @@ def _one_min_isr(image: ClusterImage, context: DecideContext) -> list[MetadataRe
     return records
 
 
-def _for_all(fault: Fault) -> Fault:
-    return Fault(
+def _for_all(fault: Refusal) -> Refusal:
+    return Refusal(
         fault.error,
         "The update failed for all features since the following feature had an error: "
         f"{fault.message}",
     )
 
 
-def _response(fault: Fault) -> UpdateFeaturesResponse:
+def _response(fault: Refusal) -> UpdateFeaturesResponse:
     return UpdateFeaturesResponse(
         throttle_time=NOT_THROTTLED, error_code=fault.error, error_message=fault.message
     )

@@ -25,7 +25,7 @@ class Election(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Rules:
+class ElectionRules:
     """What the cluster says about one topic's elections."""
 
     may_lead: Callable[[NodeId], bool]
@@ -73,7 +73,7 @@ class _Wanted:
 
 
 def change_partition(
-    topic_id: TopicId, index: int, partition: PartitionImage, target: Target, rules: Rules
+    topic_id: TopicId, index: int, partition: PartitionImage, target: Target, rules: ElectionRules
 ) -> PartitionChangeRecord | None:
     """The record that takes the partition to its target, with a leader; None if nothing changes."""
     wanted = _merged(partition, target)
@@ -133,7 +133,7 @@ def _eligible(
     partition: PartitionImage,
     wanted: _Wanted,
     unclean_shutdown: frozenset[NodeId],
-    rules: Rules,
+    rules: ElectionRules,
 ) -> tuple[NodeId, ...]:
     """Who left the in-sync set while it was too small to commit without them.
 
@@ -147,7 +147,7 @@ def _eligible(
 
 
 def _last_known(
-    partition: PartitionImage, wanted: _Wanted, leader: NodeId, rules: Rules
+    partition: PartitionImage, wanted: _Wanted, leader: NodeId, rules: ElectionRules
 ) -> tuple[NodeId, ...]:
     """The last leader of a partition that has none; the one to ask when nobody is eligible."""
     if not rules.elr_enabled:
@@ -165,7 +165,7 @@ def _last_known(
 
 
 def _elect(
-    partition: PartitionImage, wanted: _Wanted, election: Election, rules: Rules
+    partition: PartitionImage, wanted: _Wanted, election: Election, rules: ElectionRules
 ) -> _Elected:
     for candidate in _candidates(partition, wanted, election):
         if _is_safe(candidate, wanted) and rules.may_lead(candidate):
@@ -194,7 +194,7 @@ def _is_safe(candidate: NodeId, wanted: _Wanted) -> bool:
     return candidate in wanted.isr or (not wanted.isr and candidate in wanted.elr)
 
 
-def _last_known_leader(wanted: _Wanted, rules: Rules) -> NodeId | None:
+def _last_known_leader(wanted: _Wanted, rules: ElectionRules) -> NodeId | None:
     if not rules.elr_enabled or wanted.isr or wanted.elr or len(wanted.last_known_elr) != 1:
         return None
     candidate = wanted.last_known_elr[0]
@@ -204,7 +204,9 @@ def _last_known_leader(wanted: _Wanted, rules: Rules) -> NodeId | None:
 # -- The record ------------------------------------------------------------------------------------
 
 
-def _directories(partition: PartitionImage, wanted: _Wanted, rules: Rules) -> tuple[UUID, ...]:
+def _directories(
+    partition: PartitionImage, wanted: _Wanted, rules: ElectionRules
+) -> tuple[UUID, ...]:
     known = dict(zip(partition.replicas, wanted.directories, strict=True))
     return tuple(
         known[replica] if replica in known else rules.directory_of(replica)
@@ -218,7 +220,7 @@ def _record(
     partition: PartitionImage,
     wanted: _Wanted,
     leader: NodeId,
-    rules: Rules,
+    rules: ElectionRules,
 ) -> PartitionChangeRecord | None:
     changes: dict[str, Any] = {}
     if wanted.isr != partition.isr:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from uuid import UUID
 
-from tidelog.controller.decide.decision import Fault
+from tidelog.controller.decide.decision import Refusal
 from tidelog.controller.image.image import (
     MIGRATING_DIRECTORY,
     UNASSIGNED_DIRECTORY,
@@ -34,7 +34,7 @@ class _Ring:
 
 def place(
     image: ClusterImage, dice: Dice, first: int, count: int, replication_factor: int
-) -> list[tuple[NodeId, ...]] | Fault:
+) -> list[tuple[NodeId, ...]] | Refusal:
     """Replicas, the leader first, for `count` partitions from the index `first` on."""
     if replication_factor > len(image.brokers):
         return _unable(
@@ -56,8 +56,8 @@ def place(
     return [_replicas(ring, index, replication_factor) for index in range(first, first + count)]
 
 
-def _unable(replication_factor: int, reason: str) -> Fault:
-    return Fault(
+def _unable(replication_factor: int, reason: str) -> Refusal:
+    return Refusal(
         ErrorCode.invalid_replication_factor,
         f"Unable to replicate the partition {replication_factor} time(s): {reason}",
     )
@@ -108,12 +108,14 @@ def _choose(
 
 def check_assignment(
     image: ClusterImage, replicas: tuple[NodeId, ...], replication_factor: int | None
-) -> Fault | None:
+) -> Refusal | None:
     """What is wrong with replicas that a client has chosen."""
     problem = _assignment_problem(image, replicas, replication_factor)
     if problem is None:
         return None
-    return Fault(ErrorCode.invalid_replica_assignment, f"The manual partition assignment {problem}")
+    return Refusal(
+        ErrorCode.invalid_replica_assignment, f"The manual partition assignment {problem}"
+    )
 
 
 def _assignment_problem(

@@ -19,7 +19,7 @@ from tidelog.controller.decide.decision import (
     NOT_THROTTLED,
     DecideContext,
     Decision,
-    Fault,
+    Refusal,
 )
 from tidelog.controller.decide.elections import allows_unclean, rules_for
 from tidelog.controller.decide.partition_change import Election, Target, change_partition
@@ -39,7 +39,7 @@ def alter_partition_reassignments(
         answers: list[ReassignablePartitionResponse] = []
         for one in asked.partitions:
             target = _target(image, asked.name, one, request, context)
-            fault = target if isinstance(target, Fault) else NO_FAULT
+            fault = target if isinstance(target, Refusal) else NO_FAULT
             if isinstance(target, Target):
                 topic = image.topics[asked.name]
                 partition = topic.partitions[one.partition_index]
@@ -73,13 +73,15 @@ def _target(
     asked: ReassignablePartition,
     request: AlterPartitionReassignmentsRequest,
     context: DecideContext,
-) -> Target | Fault:
+) -> Target | Refusal:
     topic = image.topics.get(name)
     if topic is None:
-        return Fault(ErrorCode.unknown_topic_or_partition, f"Unable to find a topic named {name}.")
+        return Refusal(
+            ErrorCode.unknown_topic_or_partition, f"Unable to find a topic named {name}."
+        )
     partition = topic.partitions.get(asked.partition_index)
     if partition is None:
-        return Fault(
+        return Refusal(
             ErrorCode.unknown_topic_or_partition,
             f"Unable to find partition {name}:{asked.partition_index}.",
         )
@@ -103,12 +105,12 @@ def _target(
     )
 
 
-def _check_factor(partition: PartitionImage, replicas: tuple[int, ...]) -> Fault | None:
+def _check_factor(partition: PartitionImage, replicas: tuple[int, ...]) -> Refusal | None:
     """KIP-860: a client may insist that the number of replicas stays."""
     before = len(partition.replicas) - len(partition.adding)
     if len(replicas) == before:
         return None
-    return Fault(
+    return Refusal(
         ErrorCode.invalid_replication_factor,
         f"The replication factor is changed from {before} to {len(replicas)}",
     )
@@ -120,14 +122,14 @@ def _cancelled(
     index: int,
     partition: PartitionImage,
     context: DecideContext,
-) -> Target | Fault:
+) -> Target | Refusal:
     if not partition.is_reassigning:
-        return Fault(ErrorCode.no_reassignment_in_progress)
+        return Refusal(ErrorCode.no_reassignment_in_progress)
     replicas = tuple(one for one in partition.replicas if one not in partition.adding)
     isr = tuple(one for one in partition.isr if one not in partition.adding)
     unclean = not isr
     if unclean and not allows_unclean(image, topic.name, context):
-        return Fault(
+        return Refusal(
             ErrorCode.invalid_replica_assignment,
             f"Unable to revert partition assignment for {topic.name}:{index} because "
             "it would require an unclean leader election.",

@@ -15,7 +15,7 @@ from kio.schema.delete_topics.v6.response import DeletableTopicResult, DeleteTop
 
 from tidelog.controller.configs.check import check_topic_config
 from tidelog.controller.configs.effective import config_of_topic
-from tidelog.controller.decide.decision import NOT_THROTTLED, DecideContext, Decision, Fault
+from tidelog.controller.decide.decision import NOT_THROTTLED, DecideContext, Decision, Refusal
 from tidelog.controller.decide.placement import check_assignment, new_partition, place
 from tidelog.controller.decide.topic_names import Unified, name_problem
 from tidelog.controller.image.image import TOPIC_RESOURCE, ClusterImage, TopicImage
@@ -30,7 +30,7 @@ from tidelog.protocol.metadata.metadata_records import (
 )
 
 MAX_PARTITIONS_PER_REQUEST = 10_000
-TOO_MANY_PARTITIONS = Fault(
+TOO_MANY_PARTITIONS = Refusal(
     ErrorCode.policy_violation, "Excessively large number of partitions per request."
 )
 _USE_DEFAULT = -1
@@ -70,12 +70,14 @@ def create_topics(
     described: _Described = {}
     for topic in {topic.name: topic for topic in request.topics}.values():
         if times[topic.name] > 1:
-            outcome: _Created | Fault = Fault(ErrorCode.invalid_request, "Duplicate topic name.")
+            outcome: _Created | Refusal = Refusal(
+                ErrorCode.invalid_request, "Duplicate topic name."
+            )
         elif too_many:
             outcome = TOO_MANY_PARTITIONS
         else:
             outcome = _create(image, topic, unified, context)
-        if isinstance(outcome, Fault):
+        if isinstance(outcome, Refusal):
             results.append(refused_topic(topic.name, outcome))
         else:
             records += outcome.records(topic.name)
@@ -96,13 +98,13 @@ def partitions_asked(topic: CreatableTopic, default: int) -> int:
 
 def _create(
     image: ClusterImage, topic: CreatableTopic, unified: Unified, context: DecideContext
-) -> _Created | Fault:
+) -> _Created | Refusal:
     fault = _check_name(image, topic.name, unified)
     if fault is not None:
         return fault
     unset = [config.name for config in topic.configs if config.value is None]
     if unset:
-        return Fault(
+        return Refusal(
             ErrorCode.invalid_config,
             f"Null value not supported for topic configs: {','.join(unset)}",
         )
@@ -118,20 +120,24 @@ def _create(
         if topic.assignments
         else _placed(image, topic_id, topic, context)
     )
-    return partitions if isinstance(partitions, Fault) else _Created(topic_id, partitions, configs)
+    return (
+        partitions if isinstance(partitions, Refusal) else _Created(topic_id, partitions, configs)
+    )
 
 
-def _check_name(image: ClusterImage, name: str, unified: Unified) -> Fault | None:
+def _check_name(image: ClusterImage, name: str, unified: Unified) -> Refusal | None:
     problem = name_problem(name)
     if problem is not None:
-        return Fault(ErrorCode.invalid_topic_exception, problem)
+        return Refusal(ErrorCode.invalid_topic_exception, problem)
     if name == METADATA_TOPIC:
-        return Fault(ErrorCode.invalid_request, f"Creation of internal topic {name} is prohibited.")
+        return Refusal(
+            ErrorCode.invalid_request, f"Creation of internal topic {name} is prohibited."
+        )
     if name in image.topics:
-        return Fault(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
+        return Refusal(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
     other = unified.colliding(name)
     if other is not None:
-        return Fault(
+        return Refusal(
             ErrorCode.invalid_topic_exception,
             f"Topic '{name}' collides with existing topic: {other}",
         )
@@ -140,16 +146,16 @@ def _check_name(image: ClusterImage, name: str, unified: Unified) -> Fault | Non
 
 def _assigned(
     image: ClusterImage, topic_id: TopicId, topic: CreatableTopic
-) -> list[PartitionRecord] | Fault:
+) -> list[PartitionRecord] | Refusal:
     """Partitions on the brokers that the client chose."""
     if topic.replication_factor != _USE_DEFAULT:
-        return Fault(
+        return Refusal(
             ErrorCode.invalid_request,
             "A manual partition assignment was specified, "
             "but replication factor was not set to -1.",
         )
     if topic.num_partitions != _USE_DEFAULT:
-        return Fault(
+        return Refusal(
             ErrorCode.invalid_request,
             "A manual partition assignment was specified, but numPartitions was not set to -1.",
         )
@@ -158,17 +164,17 @@ def _assigned(
     for assignment in topic.assignments:
         index, replicas = assignment.partition_index, tuple(assignment.broker_ids)
         if index in made:
-            return Fault(
+            return Refusal(
                 ErrorCode.invalid_replica_assignment,
                 f"Found multiple manual partition assignments for partition {index}",
             )
         record = assigned_partition(image, topic_id, index, replicas, replication_factor)
-        if isinstance(record, Fault):
+        if isinstance(record, Refusal):
             return record
         made[index] = record
         replication_factor = len(replicas)
     if sorted(made) != list(range(len(made))):
-        return Fault(
+        return Refusal(
             ErrorCode.invalid_replica_assignment,
             "partitions should be a consecutive 0-based integer sequence",
         )
@@ -181,14 +187,14 @@ def assigned_partition(
     index: int,
     replicas: tuple[NodeId, ...],
     replication_factor: int | None,
-) -> PartitionRecord | Fault:
+) -> PartitionRecord | Refusal:
     """One partition on chosen brokers, of which at least one must be able to lead."""
     fault = check_assignment(image, replicas, replication_factor)
     if fault is not None:
         return fault
     record = new_partition(image, topic_id, index, replicas)
     if record is None:
-        return Fault(
+        return Refusal(
             ErrorCode.invalid_replica_assignment,
             "All brokers specified in the manual partition assignment for "
             f"partition {index} are fenced or in controlled shutdown.",
@@ -198,16 +204,16 @@ def assigned_partition(
 
 def _placed(
     image: ClusterImage, topic_id: TopicId, topic: CreatableTopic, context: DecideContext
-) -> list[PartitionRecord] | Fault:
+) -> list[PartitionRecord] | Refusal:
     """Partitions on brokers of our choosing."""
     factor, count = topic.replication_factor, topic.num_partitions
     if factor < _USE_DEFAULT or factor == 0:
-        return Fault(
+        return Refusal(
             ErrorCode.invalid_replication_factor,
             "Replication factor must be larger than 0, or -1 to use the default value.",
         )
     if count < _USE_DEFAULT or count == 0:
-        return Fault(
+        return Refusal(
             ErrorCode.invalid_partitions,
             "Number of partitions was set to an invalid non-positive value.",
         )
@@ -225,10 +231,10 @@ def placed_partitions(
     count: int,
     replication_factor: int,
     context: DecideContext,
-) -> list[PartitionRecord] | Fault:
+) -> list[PartitionRecord] | Refusal:
     """`count` partitions from the index `first` on, spread over the brokers."""
     placed = place(image, context.dice, first, count, replication_factor)
-    if isinstance(placed, Fault):
+    if isinstance(placed, Refusal):
         return placed
     records = (
         new_partition(image, topic_id, index, replicas)
@@ -240,7 +246,7 @@ def placed_partitions(
     return made
 
 
-def refused_topic(name: str, fault: Fault) -> CreatableTopicResult:
+def refused_topic(name: str, fault: Refusal) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=name,
         topic_id=None,
@@ -304,12 +310,12 @@ def delete_topics(
         seen.add((topic.name, topic.topic_id))
         fault = _check_deletion(topic, names, ids)
         found = _find(image, topic) if fault is None else fault
-        if not isinstance(found, Fault) and found.topic_id in removed:
-            found = Fault(
+        if not isinstance(found, Refusal) and found.topic_id in removed:
+            found = Refusal(
                 ErrorCode.invalid_request,
                 "The provided topic name maps to an ID that was already supplied.",
             )
-        if isinstance(found, Fault):
+        if isinstance(found, Refusal):
             results.append(
                 DeletableTopicResult(
                     name=topic.name,
@@ -331,23 +337,25 @@ def delete_topics(
 
 def _check_deletion(
     topic: DeleteTopicState, names: Counter[str], ids: Counter[TopicId]
-) -> Fault | None:
+) -> Refusal | None:
     if topic.name is not None and topic.topic_id is not None:
-        return Fault(ErrorCode.invalid_request, "You may not specify both topic name and topic id.")
+        return Refusal(
+            ErrorCode.invalid_request, "You may not specify both topic name and topic id."
+        )
     if topic.name is None and topic.topic_id is None:
-        return Fault(ErrorCode.invalid_request, "Neither topic name nor id were specified.")
+        return Refusal(ErrorCode.invalid_request, "Neither topic name nor id were specified.")
     if topic.name is not None and names[topic.name] > 1:
-        return Fault(ErrorCode.invalid_request, "Duplicate topic name.")
+        return Refusal(ErrorCode.invalid_request, "Duplicate topic name.")
     if topic.topic_id is not None and ids[topic.topic_id] > 1:
-        return Fault(ErrorCode.invalid_request, "Duplicate topic id.")
+        return Refusal(ErrorCode.invalid_request, "Duplicate topic id.")
     return None
 
 
-def _find(image: ClusterImage, topic: DeleteTopicState) -> TopicImage | Fault:
+def _find(image: ClusterImage, topic: DeleteTopicState) -> TopicImage | Refusal:
     if topic.topic_id is not None:
-        return image.topic(topic.topic_id) or Fault(
+        return image.topic(topic.topic_id) or Refusal(
             ErrorCode.unknown_topic_id, "This server does not host this topic ID."
         )
-    return image.topics.get(topic.name or "") or Fault(
+    return image.topics.get(topic.name or "") or Refusal(
         ErrorCode.unknown_topic_or_partition, "This server does not host this topic-partition."
     )

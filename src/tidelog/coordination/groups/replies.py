@@ -21,7 +21,7 @@ from kio.schema.sync_group.v5.request import SyncGroupRequest
 from kio.schema.sync_group.v5.response import SyncGroupResponse
 
 from tidelog.coordination.groups.classic.group import ClassicGroup
-from tidelog.coordination.groups.classic.member import Member
+from tidelog.coordination.groups.classic.member import ClassicMember
 from tidelog.coordination.offsets.offset_messages import NO_THROTTLE, refused_commit, refused_fetch
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.canonical import (
@@ -57,7 +57,7 @@ def joined(
     )
 
 
-def _as_join_member(group: ClassicGroup, member: Member) -> JoinGroupResponseMember:
+def _as_join_member(group: ClassicGroup, member: ClassicMember) -> JoinGroupResponseMember:
     return JoinGroupResponseMember(
         member_id=member.member_id,
         group_instance_id=member.group_instance_id,
@@ -76,7 +76,7 @@ def not_joined(error: ErrorCode, member_id: str) -> JoinGroupResponse:
     )
 
 
-def synced(group: ClassicGroup, member: Member) -> SyncGroupResponse:
+def synced(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
     """The member's part in the current generation."""
     return SyncGroupResponse(
         throttle_time=NO_THROTTLE,

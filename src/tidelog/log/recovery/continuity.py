@@ -29,7 +29,7 @@ class Tail(NamedTuple):
     timestamp: Millis
 
 
-class Verdict(NamedTuple):
+class ContinuityVerdict(NamedTuple):
     sound: int
     """How many segments, from the first on, are sound and follow each other."""
     end: Offset
@@ -58,7 +58,9 @@ def tail_of(segment: Segment, *, has_gaps: bool) -> Tail:
     return tail
 
 
-def check(segments: Sequence[Segment], *, has_gaps: bool, recovery_point: Offset | None) -> Verdict:
+def check(
+    segments: Sequence[Segment], *, has_gaps: bool, recovery_point: Offset | None
+) -> ContinuityVerdict:
     """How far the segments are sound and follow each other."""
     tails: list[Tail] = []
     end = segments[0].base_offset if segments else 0
@@ -73,12 +75,14 @@ def check(segments: Sequence[Segment], *, has_gaps: bool, recovery_point: Offset
             except BrokenChainError as broken:
                 problem = str(broken)
         if problem is not None:
-            return Verdict(number, end, tuple(tails), f"segment {segment.base_offset}: {problem}")
+            return ContinuityVerdict(
+                number, end, tuple(tails), f"segment {segment.base_offset}: {problem}"
+            )
         tails.append(tail)
         end = tail.next_offset
         if not is_last:
             segment.rest()
-    return Verdict(len(segments), end, tuple(tails), None)
+    return ContinuityVerdict(len(segments), end, tuple(tails), None)
 
 
 def misplaced(

@@ -16,7 +16,7 @@ from tidelog.log.config import UNLIMITED, LogConfig
 from tidelog.log.producers.producer_snapshots import SnapshotFiles
 from tidelog.log.producers.producers import ProducerStates
 from tidelog.log.recovery import continuity, damage_file, epoch_checks, leftovers, replay
-from tidelog.log.recovery.continuity import Verdict
+from tidelog.log.recovery.continuity import ContinuityVerdict
 from tidelog.log.recovery.recovery import SegmentRecovery
 from tidelog.log.results import Damage, Recovery
 from tidelog.log.segments.segment import Segment
@@ -146,14 +146,16 @@ class LogLoader:
             first = self._check_end(verdict)
         if first < len(verdict.tails):
             tails = verdict.tails[:first]
-            verdict = Verdict(first, self._segments[first].base_offset, tails, verdict.problem)
+            verdict = ContinuityVerdict(
+                first, self._segments[first].base_offset, tails, verdict.problem
+            )
         self._check_epochs(verdict, is_all=first == len(self._segments))
         if first < len(self._segments):
             return self._recover(first, verdict)
         end = verdict.end if self._segments else self._log_start
         return self._state_before(self._segments, end), end
 
-    def _check_end(self, verdict: Verdict) -> int:
+    def _check_end(self, verdict: ContinuityVerdict) -> int:
         """After a clean shutdown the log ends at its recovery point; where a scan has to begin."""
         point, end = self._recovery_point, verdict.end
         if point is None or end == point or not self._segments:
@@ -196,7 +198,7 @@ class LogLoader:
 
     # -- epochs
 
-    def _check_epochs(self, verdict: Verdict, *, is_all: bool) -> None:
+    def _check_epochs(self, verdict: ContinuityVerdict, *, is_all: bool) -> None:
         """Compare them with the last batch of each sound segment; rebuild them if they differ."""
         if verdict.sound == 0 or epoch_checks.fit_tails(self._epochs, verdict.tails):
             return
@@ -206,7 +208,7 @@ class LogLoader:
 
     # -- the scan
 
-    def _recover(self, first: int, verdict: Verdict) -> tuple[ProducerStates, Offset]:
+    def _recover(self, first: int, verdict: ContinuityVerdict) -> tuple[ProducerStates, Offset]:
         self._before_change()
         sound, scanned = self._segments[:first], self._segments[first:]
         start = scanned[0].base_offset if not sound else verdict.end

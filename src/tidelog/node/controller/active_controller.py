@@ -35,7 +35,7 @@ from tidelog.protocol.metadata.metadata_records import MetadataRecord
 log = logging.getLogger(__name__)
 
 
-class Controlling:
+class ActiveController:
     def __init__(
         self,
         quorum: Quorum,

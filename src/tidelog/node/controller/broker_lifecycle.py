@@ -177,7 +177,7 @@ class Lifecycle:
             # It has read its own registration: ask to be unfenced without waiting a round.
             self._beat()
 
-    def become_willing(self) -> None:
+    def ask_to_be_unfenced(self) -> None:
         """Everything that it holds is open: ask to be unfenced without waiting a round."""
         if not self.is_willing:
             self.is_willing = True
@@ -206,7 +206,7 @@ class Lifecycle:
         if not self._known_directories.isdisjoint(self._storage.offline_ids):
             self._failed("the controller could not be told that a log directory has failed")
 
-    def lose_trust(self) -> None:
+    def reregister_as_unclean(self) -> None:
         """A log lacks what was durable: this run is not the clean one that it registered as.
 
         It registers anew, as one that ended uncleanly: the controller counts on nothing of it.

@@ -17,7 +17,7 @@ from tidelog.controller.decide.refusals import is_refused_by_a_non_controller, r
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import METADATA_TOPIC, Millis, Offset
 from tidelog.node.clock import Clock
-from tidelog.node.controller.active_controller import Controlling
+from tidelog.node.controller.active_controller import ActiveController
 from tidelog.node.peers import LONG_ANSWER_BYTES, Channel, Peers, Unanswered, coded
 from tidelog.node.quorum.quorum import Quorum
 from tidelog.node.requests.parking import Resume
@@ -42,7 +42,7 @@ class ControllerClient:
     def __init__(
         self,
         quorum: Quorum,
-        controlling: Controlling,
+        controlling: ActiveController,
         peers: Peers,
         clock: Clock,
         timers: Timers,

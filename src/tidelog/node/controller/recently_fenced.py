@@ -24,7 +24,7 @@ LISTED_MS: Millis = 9_000
 """The default of broker.session.timeout.ms."""
 
 
-class Departures:
+class RecentlyFencedBrokers:
     def __init__(self, clock: Clock, timers: Timers, image: Callable[[], ClusterImage]) -> None:
         self._clock = clock
         self._timers = timers

@@ -12,7 +12,7 @@ from tidelog.api.groups.internal_topics import CONSUMER_OFFSETS
 from tidelog.api.handler import Request
 from tidelog.config.group_settings import GroupSettings
 from tidelog.config.settings import BrokerSettings
-from tidelog.coordination.effects import Answer, ClientInfo, GroupEffect, Write
+from tidelog.coordination.effects import AnswerRequest, AppendRecords, ClientInfo, GroupEffect
 from tidelog.coordination.groups.replies import refusal
 from tidelog.coordination.partitioning import partition_for
 from tidelog.coordination.shard import GroupShard
@@ -153,13 +153,13 @@ class Coordinators:
 
     def _carry_out(self, index: int, effects: list[GroupEffect]) -> None:
         for effect in effects:
-            if isinstance(effect, Answer):
+            if isinstance(effect, AnswerRequest):
                 self._waiting.pop(effect.ticket)(effect.response)
             else:
                 self._write(index, effect)
         self._set_alarm(index)
 
-    def _write(self, index: int, write: Write) -> None:
+    def _write(self, index: int, write: AppendRecords) -> None:
         wall = self._clock.wall
         batch = build_batch([Record(key, value, wall) for key, value in write.records])
         append = AppendBatches(

@@ -6,7 +6,7 @@ from tidelog.config.settings import BrokerSettings
 from tidelog.controller.image.image import ClusterImage, Endpoint
 from tidelog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicPartition
 from tidelog.node.clock import Clock
-from tidelog.node.controller.recently_fenced import Departures
+from tidelog.node.controller.recently_fenced import RecentlyFencedBrokers
 from tidelog.node.followers.replica_fetcher import ReplicaFetcher
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.partitions.throttles import Throttles
@@ -25,7 +25,7 @@ class Fetchers:
         broker_epoch: Callable[[], BrokerEpoch],
         storage_failed: Callable[[TopicPartition, OSError], None],
         throttles: Throttles,
-        departures: Departures,
+        departures: RecentlyFencedBrokers,
     ) -> None:
         self._settings = settings
         self._clock = clock

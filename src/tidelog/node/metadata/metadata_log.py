@@ -28,7 +28,7 @@ from tidelog.protocol.metadata.metadata_records import MetadataRecord
 from tidelog.protocol.records.batch import BatchHeader, is_valid_crc, iterate
 from tidelog.protocol.records.records import ControlType, Record, build_batch, read_records
 from tidelog.replication.quorum.state import LogEnd, VoterSet
-from tidelog.replication.quorum.voters import DYNAMIC, Membership, VoterHistory
+from tidelog.replication.quorum.voters import DYNAMIC, VoterHistory, VoterMembership
 
 READ_BYTES = 1 << 20
 
@@ -113,7 +113,7 @@ class MetadataLog:
     def append_voters(self, voters: VoterSet, epoch: LeaderEpoch, now: Millis) -> Offset:
         """Let these voters be in force from here on; the first of a log bring their level along."""
         if self.voters.kraft_version < DYNAMIC:
-            records = membership_records(Membership(DYNAMIC, voters), now)
+            records = membership_records(VoterMembership(DYNAMIC, voters), now)
         else:
             records = [voters_record(voters, now)]
         return self._write_control(records, epoch, now)

@@ -24,7 +24,7 @@ PATH = names.METADATA_LOG_MARK
 
 
 @dataclass(frozen=True, slots=True)
-class Mark:
+class MetadataLogState:
     end: LogEnd = NOTHING
     """What this node has held and may have acknowledged; its log may be shorter by now."""
     is_fresh: bool = False
@@ -35,7 +35,7 @@ class Mark:
     """The checksum of each."""
 
 
-def encode(mark: Mark) -> bytes:
+def encode(mark: MetadataLogState) -> bytes:
     lines = [
         "version 0",
         f"end {mark.end.epoch} {mark.end.offset}",
@@ -47,7 +47,7 @@ def encode(mark: Mark) -> bytes:
     return body + f"checksum {crc32c(body):08x}\n".encode()
 
 
-def decode(content: bytes) -> Mark | None:
+def decode(content: bytes) -> MetadataLogState | None:
     """None when a single byte is not as it was written."""
     body, separator, checksum = content.rpartition(b"checksum ")
     if not separator or checksum != f"{crc32c(body):08x}\n".encode():
@@ -58,8 +58,8 @@ def decode(content: bytes) -> Mark | None:
         return None
 
 
-def _parsed(body: str) -> Mark:
-    mark = Mark()
+def _parsed(body: str) -> MetadataLogState:
+    mark = MetadataLogState()
     for line in body.splitlines():
         word, *numbers = line.split(" ")
         values = [int(number) for number in numbers]
@@ -83,14 +83,14 @@ class MetadataMark:
         self.was_damaged = False
         self.found = self._read()
         """As it was at the start; None when it was missing or damaged."""
-        self.now = self.found or Mark()
+        self.now = self.found or MetadataLogState()
 
     @property
     def is_missing(self) -> bool:
         """Whether there was none at the start."""
         return self.found is None and not self.was_damaged
 
-    def _read(self) -> Mark | None:
+    def _read(self) -> MetadataLogState | None:
         try:
             content = self._disk.read_file(PATH)
         except FileNotFoundError:
@@ -123,7 +123,7 @@ class MetadataMark:
     def kept(self, snapshots: tuple[tuple[SnapshotId, int], ...]) -> None:
         self._change(replace(self.now, snapshots=snapshots))
 
-    def _change(self, mark: Mark, *, durable: bool = False) -> None:
+    def _change(self, mark: MetadataLogState, *, durable: bool = False) -> None:
         if mark != self.now or durable:
             self.now = mark
             self._disk.write_file(PATH, encode(mark), durable=durable)

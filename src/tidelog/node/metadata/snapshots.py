@@ -36,7 +36,7 @@ from tidelog.protocol.records.records import (
     control_type,
     read_records,
 )
-from tidelog.replication.quorum.voters import Membership
+from tidelog.replication.quorum.voters import VoterMembership
 
 DIRECTORY = f"{METADATA_TOPIC}-0"
 RECORDS_PER_BATCH = 1000
@@ -60,15 +60,15 @@ def path_of(snapshot: SnapshotId) -> str:
 
 class SnapshotContent(NamedTuple):
     image: ClusterImage
-    membership: Membership
+    membership: VoterMembership
 
 
-def encode(image: ClusterImage, known: Membership, now: Millis) -> bytes:
+def encode(image: ClusterImage, known: VoterMembership, now: Millis) -> bytes:
     """The whole content of the snapshot of an image."""
     return _whole(_encoding(records_of(image), image.epoch, known, now))
 
 
-def encode_bootstrap(known: Membership, now: Millis) -> bytes:
+def encode_bootstrap(known: VoterMembership, now: Millis) -> bytes:
     return _whole(_encoding(iter(()), BOOTSTRAP.epoch, known, now))
 
 
@@ -81,7 +81,7 @@ def _whole(steps: Steps[bytes]) -> bytes:
 
 
 def _encoding(
-    records: Iterator[MetadataRecord], epoch: LeaderEpoch, known: Membership, now: Millis
+    records: Iterator[MetadataRecord], epoch: LeaderEpoch, known: VoterMembership, now: Millis
 ) -> Steps[bytes]:
     header = SnapshotHeaderRecord(version=0, last_contained_log_timestamp=now)
     first = [
@@ -117,7 +117,7 @@ def decode(snapshot: SnapshotId, content: bytes, cluster_id: str) -> SnapshotCon
 
 def _decode(snapshot: SnapshotId, data: memoryview, cluster_id: str) -> SnapshotContent | None:
     records: list[MetadataRecord] = []
-    known = Membership()
+    known = VoterMembership()
     position = offset = 0
     is_whole = False
     while position < len(data):
@@ -147,7 +147,7 @@ class WriteSnapshot:
     work: ClassVar[Work] = Work.LOAD
     disk: Disk
     image: ClusterImage
-    known: Membership
+    known: VoterMembership
     now: Millis
 
     def run(self) -> Steps["Written"]:
@@ -202,7 +202,7 @@ class Snapshots:
             damaged.append(name_of(newest))
         return Found(None, None, damaged)
 
-    def writing(self, image: ClusterImage, known: Membership, now: Millis) -> WriteSnapshot:
+    def writing(self, image: ClusterImage, known: VoterMembership, now: Millis) -> WriteSnapshot:
         """The job that makes an image durable; report its end with `written`."""
         self._note_others(SnapshotId(image.offset + 1, image.epoch))
         return WriteSnapshot(self._disk, image, known, now)

@@ -1,12 +1,12 @@
 """Effects that ask a partition's log or its directory a question, or move it between them."""
 
 from tidelog.model.effects import (
+    DescribedDirectory,
     DescribeDirectories,
     DescribeProducers,
     EpochFound,
     EpochQuery,
     FindEpochEnds,
-    LogDirectory,
     MoveReplicas,
     ProducersFound,
     ReplicaOnDisk,
@@ -43,7 +43,7 @@ class Queries:
             return ProducersFound(replica)
         return ProducersFound(ErrorCode.none, replica.log.active_producers())
 
-    def describe_directories(self, effect: DescribeDirectories) -> list[LogDirectory]:
+    def describe_directories(self, effect: DescribeDirectories) -> list[DescribedDirectory]:
         asked = effect.partitions
         rows: dict[int, list[ReplicaOnDisk]] = {}
         for replica in self._partitions:
@@ -67,14 +67,16 @@ class Queries:
     def move_replicas(self, effect: MoveReplicas) -> list[ErrorCode]:
         return [self._moves.begin(partition, path) for partition, path in effect.moves]
 
-    def _describe(self, place: int, path: str, replicas: tuple[ReplicaOnDisk, ...]) -> LogDirectory:
+    def _describe(
+        self, place: int, path: str, replicas: tuple[ReplicaOnDisk, ...]
+    ) -> DescribedDirectory:
         if self._storage.is_offline(place):
-            return LogDirectory(ErrorCode.kafka_storage_error, path, ())
+            return DescribedDirectory(ErrorCode.kafka_storage_error, path, ())
         try:
             total, usable = self._storage.directory(place).space()
         except OSError:
-            return LogDirectory(ErrorCode.kafka_storage_error, path, ())
-        return LogDirectory(ErrorCode.none, path, replicas, total, usable)
+            return DescribedDirectory(ErrorCode.kafka_storage_error, path, ())
+        return DescribedDirectory(ErrorCode.none, path, replicas, total, usable)
 
     def _find_epoch_end(self, query: EpochQuery) -> EpochFound:
         replica = self._partitions.leading(query.partition, query.current_leader_epoch)

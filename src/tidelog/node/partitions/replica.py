@@ -18,7 +18,7 @@ from tidelog.model.ids import (
     TopicId,
     TopicPartition,
 )
-from tidelog.model.watches import Listener, PartitionWatch, mark_all, wake_all
+from tidelog.model.watches import PartitionWatch, WatchListener, mark_all, wake_all
 from tidelog.node.clock import Clock
 from tidelog.node.requests.pending import Pending
 from tidelog.replication.isr.leader import (
@@ -119,8 +119,8 @@ class Replica:
         self._acks_leader: OffsetWaiters[Waiter] = OffsetWaiters()
         self._acks_all: OffsetWaiters[Waiter] = OffsetWaiters()
         self._deletions: OffsetWaiters[Waiter] = OffsetWaiters()
-        self._consumers: dict[Listener, None] = {}
-        self._followers: dict[Listener, None] = {}
+        self._consumers: dict[WatchListener, None] = {}
+        self._followers: dict[WatchListener, None] = {}
         self.use(log)
         self.learn_high_watermark(high_watermark)
 
@@ -339,11 +339,11 @@ class Replica:
         if self.leader is not None:
             self.step(event)
 
-    def listen(self, listener: Listener, *, is_follower: bool) -> None:
+    def listen(self, listener: WatchListener, *, is_follower: bool) -> None:
         """Wake a consumer when more is committed, a follower as soon as anything is appended."""
         (self._followers if is_follower else self._consumers)[listener] = None
 
-    def unlisten(self, listener: Listener) -> None:
+    def unlisten(self, listener: WatchListener) -> None:
         self._consumers.pop(listener, None)
         self._followers.pop(listener, None)
 
@@ -364,7 +364,7 @@ class Replica:
         mark_all(self._consumers)
         mark_all(self._followers)
 
-    def rested(self, watch: PartitionWatch) -> None:
+    def fetched_at_end(self, watch: PartitionWatch) -> None:
         """A follower that said nothing on this partition has fetched from the log's end."""
         session = watch.session
         if session is not None and session.replica >= 0 and self.leader is not None:
@@ -374,7 +374,7 @@ class Replica:
         """Bring what the leader knows of each follower's last fetch up to date."""
         for listener in self._followers:
             if isinstance(listener, PartitionWatch) and listener.is_at_rest:
-                self.rested(listener)
+                self.fetched_at_end(listener)
 
     # -- time ------------------------------------------------------------------------------------
 

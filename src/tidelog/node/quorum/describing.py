@@ -17,7 +17,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import METADATA_TOPIC, Millis
 from tidelog.node.clock import Clock
 from tidelog.replication.quorum.machine import QuorumMachine
-from tidelog.replication.quorum.roles import Leader, Progress
+from tidelog.replication.quorum.roles import Leader, ReplicaProgress
 from tidelog.replication.quorum.state import ReplicaKey, VoterSet
 
 OBSERVER_SILENCE_MS: Millis = 300_000
@@ -85,7 +85,7 @@ def _state(
     machine: QuorumMachine, role: Leader, key: ReplicaKey, now: Millis, ahead_ms: Millis
 ) -> ReplicaState:
     if key.id == machine.me.id:
-        progress = Progress(end=machine.log_end.offset, last_fetch=now, last_caught_up=now)
+        progress = ReplicaProgress(end=machine.log_end.offset, last_fetch=now, last_caught_up=now)
     else:
         progress = role.progress[key]
     return ReplicaState(

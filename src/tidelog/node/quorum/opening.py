@@ -24,7 +24,7 @@ from tidelog.replication.quorum.events import QuorumEvent
 from tidelog.replication.quorum.machine import QuorumMachine
 
 
-class Surroundings(NamedTuple):
+class QuorumSurroundings(NamedTuple):
     """What a node has for all of its parts."""
 
     clock: Clock
@@ -45,7 +45,7 @@ def open_quorum(
     disk: Disk,
     opened: OpenedMetadata,
     log: PartitionLog,
-    around: Surroundings,
+    around: QuorumSurroundings,
     start_flush: Callable[[], None],
     listener: QuorumListener,
 ) -> Quorum:

@@ -30,7 +30,7 @@ from tidelog.node.timers import Timer, Timers
 from tidelog.replication.quorum import voters as rules
 from tidelog.replication.quorum.roles import Leader
 from tidelog.replication.quorum.state import QuorumTimeouts, ReplicaKey, Voter, VoterSet
-from tidelog.replication.quorum.voters import Refused
+from tidelog.replication.quorum.voters import VoterChangeRefused
 
 log = logging.getLogger(__name__)
 
@@ -38,10 +38,10 @@ VoterRequest: TypeAlias = AddRaftVoterRequest | RemoveRaftVoterRequest | UpdateR
 VOTER_REQUESTS = (AddRaftVoterRequest, RemoveRaftVoterRequest, UpdateRaftVoterRequest)
 API_VERSIONS_VERSION = 4
 
-_NOT_LEADER = Refused(
+_NOT_LEADER = VoterChangeRefused(
     ErrorCode.not_leader_or_follower, "This node does not lead the metadata quorum."
 )
-_UNCERTAIN = Refused(
+_UNCERTAIN = VoterChangeRefused(
     ErrorCode.request_timed_out,
     "The leadership was lost before the change was committed; it may be carried out or not.",
 )
@@ -114,18 +114,20 @@ class VoterChanges:
     def _voters(self) -> VoterSet:
         return self._quorum.machine.voters
 
-    def _refuse(self, message: VoterRequest) -> Refused | None:
+    def _refuse(self, message: VoterRequest) -> VoterChangeRefused | None:
         if message.cluster_id not in (None, self._me.cluster_id):
-            return Refused(ErrorCode.inconsistent_cluster_id, "This is another cluster.")
+            return VoterChangeRefused(ErrorCode.inconsistent_cluster_id, "This is another cluster.")
         role = self._quorum.machine.role
         if not isinstance(role, Leader):
             return _NOT_LEADER
         if message.voter_id < 0 or message.voter_directory_id is None:
-            return Refused(ErrorCode.invalid_request, "The request names no valid voter.")
+            return VoterChangeRefused(
+                ErrorCode.invalid_request, "The request names no valid voter."
+            )
         if not isinstance(message, RemoveRaftVoterRequest):
             names = [listener.name for listener in message.listeners]
             if self._me.listener not in names:
-                return Refused(
+                return VoterChangeRefused(
                     ErrorCode.invalid_request,
                     f"The request didn't include the default listener: {self._me.listener}.",
                 )
@@ -133,18 +135,18 @@ class VoterChanges:
             epoch = message.current_leader_epoch
             if epoch != role.epoch:
                 older = 0 <= epoch < role.epoch
-                return Refused(
+                return VoterChangeRefused(
                     ErrorCode.fenced_leader_epoch if older else ErrorCode.unknown_leader_epoch, ""
                 )
         if self._is_adding:
-            return Refused(ErrorCode.request_timed_out, "Another voter is being added.")
+            return VoterChangeRefused(ErrorCode.request_timed_out, "Another voter is being added.")
         quorum = self._quorum
         return rules.refuse_any(role, quorum.kraft_version, quorum.machine.voters_offset)
 
     def _add(self, message: AddRaftVoterRequest, resume: Resume) -> None:
         """Ask the new voter at its own address what it supports, then put it in force."""
         outcome = self._added(message, KRAFT_VERSIONS.minimum, KRAFT_VERSIONS.maximum)
-        if isinstance(outcome, Refused):
+        if isinstance(outcome, VoterChangeRefused):
             resume(self._answer(message, outcome))
             return
         endpoint = next(one for one in message.listeners if one.name == self._me.listener)
@@ -165,16 +167,22 @@ class VoterChanges:
     def _introduced(self, message: AddRaftVoterRequest, answer: Any, resume: Resume) -> None:
         if isinstance(answer, Unanswered):
             unreachable = f"The new voter cannot be reached: {answer.reason}."
-            resume(self._answer(message, Refused(ErrorCode.request_timed_out, unreachable)))
+            resume(
+                self._answer(message, VoterChangeRefused(ErrorCode.request_timed_out, unreachable))
+            )
             return
         levels = [one for one in answer.supported_features if one.name == KRAFT_VERSION]
         refused = self._refuse(message)
         if refused is None and not levels:
-            refused = Refused(ErrorCode.invalid_request, "The new voter has no kraft.version.")
+            refused = VoterChangeRefused(
+                ErrorCode.invalid_request, "The new voter has no kraft.version."
+            )
         outcome = refused or self._added(message, levels[0].min_version, levels[0].max_version)
         self._change(message, outcome, resume)
 
-    def _added(self, message: AddRaftVoterRequest, lowest: int, highest: int) -> VoterSet | Refused:
+    def _added(
+        self, message: AddRaftVoterRequest, lowest: int, highest: int
+    ) -> VoterSet | VoterChangeRefused:
         role = self._quorum.machine.role
         assert isinstance(role, Leader)
         voter = Voter(
@@ -199,9 +207,13 @@ class VoterChanges:
         outcome = rules.update(self._voters, voter, self._quorum.kraft_version)
         self._change(message, outcome, resume)
 
-    def _change(self, message: VoterRequest, outcome: VoterSet | Refused, resume: Resume) -> None:
-        if isinstance(outcome, Refused) or outcome == self._voters:
-            resume(self._answer(message, outcome if isinstance(outcome, Refused) else None))
+    def _change(
+        self, message: VoterRequest, outcome: VoterSet | VoterChangeRefused, resume: Resume
+    ) -> None:
+        if isinstance(outcome, VoterChangeRefused) or outcome == self._voters:
+            resume(
+                self._answer(message, outcome if isinstance(outcome, VoterChangeRefused) else None)
+            )
             return
         is_awaited = isinstance(message, RemoveRaftVoterRequest) or (
             isinstance(message, AddRaftVoterRequest) and message.ack_when_committed
@@ -216,7 +228,7 @@ class VoterChanges:
         if not is_awaited:
             resume(self._answer(message, None))
 
-    def _answer(self, message: VoterRequest, refused: Refused | None) -> Any:
+    def _answer(self, message: VoterRequest, refused: VoterChangeRefused | None) -> Any:
         error, text = (ErrorCode.none, None) if refused is None else refused
         if isinstance(message, UpdateRaftVoterRequest):
             return UpdateRaftVoterResponse(

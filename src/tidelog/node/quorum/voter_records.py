@@ -14,7 +14,7 @@ from tidelog.model.ids import Millis, Offset
 from tidelog.protocol.malformed import MalformedMessage
 from tidelog.protocol.records.records import ControlType, Record, control_key, control_type
 from tidelog.replication.quorum.state import ReplicaKey, Voter, VoterSet
-from tidelog.replication.quorum.voters import DYNAMIC, Membership, VoterHistory
+from tidelog.replication.quorum.voters import DYNAMIC, VoterHistory, VoterMembership
 
 
 def control_record(kind: ControlType, value: Any, now: Millis) -> Record:
@@ -28,7 +28,7 @@ def voters_record(voters: VoterSet, now: Millis) -> Record:
     return control_record(ControlType.KRAFT_VOTERS, value, now)
 
 
-def membership_records(known: Membership, now: Millis) -> list[Record]:
+def membership_records(known: VoterMembership, now: Millis) -> list[Record]:
     """What a log or a snapshot says of its voters; nothing where the configuration names them."""
     if known.kraft_version < DYNAMIC or known.voters is None:
         return []
@@ -39,7 +39,7 @@ def membership_records(known: Membership, now: Millis) -> list[Record]:
     ]
 
 
-def membership_in(records: Iterable[Record], known: Membership) -> Membership:
+def membership_in(records: Iterable[Record], known: VoterMembership) -> VoterMembership:
     """What is known of the voters after these control records."""
     for record in records:
         level, voters = _read(record)

@@ -11,7 +11,7 @@ from tidelog.model.dice import Dice
 from tidelog.model.ids import Millis
 from tidelog.node.clock import Clock
 from tidelog.node.quorum.quorum import Quorum
-from tidelog.node.requests.sessions import Session
+from tidelog.node.requests.sessions import ClientSession
 
 
 class RequestContext:
@@ -33,7 +33,7 @@ class RequestContext:
         return self._clock.now
 
     def request(
-        self, version: int, client_id: str | None, session: Session, message: Any
+        self, version: int, client_id: str | None, session: ClientSession, message: Any
     ) -> Request:
         # By position: this runs for every request, and thirteen names cost as much again.
         return Request(

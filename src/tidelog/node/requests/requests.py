@@ -21,7 +21,7 @@ from tidelog.model.outbound import Chunk
 from tidelog.node.events.counters import Counters
 from tidelog.node.requests.context import RequestContext
 from tidelog.node.requests.parking import PARKED, Resume
-from tidelog.node.requests.sessions import Answer, Session
+from tidelog.node.requests.sessions import Answer, ClientSession
 from tidelog.node.requests.slices import Slices
 from tidelog.protocol.framing import SHARED_BYTES
 from tidelog.protocol.malformed import MalformedMessage, TooManyEntries
@@ -64,7 +64,7 @@ class Requests:
         self._slices = slices
         self._queued_bytes = 0
 
-    def received(self, session: Session, frame: memoryview) -> None:
+    def received(self, session: ClientSession, frame: memoryview) -> None:
         """Begin one request; its answer leaves now or whenever it is done."""
         try:
             header = decode_request_header(frame)
@@ -79,14 +79,16 @@ class Requests:
         else:
             self._begin(session, header, api, frame)
 
-    def _refuse_version(self, session: Session, header: RequestHeader, api: Api) -> None:
+    def _refuse_version(self, session: ClientSession, header: RequestHeader, api: Api) -> None:
         if header.api_key == versions.KEY:
             body = versions.FUTURE_VERSION
             session.fill(session.expect(), _framed(body, versions.KEY, 0, header.correlation_id))
         else:
             session.close(f"sent {api.name} in unsupported version {header.api_version}")
 
-    def _begin(self, session: Session, header: RequestHeader, api: Api, frame: memoryview) -> None:
+    def _begin(
+        self, session: ClientSession, header: RequestHeader, api: Api, frame: memoryview
+    ) -> None:
         version, position, codec = header.api_version, header.position, api.codec
         try:
             if codec is not None:
@@ -110,7 +112,7 @@ class Requests:
     # -- long requests and long answers ------------------------------------------------------------
 
     def _begin_long(
-        self, session: Session, header: RequestHeader, api: Api, frame: memoryview
+        self, session: ClientSession, header: RequestHeader, api: Api, frame: memoryview
     ) -> None:
         """Decode in slices; the connection's next request begins when this one is done."""
         if len(frame) > api.limit.size:
@@ -146,7 +148,7 @@ class Requests:
         self._slices.later(first, is_urgent=session.apis is served(ListenerKind.CONTROLLER))
 
     def _begin_many(
-        self, session: Session, header: RequestHeader, api: Api, frame: memoryview
+        self, session: ClientSession, header: RequestHeader, api: Api, frame: memoryview
     ) -> None:
         """A Produce or Fetch of many partitions: its handler pauses and needs a frame that stays.
 
@@ -177,7 +179,7 @@ class Requests:
     def _step(
         self,
         steps: Steps[Any],
-        session: Session,
+        session: ClientSession,
         go_on: Callable[[], None],
         done: Callable[[Any], None],
     ) -> None:
@@ -254,7 +256,7 @@ class _Call:
     def __init__(
         self,
         requests: Requests,
-        session: Session,
+        session: ClientSession,
         answer: Answer,
         api: Api,
         header: RequestHeader,

@@ -33,7 +33,7 @@ class Answer:
         self.is_ready = False
 
 
-class Session:
+class ClientSession:
     __slots__ = (
         "_emit",
         "_holds",

@@ -51,10 +51,10 @@ class StrayReplicas:
         match self._storage.belongs_to(partition, topic.topic_id, had_namesake=had_namesake):
             case Belonging.NO:
                 self._leave(partition, image, past.removed, "belongs to another topic of this name")
-                self._lose_trust(placed)
+                self._reregister_as_unclean(placed)
             case Belonging.UNKNOWN | Belonging.HELD if not self._is_only_copy(placed):
                 self.set_aside(partition, "has a missing or damaged partition.metadata")
-                self._lose_trust(placed)
+                self._reregister_as_unclean(placed)
             case Belonging.HELD:
                 self._hold(partition, topic)
             case Belonging.UNKNOWN if had_namesake:
@@ -120,6 +120,6 @@ class StrayReplicas:
         self._offline[partition] = topic.topic_id
         self._located(topic.topic_id, partition.partition, LOST_DIRECTORY)
 
-    def _lose_trust(self, placed: PartitionImage) -> None:
+    def _reregister_as_unclean(self, placed: PartitionImage) -> None:
         if self._me in placed.isr or self._me in placed.elr:
             self._distrust()

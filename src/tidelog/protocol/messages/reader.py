@@ -23,7 +23,7 @@ from kio.static.protocol import Entity
 
 from tidelog.model.disk import Buffer
 from tidelog.protocol.malformed import MalformedMessage
-from tidelog.protocol.messages.schema import Field, fields_of, is_flat
+from tidelog.protocol.messages.schema import MessageField, fields_of, is_flat
 from tidelog.protocol.pieces import MAX_TAGGED_FIELDS
 from tidelog.protocol.slices import SLICE_BYTES, SLICE_FIELDS, Meter, Steps, finish
 from tidelog.protocol.text import read_text
@@ -129,11 +129,11 @@ def _stepped_reader_of(cls: type[Entity]) -> SteppedReader:
     return read_all
 
 
-def _untagged(cls: type[Entity]) -> list[Field]:
+def _untagged(cls: type[Entity]) -> list[MessageField]:
     return [field for field in fields_of(cls) if field.tag is None]
 
 
-def _tagged(cls: type[Entity]) -> list[Field]:
+def _tagged(cls: type[Entity]) -> list[MessageField]:
     return [field for field in fields_of(cls) if field.tag is not None]
 
 
@@ -159,7 +159,7 @@ def _check_filled(name: str, stop: int, end: int) -> None:
 # -- Fields ----------------------------------------------------------------------------------------
 
 
-def _flat_reader(field: Field, flexible: bool) -> Reader:
+def _flat_reader(field: MessageField, flexible: bool) -> Reader:
     assert not field.is_array
     if field.entity is None:
         return _primitive(field, flexible)
@@ -167,7 +167,9 @@ def _flat_reader(field: Field, flexible: bool) -> Reader:
     return _nullable_entity(read) if field.is_nullable else read
 
 
-def _stepped_field(field: Field, flexible: bool) -> tuple[Reader | None, SteppedReader | None]:
+def _stepped_field(
+    field: MessageField, flexible: bool
+) -> tuple[Reader | None, SteppedReader | None]:
     """One of the two: how the field is read."""
     if field.is_array:
         if field.entity is None:
@@ -182,7 +184,7 @@ def _stepped_field(field: Field, flexible: bool) -> tuple[Reader | None, Stepped
     return None, _nullable_stepped(stepped) if field.is_nullable else stepped
 
 
-def _primitive(field: Field, flexible: bool) -> Reader:
+def _primitive(field: MessageField, flexible: bool) -> Reader:
     is_nullable = field.is_nullable and not field.is_array
     match field.kafka_type:
         case "string":
@@ -210,7 +212,7 @@ def _sized(name: str, length: Reader, convert: Callable[[Any], Any], is_nullable
     return read
 
 
-def _flat_array(field: Field, element: Reader, cost: int, flexible: bool) -> SteppedReader:
+def _flat_array(field: MessageField, element: Reader, cost: int, flexible: bool) -> SteppedReader:
     """An array whose elements have no arrays; an element takes `cost` fields of a slice."""
     length = _compact_length if flexible else _i32
     most = max(1, SLICE_FIELDS // cost)
@@ -234,7 +236,7 @@ def _flat_array(field: Field, element: Reader, cost: int, flexible: bool) -> Ste
     return read
 
 
-def _nested_array(field: Field, element: SteppedReader, flexible: bool) -> SteppedReader:
+def _nested_array(field: MessageField, element: SteppedReader, flexible: bool) -> SteppedReader:
     length = _compact_length if flexible else _i32
 
     def read(buffer: Buffer, position: int, meter: Meter) -> Steps[tuple[Any, int]]:
@@ -251,7 +253,7 @@ def _nested_array(field: Field, element: SteppedReader, flexible: bool) -> Stepp
 
 
 def _count(
-    field: Field, length: Reader, buffer: Buffer, position: int, meter: Meter
+    field: MessageField, length: Reader, buffer: Buffer, position: int, meter: Meter
 ) -> tuple[int, int]:
     """The number of elements, negative for null where null may be, and the position after it."""
     count, position = length(buffer, position)

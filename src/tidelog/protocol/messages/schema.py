@@ -72,7 +72,7 @@ def response_class(api_key: int, version: int) -> type[Entity]:
         raise CannotLoad(str(failure)) from failure
 
 
-class Field(NamedTuple):
+class MessageField(NamedTuple):
     """One field of a message, as its bytes are laid out."""
 
     name: str
@@ -115,7 +115,7 @@ NEUTRAL: Mapping[str, Any] = {
 
 
 @cache
-def fields_of(cls: type[Entity]) -> tuple[Field, ...]:
+def fields_of(cls: type[Entity]) -> tuple[MessageField, ...]:
     """The fields of a message class, in the order of their bytes."""
     return tuple(_field(f.name, f.type, f.metadata, f.default) for f in fields(cls))
 
@@ -129,13 +129,13 @@ def is_flat(cls: type[Entity]) -> bool:
     )
 
 
-def _field(name: str, hint: Any, metadata: Mapping[str, Any], default: Any) -> Field:
+def _field(name: str, hint: Any, metadata: Mapping[str, Any], default: Any) -> MessageField:
     inner, is_nullable = _without_none(hint)
     is_array = get_origin(inner) is tuple
     if is_array:
         inner, _ = _without_none(get_args(inner)[0])
     entity: Any = inner if is_dataclass(inner) else None
-    return Field(
+    return MessageField(
         name,
         metadata.get("kafka_type", ""),
         entity,

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from kio.static.protocol import Entity
 
 from tidelog.protocol.messages.reshape import RESHAPES, Fields
-from tidelog.protocol.messages.schema import Field, fields_of
+from tidelog.protocol.messages.schema import MessageField, fields_of
 from tidelog.protocol.slices import Meter, Steps, finish
 
 
@@ -43,17 +43,17 @@ class _Plan(NamedTuple):
     """How a message of one class becomes one of another."""
 
     constant: dict[str, Any]
-    copied: list[tuple[str, Field | None]]
+    copied: list[tuple[str, MessageField | None]]
     """Fields of the same name; None where the value fits as it is."""
     reshape: Callable[[Any], Fields] | None
-    wanted: Mapping[str, Field]
+    wanted: Mapping[str, MessageField]
 
 
 @cache
 def _plan(source: type[Entity], target: type[Entity], lifting: bool) -> _Plan:
     known = {field.name: field for field in fields_of(source)}
     constant: dict[str, Any] = {}
-    copied: list[tuple[str, Field | None]] = []
+    copied: list[tuple[str, MessageField | None]] = []
     for field in fields_of(target):
         if field.name in known and _is_nested(field) == _is_nested(known[field.name]):
             copied.append((field.name, None if _fits(field, known[field.name]) else field))
@@ -63,11 +63,11 @@ def _plan(source: type[Entity], target: type[Entity], lifting: bool) -> _Plan:
     return _Plan(constant, copied, _reshape(source, target, lifting), wanted)
 
 
-def _is_nested(field: Field) -> bool:
+def _is_nested(field: MessageField) -> bool:
     return field.entity is not None
 
 
-def _fits(field: Field, origin: Field) -> bool:
+def _fits(field: MessageField, origin: MessageField) -> bool:
     """Whether every value of the field `origin` is one of `field`."""
     return field.entity is None and (field.is_nullable or not origin.is_nullable)
 
@@ -105,7 +105,7 @@ def _convert(entity: Any, target: type[Entity], lifting: bool, meter: Meter) -> 
     return target(**values)
 
 
-def _fit(value: Any, field: Field, lifting: bool, meter: Meter) -> Steps[Any]:
+def _fit(value: Any, field: MessageField, lifting: bool, meter: Meter) -> Steps[Any]:
     if value is None:
         return None if field.is_nullable else field.absent()
     if field.entity is None:

@@ -13,7 +13,7 @@ from uuid import UUID
 
 from kio.static.protocol import Entity
 
-from tidelog.protocol.messages.schema import Field, fields_of, is_flat
+from tidelog.protocol.messages.schema import MessageField, fields_of, is_flat
 from tidelog.protocol.slices import SLICE_FIELDS, Meter, Steps
 from tidelog.protocol.varint import uvarint
 
@@ -103,11 +103,11 @@ def _write_field(out: bytearray, value: Any, writer: _Pair, meter: Meter) -> Ste
         yield from stepped(out, value, meter)
 
 
-def _tagged(cls: type[Entity]) -> list[Field]:
+def _tagged(cls: type[Entity]) -> list[MessageField]:
     return [field for field in fields_of(cls) if field.tag is not None]
 
 
-def _tag(field: Field) -> int:
+def _tag(field: MessageField) -> int:
     assert field.tag is not None
     return field.tag
 
@@ -115,7 +115,7 @@ def _tag(field: Field) -> int:
 # -- Fields ----------------------------------------------------------------------------------------
 
 
-def _flat_writer(field: Field, flexible: bool) -> Writer:
+def _flat_writer(field: MessageField, flexible: bool) -> Writer:
     assert not field.is_array
     if field.entity is None:
         return _primitive(field, flexible)
@@ -123,7 +123,7 @@ def _flat_writer(field: Field, flexible: bool) -> Writer:
     return _nullable(write) if field.is_nullable and field.tag is None else write
 
 
-def _field_writer(field: Field, flexible: bool) -> _Pair:
+def _field_writer(field: MessageField, flexible: bool) -> _Pair:
     if field.is_array:
         if field.entity is None:
             return None, _flat_array(_primitive(field, flexible), 1, flexible)
@@ -189,7 +189,7 @@ def _nullable_stepped(write_entity: SteppedWriter) -> SteppedWriter:
 # -- Primitives ------------------------------------------------------------------------------------
 
 
-def _primitive(field: Field, flexible: bool) -> Writer:
+def _primitive(field: MessageField, flexible: bool) -> Writer:
     write: Writer
     match field.kafka_type:
         case "string":

@@ -13,7 +13,7 @@ from typing import NamedTuple, TypeAlias, assert_never
 from tidelog.model.ids import NO_OFFSET, BrokerEpoch, LeaderEpoch, Millis, NodeId, Offset
 from tidelog.model.replication_events import FollowerState, LeaveReason, Left
 from tidelog.replication.commit import InSync, isr_committed
-from tidelog.replication.isr.progress import Progress
+from tidelog.replication.isr.progress import FollowerProgress
 
 
 @dataclass(slots=True)
@@ -89,7 +89,7 @@ class AdvanceHighWatermark:
     to: Offset
 
 
-class Member(NamedTuple):
+class IsrMember(NamedTuple):
     replica: NodeId
     broker_epoch: BrokerEpoch
 
@@ -98,7 +98,7 @@ class Member(NamedTuple):
 class ProposeIsr:
     """Ask the controller for this in-sync set, on condition of the partition epoch."""
 
-    isr: tuple[Member, ...]
+    isr: tuple[IsrMember, ...]
     partition_epoch: int
     left: tuple[Left, ...] = ()
     """Who is to leave, and why."""
@@ -152,7 +152,7 @@ class PartitionLeader:
         self._may_ask_at: Millis = 0
         # Members of the set get a whole lag time to be heard from (F23).
         self._progress = {
-            replica: Progress(now if replica in agreed.isr else 0)
+            replica: FollowerProgress(now if replica in agreed.isr else 0)
             for replica in sorted(agreed.replicas)
             if replica != me
         }
@@ -281,7 +281,7 @@ class PartitionLeader:
     def _maybe_expand(
         self,
         event: FollowerFetched,
-        progress: Progress,
+        progress: FollowerProgress,
         now: Millis,
         effects: list[LeaderEffect],
     ) -> None:
@@ -350,10 +350,10 @@ class PartitionLeader:
             self._proposed = None
             self._settle_in_sync()
 
-    def _members(self, isr: frozenset[NodeId]) -> Iterable[Member]:
+    def _members(self, isr: frozenset[NodeId]) -> Iterable[IsrMember]:
         for replica in sorted(isr):
             progress = self._progress.get(replica)
-            yield Member(replica, progress.broker_epoch if progress is not None else -1)
+            yield IsrMember(replica, progress.broker_epoch if progress is not None else -1)
 
     def _agree(self, event: IsrAgreed) -> None:
         if event.partition_epoch < self._partition_epoch:
@@ -362,7 +362,7 @@ class PartitionLeader:
         for replica in sorted(expected - event.isr - {self._me}):
             # The controller took it out, since it ended or has found damage: what it held then
             # says nothing any more. Its next fetch does.
-            self._progress[replica] = Progress(0)
+            self._progress[replica] = FollowerProgress(0)
             self._ends[replica] = NO_OFFSET
         if event.partition_epoch > self._partition_epoch:
             self._proposed = None
@@ -371,7 +371,7 @@ class PartitionLeader:
         self._agreed, self._minimum = event.isr, event.minimum
         for replica in sorted(event.replicas):
             if replica != self._me and replica not in self._progress:
-                self._progress[replica] = Progress(0)
+                self._progress[replica] = FollowerProgress(0)
                 self._ends[replica] = NO_OFFSET
         for replica in list(self._progress):
             if replica not in event.replicas:

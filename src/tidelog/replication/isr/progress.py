@@ -9,7 +9,7 @@ never gets there is not (F26).
 from tidelog.model.ids import NO_OFFSET, BrokerEpoch, Millis, Offset
 
 
-class Progress:
+class FollowerProgress:
     __slots__ = (
         "_last_fetch_leader_end",
         "broker_epoch",

@@ -4,12 +4,12 @@ from collections.abc import Mapping
 
 from tidelog.model.ids import Millis, NodeId, Offset
 from tidelog.replication.quorum.events import ReplicaFetched
-from tidelog.replication.quorum.roles import Leader, Progress
+from tidelog.replication.quorum.roles import Leader, ReplicaProgress
 from tidelog.replication.quorum.state import ReplicaKey, VoterSet
 
 
-def first_progress(voters: VoterSet) -> dict[ReplicaKey, Progress]:
-    return {voters.voters[voter].key: Progress() for voter in voters}
+def first_progress(voters: VoterSet) -> dict[ReplicaKey, ReplicaProgress]:
+    return {voters.voters[voter].key: ReplicaProgress() for voter in voters}
 
 
 def record_fetch(
@@ -22,7 +22,7 @@ def record_fetch(
         role.unacknowledged.discard(key.id)
         if event.replica.directory is not None:
             role.directories[key.id] = event.replica.directory
-    progress = role.progress.setdefault(key, Progress())
+    progress = role.progress.setdefault(key, ReplicaProgress())
     if event.offset >= log_end:
         progress.last_caught_up = now
     elif event.offset >= progress.last_fetch_leader_end >= 0:
@@ -47,7 +47,7 @@ def change_voters(role: Leader, voters: VoterSet, me: NodeId) -> None:
     for id, voter in voters.voters.items():
         if voter.key not in role.progress:
             known = next((p for key, p in role.progress.items() if key.is_same(voter.key)), None)
-            role.progress[voter.key] = known if known is not None else Progress()
+            role.progress[voter.key] = known if known is not None else ReplicaProgress()
             if id != me:
                 role.unacknowledged.add(id)
     role.unacknowledged &= set(voters)

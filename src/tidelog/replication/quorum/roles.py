@@ -66,7 +66,7 @@ class Follower:
 
 
 @dataclass(slots=True)
-class Progress:
+class ReplicaProgress:
     """What the leader knows of one replica."""
 
     end: Offset = -1
@@ -80,7 +80,7 @@ class Leader:
     epoch: LeaderEpoch
     epoch_start: Offset
     """The first offset of this epoch: the leader's own LeaderChange record."""
-    progress: dict[ReplicaKey, Progress]
+    progress: dict[ReplicaKey, ReplicaProgress]
     unacknowledged: set[NodeId]
     """Voters that have not confirmed the epoch yet."""
     announce_deadline: Millis

@@ -12,21 +12,21 @@ from uuid import UUID
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis, NodeId, Offset
-from tidelog.replication.quorum.roles import Leader, Progress
+from tidelog.replication.quorum.roles import Leader, ReplicaProgress
 from tidelog.replication.quorum.state import ReplicaKey, Voter, VoterSet
 
 STATIC, DYNAMIC = 0, 1
 """Levels of kraft.version: voters from the configuration, voters from the log."""
 
 
-class Membership(NamedTuple):
+class VoterMembership(NamedTuple):
     """What a snapshot says of the voters; at level 0 it says nothing of them."""
 
     kraft_version: int = STATIC
     voters: VoterSet | None = None
 
 
-class Refused(NamedTuple):
+class VoterChangeRefused(NamedTuple):
     error: ErrorCode
     message: str
 
@@ -60,11 +60,11 @@ class VoterHistory:
     def kraft_version(self) -> int:
         return self._levels[-1][1] if self._levels else STATIC
 
-    def below(self, end: Offset) -> Membership:
+    def below(self, end: Offset) -> VoterMembership:
         """What a snapshot that ends at `end` says."""
         levels = [level for offset, level in self._levels if offset < end]
         voters = [voters for offset, voters in self._voters if offset < end]
-        return Membership(levels[-1] if levels else STATIC, voters[-1] if voters else None)
+        return VoterMembership(levels[-1] if levels else STATIC, voters[-1] if voters else None)
 
     def voters_appended(self, offset: Offset, voters: VoterSet) -> None:
         assert offset > self.latest_offset
@@ -78,7 +78,7 @@ class VoterHistory:
         self._voters = [entry for entry in self._voters if entry[0] < end]
         self._levels = [entry for entry in self._levels if entry[0] < end]
 
-    def restart(self, end: Offset, known: Membership) -> None:
+    def restart(self, end: Offset, known: VoterMembership) -> None:
         """A snapshot that ends at `end` takes the place of everything before it."""
         self._levels = [(end - 1, known.kraft_version)] if known.kraft_version else []
         self._voters = [(end - 1, known.voters)] if known.voters is not None else []
@@ -89,20 +89,20 @@ def text_of(key: ReplicaKey) -> str:
     return urlsafe_b64encode((key.directory or UUID(int=0)).bytes).decode().rstrip("=")
 
 
-def refuse_any(role: Leader, kraft_version: int, changed_at: Offset) -> Refused | None:
+def refuse_any(role: Leader, kraft_version: int, changed_at: Offset) -> VoterChangeRefused | None:
     """Why no change at all may begin now."""
     if kraft_version < DYNAMIC:
-        return Refused(
+        return VoterChangeRefused(
             ErrorCode.unsupported_version,
             f"Cluster doesn't support changing voters: kraft.version is {kraft_version}.",
         )
     if role.high_watermark <= role.epoch_start:
-        return Refused(
+        return VoterChangeRefused(
             ErrorCode.request_timed_out,
             "The leader has not committed a record of its epoch yet.",
         )
     if changed_at >= role.high_watermark:
-        return Refused(
+        return VoterChangeRefused(
             ErrorCode.request_timed_out,
             "The voters are being changed already: the last change is not committed yet.",
         )
@@ -127,48 +127,48 @@ def made_dynamic(voters: VoterSet, me: Voter, directories: Mapping[NodeId, UUID]
 def add(
     voters: VoterSet,
     voter: Voter,
-    progress: Mapping[ReplicaKey, Progress],
+    progress: Mapping[ReplicaKey, ReplicaProgress],
     now: Millis,
     patience: Millis,
-) -> VoterSet | Refused:
+) -> VoterSet | VoterChangeRefused:
     """One more voter, which must hold what the leader holds before its vote is needed."""
     known = voters.voters.get(voter.key.id)
     if known is not None:
-        return Refused(
+        return VoterChangeRefused(
             ErrorCode.duplicate_voter,
             f"The voter id {voter.key.id} is already part of the set of voters "
             f"with directory {text_of(known.key)}.",
         )
     seen = progress.get(voter.key)
     if seen is None or seen.last_caught_up < 0 or now - seen.last_caught_up > patience:
-        return Refused(
+        return VoterChangeRefused(
             ErrorCode.request_timed_out,
             f"Aborted add voter operation for {voter.key.id} since it is lagging behind.",
         )
     return voters.with_voter(voter)
 
 
-def remove(voters: VoterSet, key: ReplicaKey) -> VoterSet | Refused:
+def remove(voters: VoterSet, key: ReplicaKey) -> VoterSet | VoterChangeRefused:
     """One voter less, which may be the leader itself."""
     known = voters.voters.get(key.id)
     if known is None or known.key != key:
-        return Refused(
+        return VoterChangeRefused(
             ErrorCode.voter_not_found,
             f"Cannot remove voter {key.id} with directory {text_of(key)} "
             "since it is not part of the set of voters.",
         )
     if len(voters) == 1:
-        return Refused(
+        return VoterChangeRefused(
             ErrorCode.invalid_request, f"Cannot remove voter {key.id} since it is the only one."
         )
     return voters.without(key.id)
 
 
-def update(voters: VoterSet, voter: Voter, kraft_version: int) -> VoterSet | Refused:
+def update(voters: VoterSet, voter: Voter, kraft_version: int) -> VoterSet | VoterChangeRefused:
     """Another address or another range of versions for a voter."""
     known = voters.voters.get(voter.key.id)
     if known is None or known.key != voter.key:
-        return Refused(
+        return VoterChangeRefused(
             ErrorCode.voter_not_found,
             f"{voter.key.id} with directory {text_of(voter.key)} is not part of the set of voters.",
         )
@@ -176,10 +176,10 @@ def update(voters: VoterSet, voter: Voter, kraft_version: int) -> VoterSet | Ref
     return unsupported if unsupported is not None else voters.with_voter(voter)
 
 
-def check_level(voter: Voter, kraft_version: int) -> Refused | None:
+def check_level(voter: Voter, kraft_version: int) -> VoterChangeRefused | None:
     if voter.min_version <= kraft_version <= voter.max_version:
         return None
-    return Refused(
+    return VoterChangeRefused(
         ErrorCode.invalid_request,
         f"Voter {voter.key.id} supports kraft.version {voter.min_version} to "
         f"{voter.max_version} and not {kraft_version}.",

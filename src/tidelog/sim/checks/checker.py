@@ -25,14 +25,14 @@ from tidelog.replication.isr.leader import PartitionLeader
 from tidelog.replication.quorum.roles import Follower, Leader, Role
 from tidelog.sim.checks.scene import Copy, Scene, Stance, Violation
 from tidelog.sim.checks.shadow import Batch, ShadowLog, read_batches
-from tidelog.sim.clients.history import Write
+from tidelog.sim.clients.history import ClientWrite
 from tidelog.sim.invariants import ALL, Invariant
 from tidelog.sim.machines.host import SimHost
 
 METADATA = TopicPartition(METADATA_TOPIC, 0)
 
 
-class Observer(Protocol):
+class CheckObserver(Protocol):
     """Who wants to see all of it."""
 
     def copy_changed(self, copy: Copy, what: str) -> None: ...
@@ -58,7 +58,7 @@ class Checker:
         self,
         scene: Scene,
         checks: Counter[str],
-        observer: Observer | None = None,
+        observer: CheckObserver | None = None,
         invariants: Sequence[type[Invariant]] = ALL,
     ) -> None:
         self.scene = scene
@@ -79,7 +79,7 @@ class Checker:
 
     # -- what clients are told ---------------------------------------------------------------------
 
-    def acknowledged(self, write: Write) -> None:
+    def acknowledged(self, write: ClientWrite) -> None:
         self._tell(self._acknowledged, write)
 
     def read(self, partition: TopicPartition, batches: Sequence[Batch]) -> None:

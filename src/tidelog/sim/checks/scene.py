@@ -1,6 +1,6 @@
 """All that the checkers know: every copy of every partition on nodes that run, and what is settled.
 
-A `Ledger` belongs to a partition for good: it outlives nodes, and knows what was ever written and
+`CommittedRecords` belongs to a partition for good: it outlives nodes and knows what was written and
 what was committed. A `Copy` is one replica in one run of its node.
 """
 
@@ -35,7 +35,7 @@ class Violation(Exception):
 
 
 @dataclass
-class Ledger:
+class CommittedRecords:
     partition: TopicPartition
     topic_id: TopicId
     is_metadata: bool = False
@@ -59,7 +59,7 @@ class Ledger:
 class Copy:
     node: NodeId
     run: int
-    ledger: Ledger
+    ledger: CommittedRecords
     log: ShadowLog
     start: Offset = 0
     end: Offset = 0
@@ -106,8 +106,8 @@ class Stance(NamedTuple):
 class Scene:
     history: History
     is_beyond: bool = False
-    ledgers: dict[tuple[TopicId, int], Ledger] = field(default_factory=dict)
-    by_name: dict[TopicPartition, Ledger] = field(default_factory=dict)
+    ledgers: dict[tuple[TopicId, int], CommittedRecords] = field(default_factory=dict)
+    by_name: dict[TopicPartition, CommittedRecords] = field(default_factory=dict)
     """The latest of each name."""
     copies: dict[NodeId, dict[TopicPartition, Copy]] = field(default_factory=dict)
     broker_epochs: dict[NodeId, int] = field(default_factory=dict)
@@ -121,25 +121,25 @@ class Scene:
 
     def ledger(
         self, partition: TopicPartition, topic_id: TopicId, is_metadata: bool = False
-    ) -> Ledger:
+    ) -> CommittedRecords:
         key = (topic_id, partition.partition)
         found = self.ledgers.get(key)
         if found is None:
-            found = self.ledgers[key] = Ledger(partition, topic_id, is_metadata)
+            found = self.ledgers[key] = CommittedRecords(partition, topic_id, is_metadata)
             self.by_name[partition] = found
         return found
 
-    def copy(self, node: NodeId, ledger: Ledger) -> Copy | None:
+    def copy(self, node: NodeId, ledger: CommittedRecords) -> Copy | None:
         """The node's copy, if the node runs and has opened it."""
         found = self.copies.get(node, {}).get(ledger.partition)
         return found if found is not None and found.ledger is ledger else None
 
-    def placed(self, ledger: Ledger) -> PartitionImage | None:
+    def placed(self, ledger: CommittedRecords) -> PartitionImage | None:
         """As the newest image has the partition."""
         topic = self.image.topic(ledger.topic_id)
         return None if topic is None else topic.partitions.get(ledger.partition.partition)
 
-    def own_up(self, ledger: Ledger, end: Offset) -> None:
+    def own_up(self, ledger: CommittedRecords, end: Offset) -> None:
         """What was committed from `end` on is lost, and somebody has said so."""
         ledger.lost += ledger.committed_end - end
         ledger.committed.cut(end)

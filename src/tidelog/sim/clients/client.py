@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from tidelog.model.ids import Millis
-from tidelog.sim.machines.network import Address, Network, Side
+from tidelog.sim.machines.network import Address, Side, SimNetwork
 
 Answered: TypeAlias = Callable[[bytes | None], None]
 """Told the answer's frame, or None when there will be none."""
@@ -18,7 +18,7 @@ class SimClient:
 
     def __init__(
         self,
-        network: Network,
+        network: SimNetwork,
         address: Address,
         name: str = "client",
         patience_ms: Millis = PATIENCE_MS,

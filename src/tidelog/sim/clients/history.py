@@ -8,7 +8,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis, Offset, TopicPartition
 
 
-class Write(NamedTuple):
+class ClientWrite(NamedTuple):
     """A batch that was acknowledged."""
 
     producer: str
@@ -40,7 +40,7 @@ class Lost(NamedTuple):
 
 @dataclass
 class History:
-    acknowledged: list[Write] = field(default_factory=list)
+    acknowledged: list[ClientWrite] = field(default_factory=list)
     refused: Counter[ErrorCode] = field(default_factory=Counter)
     unanswered: int = 0
     """Requests of producers whose connection was lost or given up."""

@@ -3,14 +3,14 @@
 What is committed is in every later leader's log by leader completeness.
 """
 
-from tidelog.sim.clients.history import Write
+from tidelog.sim.clients.history import ClientWrite
 from tidelog.sim.invariants.invariant import Invariant
 
 
 class AcknowledgedKept(Invariant):
     name = "acknowledged writes are kept"
 
-    def acknowledged(self, write: Write) -> None:
+    def acknowledged(self, write: ClientWrite) -> None:
         if write.acks != -1:
             return
         ledger = self.scene.by_name[write.partition]

@@ -5,9 +5,9 @@ from typing import ClassVar
 
 from tidelog.controller.image.image import ClusterImage
 from tidelog.model.ids import Millis, NodeId, Offset, TopicPartition
-from tidelog.sim.checks.scene import Copy, Ledger, Scene, Stance, Violation
+from tidelog.sim.checks.scene import CommittedRecords, Copy, Scene, Stance, Violation
 from tidelog.sim.checks.shadow import Batch
-from tidelog.sim.clients.history import Write
+from tidelog.sim.clients.history import ClientWrite
 
 
 class Invariant:
@@ -39,11 +39,11 @@ class Invariant:
 
     def image_changed(self, node: NodeId, image: ClusterImage) -> None: ...
 
-    def acknowledged(self, write: Write) -> None:
+    def acknowledged(self, write: ClientWrite) -> None:
         """A producer was told that its batch is written."""
 
     def read(self, partition: TopicPartition, batches: Sequence[Batch]) -> None:
         """A consumer was given these."""
 
-    def violated(self, sentence: str, about: Ledger | None = None) -> Violation:
+    def violated(self, sentence: str, about: CommittedRecords | None = None) -> Violation:
         return Violation(self.name, sentence, None if about is None else about.partition)

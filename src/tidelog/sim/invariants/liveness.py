@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from tidelog.controller.image.image import PartitionImage
 from tidelog.model.ids import Millis, TopicPartition
-from tidelog.sim.checks.scene import Ledger, Scene
+from tidelog.sim.checks.scene import CommittedRecords, Scene
 from tidelog.sim.machines.cluster import SimCluster
 
 NAME = "liveness"
@@ -33,7 +33,7 @@ def missing(cluster: SimCluster, scene: Scene) -> Iterator[tuple[str, TopicParti
                 yield what, where
 
 
-def _missing_in(scene: Scene, ledger: Ledger, placed: PartitionImage) -> Iterator[str]:
+def _missing_in(scene: Scene, ledger: CommittedRecords, placed: PartitionImage) -> Iterator[str]:
     called = f"{ledger.partition.topic}-{ledger.partition.partition}"
     if not placed.has_leader:
         yield f"{called} has no leader"

@@ -7,7 +7,7 @@ everything that was committed so far.
 
 from tidelog.controller.image.image import ClusterImage, PartitionImage
 from tidelog.model.ids import NO_EPOCH, NodeId, Offset
-from tidelog.sim.checks.scene import Copy, Ledger
+from tidelog.sim.checks.scene import CommittedRecords, Copy
 from tidelog.sim.invariants.invariant import Invariant
 
 
@@ -29,7 +29,7 @@ class QuorumSuperset(Invariant):
             if placed is not None and placed.leader_epoch == copy.epoch:
                 self._check_members(copy.ledger, placed)
 
-    def _check_leader(self, ledger: Ledger, placed: PartitionImage) -> None:
+    def _check_leader(self, ledger: CommittedRecords, placed: PartitionImage) -> None:
         leader = self.scene.copy(placed.leader, ledger)
         if leader is not None and leader.epoch == placed.leader_epoch:
             unknown = set(placed.isr) - leader.maximal_isr
@@ -40,7 +40,7 @@ class QuorumSuperset(Invariant):
                     ledger,
                 )
 
-    def _check_members(self, ledger: Ledger, placed: PartitionImage) -> None:
+    def _check_members(self, ledger: CommittedRecords, placed: PartitionImage) -> None:
         if self.scene.is_beyond and placed.leader_epoch in ledger.unclean_epochs:
             return  # what its leader lacks is settled when it leads
         end = ledger.committed_end

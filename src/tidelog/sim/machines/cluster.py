@@ -6,7 +6,7 @@ from tidelog.config.settings import BrokerSettings
 from tidelog.model.ids import Millis, NodeId
 from tidelog.sim.clients.client import PATIENCE_MS, SimClient
 from tidelog.sim.machines.host import SimHost
-from tidelog.sim.machines.network import Network
+from tidelog.sim.machines.network import SimNetwork
 from tidelog.sim.machines.world import World
 
 CLUSTER_ID = "c2ltdWxhdGVkLWNsdXN0ZQ"
@@ -50,7 +50,7 @@ class SimCluster:
         self, seed: int = 1, nodes: int = 3, overrides: Mapping[str, str] | None = None
     ) -> None:
         self.world = World(seed)
-        self.network = Network(self.world)
+        self.network = SimNetwork(self.world)
         self.hosts: dict[NodeId, SimHost] = {
             id: SimHost(self.network, node_settings(id, nodes, overrides), CLUSTER_ID)
             for id in range(1, nodes + 1)

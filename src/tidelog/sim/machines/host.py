@@ -41,11 +41,11 @@ from tidelog.sim.machines.clock import DriftingClock
 from tidelog.sim.machines.disk import SimDisk
 from tidelog.sim.machines.host_connection import HostConnection
 from tidelog.sim.machines.jobs import SimJobs
-from tidelog.sim.machines.network import Address, Network, Party, Side
+from tidelog.sim.machines.network import Address, Party, Side, SimNetwork
 
 
 class SimHost:
-    def __init__(self, network: Network, settings: BrokerSettings, cluster_id: str) -> None:
+    def __init__(self, network: SimNetwork, settings: BrokerSettings, cluster_id: str) -> None:
         self.network = network
         self.world = network.world
         self.settings = settings

@@ -53,7 +53,7 @@ class _Way:
 
     __slots__ = ("_is_moving", "_network", "_queue", "source", "target")
 
-    def __init__(self, network: "Network", source: str, target: str) -> None:
+    def __init__(self, network: "SimNetwork", source: str, target: str) -> None:
         self.source = source
         self.target = target
         self._network = network
@@ -90,7 +90,7 @@ class _Way:
 class Side:
     """One side of a connection."""
 
-    def __init__(self, network: "Network", place: str, other_place: str) -> None:
+    def __init__(self, network: "SimNetwork", place: str, other_place: str) -> None:
         self.place = place
         self.is_open = True
         self.party: Party | None = None
@@ -138,7 +138,7 @@ class Side:
         self._network.forget(self)
 
 
-class Network:
+class SimNetwork:
     def __init__(self, world: World, delay_ms: Millis = 3) -> None:
         self.world = world
         self.delay_ms = delay_ms

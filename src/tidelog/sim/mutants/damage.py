@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from tidelog.controller.image.image import ClusterImage
 from tidelog.log.directory import Belonging
-from tidelog.log.recovery.continuity import Verdict, tail_of
+from tidelog.log.recovery.continuity import ContinuityVerdict, tail_of
 from tidelog.log.segments.segment import Segment
 from tidelog.model.ids import Offset, TopicPartition
 from tidelog.node.storage.stray_replicas import StrayReplicas
@@ -35,10 +35,10 @@ def _deletes_strays() -> Iterable[Replacement]:
 def _any_segments() -> Iterable[Replacement]:
     def check(
         segments: Sequence[Segment], *, has_gaps: bool, recovery_point: Offset | None
-    ) -> Verdict:
+    ) -> ContinuityVerdict:
         tails = tuple(tail_of(one, has_gaps=True) for one in segments)
         end = tails[-1].next_offset if tails else 0
-        return Verdict(len(segments), end, tails, None)
+        return ContinuityVerdict(len(segments), end, tails, None)
 
     yield Replacement("tidelog.log.recovery.continuity:check", check)
 

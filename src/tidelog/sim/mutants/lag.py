@@ -7,7 +7,7 @@ again as soon as the burst is over.
 from collections.abc import Iterable
 
 from tidelog.model.ids import Millis, Offset
-from tidelog.replication.isr.progress import Progress
+from tidelog.replication.isr.progress import FollowerProgress
 from tidelog.sim.mutants.mutant import Mutant
 from tidelog.sim.rules import Replacement
 
@@ -15,12 +15,16 @@ LAG_MAX_MESSAGES = 4_000
 
 
 def _by_messages() -> Iterable[Replacement]:
-    right = Progress.is_caught_up
+    right = FollowerProgress.is_caught_up
 
-    def is_caught_up(self: Progress, leader_end: Offset, now: Millis, max_lag: Millis) -> bool:
+    def is_caught_up(
+        self: FollowerProgress, leader_end: Offset, now: Millis, max_lag: Millis
+    ) -> bool:
         return leader_end - self.end <= LAG_MAX_MESSAGES and right(self, leader_end, now, max_lag)
 
-    yield Replacement("tidelog.replication.isr.progress:Progress.is_caught_up", is_caught_up)
+    yield Replacement(
+        "tidelog.replication.isr.progress:FollowerProgress.is_caught_up", is_caught_up
+    )
 
 
 LAG = (

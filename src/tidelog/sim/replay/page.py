@@ -22,7 +22,7 @@ class StepShown(NamedTuple):
     """How many of them the leaders' logs lacked; None while somebody has no leader."""
 
 
-class Run(NamedTuple):
+class RecordedRun(NamedTuple):
     title: str
     about: str
     brokers: Sequence[NodeId]
@@ -31,7 +31,7 @@ class Run(NamedTuple):
     mutant: str | None = None
 
 
-def page(run: Run) -> str:
+def page(run: RecordedRun) -> str:
     """The whole document."""
     template = (files("tidelog.sim.replay") / "page.html").read_text(encoding="utf-8")
     told = json.dumps(_plain(run), separators=(",", ":"), ensure_ascii=False)
@@ -40,7 +40,7 @@ def page(run: Run) -> str:
     return template.replace("@TITLE@", escape(run.title)).replace("@RUN@", safe)
 
 
-def _plain(run: Run) -> dict[str, Any]:
+def _plain(run: RecordedRun) -> dict[str, Any]:
     return {
         "title": run.title,
         "about": run.about,

@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from tidelog.model.ids import METADATA_TOPIC, NO_NODE, Millis, NodeId, TopicPartition
-from tidelog.sim.replay.page import Run, StepShown
-from tidelog.sim.replay.scene import Frame, PartitionScene, ReplicaScene, Scene, happenings
-from tidelog.sim.runs.recorder import Mark, Moment, Recorder
+from tidelog.sim.replay.page import RecordedRun, StepShown
+from tidelog.sim.replay.scene import Frame, PartitionScene, ReplayScene, ReplicaScene, happenings
+from tidelog.sim.runs.recorder import Moment, Recorder, TimelineMark
 
 CALM_MS: Millis = 250
 MOST_FRAMES = 4_000
@@ -19,14 +19,14 @@ MOST_FRAMES = 4_000
 class _News(NamedTuple):
     at_ms: Millis
     partition: TopicPartition | None
-    what: Moment | Mark
+    what: Moment | TimelineMark
 
 
-def recorded_run(recorder: Recorder, title: str, about: str, nodes: int) -> Run:
+def recorded_run(recorder: Recorder, title: str, about: str, nodes: int) -> RecordedRun:
     frames = list(_frames(recorder, nodes))
     steps = [StepShown("the cluster starts, and clients begin")]
     steps += [StepShown(mark.what) for mark in recorder.marks]
-    return Run(title, about, range(1, nodes + 1), steps, frames[:MOST_FRAMES])
+    return RecordedRun(title, about, range(1, nodes + 1), steps, frames[:MOST_FRAMES])
 
 
 def _in_order(recorder: Recorder) -> list[_News]:
@@ -40,11 +40,11 @@ def _in_order(recorder: Recorder) -> list[_News]:
 def _frames(recorder: Recorder, nodes: int) -> Iterator[Frame]:
     now: dict[TopicPartition, PartitionScene] = {}
     running: set[NodeId] = set(range(1, nodes + 1))
-    scene = Scene((), NO_NODE, ())
+    scene = ReplayScene((), NO_NODE, ())
     step, last_at = 0, -CALM_MS
     for news in _in_order(recorder):
         told: tuple[str, ...] = ()
-        if isinstance(news.what, Mark):
+        if isinstance(news.what, TimelineMark):
             step += 1
             told = (news.what.what,)
         else:
@@ -53,7 +53,7 @@ def _frames(recorder: Recorder, nodes: int) -> Iterator[Frame]:
             now[news.partition] = _partition(news.partition, news.what, known)
             running = {node for node, _ in news.what.replicas} | (running - _placed(known))
         machines = tuple((node, "up" if node in running else "down") for node in _ids(nodes))
-        new = Scene(machines, NO_NODE, tuple(now[key] for key in sorted(now)))
+        new = ReplayScene(machines, NO_NODE, tuple(now[key] for key in sorted(now)))
         told += tuple(happenings(scene, new))
         if told or news.at_ms - last_at >= CALM_MS:
             yield Frame(max(0, news.at_ms), step, told, new)

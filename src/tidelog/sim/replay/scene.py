@@ -29,7 +29,7 @@ class PartitionScene(NamedTuple):
         return next((one for one in self.replicas if one.node == node), None)
 
 
-class Scene(NamedTuple):
+class ReplayScene(NamedTuple):
     machines: tuple[tuple[NodeId, str], ...]
     """up, paused, down, cut off, and so on."""
     controller: NodeId
@@ -46,10 +46,10 @@ class Frame(NamedTuple):
     step: int
     """The step of the story during which it was so; 0 where there is no story."""
     happened: tuple[str, ...]
-    scene: Scene
+    scene: ReplayScene
 
 
-def happenings(old: Scene, new: Scene) -> Iterator[str]:
+def happenings(old: ReplayScene, new: ReplayScene) -> Iterator[str]:
     """What has changed between two scenes, in words; how logs grow is left to the picture."""
     before = dict(old.machines)
     for node, state in new.machines:

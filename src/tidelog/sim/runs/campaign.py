@@ -30,7 +30,7 @@ class Result(NamedTuple):
 
 
 @dataclass
-class Summary:
+class CampaignSummary:
     seeds: int = 0
     simulated_ms: int = 0
     cpu_seconds: float = 0.0

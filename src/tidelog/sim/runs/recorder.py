@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tidelog.model.ids import LeaderEpoch, Millis, NodeId, Offset, TopicPartition
 
 
-class ReplicaState(NamedTuple):
+class ReplicaMoment(NamedTuple):
     end: Offset
     high_watermark: Offset
 
@@ -23,13 +23,13 @@ class Moment(NamedTuple):
     leader_epoch: LeaderEpoch
     isr: tuple[NodeId, ...]
     elr: tuple[NodeId, ...]
-    replicas: tuple[tuple[NodeId, ReplicaState], ...]
+    replicas: tuple[tuple[NodeId, ReplicaMoment], ...]
     """Of the nodes that run, by id."""
     what: str
     """What has changed, in words."""
 
 
-class Mark(NamedTuple):
+class TimelineMark(NamedTuple):
     """Something that happened to machines: a fault or its end."""
 
     at_ms: Millis
@@ -40,13 +40,13 @@ class Mark(NamedTuple):
 @dataclass
 class Recorder:
     partitions: dict[TopicPartition, list[Moment]] = field(default_factory=dict)
-    marks: list[Mark] = field(default_factory=list)
+    marks: list[TimelineMark] = field(default_factory=list)
 
     def moment(self, partition: TopicPartition, moment: Moment) -> None:
         self.partitions.setdefault(partition, []).append(moment)
 
     def mark(self, at_ms: Millis, what: str, nodes: tuple[NodeId, ...] = ()) -> None:
-        self.marks.append(Mark(at_ms, what, nodes))
+        self.marks.append(TimelineMark(at_ms, what, nodes))
 
     def tail(self, partition: TopicPartition | None, count: int = 25) -> list[str]:
         """The last events of a partition, and of the machines, in order of time."""

@@ -4,8 +4,8 @@ from collections.abc import Callable
 
 from tidelog.controller.image.image import PartitionImage
 from tidelog.model.ids import NO_EPOCH, NO_NODE, Millis, TopicId
-from tidelog.sim.checks.scene import Copy, Ledger, Scene
-from tidelog.sim.runs.recorder import Moment, Recorder, ReplicaState
+from tidelog.sim.checks.scene import CommittedRecords, Copy, Scene
+from tidelog.sim.runs.recorder import Moment, Recorder, ReplicaMoment
 
 
 class Recording:
@@ -27,11 +27,11 @@ class Recording:
                 self._placed[key] = placed
                 self._record(ledger, _difference(before, placed))
 
-    def _record(self, ledger: Ledger, what: str) -> None:
+    def _record(self, ledger: CommittedRecords, what: str) -> None:
         scene = self._scene
         placed = scene.placed(ledger)
         replicas = tuple(
-            (node, ReplicaState(copy.end, copy.high_watermark))
+            (node, ReplicaMoment(copy.end, copy.high_watermark))
             for node in sorted(scene.copies)
             if (copy := scene.copy(node, ledger)) is not None
         )

@@ -14,10 +14,10 @@ from tidelog.model.ids import Millis, TopicPartition
 from tidelog.sim.checks.checker import Checker
 from tidelog.sim.checks.reports import Reports, kept
 from tidelog.sim.checks.scene import Scene, Violation
-from tidelog.sim.clients.history import History, Lost, Write
+from tidelog.sim.clients.history import ClientWrite, History, Lost
 from tidelog.sim.clients.messages import create_topic
 from tidelog.sim.clients.talk import Talk
-from tidelog.sim.clients.workload.client import Surroundings
+from tidelog.sim.clients.workload.client import ClientSurroundings
 from tidelog.sim.clients.workload.workload import Clients
 from tidelog.sim.faults.budget import Budget
 from tidelog.sim.faults.strikes import Strikes
@@ -122,7 +122,7 @@ class _Run:
     def _strike_and_calm(self) -> None:
         plan = self._plan
         assert plan.workload is not None
-        around = Surroundings(self._cluster, self._checker, self._history)
+        around = ClientSurroundings(self._cluster, self._checker, self._history)
         clients = Clients(around, plan.workload, plan.topics or ())
         budget = Budget(self._cluster, is_open=self._scene.is_beyond)
         wounds = Wounds(self._cluster, budget, self._reports, self._scene)
@@ -180,7 +180,7 @@ class _Run:
                 )
             )
 
-    def _holds(self, write: Write) -> bool:
+    def _holds(self, write: ClientWrite) -> bool:
         ledger = self._scene.by_name[write.partition]
         placed = self._scene.placed(ledger)
         leader = None if placed is None else self._scene.copy(placed.leader, ledger)

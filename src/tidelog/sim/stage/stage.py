@@ -11,7 +11,7 @@ from tidelog.protocol.records.records import Record
 from tidelog.sim.clients.client import SimClient
 from tidelog.sim.clients.messages import answer_in, frame_of, records_in
 from tidelog.sim.machines.host import SimHost
-from tidelog.sim.machines.network import Network
+from tidelog.sim.machines.network import SimNetwork
 from tidelog.sim.machines.world import World
 from tidelog.sim.stage.cast import Cast
 
@@ -38,7 +38,7 @@ class Stage:
     def __init__(self, cast: Cast) -> None:
         self.cast = cast
         self.world = World(cast.seed)
-        self.network = Network(self.world)
+        self.network = SimNetwork(self.world)
         self.began_at = self.world.now
         self.hosts = {
             node: SimHost(self.network, cast.settings_of(node), CLUSTER_ID)

@@ -4,7 +4,7 @@ from tidelog.model.ids import NO_NODE, NodeId, TopicPartition
 from tidelog.node.partitions.replica import Replica
 from tidelog.protocol.records.batch import iterate
 from tidelog.sim.machines.host import SimHost
-from tidelog.sim.replay.scene import Frame, PartitionScene, ReplicaScene, Scene, happenings
+from tidelog.sim.replay.scene import Frame, PartitionScene, ReplayScene, ReplicaScene, happenings
 from tidelog.sim.stage.stage import Stage
 
 
@@ -27,7 +27,7 @@ class Watcher:
         self._partitions.append(partition)
 
     @property
-    def scene(self) -> Scene:
+    def scene(self) -> ReplayScene:
         return self.frames[-1].scene
 
     def look(self) -> None:
@@ -46,16 +46,16 @@ class Watcher:
         if self.frames[-1].step != self.step:
             self.frames.append(Frame(self._stage.now, self.step, (), self.scene))
 
-    def _count(self, old: Scene, new: Scene) -> None:
+    def _count(self, old: ReplayScene, new: ReplayScene) -> None:
         for partition in new.partitions:
             was = old.partition(partition.name)
             if was is not None and set(was.isr) != set(partition.isr):
                 self.isr_changes[partition.name] = self.isr_changes.get(partition.name, 0) + 1
 
-    def _look(self) -> Scene:
+    def _look(self) -> ReplayScene:
         stage = self._stage
         hosts = [*stage.brokers, *stage.controllers]
-        return Scene(
+        return ReplayScene(
             tuple((host.id, self._state(host)) for host in hosts),
             stage.controller,
             tuple(scene for one in self._partitions if (scene := self._partition(one)) is not None),

@@ -14,7 +14,7 @@ from tidelog.sim.stage.stage import Stage
 REQUEST_TIMEOUT_MS: Millis = 1_500
 
 
-class Write:
+class StageWrite:
     """One batch on its way, and what became of it."""
 
     def __init__(self, values: Sequence[bytes]) -> None:
@@ -29,7 +29,7 @@ class Write:
         return self.is_done and self.error is ErrorCode.none
 
 
-class Ledger:
+class StageLedger:
     """What clients were promised."""
 
     def __init__(self, stage: Stage) -> None:
@@ -44,11 +44,11 @@ class Ledger:
         *,
         node: NodeId = NO_NODE,
         records: int = 1,
-        then: Callable[[Write], None] | None = None,
-    ) -> Write:
+        then: Callable[[StageWrite], None] | None = None,
+    ) -> StageWrite:
         """Send one batch to the leader, or to a node that may believe to be it."""
         values = [b"%d" % next(self._numbers) for _ in range(records)]
-        write = Write(values)
+        write = StageWrite(values)
         target = self._stage.leader(partition) if node == NO_NODE else node
         if target == NO_NODE:
             write.is_done, write.error = True, ErrorCode.leader_not_available
@@ -81,7 +81,7 @@ class Ledger:
             client.request(frame_of(request), answered)
         return write
 
-    def _settle(self, partition: TopicPartition, write: Write) -> None:
+    def _settle(self, partition: TopicPartition, write: StageWrite) -> None:
         if write.is_acknowledged:
             self.acknowledged.setdefault(partition, []).extend(write.values)
 

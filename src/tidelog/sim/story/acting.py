@@ -10,7 +10,7 @@ from tidelog.sim.machines.host import SimHost
 from tidelog.sim.stage.requests import reassign
 from tidelog.sim.stage.stage import Stage
 from tidelog.sim.stage.watching import Watcher
-from tidelog.sim.stage.writing import Ledger, Write
+from tidelog.sim.stage.writing import StageLedger, StageWrite
 from tidelog.sim.story.conditions import Witness
 from tidelog.sim.story.language import Step
 
@@ -18,7 +18,9 @@ LIMIT_MS: Millis = 60_000
 
 
 class Actor:
-    def __init__(self, stage: Stage, ledger: Ledger, watcher: Watcher, witness: Witness) -> None:
+    def __init__(
+        self, stage: Stage, ledger: StageLedger, watcher: Watcher, witness: Witness
+    ) -> None:
         self._stage = stage
         self._ledger = ledger
         self._watcher = watcher
@@ -60,7 +62,7 @@ class Actor:
         return ""
 
     def _write(self, places: dict[str, str]) -> str:
-        done: list[Write] = []
+        done: list[StageWrite] = []
         for _ in range(int(places["number"])):
             done.append(self._begin_write(places))
             self._stage.run_until(lambda: done[-1].is_done, LIMIT_MS)
@@ -73,7 +75,7 @@ class Actor:
         self._stage.run(10)
         return ""
 
-    def _begin_write(self, places: dict[str, str]) -> Write:
+    def _begin_write(self, places: dict[str, str]) -> StageWrite:
         partition = self._witness.partition(places.get("partition"))
         acks = {"all": -1, "0": 0, "1": 1}[places.get("acks", "all")]
         node = self._witness.node(places["node"]) if "node" in places else NO_NODE
@@ -196,7 +198,7 @@ def millis(text: str) -> Millis:
     return number if text.endswith("ms") else number * 1_000
 
 
-def _told(writes: list[Write]) -> str:
+def _told(writes: list[StageWrite]) -> str:
     """Runs of the same answer together: 3 acknowledged, then 1 refused."""
     told: list[tuple[str, int]] = []
     for write in writes:

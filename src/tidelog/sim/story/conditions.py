@@ -7,11 +7,11 @@ from tidelog.model.ids import NO_NODE, NO_OFFSET, NodeId, TopicPartition
 from tidelog.node.partitions.replica import Replica
 from tidelog.sim.stage.stage import Stage
 from tidelog.sim.stage.watching import Watcher
-from tidelog.sim.stage.writing import Ledger, Write
+from tidelog.sim.stage.writing import StageLedger, StageWrite
 from tidelog.sim.story.language import Condition
 
 
-class Verdict(NamedTuple):
+class ConditionVerdict(NamedTuple):
     holds: bool
     found: str
     """What is the case, in words."""
@@ -20,12 +20,12 @@ class Verdict(NamedTuple):
 class Witness:
     """Looks at the stage on behalf of a story."""
 
-    def __init__(self, stage: Stage, ledger: Ledger, watcher: Watcher) -> None:
+    def __init__(self, stage: Stage, ledger: StageLedger, watcher: Watcher) -> None:
         self._stage = stage
         self._ledger = ledger
         self._watcher = watcher
         self.partitions: list[TopicPartition] = []
-        self.begun: Write | None = None
+        self.begun: StageWrite | None = None
         """The last write that nobody waited for."""
 
     # -- names -------------------------------------------------------------------------------------
@@ -57,8 +57,8 @@ class Witness:
 
     # -- conditions --------------------------------------------------------------------------------
 
-    def judge(self, condition: Condition) -> Verdict:
-        judge: Callable[[dict[str, str]], Verdict] = getattr(self, f"_{condition.kind}")
+    def judge(self, condition: Condition) -> ConditionVerdict:
+        judge: Callable[[dict[str, str]], ConditionVerdict] = getattr(self, f"_{condition.kind}")
         return judge(condition.places)
 
     def _leading(self, partition: TopicPartition) -> Replica | None:
@@ -70,65 +70,67 @@ class Witness:
         leads = replica is not None and replica.leader is not None
         return replica if leads else None
 
-    def _leader(self, places: dict[str, str]) -> Verdict:
+    def _leader(self, places: dict[str, str]) -> ConditionVerdict:
         partition, wanted = self.partition(places["partition"]), self.node(places["node"])
         leader = self._stage.leader(partition)
         if leader == NO_NODE:
-            return Verdict(wanted == NO_NODE, "nobody leads")
+            return ConditionVerdict(wanted == NO_NODE, "nobody leads")
         knows = self._leading(partition) is not None
-        return Verdict(leader == wanted and knows, f"{leader} leads")
+        return ConditionVerdict(leader == wanted and knows, f"{leader} leads")
 
-    def _not_leader(self, places: dict[str, str]) -> Verdict:
+    def _not_leader(self, places: dict[str, str]) -> ConditionVerdict:
         partition = self.partition(places["partition"])
         leader = self._stage.leader(partition)
         knows = self._leading(partition) is not None
-        return Verdict(knows and leader != self.node(places["node"]), f"{leader} leads")
+        return ConditionVerdict(knows and leader != self.node(places["node"]), f"{leader} leads")
 
     def _isr_of(self, places: dict[str, str]) -> set[NodeId]:
         placed = self._stage.placed(self.partition(places["partition"]))
         return set() if placed is None else set(placed.isr)
 
-    def _isr(self, places: dict[str, str]) -> Verdict:
+    def _isr(self, places: dict[str, str]) -> ConditionVerdict:
         isr, wanted = self._isr_of(places), set(self.nodes(places["nodes"]))
         leading = self._leading(self.partition(places["partition"]))
         # The leader hears of it last, and acts on it: wait for that, too.
         knows = leading is None or (leading.leader is not None and leading.leader.isr == wanted)
-        return Verdict(isr == wanted and knows, f"in sync: {_told(isr)}")
+        return ConditionVerdict(isr == wanted and knows, f"in sync: {_told(isr)}")
 
-    def _in_isr(self, places: dict[str, str]) -> Verdict:
+    def _in_isr(self, places: dict[str, str]) -> ConditionVerdict:
         isr = self._isr_of(places)
-        return Verdict(self.node(places["node"]) in isr, f"in sync: {_told(isr)}")
+        return ConditionVerdict(self.node(places["node"]) in isr, f"in sync: {_told(isr)}")
 
-    def _not_in_isr(self, places: dict[str, str]) -> Verdict:
+    def _not_in_isr(self, places: dict[str, str]) -> ConditionVerdict:
         isr = self._isr_of(places)
-        return Verdict(self.node(places["node"]) not in isr, f"in sync: {_told(isr)}")
+        return ConditionVerdict(self.node(places["node"]) not in isr, f"in sync: {_told(isr)}")
 
-    def _replicas(self, places: dict[str, str]) -> Verdict:
+    def _replicas(self, places: dict[str, str]) -> ConditionVerdict:
         placed = self._stage.placed(self.partition(places["partition"]))
         replicas = set(placed.replicas) if placed is not None else set()
-        return Verdict(replicas == set(self.nodes(places["nodes"])), f"on {_told(replicas)}")
+        return ConditionVerdict(
+            replicas == set(self.nodes(places["nodes"])), f"on {_told(replicas)}"
+        )
 
-    def _end(self, places: dict[str, str]) -> Verdict:
+    def _end(self, places: dict[str, str]) -> ConditionVerdict:
         replica = self._stage.replica(
             self.node(places["node"]), self.partition(places["partition"])
         )
         end = -1 if replica is None else replica.log.log_end_offset
-        return Verdict(end == _number(places), f"its log ends at {end}")
+        return ConditionVerdict(end == _number(places), f"its log ends at {end}")
 
-    def _watermark(self, places: dict[str, str]) -> Verdict:
+    def _watermark(self, places: dict[str, str]) -> ConditionVerdict:
         replica = self._stage.replica(
             self.node(places["node"]), self.partition(places["partition"])
         )
         known = -1 if replica is None else replica.high_watermark
-        return Verdict(known == _number(places), f"it knows {known}")
+        return ConditionVerdict(known == _number(places), f"it knows {known}")
 
-    def _fetched(self, places: dict[str, str]) -> Verdict:
+    def _fetched(self, places: dict[str, str]) -> ConditionVerdict:
         partition = self.partition(places["partition"])
         leading = self._leading(partition)
         if leading is None or leading.leader is None:
-            return Verdict(False, "nobody leads")
+            return ConditionVerdict(False, "nobody leads")
         progress = leading.leader._progress.get(self.node(places["node"]))
-        return Verdict(progress is not None and progress.end != NO_OFFSET, "it has not")
+        return ConditionVerdict(progress is not None and progress.end != NO_OFFSET, "it has not")
 
     # -- records -----------------------------------------------------------------------------------
 
@@ -139,31 +141,31 @@ class Witness:
             return None
         return sum(len(one) for one in lost if one is not None)
 
-    def _lost(self, places: dict[str, str]) -> Verdict:
+    def _lost(self, places: dict[str, str]) -> ConditionVerdict:
         lost = self.lost()
-        return Verdict(lost == _number(places), _told_lost(lost))
+        return ConditionVerdict(lost == _number(places), _told_lost(lost))
 
-    def _lost_some(self, places: dict[str, str]) -> Verdict:
+    def _lost_some(self, places: dict[str, str]) -> ConditionVerdict:
         lost = self.lost()
-        return Verdict(lost is not None and lost >= _number(places), _told_lost(lost))
+        return ConditionVerdict(lost is not None and lost >= _number(places), _told_lost(lost))
 
-    def _acked(self, places: dict[str, str]) -> Verdict:
+    def _acked(self, places: dict[str, str]) -> ConditionVerdict:
         acknowledged = self._ledger.count
-        return Verdict(acknowledged == _number(places), f"acknowledged {acknowledged}")
+        return ConditionVerdict(acknowledged == _number(places), f"acknowledged {acknowledged}")
 
-    def _answered(self, places: dict[str, str]) -> Verdict:
-        return Verdict(self.begun is not None and self.begun.is_done, "it is not answered")
+    def _answered(self, places: dict[str, str]) -> ConditionVerdict:
+        return ConditionVerdict(self.begun is not None and self.begun.is_done, "it is not answered")
 
-    def _acked_one(self, places: dict[str, str]) -> Verdict:
+    def _acked_one(self, places: dict[str, str]) -> ConditionVerdict:
         begun = self.begun
-        return Verdict(begun is not None and begun.is_acknowledged, _told_write(begun))
+        return ConditionVerdict(begun is not None and begun.is_acknowledged, _told_write(begun))
 
-    def _refused(self, places: dict[str, str]) -> Verdict:
+    def _refused(self, places: dict[str, str]) -> ConditionVerdict:
         begun = self.begun
         is_refused = begun is not None and begun.is_done and not begun.is_acknowledged
-        return Verdict(is_refused, _told_write(begun))
+        return ConditionVerdict(is_refused, _told_write(begun))
 
-    def _equal(self, places: dict[str, str]) -> Verdict:
+    def _equal(self, places: dict[str, str]) -> ConditionVerdict:
         partition = self.partition(places["partition"])
         placed = self._stage.placed(partition)
         assert placed is not None
@@ -171,39 +173,39 @@ class Witness:
             tuple((one.offset, one.value) for one in self._stage.records(node, partition))
             for node in placed.replicas
         }
-        return Verdict(len(logs) == 1, f"there are {len(logs)} different logs")
+        return ConditionVerdict(len(logs) == 1, f"there are {len(logs)} different logs")
 
-    def _differ(self, places: dict[str, str]) -> Verdict:
+    def _differ(self, places: dict[str, str]) -> ConditionVerdict:
         equal = self._equal(places)
-        return Verdict(not equal.holds, "they are equal")
+        return ConditionVerdict(not equal.holds, "they are equal")
 
     # -- machines ----------------------------------------------------------------------------------
 
-    def _fenced(self, places: dict[str, str]) -> Verdict:
+    def _fenced(self, places: dict[str, str]) -> ConditionVerdict:
         broker = self._stage.image.brokers.get(self.node(places["node"]))
-        return Verdict(broker is not None and broker.fenced, "it is not fenced")
+        return ConditionVerdict(broker is not None and broker.fenced, "it is not fenced")
 
-    def _unfenced(self, places: dict[str, str]) -> Verdict:
+    def _unfenced(self, places: dict[str, str]) -> ConditionVerdict:
         broker = self._stage.image.brokers.get(self.node(places["node"]))
-        return Verdict(broker is not None and not broker.fenced, "it is fenced")
+        return ConditionVerdict(broker is not None and not broker.fenced, "it is fenced")
 
-    def _up(self, places: dict[str, str]) -> Verdict:
-        return Verdict(self._stage.hosts[self.node(places["node"])].is_up, "it is down")
+    def _up(self, places: dict[str, str]) -> ConditionVerdict:
+        return ConditionVerdict(self._stage.hosts[self.node(places["node"])].is_up, "it is down")
 
-    def _down(self, places: dict[str, str]) -> Verdict:
-        return Verdict(not self._stage.hosts[self.node(places["node"])].is_up, "it is up")
+    def _down(self, places: dict[str, str]) -> ConditionVerdict:
+        return ConditionVerdict(not self._stage.hosts[self.node(places["node"])].is_up, "it is up")
 
-    def _epoch(self, places: dict[str, str]) -> Verdict:
+    def _epoch(self, places: dict[str, str]) -> ConditionVerdict:
         epoch = self._stage.image.epoch
-        return Verdict(epoch == _number(places), f"it is {epoch}")
+        return ConditionVerdict(epoch == _number(places), f"it is {epoch}")
 
-    def _changes(self, places: dict[str, str]) -> Verdict:
+    def _changes(self, places: dict[str, str]) -> ConditionVerdict:
         changes = self._watcher.isr_changes.get(places["partition"], 0)
-        return Verdict(changes == _number(places), f"there were {changes}")
+        return ConditionVerdict(changes == _number(places), f"there were {changes}")
 
-    def _some_changes(self, places: dict[str, str]) -> Verdict:
+    def _some_changes(self, places: dict[str, str]) -> ConditionVerdict:
         changes = self._watcher.isr_changes.get(places["partition"], 0)
-        return Verdict(changes >= _number(places), f"there were {changes}")
+        return ConditionVerdict(changes >= _number(places), f"there were {changes}")
 
 
 def _number(places: dict[str, str]) -> int:
@@ -218,7 +220,7 @@ def _told_lost(lost: int | None) -> str:
     return "nobody leads, so nobody can say" if lost is None else f"lost {lost}"
 
 
-def _told_write(write: Write | None) -> str:
+def _told_write(write: StageWrite | None) -> str:
     if write is None or not write.is_done:
         return "it is not answered"
     if write.is_acknowledged:

@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 from tidelog.model.ids import NodeId, Offset
 from tidelog.sim.mutants import MUTANTS
-from tidelog.sim.replay.scene import Frame, PartitionScene, Scene
+from tidelog.sim.replay.scene import Frame, PartitionScene, ReplayScene
 from tidelog.sim.rules import TODAYS, wired
 from tidelog.sim.stage.cast import Cast
 from tidelog.sim.stage.stage import Stage
 from tidelog.sim.stage.watching import Watcher
-from tidelog.sim.stage.writing import Ledger
+from tidelog.sim.stage.writing import StageLedger
 from tidelog.sim.story.acting import LIMIT_MS, Actor, millis
 from tidelog.sim.story.conditions import Witness
 from tidelog.sim.story.language import SETUP, BadStory, Step, Story
@@ -79,7 +79,7 @@ class _Player:
         self._stage = stage
         self._played = played
         self._watcher = Watcher(stage)
-        self._ledger = Ledger(stage)
+        self._ledger = StageLedger(stage)
         self._witness = Witness(stage, self._ledger, self._watcher)
         self._actor = Actor(stage, self._ledger, self._watcher, self._witness)
 
@@ -135,7 +135,7 @@ class _Player:
             told.append(f"  FAILED: {self._played.broken[number]}")
 
 
-def _progress(old: Scene | None, new: Scene) -> list[str]:
+def _progress(old: ReplayScene | None, new: ReplayScene) -> list[str]:
     """How far the replicas are now, if that has changed."""
     told = []
     for partition in new.partitions:

@@ -1,10 +1,10 @@
 """A story that was played, as the page shows it."""
 
-from tidelog.sim.replay.page import Run, StepShown
+from tidelog.sim.replay.page import RecordedRun, StepShown
 from tidelog.sim.story.playing import Played
 
 
-def as_run(played: Played) -> Run:
+def as_run(played: Played) -> RecordedRun:
     steps = [
         StepShown(
             step.text,
@@ -17,4 +17,6 @@ def as_run(played: Played) -> Run:
         for number, step in enumerate(played.story.steps)
     ]
     story = played.story
-    return Run(story.title, story.about, played.brokers, steps, played.frames, played.mutant)
+    return RecordedRun(
+        story.title, story.about, played.brokers, steps, played.frames, played.mutant
+    )

@@ -6,8 +6,8 @@ from concurrent.futures import ProcessPoolExecutor
 from tidelog.sim.machines.silence import silenced
 from tidelog.sim.whatif.faults import FAULTS
 from tidelog.sim.whatif.question import ACKS, Question
-from tidelog.sim.whatif.summary import Summary, summarise
-from tidelog.sim.whatif.trial import Trial, run_trial
+from tidelog.sim.whatif.summary import WhatIfSummary, summarise
+from tidelog.sim.whatif.trial import WhatIfTrial, run_trial
 
 LARGEST_FACTOR = 3
 CHUNK = 4
@@ -49,16 +49,16 @@ def _makes_sense(question: Question) -> bool:
 
 def ask_all(
     asked: Sequence[Question], runs: int, jobs: int, seed: int, progress: Progress
-) -> list[Summary]:
+) -> list[WhatIfSummary]:
     """One summary per question, in their order; `progress` is told of every few runs."""
     pieces = [
         (question, range(first, min(first + CHUNK, seed + runs)))
         for question in asked
         for first in range(seed, seed + runs, CHUNK)
     ]
-    trials: dict[Question, list[Trial]] = {question: [] for question in asked}
+    trials: dict[Question, list[WhatIfTrial]] = {question: [] for question in asked}
     if jobs == 1:
-        results: Iterable[list[Trial]] = map(_try, pieces)
+        results: Iterable[list[WhatIfTrial]] = map(_try, pieces)
         _gather(pieces, results, trials, progress)
     else:
         with ProcessPoolExecutor(jobs) as pool:
@@ -68,8 +68,8 @@ def ask_all(
 
 def _gather(
     pieces: Sequence[tuple[Question, range]],
-    results: Iterable[list[Trial]],
-    trials: dict[Question, list[Trial]],
+    results: Iterable[list[WhatIfTrial]],
+    trials: dict[Question, list[WhatIfTrial]],
     progress: Progress,
 ) -> None:
     for (question, _), done in zip(pieces, results, strict=True):
@@ -78,6 +78,6 @@ def _gather(
 
 
 @silenced()
-def _try(piece: tuple[Question, range]) -> list[Trial]:
+def _try(piece: tuple[Question, range]) -> list[WhatIfTrial]:
     question, seeds = piece
     return [run_trial(question, seed) for seed in seeds]

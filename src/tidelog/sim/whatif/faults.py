@@ -15,7 +15,7 @@ BACK_AFTER_MS: Millis = 4_000
 SPREAD_MS: Millis = 4_000
 
 
-class Scene(NamedTuple):
+class WhatIfScene(NamedTuple):
     stage: Stage
     partition: TopicPartition
     dice: Dice
@@ -50,10 +50,10 @@ class Scene(NamedTuple):
         return BACK_AFTER_MS + self.dice.below(SPREAD_MS)
 
 
-Strike = Callable[[Scene], None]
+Strike = Callable[[WhatIfScene], None]
 
 
-class Fault(NamedTuple):
+class WhatIfFault(NamedTuple):
     name: str
     meaning: str
     strike: Strike
@@ -61,40 +61,40 @@ class Fault(NamedTuple):
     """How many a partition must have for it to make sense."""
 
 
-def _bring_back(scene: Scene, host: SimHost) -> None:
+def _bring_back(scene: WhatIfScene, host: SimHost) -> None:
     scene.stage.run(scene.later())
     if not host.is_up:
         host.start()
 
 
-def _crash(scene: Scene, host: SimHost | None, *, power: bool = False) -> None:
+def _crash(scene: WhatIfScene, host: SimHost | None, *, power: bool = False) -> None:
     if host is not None:
         host.lose_power() if power else host.kill()
         _bring_back(scene, host)
 
 
-def _leader_crash(scene: Scene) -> None:
+def _leader_crash(scene: WhatIfScene) -> None:
     _crash(scene, scene.leader)
 
 
-def _leader_power_loss(scene: Scene) -> None:
+def _leader_power_loss(scene: WhatIfScene) -> None:
     _crash(scene, scene.leader, power=True)
 
 
-def _a_follower(scene: Scene) -> SimHost | None:
+def _a_follower(scene: WhatIfScene) -> SimHost | None:
     followers = scene.followers()
     return followers[scene.dice.below(len(followers))] if followers else None
 
 
-def _follower_crash(scene: Scene) -> None:
+def _follower_crash(scene: WhatIfScene) -> None:
     _crash(scene, _a_follower(scene))
 
 
-def _follower_power_loss(scene: Scene) -> None:
+def _follower_power_loss(scene: WhatIfScene) -> None:
     _crash(scene, _a_follower(scene), power=True)
 
 
-def _leader_pause(scene: Scene) -> None:
+def _leader_pause(scene: WhatIfScene) -> None:
     host = scene.leader
     if host is not None:
         host.pause()
@@ -102,7 +102,7 @@ def _leader_pause(scene: Scene) -> None:
         host.resume()
 
 
-def _partition(scene: Scene) -> None:
+def _partition(scene: WhatIfScene) -> None:
     """The leader's clients still reach it; the other machines do not."""
     host = scene.leader
     if host is not None:
@@ -113,12 +113,12 @@ def _partition(scene: Scene) -> None:
         scene.stage.network.heal()
 
 
-def _stop(scene: Scene, host: SimHost) -> None:
+def _stop(scene: WhatIfScene, host: SimHost) -> None:
     host.shutdown()
     scene.stage.run_until(lambda: not host.is_up, 30_000)
 
 
-def _rolling_restart(scene: Scene) -> None:
+def _rolling_restart(scene: WhatIfScene) -> None:
     for host in scene.stage.brokers:
         _stop(scene, host)
         scene.stage.run(500 + scene.dice.below(1_000))
@@ -126,7 +126,7 @@ def _rolling_restart(scene: Scene) -> None:
         scene.stage.run_until(lambda: scene.stage.is_ready and scene.is_whole, 30_000)
 
 
-def _last_in_sync(scene: Scene) -> None:
+def _last_in_sync(scene: WhatIfScene) -> None:
     """All followers go, then the leader, alone in sync; the followers are back well before it."""
     followers, leader = scene.followers(), scene.leader
     for host in followers:
@@ -142,7 +142,7 @@ def _last_in_sync(scene: Scene) -> None:
         leader.start()
 
 
-def _two(scene: Scene, *, power: bool) -> None:
+def _two(scene: WhatIfScene, *, power: bool) -> None:
     """The leader goes, and its successor soon after, before the first one is back."""
     gone: list[SimHost] = []
     for _ in range(2):
@@ -157,15 +157,15 @@ def _two(scene: Scene, *, power: bool) -> None:
         host.start()
 
 
-def _two_crashes(scene: Scene) -> None:
+def _two_crashes(scene: WhatIfScene) -> None:
     _two(scene, power=False)
 
 
-def _two_power_losses(scene: Scene) -> None:
+def _two_power_losses(scene: WhatIfScene) -> None:
     _two(scene, power=True)
 
 
-def _all(scene: Scene, hosts: list[SimHost], *, power: bool) -> None:
+def _all(scene: WhatIfScene, hosts: list[SimHost], *, power: bool) -> None:
     for host in hosts:
         host.lose_power() if power else host.kill()
     scene.stage.run(500 + scene.dice.below(2_000))
@@ -175,59 +175,63 @@ def _all(scene: Scene, hosts: list[SimHost], *, power: bool) -> None:
         scene.stage.run(scene.dice.below(600))  # they come back one after another
 
 
-def _all_crash(scene: Scene) -> None:
+def _all_crash(scene: WhatIfScene) -> None:
     _all(scene, scene.stage.brokers, power=False)
 
 
-def _all_power_loss(scene: Scene) -> None:
+def _all_power_loss(scene: WhatIfScene) -> None:
     _all(scene, list(scene.stage.hosts.values()), power=True)
 
 
-FAULTS: dict[str, Fault] = {
+FAULTS: dict[str, WhatIfFault] = {
     fault.name: fault
     for fault in (
-        Fault("leader-crash", "the leader's process is killed, and starts again", _leader_crash),
-        Fault(
+        WhatIfFault(
+            "leader-crash", "the leader's process is killed, and starts again", _leader_crash
+        ),
+        WhatIfFault(
             "leader-power-loss",
             "the leader's machine loses power, and what it had not synced",
             _leader_power_loss,
         ),
-        Fault("follower-crash", "a follower's process is killed", _follower_crash, 2),
-        Fault("follower-power-loss", "a follower's machine loses power", _follower_power_loss, 2),
-        Fault(
+        WhatIfFault("follower-crash", "a follower's process is killed", _follower_crash, 2),
+        WhatIfFault(
+            "follower-power-loss", "a follower's machine loses power", _follower_power_loss, 2
+        ),
+        WhatIfFault(
             "broker-pause",
             "the leader's process stands still for some seconds, as in a Full GC",
             _leader_pause,
         ),
-        Fault(
+        WhatIfFault(
             "partition",
             "the leader is cut off from the other machines, not from its clients",
             _partition,
         ),
-        Fault(
+        WhatIfFault(
             "rolling-restart",
             "every broker is shut down in order and started again, one after another",
             _rolling_restart,
         ),
-        Fault(
+        WhatIfFault(
             "two-crashes",
             "the leader is killed, and its successor before the first one is back",
             _two_crashes,
             2,
         ),
-        Fault(
+        WhatIfFault(
             "two-power-losses",
             "the leader's machine loses power, and then its successor's",
             _two_power_losses,
             2,
         ),
-        Fault(
+        WhatIfFault(
             "last-in-sync",
             "the followers are killed, then the leader; the followers are back before it",
             _last_in_sync,
             2,
         ),
-        Fault("all-crash", "every broker's process is killed at once", _all_crash),
-        Fault("all-power-loss", "every machine loses power at once", _all_power_loss),
+        WhatIfFault("all-crash", "every broker's process is killed at once", _all_crash),
+        WhatIfFault("all-power-loss", "every machine loses power at once", _all_power_loss),
     )
 }

@@ -9,7 +9,7 @@ from html import escape
 
 from tidelog.model.ids import Millis
 from tidelog.sim.whatif.faults import FAULTS
-from tidelog.sim.whatif.summary import Summary
+from tidelog.sim.whatif.summary import WhatIfSummary
 
 CELL_WIDTH, CELL_HEIGHT, LEFT, TOP = 104, 46, 170, 64
 
@@ -28,7 +28,7 @@ svg .small { font-size: 11px; fill: #16202a; fill-opacity: .75 }
 """
 
 
-def page(summaries: Sequence[Summary]) -> str:
+def page(summaries: Sequence[WhatIfSummary]) -> str:
     """A whole HTML document."""
     runs = summaries[0].runs
     factors = sorted({one.question.replication_factor for one in summaries})
@@ -50,7 +50,7 @@ def page(summaries: Sequence[Summary]) -> str:
     )
 
 
-def _grid(factor: int, summaries: Sequence[Summary]) -> str:
+def _grid(factor: int, summaries: Sequence[WhatIfSummary]) -> str:
     columns = list(
         dict.fromkeys((one.question.acks, one.question.min_insync_replicas) for one in summaries)
     )
@@ -78,7 +78,7 @@ def _grid(factor: int, summaries: Sequence[Summary]) -> str:
     return "".join(parts) + "</svg></div>"
 
 
-def _cell(summary: Summary, column: int, row: int) -> Iterator[str]:
+def _cell(summary: WhatIfSummary, column: int, row: int) -> Iterator[str]:
     x, y = LEFT + CELL_WIDTH * column, TOP + CELL_HEIGHT * row
     middle = x + CELL_WIDTH // 2
     told = f"{summary.lossy} of {summary.runs} runs lost acknowledged records"

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 from tidelog.model.ids import Millis
 from tidelog.sim.whatif.question import Question
-from tidelog.sim.whatif.trial import Trial
+from tidelog.sim.whatif.trial import WhatIfTrial
 
 
-class Summary(NamedTuple):
+class WhatIfSummary(NamedTuple):
     question: Question
     runs: int
     lossy: int
@@ -40,10 +40,10 @@ class Summary(NamedTuple):
         return min(1.0, (centre + spread) / (1 + z * z / n))
 
 
-def summarise(question: Question, trials: Sequence[Trial]) -> Summary:
+def summarise(question: Question, trials: Sequence[WhatIfTrial]) -> WhatIfSummary:
     losses = sorted(trial.lost for trial in trials if trial.lost)
     waits = sorted(one.unavailable_ms for one in trials if one.unavailable_ms is not None)
-    return Summary(
+    return WhatIfSummary(
         question,
         len(trials),
         len(losses),

@@ -12,8 +12,8 @@ from tidelog.sim.clients.client import SimClient
 from tidelog.sim.clients.messages import create_topic
 from tidelog.sim.stage.cast import Cast
 from tidelog.sim.stage.stage import Stage
-from tidelog.sim.stage.writing import Ledger, Write
-from tidelog.sim.whatif.faults import FAULTS, Scene
+from tidelog.sim.stage.writing import StageLedger, StageWrite
+from tidelog.sim.whatif.faults import FAULTS, WhatIfScene
 from tidelog.sim.whatif.question import ACKS, Question
 
 TOPIC = TopicPartition("orders", 0)
@@ -26,7 +26,7 @@ QUICK_MS, CALM_MS = 2, 25
 IN_FLIGHT = 50
 
 
-class Trial(NamedTuple):
+class WhatIfTrial(NamedTuple):
     seed: int
     acknowledged: int
     lost: int
@@ -43,7 +43,7 @@ class _Producer:
     only that a connection is lost.
     """
 
-    def __init__(self, stage: Stage, ledger: Ledger, acks: int) -> None:
+    def __init__(self, stage: Stage, ledger: StageLedger, acks: int) -> None:
         self.pending = 0
         self.longest_gap: Millis = 0
         self.every_ms: Millis = QUICK_MS
@@ -81,7 +81,7 @@ class _Producer:
         if self._acks == 0:
             self.pending -= 1
 
-    def _answered(self, write: Write) -> None:
+    def _answered(self, write: StageWrite) -> None:
         if write.is_acknowledged:
             self.pending -= 1
             now = self._stage.now
@@ -96,7 +96,7 @@ class _Producer:
         self._stage.world.after(RETRY_MS, self._send)
 
 
-def run_trial(question: Question, seed: int) -> Trial:
+def run_trial(question: Question, seed: int) -> WhatIfTrial:
     stage = Stage(Cast(brokers=max(3, question.replication_factor), seed=seed))
     stage.patience_ms = REQUEST_TIMEOUT_MS
     stage.begin()
@@ -104,10 +104,10 @@ def run_trial(question: Question, seed: int) -> Trial:
     made = stage.ask(1, create_topic("orders", on=[replicas], **question.topic_configs))
     assert made is not None
     assert made.topics[0].error_code is ErrorCode.none
-    scene = Scene(stage, TOPIC, stage.world.dice.fork("whatif"))
+    scene = WhatIfScene(stage, TOPIC, stage.world.dice.fork("whatif"))
     stage.run_until(lambda: scene.is_whole, 10_000)
     stage.run(200)
-    ledger = Ledger(stage)
+    ledger = StageLedger(stage)
     producer = _Producer(stage, ledger, ACKS[question.acks])
     stage.run(200 + scene.dice.below(300))
     stage.world.after(300, producer.calm_down)
@@ -119,7 +119,7 @@ def run_trial(question: Question, seed: int) -> Trial:
     stage.run(500)
     lost = ledger.lost(TOPIC)
     acknowledged = len(ledger.acknowledged.get(TOPIC, ()))
-    return Trial(
+    return WhatIfTrial(
         seed,
         acknowledged,
         acknowledged if lost is None else len(lost),

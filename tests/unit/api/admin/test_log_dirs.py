@@ -4,7 +4,7 @@ from kio.schema.describe_log_dirs.v5.request import DescribableLogDirTopic
 from tests.unit.api.support import Effects, ask, drive, request
 
 from tidelog.api.admin import log_dirs
-from tidelog.model.effects import DescribeDirectories, LogDirectory, ReplicaOnDisk
+from tidelog.model.effects import DescribedDirectory, DescribeDirectories, ReplicaOnDisk
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import TopicPartition
 
@@ -29,7 +29,7 @@ def test_partitions_asked_for():
 
 
 def test_replicas_are_grouped_by_topic():
-    directory = LogDirectory(
+    directory = DescribedDirectory(
         ErrorCode.none,
         "/logs",
         (
@@ -52,7 +52,7 @@ def test_replicas_are_grouped_by_topic():
 
 
 def test_a_failed_directory_says_so():
-    failed = LogDirectory(ErrorCode.kafka_storage_error, "/logs", ())
+    failed = DescribedDirectory(ErrorCode.kafka_storage_error, "/logs", ())
 
     [result] = drive(log_dirs.handle(request(ask(35, topics=None), 5)), [failed]).results
 

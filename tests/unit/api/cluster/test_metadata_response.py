@@ -16,7 +16,7 @@ from tidelog.api.cluster.metadata_response import (
     TopicRow,
     encode_metadata,
 )
-from tidelog.api.view import Node
+from tidelog.api.view import NodeAddress
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.messages.canonical import MetadataResponse
 from tidelog.protocol.messages.schema import response_class
@@ -47,7 +47,7 @@ many_partitions = st.builds(
 )
 answers = st.builds(
     MetadataRows,
-    st.lists(st.builds(Node, i32, names, i32, st.none() | names), max_size=3).map(tuple),
+    st.lists(st.builds(NodeAddress, i32, names, i32, st.none() | names), max_size=3).map(tuple),
     st.none() | names,
     i32,
     st.lists(topics | many_partitions, max_size=3).map(tuple),

@@ -12,7 +12,12 @@ from uuid import UUID
 
 import pytest
 
-from tidelog.controller.decide.partition_change import Election, Rules, Target, change_partition
+from tidelog.controller.decide.partition_change import (
+    Election,
+    ElectionRules,
+    Target,
+    change_partition,
+)
 from tidelog.controller.image.image import RECOVERING, PartitionImage
 from tidelog.protocol.metadata.metadata_records import PartitionChangeRecord
 
@@ -57,7 +62,7 @@ def _decide(line: str) -> PartitionChangeRecord | None:
         election=Election[f[10]],
         unclean_shutdown=frozenset(_optional(f[17]) or ()),
     )
-    rules = Rules(
+    rules = ElectionRules(
         may_lead=lambda broker: broker in may_lead,
         min_isr=int(f[8]),
         elr_enabled=f[9] == "1",

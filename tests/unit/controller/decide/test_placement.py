@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.controller.support import CountingDice, broker, cluster, directory
 
-from tidelog.controller.decide.decision import Fault
+from tidelog.controller.decide.decision import Refusal
 from tidelog.controller.decide.placement import default_directory, place
 from tidelog.controller.image.image import (
     MIGRATING_DIRECTORY,
@@ -29,7 +29,7 @@ def placed(
     image: ClusterImage, count: int, factor: int, dice: CountingDice | None = None
 ) -> list[tuple[int, ...]]:
     found = place(image, dice or CountingDice(), 0, count, factor)
-    assert not isinstance(found, Fault)
+    assert not isinstance(found, Refusal)
     return found
 
 

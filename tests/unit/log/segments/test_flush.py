@@ -108,7 +108,7 @@ def test_nothing_to_flush() -> None:
 def test_a_file_that_is_owed_goes_with_the_first_flush() -> None:
     disk = SimDisk()
     log = open_log(disk)
-    log.owe("orders-0/partition.metadata", b"x")
+    log.write_before_first_record("orders-0/partition.metadata", b"x")
     append(log)
     files, _ = log.begin_flush(NOW)
     assert disk.open("orders-0/partition.metadata") in files

@@ -225,7 +225,7 @@ def test_f17_a_run_that_has_found_damage_proves_nothing_any_more() -> None:
     desk = Desk()
     desk.registered()
     desk.asked.clear()
-    desk.life.lose_trust()
+    desk.life.reregister_as_unclean()
     [(request, _, _)] = desk.asked
     assert request.previous_broker_epoch == -1
     assert CleanShutdownMark(desk.disk).found == CleanShutdown(False)

@@ -10,7 +10,7 @@ from tidelog.controller.image.image import BrokerImage, ClusterImage, Endpoint
 from tidelog.model.ids import NodeId, TopicPartition
 from tidelog.model.outbound import Connect, Outbound, Send
 from tidelog.node.clock import Clock
-from tidelog.node.controller.recently_fenced import Departures
+from tidelog.node.controller.recently_fenced import RecentlyFencedBrokers
 from tidelog.node.followers.fetchers import Fetchers
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.partitions.throttles import Throttles
@@ -40,7 +40,7 @@ class Follower:
             lambda: 5,
             lambda partition, failure: None,
             Throttles(ME, self.clock),
-            Departures(self.clock, self.timers, lambda: self.image),
+            RecentlyFencedBrokers(self.clock, self.timers, lambda: self.image),
         )
         name = TopicPartition("orders", 0)
         self.replica = Replica(name, UUID(int=0xA), new_log(), 0, self.clock, Owner())

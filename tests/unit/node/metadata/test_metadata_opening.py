@@ -14,7 +14,7 @@ from tests.unit.node.bench import Bench, formatted
 from tidelog.log.names import META_PROPERTIES, META_PROPERTIES_COPY
 from tidelog.node.metadata import metadata_mark
 from tidelog.node.metadata.metadata_log import UnusableMetadata
-from tidelog.node.metadata.metadata_mark import Mark
+from tidelog.node.metadata.metadata_mark import MetadataLogState
 from tidelog.node.metadata.snapshots import DIRECTORY
 from tidelog.protocol.fetch import SnapshotId
 from tidelog.replication.quorum.state import LogEnd
@@ -126,7 +126,7 @@ def test_a_directory_of_another_version_without_a_mark_is_opened() -> None:
 
 @given(
     st.builds(
-        Mark,
+        MetadataLogState,
         st.builds(LogEnd, st.integers(-1, 2**31 - 1), st.integers(0, 2**63 - 1)),
         st.booleans(),
         st.integers(-1, 2**31 - 1),
@@ -141,7 +141,7 @@ def test_a_directory_of_another_version_without_a_mark_is_opened() -> None:
     st.data(),
 )
 def test_f57_the_mark_is_read_as_it_was_written_or_not_at_all(
-    mark: Mark, data: st.DataObject
+    mark: MetadataLogState, data: st.DataObject
 ) -> None:
     content = bytearray(metadata_mark.encode(mark))
     assert metadata_mark.decode(bytes(content)) == mark

@@ -24,7 +24,7 @@ from tidelog.protocol.fetch import SnapshotId
 from tidelog.protocol.records.batch import iterate
 from tidelog.protocol.records.records import ControlType, control_type, read_records
 from tidelog.replication.quorum.state import ReplicaKey, Voter, VoterSet
-from tidelog.replication.quorum.voters import DYNAMIC, Membership
+from tidelog.replication.quorum.voters import DYNAMIC, VoterMembership
 from tidelog.sim.machines.disk import SimDisk
 
 CLUSTER = "4L6g3nShT-eMCtK--X86sw"
@@ -39,14 +39,14 @@ VOTERS = VoterSet(
 
 
 def test_what_is_written_is_read_again() -> None:
-    for known in (Membership(), Membership(DYNAMIC, VOTERS)):
+    for known in (VoterMembership(), VoterMembership(DYNAMIC, VOTERS)):
         found = decode(AT, encode(IMAGE, known, 1_000), CLUSTER)
         assert found is not None
         assert (found.image, found.membership) == (IMAGE, known)
 
 
 def test_who_votes_stands_in_one_batch_with_the_header() -> None:
-    content = memoryview(encode(IMAGE, Membership(DYNAMIC, VOTERS), 1_000))
+    content = memoryview(encode(IMAGE, VoterMembership(DYNAMIC, VOTERS), 1_000))
     position, header = next(iterate(content))
     first = read_records(content[position : position + header.size])
     assert [control_type(record) for record in first] == [
@@ -57,7 +57,7 @@ def test_who_votes_stands_in_one_batch_with_the_header() -> None:
 
 
 def test_a_torn_or_damaged_snapshot_is_none() -> None:
-    content = encode(IMAGE, Membership(DYNAMIC, VOTERS), 1_000)
+    content = encode(IMAGE, VoterMembership(DYNAMIC, VOTERS), 1_000)
     assert decode(AT, content[:-1], CLUSTER) is None
     damaged = bytearray(content)
     damaged[100] ^= 1
@@ -86,7 +86,7 @@ def test_f47_a_damaged_snapshot_that_nothing_can_replace_is_told_in_a_sentence()
 
 @given(st.data())
 def test_f57_no_changed_bit_of_a_snapshot_is_applied(data: st.DataObject) -> None:
-    content = bytearray(encode(IMAGE, Membership(DYNAMIC, VOTERS), 1_000))
+    content = bytearray(encode(IMAGE, VoterMembership(DYNAMIC, VOTERS), 1_000))
     bit = data.draw(st.integers(0, len(content) * 8 - 1))
     content[bit // 8] ^= 1 << bit % 8
     assert decode(AT, bytes(content), CLUSTER) is None
@@ -94,7 +94,7 @@ def test_f57_no_changed_bit_of_a_snapshot_is_applied(data: st.DataObject) -> Non
 
 @pytest.mark.parametrize("extra", [b"\0", b"x" * 100])
 def test_f57_a_snapshot_with_something_behind_its_footer_is_not_applied(extra: bytes) -> None:
-    content = encode(IMAGE, Membership(), 1_000)
+    content = encode(IMAGE, VoterMembership(), 1_000)
     assert decode(AT, content + extra, CLUSTER) is None
     assert decode(AT, content + content, CLUSTER) is None
 
@@ -106,7 +106,7 @@ def test_f57_a_snapshot_under_the_name_of_another_is_not_applied() -> None:
     older = ClusterImage(cluster_id=CLUSTER, offset=3, epoch=3)
     ids = (SnapshotId(4, 3), AT)
     for id_, image in zip(ids, (older, IMAGE), strict=True):
-        snapshots.keep(id_, encode(image, Membership(), 1_000))
+        snapshots.keep(id_, encode(image, VoterMembership(), 1_000))
     paths = [path_of(id_) for id_ in ids]
     first, second = (disk.read_file(path) for path in paths)
     disk.write_file(paths[0], second)

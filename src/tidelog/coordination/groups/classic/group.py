@@ -8,7 +8,7 @@ order in which they came, so that every choice among them is the same in every r
 from dataclasses import dataclass, field, replace
 from enum import Enum
 
-from tidelog.coordination.groups.classic.member import Member, Protocol
+from tidelog.coordination.groups.classic.member import ClassicMember, Protocol
 from tidelog.coordination.groups.classic.subscription import (
     CONSUMER_PROTOCOL_TYPE,
     subscribed_topics,
@@ -50,11 +50,11 @@ class ClassicGroup:
     protocol_name: str | None = None
     leader_id: str | None = None
     previous_state: GroupState = GroupState.DEAD
-    members: dict[str, Member] = field(default_factory=dict)
+    members: dict[str, ClassicMember] = field(default_factory=dict)
     static_members: dict[str, str] = field(default_factory=dict)
-    """Member ids by group instance id."""
+    """ClassicMember ids by group instance id."""
     pending_joins: dict[str, None] = field(default_factory=dict)
-    """Member ids that were given out and have not joined yet; an ordered set."""
+    """ClassicMember ids that were given out and have not joined yet; an ordered set."""
     pending_syncs: dict[str, None] = field(default_factory=dict)
     """Members of this generation that have not asked for their assignment; an ordered set."""
     assigned_generation: int = 0
@@ -101,7 +101,7 @@ class ClassicGroup:
 
     # -- Members -----------------------------------------------------------------------------------
 
-    def add(self, member: Member) -> None:
+    def add(self, member: ClassicMember) -> None:
         assert member.member_id not in self.members
         if member.group_instance_id is not None:
             assert member.group_instance_id not in self.static_members
@@ -123,14 +123,14 @@ class ClassicGroup:
         self.pending_joins.pop(member_id, None)
         self.pending_syncs.pop(member_id, None)
 
-    def replace_static(self, old_id: str, new_id: str) -> Member:
+    def replace_static(self, old_id: str, new_id: str) -> ClassicMember:
         """Give a static member a new id and keep its place; nothing of it is parked any more."""
         old = self.members[old_id]
         new = replace(old, member_id=new_id, is_new=False, join=None, sync=None)
         self.swap_static(old, new)
         return new
 
-    def swap_static(self, old: Member, new: Member) -> None:
+    def swap_static(self, old: ClassicMember, new: ClassicMember) -> None:
         """Put one form of a static member in the place of another."""
         assert old.group_instance_id is not None
         assert old.group_instance_id == new.group_instance_id

@@ -17,7 +17,7 @@ from tidelog.coordination.effects import ClientInfo
 from tidelog.coordination.groups import replies
 from tidelog.coordination.groups.classic import rebalancing
 from tidelog.coordination.groups.classic.group import ClassicGroup, GroupState
-from tidelog.coordination.groups.classic.member import Member, Protocol
+from tidelog.coordination.groups.classic.member import ClassicMember, Protocol
 from tidelog.coordination.timers import JoinTimeout, SessionTimeout
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis
@@ -180,7 +180,7 @@ def _member_id(name: str, unique: UUID) -> str:
 
 
 def _add_member(core: ShardCore, group: ClassicGroup, joiner: _Joiner) -> None:
-    member = Member(
+    member = ClassicMember(
         member_id=joiner.member_id,
         group_instance_id=joiner.group_instance_id,
         client_id=joiner.client_id,
@@ -233,7 +233,7 @@ def _join_again(core: ShardCore, group: ClassicGroup, joiner: _Joiner) -> None:
     rebalancing.rebalance_or_complete_join(core, group)
 
 
-def _park_join(core: ShardCore, member: Member, joiner: _Joiner) -> None:
+def _park_join(core: ShardCore, member: ClassicMember, joiner: _Joiner) -> None:
     """Take over what the member says of itself now; only its latest JoinGroup stays parked."""
     if member.join is not None:
         error = ErrorCode.rebalance_in_progress
@@ -273,8 +273,8 @@ def _replace_static_member(
 def _persist_replacement(
     core: ShardCore,
     group: ClassicGroup,
-    old: Member,
-    new: Member,
+    old: ClassicMember,
+    new: ClassicMember,
     joiner: _Joiner,
     old_leader_id: str | None,
 ) -> None:
@@ -296,7 +296,7 @@ def _persist_replacement(
 
 
 def _replaced(
-    group: ClassicGroup, member: Member, version: int, old_leader_id: str | None
+    group: ClassicGroup, member: ClassicMember, version: int, old_leader_id: str | None
 ) -> JoinGroupResponse:
     """Back in the running generation. A leader must not assign anew: nobody else would ask."""
     if version < _SKIP_ASSIGNMENT_SINCE:

@@ -15,7 +15,7 @@ class Protocol(NamedTuple):
 
 
 @dataclass(slots=True)
-class Member:
+class ClassicMember:
     member_id: str
     group_instance_id: str | None
     client_id: str

@@ -8,7 +8,7 @@ JoinGroup was parked when that generation began, or if it is static.
 from tidelog.coordination.core import ShardCore, group_record
 from tidelog.coordination.groups import replies
 from tidelog.coordination.groups.classic.group import ClassicGroup, GroupState
-from tidelog.coordination.groups.classic.member import Member
+from tidelog.coordination.groups.classic.member import ClassicMember
 from tidelog.coordination.timers import JoinTimeout, SessionTimeout, SyncTimeout
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis
@@ -121,7 +121,7 @@ def answer_syncs(core: ShardCore, group: ClassicGroup, error: ErrorCode) -> None
             renew_session(core, group, member)
 
 
-def refuse_parked(core: ShardCore, member: Member, error: ErrorCode, member_id: str) -> None:
+def refuse_parked(core: ShardCore, member: ClassicMember, error: ErrorCode, member_id: str) -> None:
     """Answer what is parked for a member that is going away."""
     if member.join is not None:
         core.answer(member.join, replies.not_joined(error, member_id))
@@ -135,13 +135,13 @@ def refuse_parked(core: ShardCore, member: Member, error: ErrorCode, member_id: 
 
 
 def renew_session(
-    core: ShardCore, group: ClassicGroup, member: Member, timeout_ms: Millis | None = None
+    core: ShardCore, group: ClassicGroup, member: ClassicMember, timeout_ms: Millis | None = None
 ) -> None:
     timeout_ms = member.session_timeout_ms if timeout_ms is None else timeout_ms
     core.schedule(SessionTimeout(group.group_id, member.member_id), timeout_ms)
 
 
-def remove_member(core: ShardCore, group: ClassicGroup, member: Member) -> None:
+def remove_member(core: ShardCore, group: ClassicGroup, member: ClassicMember) -> None:
     """Forget a member; if it is still there it hears that it is unknown, and joins anew."""
     core.timers.cancel(SessionTimeout(group.group_id, member.member_id))
     refuse_parked(core, member, ErrorCode.unknown_member_id, replies.UNKNOWN_MEMBER_ID)

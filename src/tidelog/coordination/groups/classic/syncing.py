@@ -11,7 +11,7 @@ from tidelog.coordination.core import ShardCore, group_record
 from tidelog.coordination.groups import replies
 from tidelog.coordination.groups.classic import rebalancing
 from tidelog.coordination.groups.classic.group import ClassicGroup, GroupState
-from tidelog.coordination.groups.classic.member import Member
+from tidelog.coordination.groups.classic.member import ClassicMember
 from tidelog.coordination.timers import SyncTimeout
 from tidelog.model.errors import ErrorCode
 
@@ -61,7 +61,7 @@ def _check_sync(group: ClassicGroup | None, request: SyncGroupRequest) -> ErrorC
     return ErrorCode.none
 
 
-def _has_synced(core: ShardCore, group: ClassicGroup, member: Member) -> None:
+def _has_synced(core: ShardCore, group: ClassicGroup, member: ClassicMember) -> None:
     group.pending_syncs.pop(member.member_id, None)
     if not group.pending_syncs:
         core.timers.cancel(SyncTimeout(group.group_id))

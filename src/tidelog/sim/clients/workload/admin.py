@@ -19,7 +19,7 @@ from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, Alt
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis, NodeId, TopicPartition
 from tidelog.sim.clients.messages import ask, create_topic, delete_topic
-from tidelog.sim.clients.workload.client import Client, Surroundings
+from tidelog.sim.clients.workload.client import ClientSurroundings, WorkloadClient
 
 CREATE_PARTITIONS, ALTER_CONFIGS, ELECT_LEADERS, REASSIGN = 37, 44, 43, 45
 _TOPIC, _SET = 2, 0
@@ -27,10 +27,10 @@ _TIMEOUT = timedelta(seconds=5)
 MAX_EXTRA = 4
 
 
-class Admin(Client):
+class Admin(WorkloadClient):
     def __init__(
         self,
-        around: Surroundings,
+        around: ClientSurroundings,
         name: str,
         partitions: tuple[TopicPartition, ...],
         every_ms: Millis,

@@ -21,7 +21,7 @@ RETRY_MS: Millis = 60
 
 
 @dataclass
-class Surroundings:
+class ClientSurroundings:
     """Where clients live."""
 
     cluster: SimCluster
@@ -36,8 +36,8 @@ class Leadership(NamedTuple):
     epoch: LeaderEpoch
 
 
-class Client:
-    def __init__(self, around: Surroundings, name: str) -> None:
+class WorkloadClient:
+    def __init__(self, around: ClientSurroundings, name: str) -> None:
         self.name = name
         self.around = around
         self.cluster = around.cluster

@@ -14,7 +14,7 @@ from tidelog.model.ids import LeaderEpoch, Millis, Offset, TopicPartition
 from tidelog.sim.checks.scene import Violation
 from tidelog.sim.clients.messages import LEADER_ONLY_FETCH_VERSION, ask, fetch_from
 from tidelog.sim.clients.talk import Talk
-from tidelog.sim.clients.workload.client import Client, Surroundings
+from tidelog.sim.clients.workload.client import ClientSurroundings, WorkloadClient
 from tidelog.sim.clients.workload.reading import batches_in
 
 LIST_OFFSETS, LATEST = 2, -1
@@ -22,8 +22,8 @@ MAX_WAIT_MS: Millis = 500
 LOOK_EVERY_MS: Millis = 1_500
 
 
-class Consumer(Client):
-    def __init__(self, around: Surroundings, name: str, partition: TopicPartition) -> None:
+class Consumer(WorkloadClient):
+    def __init__(self, around: ClientSurroundings, name: str, partition: TopicPartition) -> None:
         super().__init__(around, name)
         self.partition = partition
         self.position: Offset = 0

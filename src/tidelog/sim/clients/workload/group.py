@@ -14,7 +14,7 @@ from tidelog.sim.checks.scene import Violation
 from tidelog.sim.clients.messages import LEADER_ONLY_FETCH_VERSION, fetch_from
 from tidelog.sim.clients.talk import Talk
 from tidelog.sim.clients.workload import group_messages as messages
-from tidelog.sim.clients.workload.client import Client, Surroundings
+from tidelog.sim.clients.workload.client import ClientSurroundings, WorkloadClient
 from tidelog.sim.clients.workload.reading import batches_in
 
 GROUP = "audit"
@@ -34,10 +34,10 @@ class Commits:
             self.acknowledged[partition] = max(offset, self.acknowledged.get(partition, 0))
 
 
-class GroupMember(Client):
+class GroupMember(WorkloadClient):
     def __init__(
         self,
-        around: Surroundings,
+        around: ClientSurroundings,
         name: str,
         partitions: tuple[TopicPartition, ...],
         commits: Commits,

@@ -6,11 +6,11 @@ from typing import Any
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis, TopicPartition
 from tidelog.protocol.records.batch import read_header
-from tidelog.sim.clients.history import Write
+from tidelog.sim.clients.history import ClientWrite
 from tidelog.sim.clients.messages import ask, produce_to
 from tidelog.sim.clients.talk import Talk
 from tidelog.sim.clients.workload.batches import Batches, Made, renumber
-from tidelog.sim.clients.workload.client import Client, Surroundings
+from tidelog.sim.clients.workload.client import ClientSurroundings, WorkloadClient
 from tidelog.sim.runs.plan import Workload
 
 INIT_PRODUCER_ID = 22
@@ -36,11 +36,11 @@ class _Batch:
         self.sequence = sequence
 
 
-class IdempotentProducer(Client):
+class IdempotentProducer(WorkloadClient):
     """acks=all, up to five batches in flight, all repeated in order after any failure (F44)."""
 
     def __init__(
-        self, around: Surroundings, name: str, partition: TopicPartition, workload: Workload
+        self, around: ClientSurroundings, name: str, partition: TopicPartition, workload: Workload
     ) -> None:
         super().__init__(around, name)
         self.partition = partition
@@ -162,7 +162,7 @@ class IdempotentProducer(Client):
         return one is self._queue[0] and self.around.checker.scene.by_name[self.partition].lost > 0
 
     def _acknowledge(self, one: _Batch, base_offset: int) -> None:
-        write = Write(
+        write = ClientWrite(
             self.name,
             self.partition,
             base_offset,
@@ -198,12 +198,12 @@ class IdempotentProducer(Client):
             self._send()
 
 
-class PlainProducer(Client):
+class PlainProducer(WorkloadClient):
     """Sends each batch once, with whatever acks, and takes what it is told."""
 
     def __init__(
         self,
-        around: Surroundings,
+        around: ClientSurroundings,
         name: str,
         partition: TopicPartition,
         workload: Workload,
@@ -254,7 +254,7 @@ class PlainProducer(Client):
             if self._talk is not None:
                 self._talk.close()
             return
-        write = Write(
+        write = ClientWrite(
             self.name,
             self.partition,
             produced.base_offset,

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from tidelog.model.ids import Millis, TopicPartition
 from tidelog.sim.clients.workload.admin import Admin
-from tidelog.sim.clients.workload.client import Surroundings
+from tidelog.sim.clients.workload.client import ClientSurroundings
 from tidelog.sim.clients.workload.consumer import Consumer
 from tidelog.sim.clients.workload.group import Commits, GroupMember
 from tidelog.sim.clients.workload.producer import IdempotentProducer, PlainProducer
@@ -17,7 +17,7 @@ AFTER_MS: Millis = 600
 
 class Clients:
     def __init__(
-        self, around: Surroundings, workload: Workload, topics: Sequence[TopicPlan]
+        self, around: ClientSurroundings, workload: Workload, topics: Sequence[TopicPlan]
     ) -> None:
         self._around = around
         self.partitions = tuple(

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from tidelog.coordination.groups.classic.group import ClassicGroup, GroupState
-from tidelog.coordination.groups.classic.member import Member, Protocol
+from tidelog.coordination.groups.classic.member import ClassicMember, Protocol
 from tidelog.model.errors import ErrorCode
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = GroupState
@@ -21,8 +21,8 @@ KAFKAS_TRANSITIONS = {
 }
 
 
-def member(member_id: str, *protocols: str, instance: str | None = None) -> Member:
-    return Member(
+def member(member_id: str, *protocols: str, instance: str | None = None) -> ClassicMember:
+    return ClassicMember(
         member_id=member_id,
         group_instance_id=instance,
         client_id="c",
@@ -34,7 +34,7 @@ def member(member_id: str, *protocols: str, instance: str | None = None) -> Memb
     )
 
 
-def group_of(*members: Member, state: GroupState = PREPARING) -> ClassicGroup:
+def group_of(*members: ClassicMember, state: GroupState = PREPARING) -> ClassicGroup:
     group = ClassicGroup("g", state, 0)
     for one in members:
         group.add(one)
