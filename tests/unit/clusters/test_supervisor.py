@@ -34,10 +34,10 @@ supervisor.recv(1)
 SUPERVISE = """
 import sys
 from pathlib import Path
-from tidelog.clusters.child import NodeProcess
+from tidelog.clusters.child import NodeToRun
 from tidelog.clusters.control import ControlSocket
 from tidelog.clusters.supervisor import Supervisor, run_until_interrupted
-nodes = [NodeProcess(number, config) for number, config in enumerate(sys.argv[3:], 1)]
+nodes = [NodeToRun(number, config) for number, config in enumerate(sys.argv[3:], 1)]
 tell = lambda node, pid: pid and print(node, pid, flush=True)
 program = (sys.executable, sys.argv[1])
 control = ControlSocket(Path(sys.argv[1]).parent)
