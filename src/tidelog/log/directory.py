@@ -205,7 +205,8 @@ class LogDirectory:
             log_start_offset=self._checkpoints.log_starts.get(partition, 0),
             lower_recovery_point=partial(self._checkpoints.lower_recovery_point, partition),
             before_change=self.clean_mark.withdraw if is_data else _do_nothing,
-            was_cleaned=partition in self._checkpoints.cleaned,
+            before_gap=partial(self._checkpoints.note_cleaned, partition),
+            was_cleaned=self._checkpoints.was_cleaned(partition, is_compacted=config.is_compacted),
         )
         if not is_known or self.topic_id(partition) is None:
             # Not written here, where it would hold up a node that makes very many.
@@ -262,6 +263,8 @@ class LogDirectory:
             log_start_offset=future.log_start_offset,
             lower_recovery_point=partial(self._checkpoints.lower_recovery_point, partition),
             before_change=self.clean_mark.withdraw,
+            before_gap=partial(self._checkpoints.note_cleaned, partition),
+            was_cleaned=future.was_cleaned,
         )
         return log
 

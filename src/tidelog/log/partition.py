@@ -30,6 +30,7 @@ class PartitionLog(ReadableLog):
     """Bytes at rest of one replica of one partition. Not thread-safe: the node's thread owns it."""
 
     __slots__ = (
+        "_before_gap",
         "_deleted",
         "_disk",
         "_flush",
@@ -48,12 +49,12 @@ class PartitionLog(ReadableLog):
         now: Millis,
         loaded: LoadedLog,
         lower_recovery_point: Callable[[Offset], None],
-        *,
-        was_cleaned: bool = False,
+        before_gap: Callable[[], None],
     ) -> None:
-        super().__init__(disk, directory, config, loaded, was_cleaned=was_cleaned)
+        super().__init__(disk, directory, config, loaded)
         self._disk = disk
         self._lower_recovery_point = lower_recovery_point
+        self._before_gap = before_gap
         self._looks_inside = looks_inside(config)
         self._now = now
         self._deleted = DeletedFiles(disk)
@@ -75,6 +76,7 @@ class PartitionLog(ReadableLog):
         log_start_offset: Offset = 0,
         lower_recovery_point: Callable[[Offset], None] = lambda offset: None,
         before_change: Callable[[], None] = lambda: None,
+        before_gap: Callable[[], None] = lambda: None,
         was_cleaned: bool = False,
     ) -> "PartitionLog":
         """Load the log in `directory`, or create an empty one.
@@ -82,8 +84,9 @@ class PartitionLog(ReadableLog):
         After an unclean shutdown the tail from the recovery point on is scanned, cut at the last
         whole valid batch, and fsynced: nobody reads what power loss could still take. Before the
         log is cut below its recovery point, `lower_recovery_point` is to checkpoint the new one.
-        `before_change` is called before the files change for the first time. A recovery point of
-        None is one that nobody knows any more.
+        `before_change` is called before the files change for the first time, and `before_gap`
+        before the first gap is written that a cleaner made. A recovery point of None is one that
+        nobody knows any more.
         """
         loader = LogLoader(
             disk,
@@ -93,17 +96,16 @@ class PartitionLog(ReadableLog):
             recovery_point,
             log_start_offset,
             before_change,
-            has_gaps=was_cleaned or config.is_compacted,
+            was_cleaned=was_cleaned,
         )
         loaded = loader.load(clean_shutdown=clean_shutdown)
-        return cls(
-            disk, directory, config, now, loaded, lower_recovery_point, was_cleaned=was_cleaned
-        )
+        if loaded.was_cleaned and not was_cleaned:
+            before_gap()
+        return cls(disk, directory, config, now, loaded, lower_recovery_point, before_gap)
 
     def update_config(self, config: LogConfig) -> None:
         self._tail.configure(config)
         self._looks_inside = looks_inside(config)
-        self._has_gaps = self.was_cleaned or config.is_compacted
 
     # -- writing
 
@@ -149,7 +151,7 @@ class PartitionLog(ReadableLog):
         What comes behind a gap is left out, too: a leader that is asked for the missing offset
         looks again, and has to say that the gap is real, or that its log is damaged (F54).
         """
-        found = check_replicated(batches, newest_epoch, has_gaps=self._has_gaps)
+        found = check_replicated(batches, newest_epoch, has_gaps=self.was_cleaned)
         if isinstance(found, AppendRefused):
             return found
         tail = self._tail
@@ -162,13 +164,18 @@ class PartitionLog(ReadableLog):
                 ErrorCode.offset_out_of_range,
                 f"Offset {first.base_offset} is before the log end offset {tail.end_offset}",
             )
-        if first.base_offset > tail.end_offset > self.log_start_offset:
-            # The leader was asked for the log end and has no such record: a cleaner took it.
-            self.was_cleaned = self._has_gaps = True
+        if self._is_gap(first) and not self.was_cleaned:
+            self._before_gap()
+            self.was_cleaned = True
         tail.append_all(batches, found, self._now)
         if begins_inside:
             tail.epochs.truncate_from_start(self.log_start_offset)
         return Appended(first.base_offset, tail.end_offset - 1, NO_TIMESTAMP)
+
+    def _is_gap(self, first: BatchHeader) -> bool:
+        """The leader was asked for the log end and has no such record: a cleaner took it."""
+        end, is_compacted = self.log_end_offset, self._tail.config.is_compacted
+        return first.base_offset > end and (is_compacted or end > self.log_start_offset)
 
     def _begin_inside(self, first: BatchHeader) -> bool:
         """An empty log whose start lies inside the leader's batch takes that batch whole."""

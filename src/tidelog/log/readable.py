@@ -32,7 +32,6 @@ class ReadableLog:
     __slots__ = (
         "_at_rest",
         "_epochs_are_checked",
-        "_has_gaps",
         "_tail",
         "_upkeep",
         "log_start_offset",
@@ -46,8 +45,6 @@ class ReadableLog:
         directory: str,
         config: LogConfig,
         loaded: LoadedLog,
-        *,
-        was_cleaned: bool,
     ) -> None:
         self._tail = LogTail(disk, directory, config, loaded)
         self._upkeep = Upkeep(disk, directory, loaded.recovery.damages, loaded.log_end_offset)
@@ -57,10 +54,8 @@ class ReadableLog:
         self.log_start_offset: Offset = loaded.log_start_offset
         self.recovery = loaded.recovery
         """What opening the log found out."""
-        self.was_cleaned = was_cleaned
-        """Whether a cleaner has taken records out of it, whatever its policy is now."""
-        self._has_gaps = was_cleaned or config.is_compacted
-        """Whether offsets may be missing."""
+        self.was_cleaned = loaded.was_cleaned
+        """Whether a cleaner may have taken records out of it, so that offsets may be missing."""
 
     @property
     def config(self) -> LogConfig:
@@ -112,7 +107,7 @@ class ReadableLog:
                 limit,
                 end,
                 at_least_one=at_least_one,
-                has_gaps=self._has_gaps,
+                has_gaps=self.was_cleaned,
                 epochs=self._tail.epochs if checks_sums else None,
                 alarmed=self._upkeep.alarmed,
                 broken_at=self._broken_at,
@@ -130,7 +125,7 @@ class ReadableLog:
         if not at_rest:
             return None
         tail = self._tail
-        return LogVerification(tail.segments, tail.epochs, at_rest, has_gaps=self._has_gaps)
+        return LogVerification(tail.segments, tail.epochs, at_rest, has_gaps=self.was_cleaned)
 
     def found_broken(self, offset: Offset) -> None:
         """A reader in the background could not go on at `offset`: see whether that is so."""
@@ -143,7 +138,7 @@ class ReadableLog:
         end = segments.end_of(number, self.log_end_offset)
         if not self._epochs_are_checked:
             self._check_epochs()
-        epochs, has_gaps = self._tail.epochs, self._has_gaps
+        epochs, has_gaps = self._tail.epochs, self.was_cleaned
         self._upkeep.broken(segments[number], offset, end, epochs, has_gaps=has_gaps)
 
     def search_by_time(
@@ -239,7 +234,7 @@ class ReadableLog:
 
     def mend(self, budget: int = SLICE) -> int:
         """Rebuild or confirm indexes by so many headers. -> how many were left; 0: more to do."""
-        tail, has_gaps = self._tail, self._has_gaps
+        tail, has_gaps = self._tail, self.was_cleaned
         return self._upkeep.mend(
             tail.segments, tail.end_offset, budget, tail.epochs, has_gaps=has_gaps
         )

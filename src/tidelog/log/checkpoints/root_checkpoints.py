@@ -34,7 +34,8 @@ class RootCheckpoints:
         self.recovery_points = self._read(names.RECOVERY_POINT_CHECKPOINT)
         self._is_proof = not self.notes
         self.cleaned = self._read(names.CLEANER_CHECKPOINT)
-        """Partitions from which a cleaner has taken records."""
+        """Partitions from which a cleaner has taken records, and up to where."""
+        self._knows_cleaned = len(self.notes) == (not self._is_proof)
         self.log_starts = self._read(names.LOG_START_CHECKPOINT)
         self.high_watermarks = self._read(names.HIGH_WATERMARK_CHECKPOINT)
         if was_clean and present:
@@ -60,6 +61,15 @@ class RootCheckpoints:
         if after_clean_shutdown and not self._is_proof:
             return None
         return self.recovery_points.get(partition)
+
+    def was_cleaned(self, partition: TopicPartition, *, is_compacted: bool) -> bool:
+        """Whether a cleaner may have taken records out of it."""
+        return partition in self.cleaned or (is_compacted and not self._knows_cleaned)
+
+    def note_cleaned(self, partition: TopicPartition) -> None:
+        """A gap that a cleaner made is about to be written: it must never look like damage."""
+        self.cleaned.setdefault(partition, 0)
+        self._write(names.CLEANER_CHECKPOINT, self.cleaned, durable=True)
 
     def forget(self, partition: TopicPartition) -> None:
         for state in (
@@ -99,16 +109,16 @@ class RootCheckpoints:
                 self.log_starts[partition] = log.log_start_offset
             else:
                 self.log_starts.pop(partition, None)
-            if log.was_cleaned and not log.config.is_compacted:
-                self.cleaned.setdefault(partition, log.log_end_offset)
+            if log.was_cleaned:
+                self.cleaned.setdefault(partition, 0)
         self.high_watermarks.update(high_watermarks)
+        if self.cleaned:
+            self._write(names.CLEANER_CHECKPOINT, self.cleaned, durable)
         self._write(
             names.RECOVERY_POINT_CHECKPOINT, self._all_recovery_points, durable, is_beside_mark
         )
         self._write(names.LOG_START_CHECKPOINT, self.log_starts, durable, is_beside_mark)
         self._write(names.HIGH_WATERMARK_CHECKPOINT, self.high_watermarks, durable)
-        if self.cleaned:
-            self._write(names.CLEANER_CHECKPOINT, self.cleaned, durable)
 
     @property
     def _all_recovery_points(self) -> Offsets:

@@ -1,8 +1,8 @@
 """Whether the segments of a log follow each other without a gap, at little cost (F54).
 
 Of each segment the last index entry and the batches behind it are looked at: where they end, the
-next segment has to begin. Only a compacted log may have gaps (its cleaner makes them), and even
-there a segment never begins before the one in front of it has ended.
+next segment has to begin. Only a log that was cleaned may have gaps (the policy alone makes none),
+and even there a segment never begins before the one in front of it has ended.
 """
 
 from collections.abc import Iterator, Sequence

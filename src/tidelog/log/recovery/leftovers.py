@@ -2,10 +2,12 @@
 
 `.deleted` and `.cleaned` are rubbish. A `.swap` is the finished result of a compaction that was
 about to replace segments: it is put in their place, unless a `.cleaned` beside it says it was
-not complete. In a log that nobody compacts nothing replaces a segment: such files are set aside.
+not complete. In a log that nobody compacts nothing replaces a segment: such files are set aside,
+and so is a `.swap` that is damaged, since it would take the place of sound records (F54).
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from tidelog.log import names
 from tidelog.log.recovery.set_aside import set_aside
@@ -18,17 +20,26 @@ _SNAPSHOT_OF_METADATA = ".checkpoint"
 """KRaft's own snapshots live and die by other rules."""
 
 
+class Cleared(NamedTuple):
+    names: list[str]
+    """What remains once leftovers are removed and swaps are completed."""
+    is_swapped: bool = False
+    """Whether a compaction was completed: offsets are missing from here on."""
+    notes: tuple[str, ...] = ()
+    """What was set aside, one sentence each."""
+
+
 def clear(
     disk: Disk, directory: str, before_change: Callable[[], None], *, is_compacted: bool
-) -> list[str]:
-    """The names that remain once leftovers are removed and swaps are completed."""
+) -> Cleared:
     found = disk.list(directory)
-    if not is_compacted:
-        for name in found:
-            if name.endswith((names.CLEANED, names.SWAP)):
-                before_change()
-                set_aside(disk, f"{directory}/{name}")
-        found = [name for name in found if not name.endswith((names.CLEANED, names.SWAP))]
+    unwanted = [name for name in found if _is_unwanted(disk, directory, name, is_compacted)]
+    notes = []
+    for name in unwanted:
+        before_change()
+        kept = set_aside(disk, f"{directory}/{name}")
+        notes.append(f"{name} is no result of a compaction: it is kept as {kept}")
+    found = [name for name in found if name not in unwanted]
     cleaned = [name for name in found if name.endswith(names.CLEANED)]
     swaps = [name for name in found if name.endswith(names.SWAP)]
     rubbish = [
@@ -38,7 +49,7 @@ def clear(
         and not name.removesuffix(names.DELETED).endswith(_SNAPSHOT_OF_METADATA)
     ]
     if not (cleaned or swaps or rubbish):
-        return found
+        return Cleared(found, notes=tuple(notes))
     if cleaned or swaps:
         before_change()
     incomplete = min((_offset_in(name) for name in cleaned), default=None)
@@ -46,8 +57,34 @@ def clear(
         rubbish += [name for name in swaps if _offset_in(name) >= incomplete]
     for name in cleaned + rubbish:
         disk.remove(f"{directory}/{name}")
-    _complete(disk, directory, [name for name in swaps if name not in rubbish])
-    return disk.list(directory)
+    swaps = [name for name in swaps if name not in rubbish]
+    _complete(disk, directory, swaps)
+    return Cleared(disk.list(directory), bool(swaps), tuple(notes))
+
+
+def _is_unwanted(disk: Disk, directory: str, name: str, is_compacted: bool) -> bool:
+    """Whether the file looks like part of a compaction and cannot be."""
+    if not name.endswith((names.CLEANED, names.SWAP)):
+        return False
+    if not is_compacted:
+        return True
+    if name.endswith(names.CLEANED):
+        return False
+    log = names.offset_name(_offset_in(name), names.LOG) + names.SWAP
+    return disk.exists(f"{directory}/{log}") and not _is_sound(
+        disk, f"{directory}/{log}", _offset_in(name)
+    )
+
+
+def _is_sound(disk: Disk, path: str, base_offset: Offset) -> bool:
+    """Whether it holds whole batches, or nothing where nothing else is."""
+    file = disk.open(path)
+    try:
+        for _ in scan.batches(file, 0, file.size, base_offset):
+            pass
+    except BrokenChainError:
+        return False
+    return file.size > 0 or not disk.exists(path.removesuffix(names.SWAP))
 
 
 def _complete(disk: Disk, directory: str, swaps: list[str]) -> None:

@@ -33,6 +33,8 @@ class LoadedLog(NamedTuple):
     log_start_offset: Offset
     log_end_offset: Offset
     recovery: Recovery
+    was_cleaned: bool
+    """A cleaner may have taken records out of it."""
     is_modified: bool
     """The files are not as a clean shutdown would leave them."""
     before_change: Callable[[], None]
@@ -52,10 +54,9 @@ class LogLoader:
         log_start_offset: Offset,
         before_change: Callable[[], None],
         *,
-        has_gaps: bool,
+        was_cleaned: bool,
     ) -> None:
         """Without a recovery point nobody knows how much of the log was durable."""
-        self._has_gaps = has_gaps
         self._disk = disk
         self._before_change = before_change
         self._directory = directory
@@ -69,9 +70,11 @@ class LogLoader:
         """Base offsets of segments of which everything but the log is there."""
         self._damages: list[Damage] = []
         is_new = disk.make_directory(directory)
-        found = []
+        found: list[str] = []
+        self._has_gaps = was_cleaned
+        """Only a cleaner makes gaps: a policy that allows one is no reason to expect any."""
         if not is_new:
-            found = leftovers.clear(disk, directory, before_change, is_compacted=has_gaps)
+            found = self._clear_leftovers()
         self._segments = self._find_segments(found)
         self._known = (
             damage_file.read(disk, directory) if names.DAMAGE_CHECKPOINT in found else None
@@ -83,6 +86,16 @@ class LogLoader:
         self._scanned_bytes = self._truncated_bytes = 0
         self._was_clean = False
         self._is_modified = False
+
+    def _clear_leftovers(self) -> list[str]:
+        is_compacted = self._has_gaps or self._config.is_compacted
+        cleared = leftovers.clear(
+            self._disk, self._directory, self._before_change, is_compacted=is_compacted
+        )
+        for note in cleared.notes:
+            self._note(note)
+        self._has_gaps = self._has_gaps or cleared.is_swapped
+        return cleared.names
 
     def load(self, *, clean_shutdown: bool) -> LoadedLog:
         self._was_clean = clean_shutdown
@@ -127,6 +140,7 @@ class LogLoader:
                 tuple(self._notes),
                 tuple(self._doubts),
             ),
+            self._has_gaps,
             self._is_modified,
             self._before_change,
         )

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 from tests.unit.log.support import DIRECTORY, NOW, SMALL, append, base_offsets, batch, open_log
 
 from tidelog.log.recovery import leftovers
@@ -38,9 +39,8 @@ def never() -> None:
 def test_nothing_to_clear() -> None:
     disk, _ = filled()
     before = disk.list(DIRECTORY)
-    assert (
-        leftovers.clear(disk, DIRECTORY, never, is_compacted=True) == before == disk.list(DIRECTORY)
-    )
+    cleared = leftovers.clear(disk, DIRECTORY, never, is_compacted=True)
+    assert cleared.names == before == disk.list(DIRECTORY)
 
 
 def test_deleted_files_are_removed() -> None:
@@ -48,7 +48,7 @@ def test_deleted_files_are_removed() -> None:
     disk.write_file(f"{DIRECTORY}/{7:020d}.log.deleted", b"x")
     disk.write_file(f"{DIRECTORY}/{7:020d}.snapshot.deleted", b"x")
     found = leftovers.clear(disk, DIRECTORY, never, is_compacted=True)
-    assert not any(name.endswith(".deleted") for name in found)
+    assert not any(name.endswith(".deleted") for name in found.names)
 
 
 def test_a_finished_compaction_takes_its_place() -> None:
@@ -75,3 +75,14 @@ def test_a_swap_beside_an_unfinished_compaction_is_dropped_too() -> None:
     log = open_log(disk, COMPACTED)
     assert base_offsets(log) == list(range(90))
     assert not any(name.endswith((".swap", ".cleaned")) for name in disk.list(DIRECTORY))
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage" * 40, bytes(400)])
+def test_f54_a_damaged_swap_does_not_take_the_place_of_sound_records(content: bytes) -> None:
+    disk, bases = filled()
+    compacted(disk, bases[0], bases[1], ".swap")
+    disk.write_file(f"{DIRECTORY}/{bases[0]:020d}.log.swap", content)
+    log = open_log(disk, COMPACTED)
+    assert base_offsets(log) == list(range(90))
+    assert any(".swap" in note for note in log.recovery.notes)
+    assert disk.exists(f"{DIRECTORY}/{bases[0]:020d}.log.swap.set-aside")
