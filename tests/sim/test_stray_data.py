@@ -19,6 +19,7 @@ from tests.sim.talk import Talk, await_ready, await_true, running
 from tests.sim.test_cluster import created
 from tests.sim.writers import read_all
 
+from tidelog.log.checkpoints import partition_metadata
 from tidelog.log.directory import LogDirectory
 from tidelog.model.errors import ErrorCode
 from tidelog.sim.machines.cluster import SimCluster
@@ -79,6 +80,62 @@ def test_f58_one_of_three_with_a_damaged_id_fetches_again_and_keeps_what_it_had(
     [stray] = strays(host)
     assert held
     assert host.disk.read_file(f"{stray}/{0:020d}.log") == held
+
+
+def move(host: SimHost) -> None:
+    """As if the directory of another partition of the topic had got its name."""
+    topic_id = partition_metadata.read(host.disk, DIRECTORY).topic_id
+    assert topic_id is not None
+    host.disk.write_file(FILE, partition_metadata.encode(topic_id, 1))
+
+
+@pytest.mark.parametrize("cleanly", [True, False])
+def test_f58_records_of_another_partition_of_the_topic_are_fetched_again(
+    seed: int, cleanly: bool
+) -> None:
+    cluster, producer = written(seed, (1, 2, 3))
+    host = leader_of(cluster) if seed % 2 else followers_of(cluster)[0]
+    stop(cluster, host, cleanly=cleanly)
+    held = files_of(host)
+    move(host)
+
+    host.start()
+    await_ready(cluster)
+    await_true(cluster, lambda: isr_is_full(cluster))
+
+    check_healed(cluster, producer)
+    [stray] = strays(host)
+    assert host.disk.read_file(f"{stray}/{0:020d}.log") == held
+
+
+@pytest.mark.parametrize("cleanly", [True, False])
+def test_f58_the_only_copy_that_may_be_another_partition_is_held_and_can_be_restored(
+    seed: int, cleanly: bool
+) -> None:
+    cluster, producer = written(seed, (1,))
+    producer.stop()
+    await_true(cluster, lambda: producer.is_idle)
+    host = leader_of(cluster)
+    stop(cluster, host, cleanly=cleanly)
+    held = files_of(host)
+    move(host)
+
+    for _ in range(2):  # nothing changes with another start
+        host.start()
+        await_ready(cluster)
+        cluster.world.run(3_000)
+        [(_, [fetched])] = Talk(cluster, host.id).ask(fetch_from(TOPIC), 12).topics
+        assert fetched.error is ErrorCode.kafka_storage_error
+        assert files_of(host) == held
+        stop(cluster, host, cleanly=cleanly)
+
+    LogDirectory(host.disk, SeededDice(seed)).restore(DIRECTORY)
+    host.disk.kill()
+    host.start()
+    await_ready(cluster)
+    leader_of(cluster)
+    check_healed(cluster, producer)
+    assert files_of(host) == held
 
 
 @pytest.mark.parametrize("cleanly", [True, False])

@@ -53,11 +53,11 @@ def _list(disk: RealDisk) -> None:
         logs = [one for one in disk.list(name) if one.endswith(names.LOG)]
         size = sum(disk.size(f"{name}/{one}") for one in logs)
         read = partition_metadata.read(disk, name)
-        is_damaged = read.topic_id is None and size > 0
-        if is_stray or (is_damaged and not read.is_restored):
+        is_damaged = not read.is_in_place(partition.partition) or read.topic_id is None
+        if is_stray or (is_damaged and size > 0 and not read.is_restored):
             found += 1
             topic_id = "unknown" if read.topic_id is None else encode_id(read.topic_id)
-            where = "set aside" if is_stray else "in its place, with a damaged partition.metadata"
+            where = "set aside" if is_stray else "in its place, with a wrong partition.metadata"
             click.echo(f"{name}: {partition}, {size} bytes, topic id {topic_id}, {where}")
     if not found:
         click.echo("No directory has been set aside.")

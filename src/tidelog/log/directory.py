@@ -44,6 +44,8 @@ class Belonging(Enum):
     """It holds records, and its partition.metadata is missing or damaged."""
     HELD = "held"
     """So it was at an earlier start, and it could be of another topic of the same name."""
+    MISPLACED = "misplaced"
+    """Its partition.metadata names another partition of the topic: one of the two was moved."""
 
 
 class LogDirectory:
@@ -67,6 +69,8 @@ class LogDirectory:
         """Directories that were set aside, in this run or an earlier one, and are kept."""
         self._present: dict[TopicPartition, None] = {}
         self._topic_ids: dict[TopicPartition, TopicId] = {}
+        self._misplaced: set[TopicPartition] = set()
+        """Directories whose partition.metadata names another partition of the topic."""
         self._left: set[TopicPartition] = set()
         """Partitions that are gone, but not yet from the checkpoints on disk."""
         self.notes += misfits.clear(disk)
@@ -110,7 +114,9 @@ class LogDirectory:
             known = found.topic_id
             if known is not None:
                 self._topic_ids[partition] = known
-                if found.needs_repair:
+                if not found.is_in_place(partition.partition):
+                    self._misplaced.add(partition)
+                elif found.needs_repair:
                     self.write_topic_id(partition, known)
                     self.notes.append(
                         f"{partition}/{names.PARTITION_METADATA} was damaged; its copy of the "
@@ -128,8 +134,10 @@ class LogDirectory:
         there was another topic of this name that it could be of.
         """
         known = self.topic_id(partition)
+        if known is not None and known != topic_id:
+            return Belonging.NO
         if known is not None:
-            return Belonging.YES if known == topic_id else Belonging.NO
+            return Belonging.MISPLACED if self._is_misplaced(partition) else Belonging.YES
         found = partition_metadata.read(self._disk, str(partition))
         if found.is_held:
             return Belonging.HELD
@@ -147,6 +155,16 @@ class LogDirectory:
         )
         return Belonging.YES
 
+    def _is_misplaced(self, partition: TopicPartition) -> bool:
+        """Whether it holds records that may be those of another partition."""
+        if partition not in self._misplaced:
+            return False
+        if self._has_records(partition):
+            return True
+        self.notes.append(f"{partition}/{names.PARTITION_METADATA} was that of another partition")
+        self.write_topic_id(partition, self._topic_ids[partition])
+        return False
+
     def _has_records(self, partition: TopicPartition) -> bool:
         found = set(self._disk.list(str(partition)))
         found -= set(self._disk.list_directories(str(partition)))
@@ -161,8 +179,9 @@ class LogDirectory:
 
     def write_topic_id(self, partition: TopicPartition, topic_id: TopicId) -> None:
         path = partition_metadata.path_in(str(partition))
-        self._disk.write_file(path, partition_metadata.encode(topic_id))
+        self._disk.write_file(path, partition_metadata.encode(topic_id, partition.partition))
         self._topic_ids[partition] = topic_id
+        self._misplaced.discard(partition)
 
     def high_watermark(self, partition: TopicPartition) -> Offset:
         """From replication-offset-checkpoint; 0 when absent."""
@@ -211,7 +230,9 @@ class LogDirectory:
         if not is_known or self.topic_id(partition) is None:
             # Not written here, where it would hold up a node that makes very many.
             path = partition_metadata.path_in(directory)
-            log.write_before_first_record(path, partition_metadata.encode(topic_id))
+            log.write_before_first_record(
+                path, partition_metadata.encode(topic_id, partition.partition)
+            )
             self._topic_ids[partition] = topic_id
         self._logs[partition] = log
         self._present[partition] = None
@@ -245,7 +266,7 @@ class LogDirectory:
         """The future log is the partition's own from now on, under its name and for good."""
         self.clean_mark.withdraw()
         path = partition_metadata.path_in(future.directory)
-        self._disk.write_file(path, partition_metadata.encode(topic_id))
+        self._disk.write_file(path, partition_metadata.encode(topic_id, partition.partition))
         future.close()
         self._disk.rename(future.directory, str(partition))
         self._disk.sync_directory("")
@@ -316,6 +337,7 @@ class LogDirectory:
         self._checkpoints.forget(partition)
         self._logs.pop(partition, None)
         self._topic_ids.pop(partition, None)
+        self._misplaced.discard(partition)
         self._left.add(partition)
         if partition not in self._present or new_name is None:
             return False

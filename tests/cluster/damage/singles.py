@@ -105,12 +105,16 @@ class Singles:
 
 
 def _names_another_topic(before: Path, after: Path, directory: str) -> bool:
-    ids = [
-        partition_metadata.read(RealDisk(data), directory).topic_id
+    reads = [
+        partition_metadata.read(RealDisk(data), directory)
         for data in (before, after)
         if (data / directory / "partition.metadata").is_file()
     ]
-    return len(ids) == 2 and ids[1] is not None and ids[0] != ids[1]
+    if len(reads) < 2 or reads[1].topic_id is None:
+        return False
+    return reads[0].topic_id != reads[1].topic_id or not reads[1].is_in_place(
+        int(directory.rpartition("-")[2])
+    )
 
 
 def value(partition: int, number: int) -> bytes:

@@ -25,7 +25,7 @@ def directory(root: Path, name: str, content: bytes = b"records") -> Path:
     path = root / name
     path.mkdir()
     (path / LOG).write_bytes(content)
-    (path / "partition.metadata").write_bytes(partition_metadata.encode(ID))
+    (path / "partition.metadata").write_bytes(partition_metadata.encode(ID, 0))
     return path
 
 

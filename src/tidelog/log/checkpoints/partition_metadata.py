@@ -1,7 +1,8 @@
-"""The file `partition.metadata`: which topic a partition directory belongs to.
+"""The file `partition.metadata`: which partition of which topic a directory belongs to.
 
-Kafka reads the first two lines. The third is ours, a copy of the topic id with a checksum, so that
-a changed bit in the file neither hides the id nor turns it into the id of another topic (F58).
+Kafka reads the first two lines. The third is ours, a copy of the topic id with the number of the
+partition and a checksum, so that a changed bit in the file neither hides the id nor turns it into
+the id of another topic, and a directory under a wrong name shows (F58).
 """
 
 import re
@@ -16,7 +17,7 @@ from tidelog.model.ids import TopicId
 
 _COPY = "tidelog_copy"
 _TOPIC_ID = re.compile(r"^topic_id:\s*(\S+)", re.MULTILINE)
-_TOPIC_ID_COPY = re.compile(rf"{_COPY}: (\S+) ([0-9a-f]{{8}})")
+_TOPIC_ID_COPY = re.compile(rf"{_COPY}: (\S+)(?: ([0-9]+))? ([0-9a-f]{{8}})")
 RESTORED = b"restored\n"
 """Written by `tidelog stray restore`: the operator says that the directory belongs to the topic of
 its name."""
@@ -28,16 +29,23 @@ whose records these are, however often the node starts."""
 class TopicIdRead(NamedTuple):
     topic_id: TopicId | None
     """None when the file is absent or damaged."""
+    partition: int | None = None
+    """None when the file does not say: Kafka's does not, nor does one of an earlier version."""
     is_restored: bool = False
     is_held: bool = False
     is_absent: bool = False
     needs_repair: bool = False
     """The id is known from one of its copies, and the other is damaged."""
 
+    def is_in_place(self, partition: int) -> bool:
+        """Whether the file may be that of this partition."""
+        return self.partition in (None, partition)
 
-def encode(topic_id: TopicId) -> bytes:
+
+def encode(topic_id: TopicId, partition: int) -> bytes:
     text = checkpoints.encode_id(topic_id)
-    return f"version: 0\ntopic_id: {text}\n{_COPY}: {text} {_checksum(text)}\n".encode()
+    copy = f"{text} {partition}"
+    return f"version: 0\ntopic_id: {text}\n{_COPY}: {copy} {_checksum(copy)}\n".encode()
 
 
 def path_in(directory: str) -> str:
@@ -51,12 +59,13 @@ def read(disk: Disk, directory: str) -> TopicIdRead:
     except FileNotFoundError:
         return TopicIdRead(None, is_absent=True)
     if content in (RESTORED, HELD):
-        return TopicIdRead(None, content == RESTORED, content == HELD)
+        return TopicIdRead(None, is_restored=content == RESTORED, is_held=content == HELD)
     text = content.decode("utf-8", errors="replace")
-    plain, copy = _plain(text), _copy(text)
+    plain, (copy, partition) = _plain(text), _copy(text)
     topic_id = copy if copy is not None else plain
     is_ours = _COPY in text or copy is not None
-    return TopicIdRead(topic_id, needs_repair=is_ours and topic_id is not None and plain != copy)
+    needs_repair = is_ours and topic_id is not None and plain != copy
+    return TopicIdRead(topic_id, partition, needs_repair=needs_repair)
 
 
 def _plain(text: str) -> TopicId | None:
@@ -64,11 +73,14 @@ def _plain(text: str) -> TopicId | None:
     return None if found is None else checkpoints.decode_id(found[1])
 
 
-def _copy(text: str) -> TopicId | None:
+def _copy(text: str) -> tuple[TopicId | None, int | None]:
     found = _TOPIC_ID_COPY.search(text)
-    if found is None or found[2] != _checksum(found[1]):
-        return None
-    return checkpoints.decode_id(found[1])
+    if found is None:
+        return None, None
+    topic_id, partition, checksum = found.groups()
+    if checksum != _checksum(topic_id if partition is None else f"{topic_id} {partition}"):
+        return None, None
+    return checkpoints.decode_id(topic_id), None if partition is None else int(partition)
 
 
 def _checksum(text: str) -> str:

@@ -19,6 +19,9 @@ from tidelog.node.storage.topic_history import TopicHistory
 
 log = logging.getLogger(__name__)
 
+_DAMAGED = "has a missing or damaged partition.metadata"
+_MISPLACED = "has the partition.metadata of another partition of its topic"
+
 
 class StrayReplicas:
     def __init__(
@@ -53,13 +56,18 @@ class StrayReplicas:
                 self._leave(partition, image, past.removed, "belongs to another topic of this name")
                 self._reregister_as_unclean(placed)
             case Belonging.UNKNOWN | Belonging.HELD if not self._is_only_copy(placed):
-                self.set_aside(partition, "has a missing or damaged partition.metadata")
+                self.set_aside(partition, _DAMAGED)
+                self._reregister_as_unclean(placed)
+            case Belonging.MISPLACED if not self._is_only_copy(placed):
+                self.set_aside(partition, _MISPLACED)
                 self._reregister_as_unclean(placed)
             case Belonging.HELD:
-                self._hold(partition, topic)
+                self._hold(partition, topic, _DAMAGED)
+            case Belonging.MISPLACED:
+                self._hold(partition, topic, _MISPLACED)
             case Belonging.UNKNOWN if had_namesake:
                 self._storage.hold(partition)
-                self._hold(partition, topic)
+                self._hold(partition, topic, _DAMAGED)
             case Belonging.UNKNOWN:
                 log.warning(
                     "%s had a missing or damaged partition.metadata; it is written anew, since "
@@ -77,7 +85,7 @@ class StrayReplicas:
     def let_go(self, partition: TopicPartition) -> None:
         """The topic of a held directory is gone, or its replica is: nobody waits for it here."""
         if self._held.pop(partition, None) is not None:
-            self.set_aside(partition, "has a missing or damaged partition.metadata")
+            self.set_aside(partition, _DAMAGED)
 
     def set_aside(self, partition: TopicPartition, why: str) -> None:
         name = self._storage.set_aside(partition)
@@ -106,13 +114,14 @@ class StrayReplicas:
         """Whether no other replica is known to hold everything committed."""
         return not ({*placed.isr, *placed.elr} - {self._me})
 
-    def _hold(self, partition: TopicPartition, topic: TopicImage) -> None:
+    def _hold(self, partition: TopicPartition, topic: TopicImage, why: str) -> None:
         log.error(
-            "%s has a missing or damaged partition.metadata and may be of an earlier topic of this "
+            "%s %s and may hold the records of another partition or of an earlier topic of this "
             "name, and no other replica is known to have its records: it is out of use; if it "
             "belongs to the topic %s as it is now, stop this node, run `tidelog stray --dir DIR "
             "restore %s`, and start the node again",
             partition,
+            why,
             topic.name,
             partition,
         )
