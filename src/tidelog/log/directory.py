@@ -133,8 +133,7 @@ class LogDirectory:
         loss may take it before that, and leave records. Then the directory is the topic's, unless
         there was another topic of this name that it could be of.
         """
-        known = self.topic_id(partition)
-        if known is not None and known != topic_id:
+        if (known := self.topic_id(partition)) is not None and known != topic_id:
             return Belonging.NO
         if known is not None:
             return Belonging.MISPLACED if self._is_misplaced(partition) else Belonging.YES
@@ -166,11 +165,13 @@ class LogDirectory:
         return False
 
     def _has_records(self, partition: TopicPartition) -> bool:
-        found = set(self._disk.list(str(partition)))
-        found -= set(self._disk.list_directories(str(partition)))
-        return any(
-            name.endswith(names.LOG) and self._disk.size(f"{partition}/{name}") for name in found
-        )
+        return self.held(partition)[1] > 0
+
+    def held(self, partition: TopicPartition) -> tuple[Offset, int]:
+        """How far its log is known to have been durable, and the bytes in it."""
+        found = {*self._disk.list(str(partition))} - {*self._disk.list_directories(str(partition))}
+        logs = (f"{partition}/{name}" for name in found if name.endswith(names.LOG))
+        return self.recovery_point(partition), sum(map(self._disk.size, logs))
 
     def hold(self, partition: TopicPartition) -> None:
         """Remember that the directory could be of another topic, until an operator restores it."""
@@ -184,11 +185,10 @@ class LogDirectory:
         self._misplaced.discard(partition)
 
     def high_watermark(self, partition: TopicPartition) -> Offset:
-        """From replication-offset-checkpoint; 0 when absent."""
+        """As it was checkpointed last, as all of these; 0 when absent."""
         return self._checkpoints.high_watermarks.get(partition, 0)
 
     def recovery_point(self, partition: TopicPartition) -> Offset:
-        """As it was checkpointed last; 0 when absent."""
         return self._checkpoints.recovery_points.get(partition, 0)
 
     def forget(self, partition: TopicPartition) -> None:

@@ -48,14 +48,22 @@ class Storage:
             self._report(directory)
 
     def _found(self, partition: TopicPartition, place: Place) -> None:
-        if partition in self._places:
-            # A move between directories was cut off after the copy had got its name.
-            name = self._directories[place].set_aside(partition)
-            log.warning("%s lies in two log directories: the second is now %s", partition, name)
+        if partition.topic == METADATA_TOPIC:
+            # The configuration says in which directory it is.
+            self._places.setdefault(partition, place)
             return
+        known = self._places.get(partition)
+        if known is not None:
+            # A move between directories was cut off after the copy had got its name, or somebody
+            # put it there: what was checkpointed further is the one that was in use.
+            held = self._directories[known].held(partition)
+            poorer = known if self._directories[place].held(partition) > held else place
+            name = self._directories[poorer].set_aside(partition)
+            log.warning("%s lies in two log directories: the poorer is now %s", partition, name)
+            place = known + place - poorer
+            self._counts[known] -= 1
         self._places[partition] = place
-        if partition.topic != METADATA_TOPIC:
-            self._counts[place] += 1
+        self._counts[place] += 1
 
     @property
     def previous_broker_epoch(self) -> BrokerEpoch:
