@@ -59,15 +59,26 @@ def tail_of(segment: Segment, *, has_gaps: bool) -> Tail:
 
 
 def check(
-    segments: Sequence[Segment], *, has_gaps: bool, recovery_point: Offset | None
+    segments: Sequence[Segment], count: int, *, has_gaps: bool, recovery_point: Offset | None
 ) -> ContinuityVerdict:
-    """How far the segments are sound and follow each other."""
+    """How far the first segments, `count` of them, are sound and follow each other.
+
+    Where two do not meet, either may be wrong, since offsets lie outside of a batch's checksum:
+    both are left to a scan. The segment behind the first `count` is scanned anyway.
+    """
     tails: list[Tail] = []
     end = segments[0].base_offset if segments else 0
-    for number, segment in enumerate(segments):
+    for number, segment in enumerate(segments[: count + 1]):
         problem = misplaced(segment, end, has_gaps=has_gaps, recovery_point=recovery_point)
+        if problem is not None:
+            text = f"segment {segment.base_offset}: {problem}"
+            return ContinuityVerdict(
+                number - 1, segments[number - 1].base_offset, tuple(tails[:-1]), text
+            )
+        if number == count:
+            break
         is_last = number == len(segments) - 1
-        if problem is None and not segment.size and not is_last and not has_gaps:
+        if not segment.size and not is_last and not has_gaps:
             problem = "it is empty"
         if problem is None:
             try:
@@ -82,7 +93,7 @@ def check(
         end = tail.next_offset
         if not is_last:
             segment.rest()
-    return ContinuityVerdict(len(segments), end, tuple(tails), None)
+    return ContinuityVerdict(count, end, tuple(tails), None)
 
 
 def misplaced(

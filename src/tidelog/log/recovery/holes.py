@@ -14,12 +14,15 @@ from tidelog.protocol.records.batch import BatchHeader
 def resume(
     segment: Segment, position: int, least: Offset, limit: Offset, *, has_gaps: bool
 ) -> tuple[int, Offset] | None:
-    """Position and offset of the next sound batch past `least` and below `limit`."""
+    """Position and offset of the next sound batch past `least` that ends at `limit` or before.
+
+    No checksum covers its offset: one that reaches beyond the limit is wrong.
+    """
     limit = min(limit, segment.base_offset + MAX_RELATIVE_OFFSET)
     at: int | None = position
     while at is not None:
         header = segment.header_at(at)
-        is_within = header is not None and least < header.base_offset < limit
+        is_within = header is not None and least < header.base_offset < header.next_offset <= limit
         if header is not None and is_within and _is_chained(segment, at, header, has_gaps):
             return at, header.base_offset
         at = scan.resume_after(segment.file, at, segment.size, least)

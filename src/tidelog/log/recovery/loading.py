@@ -149,7 +149,8 @@ class LogLoader:
         """The log end, and the producers' state there, with as much of a scan as is needed."""
         first = len(self._segments) if clean_shutdown else self._segment_of(self._recovery_point)
         verdict = continuity.check(
-            self._segments[:first],
+            self._segments,
+            first,
             has_gaps=self._has_gaps,
             recovery_point=self._recovery_point,
         )

@@ -220,7 +220,11 @@ class SegmentRecovery:
         first = self.end_offset
         if first >= self._durable_to:
             return None
-        limit = self._durable_to if following is None else following.base_offset
+        limit = self._durable_to
+        if following is not None:
+            limit = following.base_offset
+        elif self._recovery_point is not None and first < self._recovery_point:
+            limit = self._recovery_point
         found = holes.resume(segment, broken.position, first, limit, has_gaps=self._has_gaps)
         if found is not None:
             end, end_offset = found

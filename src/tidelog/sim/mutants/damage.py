@@ -34,11 +34,11 @@ def _deletes_strays() -> Iterable[Replacement]:
 
 def _any_segments() -> Iterable[Replacement]:
     def check(
-        segments: Sequence[Segment], *, has_gaps: bool, recovery_point: Offset | None
+        segments: Sequence[Segment], count: int, *, has_gaps: bool, recovery_point: Offset | None
     ) -> ContinuityVerdict:
-        tails = tuple(tail_of(one, has_gaps=True) for one in segments)
+        tails = tuple(tail_of(one, has_gaps=True) for one in segments[:count])
         end = tails[-1].next_offset if tails else 0
-        return ContinuityVerdict(len(segments), end, tails, None)
+        return ContinuityVerdict(count, end, tails, None)
 
     yield Replacement("tidelog.log.recovery.continuity:check", check)
 

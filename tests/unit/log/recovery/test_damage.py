@@ -26,6 +26,7 @@ from tests.unit.log.support import (
 from tidelog.log.partition import PartitionLog
 from tidelog.log.results import Appended, TimestampOffset
 from tidelog.model.errors import ErrorCode
+from tidelog.protocol.records.batch import iterate
 
 damages = st.builds(
     Damage,
@@ -78,6 +79,35 @@ def test_f54_a_damaged_log_is_whole_or_says_so(struck: list[Damage], clean: bool
     assert consume(log, wrote).batches >= consumed.batches
     end = log.log_end_offset
     assert append(log, epoch=9).base_offset == end
+
+
+def last_batches(wrote: Written) -> list[tuple[str, int]]:
+    """Each segment's file, and the position of its last batch."""
+    logs = [name for name in wrote.disk.list(DIRECTORY) if name.endswith(".log")]
+    paths = [f"{DIRECTORY}/{name}" for name in logs]
+    return [(path, max(at for at, _ in iterate(wrote.disk.read_file(path)))) for path in paths]
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("bits", [range(24), range(24, 64)])
+def test_f54_a_wrong_offset_at_the_end_of_a_segment_does_not_condemn_the_next_ones(
+    clean: bool, bits: range
+) -> None:
+    """The last batch claims more than where the next segment begins, which is sound."""
+    found = last_batches(written(clean=clean))
+    for number, (path, last) in enumerate(found):
+        for bit in bits:
+            wrote = written(clean=clean)
+            wrote.disk.flip_bit(path, last * 8 + bit)
+            behind = found[min(number + 1, len(found) - 1)][0]
+            recovery_point = int(behind[-24:-4]) if not clean and bit % 2 else wrote.end
+            log = open_log(wrote.disk, CONFIG, clean=clean, recovery_point=recovery_point)
+
+            assert log.log_end_offset <= wrote.end, (path, bit, log.recovery)
+            assert log.log_end_offset == wrote.end or path == behind
+            consumed = consume(log, wrote)
+            assert len(consumed.batches) == len(wrote.batches) - 1
+            assert is_reported(log) or log.take_notes()
 
 
 @settings(deadline=None, max_examples=150)
