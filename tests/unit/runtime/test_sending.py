@@ -187,6 +187,18 @@ def test_those_with_the_most_unread_answers_are_closed_before_memory_runs_out(
     assert "bytes of answers are not read" in caplog.text
 
 
+def test_f63_an_answer_over_the_limit_of_all_closes_its_connection_and_not_the_node(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with serving(limits=Limits(stalled_bytes=4_000_000)) as served:
+        client, other = deaf(served), served.client()
+        client.sock.send(framed(b"m" + struct.pack(">i", 30_000_000)))
+        while not served.node.disconnected:
+            assert other.ask(b"eserved") == b"served"
+        assert len(served.host.connections) == 1
+    assert "bytes of answers are not read" in caplog.text
+
+
 def test_requests_that_wait_take_little_memory_together() -> None:
     """Clients that pipeline while a request of theirs is parked."""
     limits = Limits(held_bytes=500_000)

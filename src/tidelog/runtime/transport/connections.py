@@ -273,6 +273,8 @@ class Connections:
         conn.active_at = self.now
         if conn.waits_for or conn.stalled:
             self._count_stalled(conn, conn.unsent if conn.waits_for else 0)
+            if conn not in self:
+                return  # it was the slowest itself
         if conn.waits_for == DISK:
             self._readers.submit(conn.cold_read(), lambda _: self._warmed(conn))
         elif not conn.waits_for and conn.muted & BY_CLOSE:
