@@ -301,7 +301,7 @@ _TABLE = (
     _api(57, "UpdateFeatures", 0, 2, features.update_features, ONE, listeners=_BOTH),
     _api(59, "FetchSnapshot", 0, 1, quorum.ask, ONE, listeners=_CONTROLLER),
     _api(60, "DescribeCluster", 0, 2, cluster.describe_cluster, ONE, listeners=_BOTH),
-    _api(61, "DescribeProducers", 0, 0, producers.describe_producers, PARTITIONS, parts=_BY_INDEX),
+    _api(61, "DescribeProducers", 0, 0, producers.describe_producers, PARTITIONS),
     _api(62, "BrokerRegistration", 0, 4, broker_life.decide, ONE, listeners=_CONTROLLER),
     _api(63, "BrokerHeartbeat", 0, 2, broker_life.decide, ONE, listeners=_CONTROLLER),
     _api(64, "UnregisterBroker", 0, 0, cluster.unregister_broker, ONE, listeners=_BOTH),

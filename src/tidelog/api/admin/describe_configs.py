@@ -82,29 +82,35 @@ def handle(request: Request) -> Handling:
     resources = request.message.resources
     known = RESOURCE_TYPES.issuperset(resource.resource_type for resource in resources)
     results: list[DescribeConfigsResult] = []
+    seen: dict[Any, DescribeConfigsResult] = {}
     pace = Pace(_SLICE)
     told = 0
     for resource in resources:
-        if known:
-            results.append(_described(resource, request))
-        else:
-            results.append(_refused(resource, _Refused(_MALFORMED)))
+        looked_at = 0
+        if resource not in seen:
+            seen[resource], looked_at = (
+                _described(resource, request)
+                if known
+                else (_refused(resource, _Refused(_MALFORMED)), 0)
+            )
+        results.append(seen[resource])
         told += len(results[-1].configs)
         if told > _MOST_TOLD:
             return Disconnect(f"sent DescribeConfigs for more than {_MOST_TOLD} values")
-        # A resource is worth many others: it has up to hundreds of keys.
-        if pace.is_due(1 + len(results[-1].configs)):
+        # A resource has up to hundreds of keys, and all are looked at to find those asked for.
+        if pace.is_due(1 + looked_at):
             yield PAUSE
     return DescribeConfigsResponse(throttle_time=timedelta(0), results=tuple(results))
 
 
-def _described(resource: Any, request: Request) -> DescribeConfigsResult:
+def _described(resource: Any, request: Request) -> tuple[DescribeConfigsResult, int]:
+    """-> the result, and how many keys were looked at for it."""
     try:
         configs = list(_configs(resource, request))
     except _Refused as refusal:
-        return _refused(resource, refusal)
-    wanted = resource.configuration_keys
-    return DescribeConfigsResult(
+        return _refused(resource, refusal), 0
+    wanted = frozenset(resource.configuration_keys or ())
+    result = DescribeConfigsResult(
         error_code=ErrorCode.none,
         error_message="",
         resource_type=resource.resource_type,
@@ -115,6 +121,7 @@ def _described(resource: Any, request: Request) -> DescribeConfigsResult:
             if not wanted or config.key.name in wanted
         ),
     )
+    return result, len(configs)
 
 
 def _refused(resource: Any, refusal: _Refused) -> DescribeConfigsResult:

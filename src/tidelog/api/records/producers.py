@@ -24,12 +24,21 @@ from kio.schema.describe_producers.v0.response import (
 )
 from kio.schema.init_producer_id.v6.response import InitProducerIdResponse
 
-from tidelog.api.handler import Handling, Request
-from tidelog.model.effects import ChangeMetadata, DescribeProducers, ProducersFound
+from tidelog.api.handler import Disconnect, Handling, Request
+from tidelog.api.slicing import PAUSE, Pace, in_slices
+from tidelog.model.effects import (
+    ActiveProducer,
+    ChangeMetadata,
+    DescribeProducers,
+    ProducersFound,
+)
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_PRODUCER, TopicPartition
 
 _NO_PRODUCER_EPOCH = -1
+_SLICE = 500
+_MOST_TOLD = 100_000
+"""Producers in one answer: a request may name a partition many times."""
 
 
 def init_producer_id(request: Request) -> Handling:
@@ -75,42 +84,41 @@ def _refused(error: ErrorCode) -> InitProducerIdResponse:
 
 def describe_producers(request: Request) -> Handling:
     """Tells which idempotent producers have written to partitions."""
-    topics = request.message.topics
-    asked = [
-        TopicPartition(topic.name, index) for topic in topics for index in topic.partition_indexes
-    ]
-    found = iter((yield DescribeProducers(asked)))
-    return DescribeProducersResponse(
-        throttle_time=timedelta(0),
-        topics=tuple(
-            TopicResponse(
-                name=topic.name,
-                partitions=tuple(
-                    _described(index, next(found), has_topic=topic.name in request.image.topics)
-                    for index in topic.partition_indexes
-                ),
-            )
-            for topic in topics
-        ),
-    )
+    topics: list[TopicResponse] = []
+    pace, told = Pace(_SLICE), 0
+    for topic in request.message.topics:
+        partitions: list[PartitionResponse] = []
+        for index in topic.partition_indexes:
+            (found,) = yield DescribeProducers([TopicPartition(topic.name, index)])
+            told += len(found.producers)
+            if told > _MOST_TOLD:
+                return Disconnect(f"sent DescribeProducers for more than {_MOST_TOLD} producers")
+            has_topic = topic.name in request.image.topics
+            partitions.append((yield from _described(index, found, has_topic=has_topic)))
+            if pace.is_due(1 + len(found.producers)):
+                yield PAUSE
+        topics.append(TopicResponse(name=topic.name, partitions=tuple(partitions)))
+    return DescribeProducersResponse(throttle_time=timedelta(0), topics=tuple(topics))
 
 
-def _described(index: int, found: ProducersFound, *, has_topic: bool) -> PartitionResponse:
+def _described(index: int, found: ProducersFound, *, has_topic: bool) -> Handling:
+    producers = yield from in_slices(found.producers, _producer, _SLICE)
     return PartitionResponse(
         partition_index=index,
         error_code=found.error,
         error_message=None if has_topic else "This server does not host this topic-partition.",
-        active_producers=tuple(
-            ProducerState(
-                producer_id=one.producer_id,
-                producer_epoch=one.epoch,
-                last_sequence=one.last_sequence,
-                last_timestamp=one.last_timestamp,
-                coordinator_epoch=one.coordinator_epoch,
-                current_txn_start_offset=one.transaction_start,
-            )
-            for one in found.producers
-        ),
+        active_producers=tuple(producers),
+    )
+
+
+def _producer(one: ActiveProducer) -> ProducerState:
+    return ProducerState(
+        producer_id=one.producer_id,
+        producer_epoch=one.epoch,
+        last_sequence=one.last_sequence,
+        last_timestamp=one.last_timestamp,
+        coordinator_epoch=one.coordinator_epoch,
+        current_txn_start_offset=one.transaction_start,
     )
 
 

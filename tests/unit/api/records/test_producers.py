@@ -104,11 +104,9 @@ def test_refusals(fields, error: ErrorCode):
 def test_producers_are_described_partition_by_partition():
     known = ActiveProducer(4000, 2, 17, 1_700_000_000_000, -1, -1)
     effects = Effects(
-        [
-            ProducersFound(ErrorCode.none, (known,)),
-            ProducersFound(ErrorCode.not_leader_or_follower),
-            ProducersFound(ErrorCode.unknown_topic_or_partition),
-        ]
+        [ProducersFound(ErrorCode.none, (known,))],
+        [ProducersFound(ErrorCode.not_leader_or_follower)],
+        [ProducersFound(ErrorCode.unknown_topic_or_partition)],
     )
     topics = (
         TopicRequest(name="orders", partition_indexes=(0, 2)),
@@ -119,9 +117,9 @@ def test_producers_are_described_partition_by_partition():
     response = effects.drive(producers.describe_producers(request(ask(61, topics=topics), 0)))
 
     assert effects.asked == [
-        DescribeProducers(
-            [TopicPartition("orders", 0), TopicPartition("orders", 2), TopicPartition("lost", 1)]
-        )
+        DescribeProducers([TopicPartition("orders", 0)]),
+        DescribeProducers([TopicPartition("orders", 2)]),
+        DescribeProducers([TopicPartition("lost", 1)]),
     ]
     orders, none, lost = response.topics
     assert [part.error_code for part in orders.partitions] == [0, 6]

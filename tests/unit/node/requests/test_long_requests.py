@@ -10,10 +10,13 @@ from datetime import timedelta
 
 import pytest
 from kio.schema.create_topics.v7.request import CreatableTopic
+from kio.schema.describe_configs.v4.request import DescribeConfigsResource
+from kio.schema.describe_producers.v0.request import TopicRequest
 from kio.schema.find_coordinator.v6.request import FindCoordinatorRequest
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
 from kio.schema.metadata.v13.request import MetadataRequestTopic
 from tests.hostile_messages import Shape, long_request
+from tests.sim.messages import produce_to
 from tests.unit.api.support import ask
 from tests.unit.node.bench import Bench
 
@@ -26,6 +29,7 @@ from tidelog.model.outbound import Outbound, Send, StartReading, StopReading
 from tidelog.node.requests import requests
 from tidelog.protocol.messages.canonical import canonical_request, canonical_response
 from tidelog.protocol.messages.schema import fields_of
+from tidelog.protocol.records.records import Record, build_batch
 
 MOST_CALLS = 65_000
 ELEMENTS = 2_500
@@ -227,3 +231,47 @@ def test_f63_what_nodes_ask_of_a_controller_does_not_wait_behind_clients() -> No
 
     assert node.sent[conn]
     assert not node.sent[clients[-1]]
+
+
+def most_calls_of(node: MeteredBench, request: object) -> int:
+    """The most calls that one event takes until the request is answered or refused."""
+    node.is_metered, node.most_calls = True, 0
+    conn = node.connect()
+    node.send(conn, request)
+    for _ in range(5_000):
+        if node.sent[conn] or conn in node.closed:
+            return node.most_calls
+        node.flush()
+        node.pass_time(1)
+    raise AssertionError("no answer")
+
+
+@pytest.mark.parametrize("kind", [(2, "t0"), (4, "1")])
+@pytest.mark.parametrize("keys", [("nope",), None])
+def test_f63_keys_that_are_looked_at_count_as_work_whether_asked_for_or_not(
+    kind: tuple[int, str], keys: tuple[str, ...] | None
+) -> None:
+    node = node_with_topics()
+    resource_type, name = kind
+    resources = tuple(
+        DescribeConfigsResource(
+            resource_type=resource_type,
+            resource_name=name,
+            configuration_keys=None if keys is None else (*keys, f"k{number}"),
+        )
+        for number in range(1_000)
+    )
+    request = ask(32, resources=resources, include_synonyms=True, include_documentation=True)
+    assert most_calls_of(node, request) < MOST_CALLS
+
+
+@pytest.mark.parametrize("times", [1, 50, 200])
+def test_f63_many_producers_of_a_partition_are_told_in_slices(times: int) -> None:
+    node = node_with_topics()
+    for producer in range(600):
+        records = [Record(b"k", b"v", node.now)]
+        batch = build_batch(records, producer_id=producer, producer_epoch=0, base_sequence=0)
+        node.ask(produce_to("t0", batch))
+    topic = TopicRequest(name="t0", partition_indexes=(0,) * times)
+    assert most_calls_of(node, ask(61, topics=(topic,))) < MOST_CALLS
+    assert (times == 200) == any("100000 producers" in reason for reason in node.closed.values())
