@@ -124,6 +124,7 @@ class Node:
             self._events,
         )
         slices = Slices(self._clock, self._timers)
+        self.in_work = slices.in_work
         self._requests = Requests(
             self._context,
             executors(self._broker, self._quorum, self._jobs, slices, self._change_metadata),

@@ -14,6 +14,9 @@ class HostedNode(Protocol):
 
     def next_deadline(self) -> Millis | None: ...
 
+    def in_work(self) -> str:
+        """The request of which the latest event did a part; empty if it was none."""
+
     def start(self) -> list[Outbound]:
         """Comes before the first event."""
 

@@ -224,7 +224,7 @@ class Host:
         deadline = self._node.next_deadline()
         if deadline is not None and deadline <= self._now:
             self._tell(Ticked())
-            self._step_ended("timers")
+            self._step_ended(self._node.in_work() or "timers")
         if self._acceptor.resume_at is not None and self._acceptor.resume_at <= self._now:
             self._acceptor.resume()
         if self.connections.check_at <= self._now:

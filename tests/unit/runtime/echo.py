@@ -77,6 +77,9 @@ class EchoNode:
     def start(self) -> list[Outbound]:
         return []
 
+    def in_work(self) -> str:
+        return ""
+
     @property
     def is_ready(self) -> bool:
         return True

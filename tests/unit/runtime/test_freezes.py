@@ -9,6 +9,7 @@ from typing import NamedTuple
 import pytest
 from tests.unit.runtime.echo import EchoNode, framed, serving
 
+from tidelog.model.events import Event, Ticked
 from tidelog.model.ids import ConnId, Millis
 from tidelog.model.metrics import Counter, Gauge, Metric
 from tidelog.model.outbound import Outbound
@@ -176,3 +177,31 @@ def test_the_loop_names_the_request_that_held_it_up(caplog: pytest.LogCaptureFix
         where = f"Metadata v1 of {len(slow)} bytes, client id 'reporting', from {host}:{port}"
         assert any(where in line and "ms of CPU" in line for line in lines), lines
         assert seen(served.host.metrics()).longest_ms >= 2 * SLOW_MS
+
+
+class SlicingNode(SlowNode):
+    """Takes its time for a part of a request when it ticks."""
+
+    has_ticked = False
+
+    def next_deadline(self) -> Millis | None:
+        return None if self.has_ticked else 0
+
+    def handle(self, event: Event, now: Millis) -> list[Outbound]:
+        if isinstance(event, Ticked):
+            self.has_ticked = True
+            sleep(2 * SLOW_MS / 1000)
+            return []
+        return super().handle(event, now)
+
+    def in_work(self) -> str:
+        return "a part of Metadata"
+
+
+def test_the_loop_names_the_request_of_which_a_part_held_it_up(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    with caplog.at_level(logging.WARNING), serving(SlicingNode()) as served:
+        assert served.client().ask(b"eserved") == b"served"
+        served.stop()
+    assert any("ms for a part of Metadata" in record.getMessage() for record in caplog.records)

@@ -1,5 +1,6 @@
 """Who carries out which effect of a request handler."""
 
+from tidelog.api.handler import Request
 from tidelog.log.results import AppendOrigin
 from tidelog.model.effects import (
     AppendBatches,
@@ -25,7 +26,7 @@ from tidelog.node.jobs import Jobs
 from tidelog.node.quorum.quorum import Quorum
 from tidelog.node.requests.parking import PARKED, Parked, Resume
 from tidelog.node.requests.requests import Execute
-from tidelog.node.requests.slices import Slices
+from tidelog.node.requests.slices import Slices, label
 
 
 def executors(
@@ -34,8 +35,10 @@ def executors(
     """One for every effect: a handler may ask for nothing else."""
     partitions, queries, coordinators = broker.partitions, broker.queries, broker.coordinators
 
-    def pause(resume: Resume) -> Parked:
-        slices.later(lambda: resume(None))
+    def pause(resume: Resume, request: Request) -> Parked:
+        api = type(request.message).__name__.removesuffix("Request")
+        about = label(api, request.version, request.client_id, request.client_host)
+        slices.later(lambda: resume(None), about)
         return PARKED
 
     return {
@@ -60,5 +63,5 @@ def executors(
         Coordinate: coordinators.coordinate,
         CoordinateAll: coordinators.coordinate_all,
         RunJob: lambda effect, resume, _: jobs.run(effect, resume),
-        Pause: lambda effect, resume, _: pause(resume),
+        Pause: lambda effect, resume, request: pause(resume, request),
     }

@@ -22,7 +22,7 @@ from tidelog.node.events.counters import Counters
 from tidelog.node.requests.context import RequestContext
 from tidelog.node.requests.parking import PARKED, Resume
 from tidelog.node.requests.sessions import Answer, ClientSession
-from tidelog.node.requests.slices import Slices
+from tidelog.node.requests.slices import Slices, label
 from tidelog.protocol.framing import SHARED_BYTES
 from tidelog.protocol.malformed import MalformedMessage, TooManyEntries
 from tidelog.protocol.messages.messages import (
@@ -130,7 +130,7 @@ class Requests:
 
         def go_on() -> None:
             try:
-                self._step(steps, session, go_on, decoded)
+                self._step(steps, session, header, go_on, decoded)
             except MalformedMessage as malformed:
                 session.close(_refusal(header, api, malformed.reason))
 
@@ -145,7 +145,8 @@ class Requests:
             go_on()
 
         # What nodes ask of a controller does not wait behind what clients ask.
-        self._slices.later(first, is_urgent=session.apis is served(ListenerKind.CONTROLLER))
+        is_urgent = session.apis is served(ListenerKind.CONTROLLER)
+        self._slices.later(first, _label(session, header), is_urgent=is_urgent)
 
     def _begin_many(
         self, session: ClientSession, header: RequestHeader, api: Api, frame: memoryview
@@ -172,14 +173,15 @@ class Requests:
             request = self._context.request(version, header.client_id, session, message)
             call = _Call(self, session, answer, api, header, request)
             call.began, call.is_held = began, True
-            self._slices.later(call.begin)
+            self._slices.later(call.begin, _label(session, header))
 
-        self._slices.later(begin)
+        self._slices.later(begin, _label(session, header))
 
     def _step(
         self,
         steps: Steps[Any],
         session: ClientSession,
+        header: RequestHeader,
         go_on: Callable[[], None],
         done: Callable[[Any], None],
     ) -> None:
@@ -191,18 +193,25 @@ class Requests:
         except StopIteration as end:
             done(end.value)
         else:
-            self._slices.later(go_on)
+            self._slices.later(go_on, _label(session, header))
 
     def answer(self, call: "_Call", steps: Steps[bytearray]) -> None:
-        """Encode the answer: a short one at once, a long one in slices."""
+        """Encode the answer: a short one at once, a long one in slices.
+
+        Until then the connection's next request waits, or one client would have many answers made.
+        """
 
         def go_on() -> None:
             try:
-                self._step(steps, call.session, go_on, lambda frame: call.fill([frame]))
+                self._step(
+                    steps, call.session, call.header, go_on, lambda frame: call.fill([frame])
+                )
             except Exception as error:
                 call.session.fail(error)
 
         go_on()
+        if not call.is_filled:
+            call.hold()
 
     # -- handlers ----------------------------------------------------------------------------------
 
@@ -242,11 +251,11 @@ class _Call:
     __slots__ = (
         "_answer",
         "_api",
-        "_header",
         "_requests",
         "began",
         "early",
         "handling",
+        "header",
         "is_asking",
         "is_held",
         "request",
@@ -266,7 +275,7 @@ class _Call:
         self.session = session
         self._answer = answer
         self._api = api
-        self._header = header
+        self.header = header
         self.request = request
         self.began = request.now
         self.is_held = False
@@ -311,11 +320,8 @@ class _Call:
             self.session.hold()
 
     def finish(self, response: Any) -> None:
-        self._requests.ended(self._header.api_key, self.request.now - self.began)
-        if self.is_held:
-            self.is_held = False
-            self.session.release()
-        header, codec = self._header, self._api.codec
+        self._requests.ended(self.header.api_key, self.request.now - self.began)
+        header, codec = self.header, self._api.codec
         key, version, correlation_id = header.api_key, header.api_version, header.correlation_id
         if response is None:
             self.fill(None)
@@ -330,8 +336,20 @@ class _Call:
             steps = encode_response_steps(key, version, correlation_id, response)
             self._requests.answer(self, steps)
 
+    @property
+    def is_filled(self) -> bool:
+        return self._answer.is_ready
+
     def fill(self, chunks: list[Chunk] | None) -> None:
         self.session.fill(self._answer, chunks)
+        if self.is_held:
+            self.is_held = False
+            self.session.release()
+
+
+def _label(session: ClientSession, header: RequestHeader) -> str:
+    name = session.apis[header.api_key].name
+    return label(name, header.api_version, header.client_id, session.host)
 
 
 def _refusal(header: RequestHeader, api: Api, reason: str) -> str:

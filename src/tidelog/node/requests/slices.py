@@ -7,27 +7,50 @@ the others wait in the order in which they came.
 
 from collections import deque
 from collections.abc import Callable
+from typing import TypeAlias
 
+from tidelog.model.ids import Millis
 from tidelog.node.clock import Clock
 from tidelog.node.timers import Timers
 
 AT_ONCE = 2
+
+_Turn: TypeAlias = tuple[Callable[[], None], str]
+"""What to call, and the request that it is part of."""
+
+
+LABEL_LENGTH = 60
+"""What is shown of a client id."""
+
+
+def label(api: str, version: int, client_id: str | None, host: str) -> str:
+    """A request as the log names it."""
+    client = (client_id or "")[:LABEL_LENGTH]
+    return f"a part of {api} v{version}, client id {client!r}, from {host}"
 
 
 class Slices:
     def __init__(self, clock: Clock, timers: Timers) -> None:
         self._clock = clock
         self._timers = timers
-        self._waiting: deque[Callable[[], None]] = deque()
-        self._under_way: deque[Callable[[], None]] = deque()
+        self._waiting: deque[_Turn] = deque()
+        self._under_way: deque[_Turn] = deque()
+        self._latest = ""
+        self._turned_at: Millis = -1
         self._is_in_turn = False
         self._is_timed = False
 
-    def later(self, go_on: Callable[[], None], *, is_urgent: bool = False) -> None:
+    def later(
+        self, go_on: Callable[[], None], request: str = "", *, is_urgent: bool = False
+    ) -> None:
         """Call it in a turn of its own; it may ask for another turn. What is urgent never waits."""
         is_under_way = is_urgent or self._is_in_turn
-        (self._under_way if is_under_way else self._waiting).append(go_on)
+        (self._under_way if is_under_way else self._waiting).append((go_on, request))
         self._set_timer()
+
+    def in_work(self) -> str:
+        """The request that had its turn in the latest event; empty if none had."""
+        return self._latest if self._turned_at == self._clock.now else ""
 
     def _set_timer(self) -> None:
         if not self._is_timed and (self._under_way or self._waiting):
@@ -38,7 +61,8 @@ class Slices:
         self._is_timed = False
         while self._waiting and len(self._under_way) < AT_ONCE:
             self._under_way.append(self._waiting.popleft())
-        go_on = self._under_way.popleft()
+        go_on, self._latest = self._under_way.popleft()
+        self._turned_at = self._clock.now
         self._is_in_turn = True
         try:
             go_on()

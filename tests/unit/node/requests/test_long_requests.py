@@ -275,3 +275,41 @@ def test_f63_many_producers_of_a_partition_are_told_in_slices(times: int) -> Non
     topic = TopicRequest(name="t0", partition_indexes=(0,) * times)
     assert most_calls_of(node, ask(61, topics=(topic,))) < MOST_CALLS
     assert (times == 200) == any("100000 producers" in reason for reason in node.closed.values())
+
+
+def test_a_request_that_is_worked_on_in_slices_is_named_while_it_is() -> None:
+    node = Bench()
+    conn = node.connect()
+    named = set()
+    node.send(conn, find(*(f"group-{number}" for number in range(5_000))))
+    for _ in range(2_000):
+        if node.sent[conn]:
+            break
+        node.flush()
+        node.pass_time(1)
+        named.add(node.node.in_work())
+    version = REGISTRY[10].max_version
+    assert named - {""} == {
+        f"a part of FindCoordinator v{version}, client id 'test', from 10.0.0.1"
+    }
+
+    node.pass_time(1)
+    node.send(conn, BEAT)
+    assert node.node.in_work() == ""
+
+
+def test_f63_the_next_request_waits_until_a_long_answer_is_written() -> None:
+    node = Bench()
+    conn = node.connect()
+    resource = DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=None)
+    node.outbound.clear()
+
+    node.send(conn, ask(32, resources=(resource,) * 30))
+    node.settle()
+
+    order = [
+        type(one)
+        for one in node.outbound
+        if isinstance(one, StopReading | StartReading | Send) and one.conn == conn
+    ]
+    assert order == [StopReading, Send, StartReading]
