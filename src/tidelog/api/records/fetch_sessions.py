@@ -26,7 +26,7 @@ _MAX_EPOCH = 2**31 - 1
 EVICTABLE_AFTER_MS = 120_000
 """Kafka's constant: a session used more recently is not given up for another."""
 
-MAX_CACHED = 200_000
+MAX_CACHED = 100_000
 """Partitions in all sessions together: what they take in memory is bounded."""
 
 Key: TypeAlias = tuple[TopicRef, int]

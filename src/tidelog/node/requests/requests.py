@@ -117,10 +117,8 @@ class Requests:
         """Decode in slices; the connection's next request begins when this one is done."""
         if len(frame) > api.limit.size:
             raise MalformedMessage(f"{len(frame)} bytes, over the limit of {api.limit.size}")
-        if self._queued_bytes + len(frame) > QUEUED_BYTES:
-            session.close(f"sent {api.name} while too many long requests wait")
+        if not self._has_room(session, api, len(frame)):
             return
-        self._queued_bytes += len(frame)
         answer, began = session.expect(), self._context.now
         session.hold()
         meter = Meter(api.limit.elements)
@@ -155,18 +153,25 @@ class Requests:
 
         What comes behind it on its connection must not overtake it.
         """
+        if not self._has_room(session, api, len(frame)):
+            return
         if len(frame) <= SHARED_BYTES:
             frame = memoryview(bytearray(frame))
         answer, began = session.expect(), self._context.now
         session.hold()
 
         def begin() -> None:
+            self._queued_bytes -= len(frame)
             if session.is_closed:
                 return
             codec, version = api.codec, header.api_version
             assert codec is not None
             try:
                 message = codec.decode(version, frame, header.position, api.limit.elements)
+            except TooManyEntries:
+                most = api.limit.elements
+                session.close(_refusal(header, api, f"more than {most} topics and partitions"))
+                return
             except MalformedMessage as malformed:
                 session.close(_refusal(header, api, malformed.reason))
                 return
@@ -176,6 +181,14 @@ class Requests:
             self._slices.later(call.begin, _label(session, header))
 
         self._slices.later(begin, _label(session, header))
+
+    def _has_room(self, session: ClientSession, api: Api, size: int) -> bool:
+        """Whether a long request may wait; one that waits alone may, whatever its size."""
+        if self._queued_bytes and self._queued_bytes + size > QUEUED_BYTES:
+            session.close(f"sent {api.name} while too many long requests wait")
+            return False
+        self._queued_bytes += size
+        return True
 
     def _step(
         self,

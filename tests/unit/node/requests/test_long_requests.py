@@ -6,6 +6,7 @@ take less than 10 milliseconds. A handler that works on a long request at once i
 
 from collections.abc import Callable, Iterator
 from cProfile import Profile
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -186,6 +187,39 @@ def test_f63_long_requests_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch
 
     assert [conn for conn in conns if conn in node.closed] == conns[2:]
     assert all(node.sent[conn] for conn in conns[:2])
+
+
+def test_f63_fetches_of_many_partitions_that_wait_are_bounded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(requests, "QUEUED_BYTES", 80_000)
+    node = Bench()
+    api = REGISTRY[1]
+    frame = long_request(api, 4, Shape.WIDE, 2_500).frame[4:]
+    assert 30_000 < len(frame) < 40_000
+    conns = [node.connect() for _ in range(5)]
+
+    for conn in conns:
+        node.send_frame(conn, frame)
+    node.settle()
+
+    assert [conn for conn in conns if conn in node.closed] == conns[2:]
+    assert all(node.sent[conn] for conn in conns[:2])
+    node.send_frame(conns[0], frame)
+    assert conns[0] not in node.closed
+
+
+def test_f63_a_fetch_of_too_many_partitions_is_refused_with_their_number() -> None:
+    node = Bench()
+    conn = node.connect()
+    api = REGISTRY[1]
+    most = api.limit.elements
+    api = replace(api, limit=api.limit._replace(elements=2 * most))
+    frame = long_request(api, 4, Shape.WIDE, 3 * most // 2).frame[4:]
+    node.tell(FrameReceived(conn, memoryview(bytearray(frame))))
+    node.settle()
+
+    assert node.closed[conn].endswith(f"more than {most} topics and partitions")
 
 
 def test_f63_answers_keep_their_order_when_one_of_them_is_long() -> None:
