@@ -3,7 +3,7 @@
 A pass: wait, read every ready connection once, hand its frames to the node, tick, then send.
 
 Invariants: no connection takes more than its share of a pass (one read, `FRAMES_PER_PASS` frames,
-or one frame where others need the time).
+or one frame once the pass has taken `SHARED_MS`), and one with requests that take long comes last.
 The node hears `Connected` first and `Disconnected` last of every connection, and each event in a
 call of its own, never from inside another.
 """
@@ -50,7 +50,7 @@ from tidelog.runtime.transport.connection import SOCKET, Connection
 from tidelog.runtime.transport.connections import BY_CLOSE, BY_NODE, FEW, Connections
 from tidelog.runtime.transport.descriptors import Room
 from tidelog.runtime.transport.dialling import Dialler, connect_failed
-from tidelog.runtime.transport.limits import Limits
+from tidelog.runtime.transport.limits import COSTLY_FOR_MS, COSTLY_MS, Limits
 from tidelog.runtime.transport.listeners import Acceptor, ListeningSocket
 from tidelog.runtime.workers import Workers
 
@@ -60,8 +60,6 @@ EVENTS_PER_PASS = 256
 SHARED_MS: Millis = 10
 """A pass that has taken so long handles one frame of each further connection, and no more."""
 READING_THREADS = 4
-WALL_SLACK_MS: Millis = 20
-"""What the machine's clock may differ by before the node is told."""
 
 log = logging.getLogger(__name__)
 
@@ -80,8 +78,6 @@ class Host:
         self._node = node
         self._limits = limits
         self._clock = clock
-        self._ahead_ms: Millis = 0
-        """How far the node believes the machine's clock to be ahead of ours."""
         self._now = clock()
         self._meter = FreezeMeter()
         self._is_late = False
@@ -106,10 +102,7 @@ class Host:
         self._status: int | None = None
 
     def interrupt(self) -> None:
-        """Begin a controlled shutdown. Safe in any thread or signal.
-
-        Asked again, only close the logs, so that the next start finds them clean; once more, end.
-        """
+        """Shut down; asked again, only close the logs; once more, end. Safe in any thread."""
         self._interrupts += 1
         self._alarm.ring()
 
@@ -154,12 +147,16 @@ class Host:
         now = self._now = self.connections.now = self._clock()
         if now != meter.began:
             meter.begin(now)
-        self._look_at_wall_clock(now)
+        if (ahead_ms := self._clock.moved(now)) is not None:
+            self._tell(WallClockMoved(ahead_ms))
         if len(ready) > FEW:
             self.connections.share_sending(len(ready))
+        costly: list[tuple[Connection, int]] = []
         for fd, mask in ready:
             conn = self.connections.at(fd)
-            if conn is not None:
+            if conn is not None and conn.costly_until > now:
+                costly.append((conn, mask))
+            elif conn is not None:
                 self._serve(conn, mask)
             elif fd == self._alarm.fileno():
                 self._answer_alarm()
@@ -170,6 +167,8 @@ class Host:
             elif self._acceptor.listens_on(fd):
                 self._accept(fd)
                 self._step_ended("accepting connections")
+        if costly:
+            self._serve_costly(costly)
         if self.connections.is_holding:
             self._resume_holding(now + 2 * SHARED_MS)
         # After a long pass, first hear what came meanwhile: a heartbeat that waits is no silence.
@@ -180,13 +179,6 @@ class Host:
         self._step_ended("sending answers")
         if self._now - now >= SLOW_MS or meter.longest_ms > STEP_MS:
             meter.end(self._now, len(ready))
-
-    def _look_at_wall_clock(self, now: Millis) -> None:
-        """Tell the node first when the machine's clock was set: what comes is judged by it."""
-        ahead_ms = self._clock.ahead_ms(now)
-        if not -WALL_SLACK_MS < ahead_ms - self._ahead_ms < WALL_SLACK_MS:
-            self._ahead_ms = ahead_ms
-            self._tell(WallClockMoved(ahead_ms))
 
     def _step_ended(self, step: str, conn: Connection | None = None) -> None:
         """Keep the time, and blame what was done since it was last read if that took long."""
@@ -280,14 +272,19 @@ class Host:
             if conn not in self.connections:
                 return
         if mask & select.EPOLLIN:
-            if conn.muted:
+            if conn.muted or conn.held is not None:
                 self.connections.watch(conn)
-            elif conn.held is None:
-                self._read(conn)
             else:
-                self.connections.watch(conn)
+                self._read(conn)
         elif mask & ~select.EPOLLOUT:  # hung up or broken
             self.connections.drop(conn)
+
+    def _serve_costly(self, ready: list[tuple[Connection, int]]) -> None:
+        """As many as there is time for, those that waited longest first; epoll names the others."""
+        until = self._now + SHARED_MS
+        for conn, mask in sorted(ready, key=lambda one: one[0].active_at):
+            if self._now < until and conn in self.connections:
+                self._serve(conn, mask)
 
     def _read(self, conn: Connection) -> None:
         try:
@@ -341,16 +338,20 @@ class Host:
         handle, perform, clock, meter = self._node.handle, self._perform, self._clock, self._meter
         done = 0
         try:
-            has_time = self._now < meter.began + SHARED_MS
-            for frame in frames[: FRAMES_PER_PASS if has_time else 1]:
+            until = meter.began + SHARED_MS
+            for frame in frames[:FRAMES_PER_PASS]:
                 if conn.muted:
                     break
                 done += 1
                 perform(handle(FrameReceived(conn.id, frame), self._now))
                 now = clock()
-                if now - self._now >= meter.longest_ms:
-                    meter.blame_frame(now - self._now, conn, frame)
+                if now - self._now >= COSTLY_MS:
+                    conn.costly_until = now + COSTLY_FOR_MS if conn.id > 0 else 0
+                    if now - self._now >= meter.longest_ms:
+                        meter.blame_frame(now - self._now, conn, frame)
                 self._now = now
+                if now >= until:
+                    break
         except Exception:
             # A bug of ours that one client's request has found: the others are served on.
             log.exception("%s: a request could not be handled", conn.peer)

@@ -3,8 +3,7 @@
 from tests.unit.runtime.echo import serving
 
 from tidelog.model.ids import Millis
-from tidelog.runtime.clock import HostClock
-from tidelog.runtime.loop import WALL_SLACK_MS
+from tidelog.runtime.clock import SLACK_MS, HostClock
 
 HOUR_MS = 3_600_000
 
@@ -30,7 +29,7 @@ def test_the_noise_of_two_clocks_is_not_told() -> None:
     clock = SettableClock()
     with serving(clock=clock) as served:
         client = served.client()
-        for noise in (1, -1, WALL_SLACK_MS - 1, 1 - WALL_SLACK_MS):
+        for noise in (1, -1, SLACK_MS - 1, 1 - SLACK_MS):
             clock.set_by = noise
             client.ask(b"e")
         assert served.node.wall_moves == []

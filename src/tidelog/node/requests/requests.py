@@ -23,6 +23,7 @@ from tidelog.node.requests.context import RequestContext
 from tidelog.node.requests.parking import PARKED, Resume
 from tidelog.node.requests.sessions import Answer, ClientSession
 from tidelog.node.requests.slices import Slices, label
+from tidelog.protocol.fetch.request import FETCH
 from tidelog.protocol.framing import SHARED_BYTES
 from tidelog.protocol.malformed import MalformedMessage, TooManyEntries
 from tidelog.protocol.messages.messages import (
@@ -108,6 +109,8 @@ class Requests:
         request = self._context.request(header.api_version, header.client_id, session, message)
         call = _Call(self, session, session.expect(), api, header, request)
         call.begin()
+        if len(frame) > SHORT_BYTES and header.api_key == FETCH and not call.is_filled:
+            call.hold()  # it waits and takes memory, and no client sends another before its answer
 
     # -- long requests and long answers ------------------------------------------------------------
 

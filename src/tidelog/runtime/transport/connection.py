@@ -95,6 +95,7 @@ class Connection:
     muted: int = 0  # a bit for each reason not to read
     interest: int = 0  # what epoll watches
     is_bulk: bool = False  # its last frames were large
+    costly_until: Millis = 0  # others are served first until then
 
     @property
     def is_silent(self) -> bool:

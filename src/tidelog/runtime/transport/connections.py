@@ -24,7 +24,7 @@ from tidelog.runtime.transport.connection import (
     ShortFile,
 )
 from tidelog.runtime.transport.half_received import HalfReceived
-from tidelog.runtime.transport.limits import Limits
+from tidelog.runtime.transport.limits import COSTLY_FOR_MS, Limits
 from tidelog.runtime.transport.listeners import Accepted
 from tidelog.runtime.transport.quotas import ConnectionQuotas
 from tidelog.runtime.workers import Workers
@@ -137,6 +137,7 @@ class Connections:
         admitted.listener, admitted.address = listener, address
         # What becomes active later does so at this time at the earliest.
         admitted.opened_at, admitted.active_at = self.now, self.now - 1
+        admitted.costly_until = self.now + COSTLY_FOR_MS  # nobody knows better yet
         self.quotas.opened(listener, address)
         self.drop_excess()
 

@@ -3,8 +3,16 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from tidelog.model.ids import Millis
 from tidelog.model.outbound import LimitConnections
 from tidelog.runtime.transport.descriptors import UNLIMITED, Shares
+
+COSTLY_MS: Millis = 3
+"""A connection with a request that takes so long lets others go first for `COSTLY_FOR_MS`.
+
+So does a new one: many that are opened for one slow request each delay nobody else.
+"""
+COSTLY_FOR_MS: Millis = 1_000
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@ Work is counted in function calls, so that the bound is the same on every machin
 take less than 10 milliseconds. A handler that works on a long request at once is far beyond that.
 """
 
+import struct
 from collections.abc import Callable, Iterator
 from cProfile import Profile
 from dataclasses import replace
@@ -347,3 +348,21 @@ def test_f63_the_next_request_waits_until_a_long_answer_is_written() -> None:
         if isinstance(one, StopReading | StartReading | Send) and one.conn == conn
     ]
     assert order == [StopReading, Send, StartReading]
+
+
+def test_f63_a_connection_waits_with_one_large_fetch_at_a_time() -> None:
+    node = node_with_topics()
+    conn = node.connect()
+    name, body = b"t0", struct.pack(">iiiib", -1, 500, 1, 1_000, 0)
+    body += struct.pack(">ih", 1, len(name)) + name + struct.pack(">i", 300)
+    body += b"".join(struct.pack(">iqi", index % PARTITIONS, 0, 1_000) for index in range(300))
+    frame = struct.pack(">hhih", 1, 4, 7, -1) + body
+    assert len(frame) > requests.SHORT_BYTES
+    node.outbound.clear()
+
+    node.send_frame(conn, frame)
+    assert StopReading(conn) in node.outbound
+    assert not node.sent[conn]
+    node.pass_time(1_000)
+    assert node.sent[conn]
+    assert StartReading(conn) in node.outbound

@@ -1,0 +1,115 @@
+"""Requests that take long delay their own connection and no other (F63).
+
+Time passes only when a request takes some, so that nothing depends on the speed of the machine.
+"""
+
+from collections.abc import Callable
+
+from tests.unit.runtime.echo import EchoNode, framed, serving
+
+from tidelog.model.events import Event, FrameReceived
+from tidelog.model.ids import Millis
+from tidelog.model.outbound import Outbound
+from tidelog.runtime.clock import HostClock
+from tidelog.runtime.loop import SHARED_MS
+
+SLOW_MS = SHARED_MS - 2
+"""Two requests that take this long are more than the share of a pass."""
+
+
+class StoppedClock(HostClock):
+    """Moves when the test says so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ms: Millis = 1_000
+
+    def __call__(self) -> Millis:
+        return self.ms
+
+    def ahead_ms(self, now: Millis) -> Millis:
+        return 0
+
+
+class SlowNode(EchoNode):
+    """Echoes; what begins with `slow` takes time, and something may happen meanwhile."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.clock = StoppedClock()
+        self.heard: list[bytes] = []
+        self.meanwhile: list[Callable[[], None]] = []
+
+    def handle(self, event: Event, now: Millis) -> list[Outbound]:
+        if isinstance(event, FrameReceived):
+            self.heard.append(bytes(event.frame[1:]))
+            if event.frame[1:5] == b"slow":
+                self.clock.ms += SLOW_MS
+                if self.meanwhile:
+                    self.meanwhile.pop()()
+        return super().handle(event, now)
+
+
+def test_f63_pipelined_requests_that_take_long_leave_time_for_others() -> None:
+    node = SlowNode()
+    with serving(node, clock=node.clock) as served:
+        busy, other = served.client(), served.client()
+        node.meanwhile.append(lambda: other.sock.sendall(framed(b"ehere")))
+
+        busy.sock.sendall(framed(b"eslow") * 20)
+
+        assert [busy.answer() for _ in range(20)] == [b"slow"] * 20
+        assert other.answer() == b"here"
+    assert node.heard.index(b"here") <= 3
+
+
+def test_f63_new_connections_are_served_after_those_that_are_known_to_be_quick() -> None:
+    node = SlowNode()
+    with serving(node, clock=node.clock) as served:
+        known = served.client()
+        assert known.ask(b"ehello") == b"hello"
+        node.clock.ms += 2_000
+        busy = [served.client() for _ in range(10)]
+        node.heard.clear()
+
+        def all_at_once() -> None:
+            for client in busy[1:]:
+                client.sock.sendall(framed(b"eslow"))
+            known.sock.sendall(framed(b"eknown"))
+
+        node.meanwhile.append(all_at_once)
+        busy[0].sock.sendall(framed(b"eslow"))
+
+        assert known.answer() == b"known"
+        for client in busy:
+            assert client.answer() == b"slow"
+    assert node.heard.index(b"known") <= 2
+
+
+def test_f63_connections_whose_requests_take_long_are_served_last() -> None:
+    node = SlowNode()
+    with serving(node, clock=node.clock) as served:
+        busy = [served.client() for _ in range(10)]
+        other = served.client()
+        assert other.ask(b"ehello") == b"hello"
+        node.clock.ms += 2_000
+        for client in busy:
+            assert client.ask(b"eslow") == b"slow"
+        node.heard.clear()
+
+        def all_at_once() -> None:
+            for client in busy:
+                client.sock.sendall(framed(b"eslow"))
+            other.sock.sendall(framed(b"efirst"))
+            node.meanwhile.append(lambda: other.sock.sendall(framed(b"esecond")))
+
+        node.meanwhile.append(all_at_once)
+        busy[0].sock.sendall(framed(b"eslow"))
+
+        assert [other.answer(), other.answer()] == [b"first", b"second"]
+        for client in busy:
+            assert client.answer() == b"slow"
+        assert busy[0].answer() == b"slow"
+    assert node.heard.index(b"first") <= 2
+    assert node.heard.index(b"second") <= 5
+    assert node.heard.count(b"slow") == 11
