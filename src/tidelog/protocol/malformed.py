@@ -11,3 +11,7 @@ class MalformedMessage(Exception):
 
 class TooManyEntries(MalformedMessage):
     """More topics and partitions than the caller wants to decode."""
+
+
+class AnswerTooLong(Exception):
+    """A request asks for more than fits into one answer."""

@@ -25,7 +25,7 @@ from tidelog.node.requests.sessions import Answer, ClientSession
 from tidelog.node.requests.slices import Slices, label
 from tidelog.protocol.fetch.request import FETCH
 from tidelog.protocol.framing import SHARED_BYTES
-from tidelog.protocol.malformed import MalformedMessage, TooManyEntries
+from tidelog.protocol.malformed import AnswerTooLong, MalformedMessage, TooManyEntries
 from tidelog.protocol.messages.messages import (
     RequestHeader,
     decode_request,
@@ -47,6 +47,9 @@ LONG_ENTRIES = 500
 
 QUEUED_BYTES = 32 * 1024 * 1024
 """Of long requests that wait to be decoded, all connections together."""
+
+ANSWER_BYTES = 48 * 1024 * 1024
+"""Of an answer without records: the configuration of 10,000 topics, with its documentation."""
 
 _LENGTH = Struct(">i")
 
@@ -222,6 +225,10 @@ class Requests:
                 self._step(
                     steps, call.session, call.header, go_on, lambda frame: call.fill([frame])
                 )
+            except AnswerTooLong:
+                call.session.close(
+                    f"sent {call.api.name} for an answer of more than {ANSWER_BYTES} bytes"
+                )
             except Exception as error:
                 call.session.fail(error)
 
@@ -266,8 +273,8 @@ class _Call:
 
     __slots__ = (
         "_answer",
-        "_api",
         "_requests",
+        "api",
         "began",
         "early",
         "handling",
@@ -290,7 +297,7 @@ class _Call:
         self._requests = requests
         self.session = session
         self._answer = answer
-        self._api = api
+        self.api = api
         self.header = header
         self.request = request
         self.began = request.now
@@ -304,7 +311,7 @@ class _Call:
 
     def begin(self) -> None:
         try:
-            begun = self._api.handler(self.request)
+            begun = self.api.handler(self.request)
             if isinstance(begun, GeneratorType):
                 self.handling = begun
                 self._requests.drive(self, None)
@@ -337,7 +344,7 @@ class _Call:
 
     def finish(self, response: Any) -> None:
         self._requests.ended(self.header.api_key, self.request.now - self.began)
-        header, codec = self.header, self._api.codec
+        header, codec = self.header, self.api.codec
         key, version, correlation_id = header.api_key, header.api_version, header.correlation_id
         if response is None:
             self.fill(None)
@@ -349,7 +356,7 @@ class _Call:
         elif codec is not None:
             self.fill(codec.encode(version, correlation_id, response))
         else:
-            steps = encode_response_steps(key, version, correlation_id, response)
+            steps = encode_response_steps(key, version, correlation_id, response, ANSWER_BYTES)
             self._requests.answer(self, steps)
 
     @property

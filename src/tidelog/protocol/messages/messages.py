@@ -13,7 +13,7 @@ from kio.serial import entity_writer
 from kio.static.protocol import Entity
 
 from tidelog.model.disk import Buffer
-from tidelog.protocol.malformed import MalformedMessage
+from tidelog.protocol.malformed import AnswerTooLong, MalformedMessage
 from tidelog.protocol.messages.canonical import canonical_request, canonical_response
 from tidelog.protocol.messages.headers import (
     RequestHeader,
@@ -74,13 +74,16 @@ def encode_response(api_key: int, version: int, correlation_id: int, response: A
 
 
 def encode_response_steps(
-    api_key: int, version: int, correlation_id: int, response: Any
+    api_key: int, version: int, correlation_id: int, response: Any, most_bytes: int = ANY_NUMBER
 ) -> Steps[bytearray]:
-    """The same in slices."""
+    """The same in slices; raises AnswerTooLong once it is longer than `most_bytes`."""
     meter = Meter()
     out = bytearray(response_prefix(api_key, version, correlation_id))
     lowered = yield from lower_steps(response, response_class(api_key, version), meter)
-    yield from write_steps(out, lowered, meter)
+    for _ in write_steps(out, lowered, meter):
+        if len(out) > most_bytes:
+            raise AnswerTooLong
+        yield
     out[:4] = (len(out) - 4).to_bytes(4, "big")
     return out
 

@@ -27,7 +27,7 @@ from tidelog.api.listeners import ListenerKind
 from tidelog.api.registry import REGISTRY, Api
 from tidelog.model.errors import ErrorCode
 from tidelog.model.events import FrameReceived, Ticked
-from tidelog.model.outbound import Outbound, Send, StartReading, StopReading
+from tidelog.model.outbound import Outbound, RequestFailed, Send, StartReading, StopReading
 from tidelog.node.requests import requests
 from tidelog.protocol.messages.canonical import canonical_request, canonical_response
 from tidelog.protocol.messages.schema import fields_of
@@ -366,3 +366,19 @@ def test_f63_a_connection_waits_with_one_large_fetch_at_a_time() -> None:
     node.pass_time(1_000)
     assert node.sent[conn]
     assert StartReading(conn) in node.outbound
+
+
+def test_f63_a_request_for_an_endless_answer_closes_its_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(requests, "ANSWER_BYTES", 100_000)
+    node = Bench()
+    conn = node.connect()
+    resource = DescribeConfigsResource(resource_type=4, resource_name="1", configuration_keys=None)
+
+    node.send(conn, ask(32, resources=(resource,) * 30, include_synonyms=True))
+    node.settle()
+
+    assert not node.sent[conn]
+    assert node.closed[conn] == "sent DescribeConfigs for an answer of more than 100000 bytes"
+    assert not any(isinstance(one, RequestFailed) for one in node.outbound)
