@@ -22,6 +22,7 @@ from tidelog.runtime.clock import HostClock
 from tidelog.runtime.dice import SystemDice
 from tidelog.runtime.files.disk import RealDisk
 from tidelog.runtime.logs import log_to_stderr
+from tidelog.runtime.long_collections import LongCollections
 from tidelog.runtime.loop import Host
 from tidelog.runtime.metrics import metrics
 from tidelog.runtime.process import (
@@ -63,6 +64,7 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
     # What is there by now stays: the collector need not look at it again.
     gc.collect()
     gc.freeze()
+    gc.callbacks.append(LongCollections())
 
     def ready() -> None:
         log.info("takes writes")

@@ -206,7 +206,8 @@ class Requests:
     ) -> None:
         """One slice; then another turn, or what is to be done with the result."""
         if session.is_closed:
-            return  # nobody waits for the rest
+            steps.close()  # nobody waits for the rest, and a frozen cycle may refer to it for ever
+            return
         try:
             next(steps)
         except StopIteration as end:
