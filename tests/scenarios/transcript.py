@@ -13,6 +13,36 @@ DASHES = "----"
 Respond: TypeAlias = Callable[[str], str]
 
 
+class Words:
+    """The words of one command: `name=value`, or flags. A word that nobody reads is an error."""
+
+    def __init__(self, line: str) -> None:
+        self.command, *words = line.split()
+        self._values = dict(word.partition("=")[::2] for word in words)
+        self._unread = set(self._values)
+
+    def __contains__(self, name: str) -> bool:
+        self._unread.discard(name)
+        return name in self._values
+
+    def text(self, name: str, default: str | None = None) -> str:
+        self._unread.discard(name)
+        return self._values[name] if default is None else self._values.get(name, default)
+
+    def list(self, name: str, default: str | None = None) -> list[str]:
+        text = self.text(name, default)
+        return text.split(",") if text else []
+
+    def number(self, name: str, default: int | None = None) -> int:
+        return int(self.text(name, None if default is None else str(default)))
+
+    def numbers(self, name: str, default: str | None = None) -> tuple[int, ...]:
+        return tuple(map(int, self.list(name, default)))
+
+    def check_all_read(self) -> None:
+        assert not self._unread, f"{self.command} knows no {sorted(self._unread)}"
+
+
 def transcripts(directory: Path) -> list[Path]:
     return sorted(directory.glob("*.txt"))
 
