@@ -5,13 +5,13 @@ its name, so that a node with ten thousand partitions starts at once.
 """
 
 from collections.abc import Mapping
-from enum import Enum
 from functools import partial
 from heapq import heappop, heappush
 
 from tidelog.log import names
 from tidelog.log.checkpoints import checkpoints, partition_metadata
 from tidelog.log.checkpoints.clean_shutdown import NO_BROKER_EPOCH, CleanShutdownMark
+from tidelog.log.checkpoints.partition_metadata import Belonging
 from tidelog.log.checkpoints.root_checkpoints import RootCheckpoints
 from tidelog.log.config import LogConfig
 from tidelog.log.partition import PartitionLog
@@ -32,20 +32,6 @@ MANY = 100
 
 
 DEFAULT_DELETE_DELAY_MS: Millis = 60_000
-
-
-class Belonging(Enum):
-    """Whether a partition directory belongs to a topic."""
-
-    YES = "yes"
-    NO = "no"
-    """It belongs to another topic of the same name."""
-    UNKNOWN = "unknown"
-    """It holds records, and its partition.metadata is missing or damaged."""
-    HELD = "held"
-    """So it was at an earlier start, and it could be of another topic of the same name."""
-    MISPLACED = "misplaced"
-    """Its partition.metadata names another partition of the topic: one of the two was moved."""
 
 
 class LogDirectory:

@@ -9,7 +9,8 @@ import pytest
 
 from tidelog.cli.commands import invoke
 from tidelog.log.checkpoints import partition_metadata
-from tidelog.log.directory import Belonging, LogDirectory
+from tidelog.log.checkpoints.partition_metadata import Belonging
+from tidelog.log.directory import LogDirectory
 from tidelog.model.ids import TopicPartition
 from tidelog.model.user_error import UserError
 from tidelog.runtime.dice import SystemDice

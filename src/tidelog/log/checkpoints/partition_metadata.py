@@ -6,6 +6,7 @@ the id of another topic, and a directory under a wrong name shows (F58).
 """
 
 import re
+from enum import Enum
 from typing import NamedTuple
 
 from crc32c import crc32c
@@ -24,6 +25,20 @@ its name."""
 HELD = b"held\n"
 """Written in place of a damaged id that could be that of another topic: only an operator may say
 whose records these are, however often the node starts."""
+
+
+class Belonging(Enum):
+    """Whether a partition directory belongs to a topic."""
+
+    YES = "yes"
+    NO = "no"
+    """It belongs to another topic of the same name."""
+    UNKNOWN = "unknown"
+    """It holds records, and its partition.metadata is missing or damaged."""
+    HELD = "held"
+    """So it was at an earlier start, and it could be of another topic of the same name."""
+    MISPLACED = "misplaced"
+    """Its partition.metadata names another partition of the topic: one of the two was moved."""
 
 
 class TopicIdRead(NamedTuple):

@@ -11,8 +11,9 @@ from uuid import UUID
 
 from tidelog.controller.image.image import MIGRATING_DIRECTORY, UNASSIGNED_DIRECTORY
 from tidelog.log.checkpoints.clean_shutdown import NO_BROKER_EPOCH
+from tidelog.log.checkpoints.partition_metadata import Belonging
 from tidelog.log.config import LogConfig
-from tidelog.log.directory import Belonging, LogDirectory
+from tidelog.log.directory import LogDirectory
 from tidelog.log.partition import PartitionLog
 from tidelog.model.ids import METADATA_TOPIC, BrokerEpoch, Millis, Offset, TopicId, TopicPartition
 from tidelog.node.partitions.replica import Replica

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from uuid import UUID
 
 from tidelog.controller.image.image import LOST_DIRECTORY, ClusterImage, PartitionImage, TopicImage
-from tidelog.log.directory import Belonging
+from tidelog.log.checkpoints.partition_metadata import Belonging
 from tidelog.model.ids import NodeId, TopicId, TopicPartition
 from tidelog.node.clock import Clock
 from tidelog.node.partitions.topic_config import TopicConfigs

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from tidelog.controller.image.image import ClusterImage
-from tidelog.log.directory import Belonging
+from tidelog.log.checkpoints.partition_metadata import Belonging
 from tidelog.log.recovery.continuity import ContinuityVerdict, tail_of
 from tidelog.log.segments.segment import Segment
 from tidelog.model.ids import Offset, TopicPartition

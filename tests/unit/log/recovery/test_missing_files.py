@@ -3,7 +3,8 @@
 import pytest
 from tests.unit.log.support import NOW, SMALL, append, base_offsets, batch
 
-from tidelog.log.directory import Belonging, LogDirectory
+from tidelog.log.checkpoints.partition_metadata import Belonging
+from tidelog.log.directory import LogDirectory
 from tidelog.model.ids import TopicId, TopicPartition
 from tidelog.sim.machines.dice import SeededDice
 from tidelog.sim.machines.disk import SimDisk
