@@ -1,4 +1,8 @@
-"""The README is run: every command in it, in order, and what it prints is what the README shows."""
+"""Every command in the README is run, in order, and prints the output that the README shows.
+
+The Chinese README has the same commands, programs and output, so that this run is one of both.
+`pip install .` is run by test_install.py.
+"""
 
 import os
 import re
@@ -16,7 +20,7 @@ from tests.cluster.ports import first_free_port
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-UP = "./tidelog up"
+UP, INSTALL = "./tidelog up", "pip install ."
 PORT, BROKERS = 9092, 3
 """What `up` takes when it is told nothing."""
 
@@ -45,8 +49,10 @@ class Step(NamedTuple):
     shown: list[str]
 
 
-def blocks() -> list[Block]:
-    return [Block(*found) for found in FENCE.findall((ROOT / "README.md").read_text())]
+def blocks(page: str) -> list[Block]:
+    """The blocks that are run; "text" is the output of an earlier run, which differs each time."""
+    found = [Block(*one) for one in FENCE.findall((ROOT / page).read_text(encoding="utf-8"))]
+    return [block for block in found if block.language != "text"]
 
 
 def steps(transcript: str) -> Iterator[Step]:
@@ -84,6 +90,8 @@ class Newcomer:
     def does(self, step: Step) -> None:
         if step.command == UP:
             self.starts_a_cluster(step)
+        elif step.command == INSTALL:
+            pass  # test_install.py
         elif step.command.startswith("./test"):
             # This very run is one of them; here, that the script finds and reads all of the tests.
             assert self.runs(f"{step.command} --collect-only --quiet") != []
@@ -119,7 +127,8 @@ class Newcomer:
             text=True,
         )
         assert self.cluster.stdout is not None
-        assert [self.cluster.stdout.readline().rstrip()] == [self.here(s) for s in step.shown]
+        [bootstrap] = [self.here(line) for line in step.shown if line.startswith("bootstrap ")]
+        assert self.cluster.stdout.readline().rstrip() == bootstrap
 
     def presses_ctrl_c(self) -> int:
         assert self.cluster is not None
@@ -136,14 +145,24 @@ def newcomer(tmp_path: Path) -> Iterator[Newcomer]:
 
 
 def test_everything_in_the_readme_works_as_shown(newcomer: Newcomer) -> None:
-    for block in blocks():
+    for block in blocks("README.md"):
         if block.language == "console":
             for step in steps(block.text):
                 newcomer.does(step)
-        elif block.language != "text":  # what somebody once saw, which differs from run to run
-            assert block.language == "python"
+            continue
+        assert block.language == "python"
+        if "def test_" in block.text:
+            (newcomer.directory / "test_readme.py").write_text(block.text)
+            options = "-p tidelog.testing.plugin -p no:cacheprovider -q"
+            printed = newcomer.runs(f"{sys.executable} -m pytest {options} test_readme.py")
+            assert printed[-1].startswith("1 passed")
+        else:
             script = newcomer.directory / "readme.py"
             script.write_text(newcomer.here(block.text))
-            (printed,) = newcomer.runs(f"{sys.executable} {script}")
-            assert f"# {printed}\n" in block.text
+            (printed_line,) = newcomer.runs(f"{sys.executable} {script}")
+            assert f"# {printed_line}\n" in block.text
     assert newcomer.presses_ctrl_c() == 0
+
+
+def test_the_chinese_readme_has_the_same_commands_programs_and_output() -> None:
+    assert blocks("README.zh-CN.md") == blocks("README.md")
