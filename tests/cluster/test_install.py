@@ -30,17 +30,19 @@ def run(*command: str | Path, cwd: Path) -> str:
 def test_an_installed_package_has_the_command_and_the_fixtures(tmp_path: Path) -> None:
     environment = tmp_path / "environment"
     venv.create(environment, with_pip=True)
-    bin = environment / "bin"
+    programs = environment / "bin"
     site_packages = next(environment.glob("lib/python*/site-packages"))
     # The dependencies are those of this environment; src/ is on its path, but not on the new one's.
     (site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
 
-    run(bin / "pip", "install", "--no-deps", ".", cwd=ROOT)
+    run(programs / "pip", "install", "--no-deps", ".", cwd=ROOT)
 
-    assert run(bin / "tidelog", "--version", cwd=tmp_path).startswith("tidelog ")
+    assert run(programs / "tidelog", "--version", cwd=tmp_path).startswith("tidelog ")
     (tmp_path / "test_it.py").write_text(USES_THE_FIXTURE)
     options = ("-p", "no:cacheprovider", "--tidelog-brokers", "1", "-q")
-    assert "1 passed" in run(bin / "python", "-m", "pytest", *options, "test_it.py", cwd=tmp_path)
+    assert "1 passed" in run(
+        programs / "python", "-m", "pytest", *options, "test_it.py", cwd=tmp_path
+    )
     assert str(environment) in run(
-        bin / "python", "-c", "import tidelog; print(tidelog.__file__)", cwd=tmp_path
+        programs / "python", "-c", "import tidelog; print(tidelog.__file__)", cwd=tmp_path
     )
