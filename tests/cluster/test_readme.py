@@ -128,7 +128,8 @@ class Newcomer:
         )
         assert self.cluster.stdout is not None
         [bootstrap] = [self.here(line) for line in step.shown if line.startswith("bootstrap ")]
-        assert self.cluster.stdout.readline().rstrip() == bootstrap
+        printed = (line.rstrip() for line in self.cluster.stdout)
+        assert next((line for line in printed if line.startswith("bootstrap ")), "") == bootstrap
 
     def presses_ctrl_c(self) -> int:
         assert self.cluster is not None
