@@ -20,7 +20,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.testing import Cluster
 from tidelog_pipelines import streams
 from tidelog_pipelines.jobs import ingest
-from tidelog_pipelines.sinks.ingestion import Ingestion
+from tidelog_pipelines.jobs.ingestion import Ingestion
 
 STAGES = 4
 

@@ -15,11 +15,11 @@ from pyspark.sql.types import StructType
 
 from tidelog_pipelines import failures, streams
 from tidelog_pipelines.failures import JobFailed
+from tidelog_pipelines.jobs.ingestion import Ingestion, Plan, compact
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import KafkaSettings, check_times, located, parse, setting
 from tidelog_pipelines.sinks.group_offsets import GroupOffsets
 from tidelog_pipelines.sinks.identities import Identities
-from tidelog_pipelines.sinks.ingestion import Ingestion, Plan, compact
 from tidelog_pipelines.sinks.tables import FORMATS
 from tidelog_pipelines.sources.checkpoint import Checkpoint, parse_ends
 from tidelog_pipelines.sources.kafka import Subscription, Topics, stream
