@@ -1,11 +1,13 @@
-"""The kinds of resources that have configurations, under Kafka's names and numbers."""
+"""The types of resources that have configurations, with Kafka's names and ids."""
 
 from enum import IntEnum
 
 
 class ResourceType(IntEnum):
-    TOPIC = 2
+    """In the order in which ListConfigResources lists them."""
+
+    CLIENT_METRICS = 16
     BROKER = 4
     BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
+    TOPIC = 2
     GROUP = 32
