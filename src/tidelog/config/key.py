@@ -1,16 +1,13 @@
-"""One configuration key: its type, default, limits, and how text becomes a value.
+"""One configuration key: its type, default, check, scope and status, and how text is parsed.
 
-Texts that a key refuses are told in the words of Kafka's own tools, since users search for them.
+Error messages are those of Apache Kafka, because users search for them.
 """
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from enum import IntEnum
+from enum import Enum, IntEnum
 from math import isfinite, nan
-from typing import TypeAlias
-
-_HOST = re.compile(r"[0-9a-zA-Z\-%._:\[\]]+")
+from typing import NamedTuple, TypeAlias
 
 Value: TypeAlias = bool | int | float | str | tuple[str, ...] | None
 
@@ -29,8 +26,44 @@ class ConfigType(IntEnum):
     PASSWORD = 9
 
 
+class ConfigScope(Enum):
+    """Where a key can be set, and whether it can be changed while brokers run."""
+
+    STATIC = "static"
+    """In the configuration file only."""
+    PER_BROKER = "per broker"
+    """In the file, or dynamically; meant to differ between brokers."""
+    CLUSTER_WIDE = "cluster-wide"
+    """In the file, or dynamically; meant to be the same on all brokers."""
+    PER_TOPIC = "per topic"
+    PER_GROUP = "per group"
+    PER_SUBSCRIPTION = "per client metrics subscription"
+
+    @property
+    def is_dynamic_broker_scope(self) -> bool:
+        return self in (ConfigScope.PER_BROKER, ConfigScope.CLUSTER_WIDE)
+
+
+class ConfigStatus(Enum):
+    ENFORCED = "enforced"
+    NO_EFFECT = "no effect here"
+    """Accepted and checked. Kafka needs the key, Tidelog does not."""
+    NOT_YET = "not yet"
+    """Accepted and checked. The feature that it configures is missing."""
+
+
+class Support(NamedTuple):
+    """The status of a key and, unless the key is enforced, the reason for it."""
+
+    status: ConfigStatus
+    reason: str = ""
+
+
+ENFORCED = Support(ConfigStatus.ENFORCED)
+
+
 class BadValue(ValueError):
-    """A text that its key refuses; the message names both."""
+    """A text that is not a valid value of its key; the message names both."""
 
     def __init__(self, name: str, text: object, reason: str) -> None:
         super().__init__(f"Invalid value {_shown(text)} for configuration {name}: {reason}")
@@ -50,7 +83,7 @@ def _shown(text: object) -> str:
 
 
 Check: TypeAlias = Callable[[str, Value], None]
-"""Raises `BadValue` when the key named first may not have the value."""
+"""Takes the key's name and a parsed value; raises `BadValue` if the value is not allowed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,62 +94,156 @@ class ConfigKey:
     documentation: str
     check: Check | None = None
     internal: bool = False
-    """Accepted but not shown: for tests and experts."""
+    """Hidden in DescribeConfigs unless it is set: for tests and experts."""
+    scope: ConfigScope = ConfigScope.STATIC
+    support: Support = ENFORCED
+
+    @property
+    def status(self) -> ConfigStatus:
+        return self.support.status
 
     @property
     def is_sensitive(self) -> bool:
         return self.type is ConfigType.PASSWORD
 
     def parse(self, text: str | None) -> Value:
-        """The value of a text, checked; `BadValue` when it has none."""
+        """Parse and check a text; raise `BadValue` if it is not valid."""
         value = None if text is None else _convert(self.name, self.type, text)
         if self.check is not None:
             self.check(self.name, value)
         return value
 
 
-def boolean(name: str, default: bool, documentation: str) -> ConfigKey:
-    return ConfigKey(name, ConfigType.BOOLEAN, str(default).lower(), documentation)
+def boolean(
+    name: str,
+    default: bool,
+    documentation: str,
+    *,
+    scope: ConfigScope = ConfigScope.STATIC,
+    support: Support = ENFORCED,
+) -> ConfigKey:
+    text = str(default).lower()
+    return ConfigKey(name, ConfigType.BOOLEAN, text, documentation, scope=scope, support=support)
 
 
 def int16(
-    name: str, default: int | None, documentation: str, check: Check | None = None
+    name: str,
+    default: int | None,
+    documentation: str,
+    check: Check | None = None,
+    *,
+    scope: ConfigScope = ConfigScope.STATIC,
+    support: Support = ENFORCED,
 ) -> ConfigKey:
-    return ConfigKey(name, ConfigType.SHORT, _number(default), documentation, check)
+    return ConfigKey(
+        name,
+        ConfigType.SHORT,
+        _number(default),
+        documentation,
+        check,
+        scope=scope,
+        support=support,
+    )
 
 
 def int32(
-    name: str, default: int | None, documentation: str, check: Check | None = None
+    name: str,
+    default: int | None,
+    documentation: str,
+    check: Check | None = None,
+    *,
+    scope: ConfigScope = ConfigScope.STATIC,
+    support: Support = ENFORCED,
 ) -> ConfigKey:
-    return ConfigKey(name, ConfigType.INT, _number(default), documentation, check)
+    return ConfigKey(
+        name,
+        ConfigType.INT,
+        _number(default),
+        documentation,
+        check,
+        scope=scope,
+        support=support,
+    )
 
 
 def int64(
-    name: str, default: int | None, documentation: str, check: Check | None = None
+    name: str,
+    default: int | None,
+    documentation: str,
+    check: Check | None = None,
+    *,
+    scope: ConfigScope = ConfigScope.STATIC,
+    support: Support = ENFORCED,
 ) -> ConfigKey:
-    return ConfigKey(name, ConfigType.LONG, _number(default), documentation, check)
+    return ConfigKey(
+        name,
+        ConfigType.LONG,
+        _number(default),
+        documentation,
+        check,
+        scope=scope,
+        support=support,
+    )
 
 
-def double(name: str, default: str, documentation: str, check: Check | None = None) -> ConfigKey:
-    return ConfigKey(name, ConfigType.DOUBLE, default, documentation, check)
+def double(
+    name: str,
+    default: str,
+    documentation: str,
+    check: Check | None = None,
+    *,
+    scope: ConfigScope = ConfigScope.STATIC,
+    support: Support = ENFORCED,
+) -> ConfigKey:
+    return ConfigKey(
+        name,
+        ConfigType.DOUBLE,
+        default,
+        documentation,
+        check,
+        scope=scope,
+        support=support,
+    )
 
 
 def string(
-    name: str, default: str | None, documentation: str, check: Check | None = None
+    name: str,
+    default: str | None,
+    documentation: str,
+    check: Check | None = None,
+    *,
+    scope: ConfigScope = ConfigScope.STATIC,
+    support: Support = ENFORCED,
 ) -> ConfigKey:
-    return ConfigKey(name, ConfigType.STRING, default, documentation, check)
+    return ConfigKey(
+        name,
+        ConfigType.STRING,
+        default,
+        documentation,
+        check,
+        scope=scope,
+        support=support,
+    )
 
 
 def strings(
-    name: str, default: str | None, documentation: str, check: Check | None = None
+    name: str,
+    default: str | None,
+    documentation: str,
+    check: Check | None = None,
+    *,
+    scope: ConfigScope = ConfigScope.STATIC,
+    support: Support = ENFORCED,
 ) -> ConfigKey:
-    return ConfigKey(name, ConfigType.LIST, default, documentation, check)
-
-
-def throttled_rate(name: str, documentation: str) -> ConfigKey:
-    """A rate that is only ever set while brokers run, and shown only where it is."""
-    unlimited = str((1 << 63) - 1)
-    return ConfigKey(name, ConfigType.LONG, unlimited, documentation, at_least(0), internal=True)
+    return ConfigKey(
+        name,
+        ConfigType.LIST,
+        default,
+        documentation,
+        check,
+        scope=scope,
+        support=support,
+    )
 
 
 def _number(default: int | None) -> str | None:
@@ -136,7 +263,7 @@ def _convert(name: str, type_: ConfigType, text: str) -> Value:
         case ConfigType.BOOLEAN:
             return _boolean(name, trimmed)
         case ConfigType.SHORT | ConfigType.INT | ConfigType.LONG:
-            return _whole_number(name, type_, trimmed)
+            return parse_whole_number(name, type_, trimmed)
         case ConfigType.DOUBLE:
             return _double(name, trimmed)
         case ConfigType.LIST:
@@ -154,9 +281,10 @@ def _boolean(name: str, text: str) -> bool:
     raise BadValue(name, text, "Expected value to be either true or false")
 
 
-def _whole_number(name: str, type_: ConfigType, text: str) -> int:
+def parse_whole_number(name: str, type_: ConfigType, text: str) -> int:
+    """Parse a decimal number that fits the type."""
     digits = text[1:] if text[:1] in ("-", "+") else text
-    # Python does not read numbers of thousands of digits; no number here has a hundred.
+    # int() raises an error of its own for thousands of digits; no valid number here has 100.
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 100:
         raise BadValue(name, text, f"Not a number of type {type_.name}")
     number, bound = int(text), _BOUNDS[type_]
@@ -176,105 +304,7 @@ def _double(name: str, text: str) -> float:
 
 
 def split_list(text: str) -> tuple[str, ...]:
-    """The items of a comma-separated text; none of an empty one."""
+    """Split a comma-separated text; an empty text has no items."""
     if not text:
         return ()
     return tuple(item.strip() for item in text.split(","))
-
-
-def at_least(lowest: int) -> Check:
-    def check(name: str, value: Value) -> None:
-        if value is None:
-            raise BadValue(name, None, "Value must be non-null")
-        assert isinstance(value, int | float)
-        if value < lowest:
-            raise BadValue(name, value, f"Value must be at least {lowest}")
-
-    return check
-
-
-def unlimited_or_positive(name: str, value: Value) -> None:
-    """A retention: some time, or -1 for all of it."""
-    if isinstance(value, int) and value < 1 and value != -1:
-        raise BadValue(name, value, "Value must be unlimited (-1) or at least 1")
-
-
-def between(lowest: int, highest: int) -> Check:
-    floor = at_least(lowest)
-
-    def check(name: str, value: Value) -> None:
-        floor(name, value)
-        assert isinstance(value, int | float)
-        if value > highest:
-            raise BadValue(name, value, f"Value must be no more than {highest}")
-
-    return check
-
-
-def one_of(*allowed: str) -> Check:
-    def check(name: str, value: Value) -> None:
-        for item in value if isinstance(value, tuple) else (value,):
-            if item not in allowed:
-                raise BadValue(name, item, f"String must be one of: {', '.join(allowed)}")
-
-    return check
-
-
-def one_of_ignoring_case(*allowed: str) -> Check:
-    def check(name: str, value: Value) -> None:
-        if str(value).upper() not in allowed:
-            choices = ", ".join(allowed)
-            raise BadValue(name, value, f"String must be one of (case insensitive): {choices}")
-
-    return check
-
-
-def level_or(unset: int, lowest: int, highest: int) -> Check:
-    """A compression level, or the value that means the codec's own default."""
-
-    def check(name: str, value: Value) -> None:
-        if value is None:
-            raise BadValue(name, None, "Value must be non-null")
-        assert isinstance(value, int)
-        if value != unset and not lowest <= value <= highest:
-            reason = f"Value must be between {lowest} and {highest} or equal to {unset}"
-            raise BadValue(name, value, reason)
-
-    return check
-
-
-def throttled_replicas(name: str, value: Value) -> None:
-    """`partition:broker` pairs, or `*` for all."""
-    assert isinstance(value, tuple)
-    if value in ((), ("*",)):
-        return
-    for item in value:
-        partition, colon, broker = item.partition(":")
-        if not (colon and partition.isdigit() and broker.isdigit()):
-            raise BadValue(
-                name,
-                value,
-                f"{name} must be the literal '*' or a list of replicas in the following format: "
-                "[partitionId]:[brokerId],[partitionId]:[brokerId],...",
-            )
-
-
-def parse_host_counts(text: str) -> dict[str, int]:
-    """The numbers of `host:number, ...`; ValueError where it is not of this form."""
-    counts: dict[str, int] = {}
-    for item in split_list(text):
-        host, colon, count = item.rpartition(":")
-        if not (colon and _HOST.fullmatch(host.strip())):
-            raise ValueError(f"{item!r} is not of the form host:number")
-        counts[host.strip().strip("[]")] = _whole_number("", ConfigType.INT, count.strip())
-    return counts
-
-
-def host_counts(name: str, value: Value) -> None:
-    assert isinstance(value, str)
-    try:
-        counts = parse_host_counts(value)
-    except ValueError:
-        raise BadValue(name, value, "Expected a list of host:number") from None
-    if any(count < 0 for count in counts.values()):
-        raise BadValue(name, value, "Value must be at least 0")

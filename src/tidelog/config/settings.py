@@ -1,8 +1,8 @@
-"""What server.properties says, as typed values that do not change while the node runs.
+"""The content of server.properties as typed values, which do not change while the node runs.
 
-Every plain attribute is Kafka's key with dots for underscores: `num_partitions` is num.partitions.
-Addresses are taken apart here, so that nothing further in has to parse text. A topic's effective
-configuration also depends on the image; see `effective`.
+Most fields are named as Kafka's key with underscores for dots: `num_partitions` is num.partitions.
+Only keys that other packages read have a field; a test checks this. Addresses are parsed here. The
+effective configuration of a topic also depends on the image: see `controller/configs/effective.py`.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,8 @@ _ROLES = ("broker", "controller")
 class BrokerSettings:
     # Identity and addresses
     node_id: NodeId
-    process_roles: tuple[str, ...]
+    is_broker: bool
+    is_controller: bool
     listeners: tuple[Listener, ...]
     advertised_listeners: tuple[Listener, ...]
     inter_broker_listener_name: str
@@ -51,22 +52,15 @@ class BrokerSettings:
     min_insync_replicas: int
     auto_create_topics_enable: bool
     delete_topic_enable: bool
-    unclean_leader_election_enable: bool
     auto_leader_rebalance_enable: bool
     leader_imbalance_check_interval_seconds: int
-    message_max_bytes: int
     max_request_partition_size_limit: int
 
     # Log
     log_retention_check_interval_ms: int
-    log_initial_task_delay_ms: int
-    log_cleaner_enable: bool
-    log_cleaner_backoff_ms: int
-    log_flush_scheduler_interval_ms: int
     log_flush_offset_checkpoint_interval_ms: int
     log_flush_start_offset_checkpoint_interval_ms: int
     producer_id_expiration_ms: int
-    producer_id_expiration_check_interval_ms: int
 
     # Replication and broker life
     replica_lag_time_max_ms: int
@@ -75,7 +69,6 @@ class BrokerSettings:
     replica_fetch_max_bytes: int
     replica_fetch_wait_max_ms: int
     replica_fetch_response_max_bytes: int
-    replica_fetch_backoff_ms: int
     replica_socket_timeout_ms: int
     replica_high_watermark_checkpoint_interval_ms: int
     replica_selector_class: str | None
@@ -86,7 +79,6 @@ class BrokerSettings:
     request_timeout_ms: int
 
     # Quorum
-    controller_quorum_append_linger_ms: int
     controller_quorum_election_backoff_max_ms: int
     controller_quorum_election_timeout_ms: int
     controller_quorum_fetch_timeout_ms: int
@@ -95,8 +87,6 @@ class BrokerSettings:
     metadata_log_segment_bytes: int
     metadata_log_segment_ms: int
     metadata_max_retention_bytes: int
-    metadata_max_retention_ms: int
-    metadata_max_idle_interval_ms: int
     metadata_log_max_record_bytes_between_snapshots: int
     metadata_log_max_snapshot_interval_ms: int
 
@@ -105,47 +95,29 @@ class BrokerSettings:
     group_max_session_timeout_ms: int
     group_initial_rebalance_delay_ms: int
     group_max_size: int
-    group_coordinator_rebalance_protocols: tuple[str, ...]
-    group_consumer_session_timeout_ms: int
     group_consumer_min_session_timeout_ms: int
     group_consumer_max_session_timeout_ms: int
-    group_consumer_heartbeat_interval_ms: int
     group_consumer_min_heartbeat_interval_ms: int
     group_consumer_max_heartbeat_interval_ms: int
-    group_consumer_max_size: int
-    group_consumer_assignors: tuple[str, ...]
-    group_consumer_migration_policy: str
     offset_metadata_max_bytes: int
     offsets_commit_timeout_ms: int
-    offsets_load_buffer_size: int
     offsets_retention_check_interval_ms: int
     offsets_retention_minutes: int
     offsets_topic_num_partitions: int
     offsets_topic_replication_factor: int
     offsets_topic_segment_bytes: int
-    offsets_topic_compression_codec: int
-    transactional_id_expiration_ms: int
     transaction_max_timeout_ms: int
     transaction_state_log_num_partitions: int
     transaction_state_log_replication_factor: int
     transaction_state_log_min_isr: int
     transaction_state_log_segment_bytes: int
-    transaction_abort_timed_out_transaction_cleanup_interval_ms: int
-    transaction_remove_expired_transaction_cleanup_interval_ms: int
 
     # Network
     socket_request_max_bytes: int
     socket_listen_backlog_size: int
-    socket_receive_buffer_bytes: int
-    socket_send_buffer_bytes: int
     connections_max_idle_ms: int
-    max_connections: int
-    max_connections_per_ip: int
-    max_connections_per_ip_overrides: str
     fetch_max_bytes: int
     max_incremental_fetch_session_cache_slots: int
-    queued_max_request_bytes: int
-    queued_max_requests: int
 
     # Tidelog's own
     tidelog_replication_events_enable: bool
@@ -153,25 +125,17 @@ class BrokerSettings:
     tidelog_metrics_port: int | None
 
     raw: Mapping[str, str] = field(default_factory=dict)
-    """What the file says, key by key."""
+    """The keys and texts of the file."""
     warnings: tuple[str, ...] = ()
-    """Sentences about keys that nobody knows, or that are not acted on though they should be."""
-
-    @property
-    def is_broker(self) -> bool:
-        return "broker" in self.process_roles
-
-    @property
-    def is_controller(self) -> bool:
-        return "controller" in self.process_roles
+    """Messages about unknown keys, and about keys whose missing effect leaves a cluster open."""
 
     @classmethod
     def from_properties(
         cls, properties: Mapping[str, str], host_name: str = "localhost"
     ) -> "BrokerSettings":
-        """Typed settings; `BadSetting` on the first that cannot be used.
+        """Parse and check the settings; raise `BadSetting` for the first that is not valid.
 
-        `host_name` is advertised for listeners that name no host.
+        `host_name` is advertised for listeners without a host.
         """
         given = _with_broker_id(properties)
         values = _parse_all(given)
@@ -188,12 +152,12 @@ class BrokerSettings:
             "warnings": tuple(_warnings(given)),
         }
         made = cls(**settings)
-        _check_together(made)
+        _check_together(made, values)
         return made
 
 
 def _with_broker_id(properties: Mapping[str, str]) -> dict[str, str]:
-    """Kafka's old key broker.id still names the node."""
+    """Accept broker.id, the old name of node.id."""
     given = dict(properties)
     old = given.pop("broker.id", None)
     if old is not None and given.setdefault("node.id", old).strip() != old.strip():
@@ -216,15 +180,15 @@ def _parse_all(given: Mapping[str, str]) -> dict[str, Value]:
 
 
 def _warnings(given: Mapping[str, str]) -> list[str]:
-    told: list[str] = []
+    warnings: list[str] = []
     for key in given:
         if key in WARNED_KEYS and given[key].strip():
-            told.append(f"{key}: {WARNED_KEYS[key]}")
+            warnings.append(f"{key}: {WARNED_KEYS[key]}")
         elif key in BROKER_KEYS or key in IGNORED_KEYS or key in WARNED_KEYS:
             continue
-        elif not key.startswith(IGNORED_PREFIXES):
-            told.append(f"{key}: this key is not known and has no effect")
-    return told
+        elif not key.startswith(tuple(IGNORED_PREFIXES)):
+            warnings.append(f"{key}: this key is not known and has no effect")
+    return warnings
 
 
 def _identity(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -237,7 +201,8 @@ def _identity(values: Mapping[str, Any]) -> dict[str, Any]:
     if not log_dirs:
         raise BadSetting("log.dirs", "at least one directory is needed")
     return {
-        "process_roles": roles,
+        "is_broker": "broker" in roles,
+        "is_controller": "controller" in roles,
         "log_dirs": log_dirs,
         "metadata_log_dir": values["metadata.log.dir"] or log_dirs[0],
     }
@@ -307,8 +272,8 @@ def _inter_broker_name(values: Mapping[str, Any], given: Mapping[str, str]) -> s
     return str(values["security.inter.broker.protocol"])
 
 
-def _check_together(settings: BrokerSettings) -> None:
-    """What Kafka, too, refuses: listeners and roles that do not fit each other."""
+def _check_together(settings: BrokerSettings, values: Mapping[str, Value]) -> None:
+    """Check settings that depend on each other, as Kafka does."""
     names = {listener.name for listener in settings.listeners}
     controllers = settings.controller_listener_names
     if not controllers:
@@ -321,7 +286,7 @@ def _check_together(settings: BrokerSettings) -> None:
         raise BadSetting(
             "controller.listener.names", "a node that is a broker only may not listen on them"
         )
-    if settings.max_connections_per_ip == 0 and not settings.max_connections_per_ip_overrides:
+    if values["max.connections.per.ip"] == 0 and not values["max.connections.per.ip.overrides"]:
         raise BadSetting(
             "max.connections.per.ip",
             "it can be 0 only where max.connections.per.ip.overrides names hosts",

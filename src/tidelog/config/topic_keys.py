@@ -1,22 +1,20 @@
-"""Kafka's topic configuration keys, and the broker keys that give each its cluster-wide default."""
+"""The keys of a topic, and the broker keys that give each its default."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from tidelog.config import reasons
+from tidelog.config.checks import at_least, between, level_or, one_of, throttled_replicas
 from tidelog.config.key import (
     ConfigKey,
+    ConfigScope,
     ConfigType,
-    at_least,
-    between,
     boolean,
     double,
     int32,
     int64,
-    level_or,
-    one_of,
     string,
     strings,
-    throttled_replicas,
 )
 
 _FOREVER = (1 << 63) - 1
@@ -28,61 +26,64 @@ _KEYS = (
     strings(
         "cleanup.policy",
         "delete",
-        "What happens to old segments: delete them, compact them by key, or both.",
+        "Whether old segments are deleted, compacted, or both. "
+        "Compaction is missing: `compact` alone keeps every record.",
         one_of("compact", "delete"),
     ),
     int32(
         "compression.gzip.level",
         -1,
-        "Level for compression.type=gzip; -1 is the codec's own default.",
+        "The level of compression.type=gzip; -1 is the codec's own default.",
         level_or(-1, 1, 9),
+        support=reasons.COMPRESSION,
     ),
     int32(
         "compression.lz4.level",
         9,
-        "Level for compression.type=lz4.",
+        "The level of compression.type=lz4.",
         between(1, 17),
+        support=reasons.COMPRESSION,
     ),
     string(
         "compression.type",
         "producer",
-        "Codec of the stored batches; `producer` keeps what the producer chose.",
+        "The codec of stored batches; `producer` keeps the codec of the producer.",
         one_of(*COMPRESSION_TYPES),
+        support=reasons.COMPRESSION,
     ),
     int32(
         "compression.zstd.level",
         3,
-        "Level for compression.type=zstd.",
+        "The level of compression.type=zstd.",
         between(-131072, 22),
+        support=reasons.COMPRESSION,
     ),
     int64(
         "delete.retention.ms",
         86400000,
-        "How long a compacted topic keeps tombstones, so that readers can see them.",
+        "How long a compacted topic keeps tombstones, so that consumers can read them.",
         at_least(0),
+        support=reasons.COMPACTION,
     ),
     int64(
         "file.delete.delay.ms",
         60000,
-        "How long a removed segment's file stays before it is deleted.",
+        "How long the file of a deleted segment stays on disk.",
         at_least(0),
     ),
     int64(
         "flush.messages",
         _FOREVER,
-        "Force an fsync after this many records; 1 flushes after each.",
+        "The number of records after which a log is flushed (fsync); 1 flushes every batch.",
         at_least(1),
     ),
     int64(
-        "flush.ms",
-        _FOREVER,
-        "Force an fsync when records have waited this long for one.",
-        at_least(0),
+        "flush.ms", _FOREVER, "The longest time that records wait for a flush (fsync).", at_least(0)
     ),
     strings(
         "follower.replication.throttled.replicas",
         "",
-        "Replicas whose fetching is throttled: partition:broker pairs, or * for all.",
+        "Replicas that fetch at a throttled rate: partition:broker pairs, or * for all.",
         throttled_replicas,
     ),
     int32(
@@ -94,7 +95,7 @@ _KEYS = (
     strings(
         "leader.replication.throttled.replicas",
         "",
-        "Replicas whose serving is throttled: partition:broker pairs, or * for all.",
+        "Replicas that leaders serve at a throttled rate: partition:broker pairs, or * for all.",
         throttled_replicas,
     ),
     int64(
@@ -102,136 +103,144 @@ _KEYS = (
         -2,
         "Bytes kept locally under tiered storage; -2 follows retention.bytes.",
         at_least(-2),
+        support=reasons.TIERED_STORAGE,
     ),
     int64(
         "local.retention.ms",
         -2,
         "Time kept locally under tiered storage; -2 follows retention.ms.",
         at_least(-2),
+        support=reasons.TIERED_STORAGE,
     ),
     int64(
         "max.compaction.lag.ms",
         _FOREVER,
-        "The longest that a record may stay out of reach of compaction.",
+        "The longest time before a record becomes eligible for compaction.",
         at_least(1),
+        support=reasons.COMPACTION,
     ),
     int32(
         "max.message.bytes",
         1048588,
-        "The largest record batch that the topic takes, after compression.",
+        "The largest record batch that a producer may write, after compression.",
         at_least(0),
     ),
     int64(
         "message.timestamp.after.max.ms",
         3600000,
-        "How far a CreateTime timestamp may lie ahead of the broker's clock.",
+        "How far a CreateTime timestamp may be ahead of the broker's clock.",
         at_least(0),
     ),
     int64(
         "message.timestamp.before.max.ms",
         _FOREVER,
-        "How far a CreateTime timestamp may lie behind the broker's clock.",
+        "How far a CreateTime timestamp may be behind the broker's clock.",
         at_least(0),
     ),
     string(
         "message.timestamp.type",
         "CreateTime",
-        "Whether a record's timestamp is the producer's or the time of the append.",
+        "Whether a record has the producer's timestamp or the time of the append.",
         one_of(*TIMESTAMP_TYPES),
     ),
     double(
         "min.cleanable.dirty.ratio",
         "0.5",
-        "Share of uncompacted bytes at which a log is worth compacting.",
+        "The share of uncompacted bytes at which a log is compacted.",
         between(0, 1),
+        support=reasons.COMPACTION,
     ),
     int64(
         "min.compaction.lag.ms",
         0,
-        "The shortest that a record stays as written before compaction may drop it.",
+        "The shortest time before a record may be compacted.",
         at_least(0),
+        support=reasons.COMPACTION,
     ),
     int32(
         "min.insync.replicas",
         1,
-        "In-sync replicas that acks=all needs; with fewer, writes are refused.",
+        "The in-sync replicas that a write with acks=all needs; with fewer it fails.",
         at_least(1),
     ),
     boolean(
         "preallocate",
         False,
-        "Whether a new segment's file is given its full size at once.",
+        "Whether a new segment file has its full size from the start.",
+        support=reasons.PREALLOCATION,
     ),
     boolean(
         "remote.log.copy.disable",
         False,
-        "Whether tiered data is read only, with nothing more copied.",
+        "Whether tiered storage stops copying segments and serves reads only.",
+        support=reasons.TIERED_STORAGE,
     ),
     boolean(
         "remote.log.delete.on.disable",
         False,
-        "Whether tiered data is deleted when tiering is turned off.",
+        "Whether tiered data is deleted when tiered storage is disabled.",
+        support=reasons.TIERED_STORAGE,
     ),
     boolean(
         "remote.storage.enable",
         False,
         "Whether the topic uses tiered storage.",
+        support=reasons.TIERED_STORAGE,
     ),
     int64(
         "retention.bytes",
         -1,
-        "Bytes kept per partition before the oldest segments go; -1 is no limit.",
+        "The size of a partition above which old segments are deleted; -1 means no limit.",
     ),
     int64(
         "retention.ms",
         604800000,
-        "Time that records are kept before their segments go; -1 is no limit.",
+        "The age at which segments are deleted; -1 means no limit.",
         at_least(-1),
     ),
     int32(
-        "segment.bytes",
-        1073741824,
-        "Size at which a new segment is begun.",
-        at_least(1048576),
+        "segment.bytes", 1073741824, "The size at which a new segment begins.", at_least(1048576)
     ),
     int32(
         "segment.index.bytes",
         10485760,
-        "Size at which a full offset index begins a new segment.",
+        "The size of the offset index at which a new segment begins.",
         at_least(4),
     ),
     ConfigKey(
         "internal.segment.bytes",
         ConfigType.INT,
         None,
-        "Size at which a new segment is begun, without the lower limit of segment.bytes.",
+        "The size at which a new segment begins, without the lower limit of segment.bytes.",
         internal=True,
     ),
     int64(
         "segment.jitter.ms",
         0,
-        "Random time taken off segment.ms, so that segments do not roll all at once.",
+        "The upper bound of a random time by which segment.ms is shortened, per segment.",
         at_least(0),
     ),
     int64(
         "segment.ms",
         604800000,
-        "Age at which a new segment is begun even if the old one is small.",
+        "The age at which a new segment begins, even if the current one is small.",
         at_least(1),
     ),
     boolean(
         "unclean.leader.election.enable",
         False,
-        "Whether a replica out of sync may lead as a last resort, losing records.",
+        "Whether a replica out of sync may become leader as a last resort, which loses records.",
     ),
 )
 
-TOPIC_KEYS: Mapping[str, ConfigKey] = {key.name: key for key in _KEYS}
+TOPIC_KEYS: Mapping[str, ConfigKey] = {
+    key.name: replace(key, scope=ConfigScope.PER_TOPIC) for key in _KEYS
+}
 
 
 @dataclass(frozen=True, slots=True)
 class BrokerSynonym:
-    """A broker key that sets a topic key's default, and the factor between their units."""
+    """A broker key that gives a topic key its default, and the factor between their units."""
 
     name: str
     factor: int = 1
@@ -279,4 +288,4 @@ SYNONYMS: Mapping[str, tuple[BrokerSynonym, ...]] = {
     "segment.ms": (BrokerSynonym("log.roll.ms"), BrokerSynonym("log.roll.hours", _HOURS)),
     "unclean.leader.election.enable": (BrokerSynonym("unclean.leader.election.enable"),),
 }
-"""Most telling first: log.retention.ms over log.retention.minutes over log.retention.hours."""
+"""By precedence: log.retention.ms, then log.retention.minutes, then log.retention.hours."""

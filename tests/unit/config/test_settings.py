@@ -1,4 +1,4 @@
-"""server.properties: typed values, warnings for the unknown, one sentence for the unusable."""
+"""server.properties: typed values, warnings for unknown keys, errors for invalid values."""
 
 import dataclasses
 
@@ -28,7 +28,7 @@ def problem(changes: dict[str, str], base: dict[str, str] | None = None) -> str:
     return str(refused.value)
 
 
-# -- Usable ----------------------------------------------------------------------------------------
+# -- Valid -----------------------------------------------------------------------------------------
 
 
 def test_defaults_are_kafkas() -> None:
@@ -39,14 +39,14 @@ def test_defaults_are_kafkas() -> None:
     assert settings.broker_session_timeout_ms == 9000
     assert settings.socket_request_max_bytes == 104_857_600
     assert settings.offsets_topic_replication_factor == 3
-    assert settings.group_consumer_assignors == ("uniform", "range")
+    assert settings.group_max_size == 2**31 - 1
     assert settings.auto_create_topics_enable is True
     assert settings.broker_rack is None
     assert settings.warnings == ()
 
 
-def test_every_plain_attribute_is_a_key_with_underscores() -> None:
-    structured = {"raw", "warnings"}
+def test_every_plain_field_is_a_key_with_underscores() -> None:
+    structured = {"is_broker", "is_controller", "raw", "warnings"}
     for field in dataclasses.fields(BrokerSettings):
         if field.name not in structured:
             assert field.name.replace("_", ".") in BROKER_KEYS, field.name
@@ -105,7 +105,7 @@ def test_broker_id_is_the_old_name_of_node_id() -> None:
     assert problem({"broker.id": "7"}) == "broker.id: it differs from node.id; keep node.id only"
 
 
-def test_keys_of_kafka_that_do_nothing_here_are_quiet_and_others_are_not() -> None:
+def test_unknown_keys_have_warnings_and_ignored_keys_have_none() -> None:
     settings = read(
         {
             "num.io.threads": "8",
@@ -123,7 +123,7 @@ def test_keys_of_kafka_that_do_nothing_here_are_quiet_and_others_are_not() -> No
     assert settings.raw["num.io.threads"] == "8"
 
 
-# -- Unusable --------------------------------------------------------------------------------------
+# -- Invalid ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -230,13 +230,13 @@ def test_keys_of_kafka_that_do_nothing_here_are_quiet_and_others_are_not() -> No
         ({"log.dirs": " , "}, "log.dirs: at least one directory is needed"),
     ],
 )
-def test_what_cannot_be_used_is_told_in_one_sentence(
+def test_an_invalid_setting_is_reported_in_one_sentence(
     changes: dict[str, str], sentence: str
 ) -> None:
     assert problem(changes) == sentence
 
 
-def test_what_must_be_there() -> None:
+def test_node_id_and_process_roles_are_required() -> None:
     for missing in ("node.id", "process.roles"):
         given = {key: value for key, value in PROPERTIES.items() if key != missing}
         with pytest.raises(BadSetting, match=f"^{missing}: it must be"):

@@ -1,22 +1,16 @@
-"""Whether a resource may have a configuration: names, values, and what they say together.
+"""Checks of a resource's configuration: its names, its values, and values that depend on others.
 
-Every refusal is Kafka's own, error and words, since tools and people look for them.
+Error codes and messages are those of Kafka, because tools and users look for them.
 """
 
 import re
 from collections.abc import Callable, Mapping
 
 from tidelog.config.broker_keys import BROKER_KEYS, DYNAMIC_KEYS
+from tidelog.config.client_metrics_keys import CLIENT_METRICS_KEYS
+from tidelog.config.group_keys import GROUP_KEYS
 from tidelog.config.ignored_keys import IGNORED_KEYS
-from tidelog.config.key import (
-    BadValue,
-    ConfigKey,
-    at_least,
-    int32,
-    one_of,
-    string,
-    strings,
-)
+from tidelog.config.key import BadValue, ConfigKey
 from tidelog.config.settings import BrokerSettings
 from tidelog.config.topic_keys import TOPIC_KEYS
 from tidelog.controller.decide.decision import Refusal
@@ -31,36 +25,6 @@ from tidelog.controller.image.image import (
 )
 from tidelog.model.errors import ErrorCode
 
-GROUP_KEYS: Mapping[str, ConfigKey] = {
-    key.name: key
-    for key in (
-        int32("consumer.heartbeat.interval.ms", 5000, "A member's heartbeat.", at_least(1)),
-        int32("consumer.session.timeout.ms", 45000, "A member's session.", at_least(1)),
-        string("share.auto.offset.reset", "latest", "Where a share group starts."),
-        int32("share.heartbeat.interval.ms", 5000, "A member's heartbeat.", at_least(1)),
-        string(
-            "share.isolation.level",
-            "read_uncommitted",
-            "Whether records of open transactions are shared.",
-            one_of("read_committed", "read_uncommitted"),
-        ),
-        int32("share.record.lock.duration.ms", 30000, "How long a lock lasts.", at_least(1000)),
-        int32("share.session.timeout.ms", 45000, "A member's session.", at_least(1)),
-        int32("streams.heartbeat.interval.ms", 5000, "A member's heartbeat.", at_least(1)),
-        int32("streams.num.standby.replicas", 0, "Standby tasks.", at_least(0)),
-        int32("streams.session.timeout.ms", 45000, "A member's session.", at_least(1)),
-    )
-}
-
-CLIENT_METRICS_KEYS: Mapping[str, ConfigKey] = {
-    key.name: key
-    for key in (
-        int32("interval.ms", 300000, "How often clients push."),
-        strings("match", "", "Which clients: patterns over their attributes."),
-        strings("metrics", "", "Which metrics, by the beginning of their names."),
-    )
-}
-
 _MATCHED_ATTRIBUTES = frozenset(
     {
         "client_instance_id",
@@ -74,7 +38,7 @@ _MATCHED_ATTRIBUTES = frozenset(
 
 
 def keys_of(resource_type: int) -> Mapping[str, ConfigKey] | None:
-    """The keys that a type of resource has; None for a type that we do not know."""
+    """The keys of a resource type; None if the type is unknown."""
     return _KEYS.get(resource_type)
 
 
@@ -90,7 +54,7 @@ _KEYS: Mapping[int, Mapping[str, ConfigKey]] = {
 
 
 def check_resource(resource_type: int, name: str) -> Refusal | None:
-    """Why there can be no such resource to configure."""
+    """The error for a resource that cannot exist."""
     match resource_type:
         case 2:
             return _check_topic(name)
@@ -107,7 +71,7 @@ def check_resource(resource_type: int, name: str) -> Refusal | None:
 
 
 def check_existence(image: ClusterImage, resource_type: int, name: str) -> Refusal | None:
-    """Why there is no such resource, which Kafka says last of all."""
+    """The error for a resource that does not exist. Kafka checks this last."""
     if resource_type == TOPIC_RESOURCE and name not in image.topics:
         return Refusal(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
     if resource_type != BROKER_RESOURCE or name == CLUSTER_DEFAULT:
@@ -140,7 +104,7 @@ def _check_broker(name: str) -> Refusal | None:
 def check_config(
     settings: BrokerSettings, resource_type: int, configs: Mapping[str, str]
 ) -> Refusal | None:
-    """Why the resource may not have these values, all of them together."""
+    """The error for the whole configuration of a resource, if it is not valid."""
     return _CHECKS[resource_type](settings, configs)
 
 
@@ -180,7 +144,7 @@ def _check_broker_config(settings: BrokerSettings, configs: Mapping[str, str]) -
 
 
 def check_dynamic(names: list[str]) -> Refusal | None:
-    """Why these broker keys cannot be changed while brokers run; unknown ones are anyone's own."""
+    """The error for static broker keys. Unknown keys are allowed, as in Kafka."""
     fixed = [
         name
         for name in names

@@ -1,12 +1,13 @@
-"""How many connections this node takes, from its file and from what was set while it ran.
+"""The limits on a node's connections, from its file and from dynamic configurations.
 
-Kafka's keys: max.connections and max.connections.per.ip with its overrides for a node,
-listener.name.NAME.max.connections for one of its listeners.
+Kafka's keys are max.connections, max.connections.per.ip and max.connections.per.ip.overrides for a
+node, and listener.name.NAME.max.connections for one listener.
 """
 
 from collections.abc import Mapping
 
-from tidelog.config.key import BadValue, at_least, int32, parse_host_counts
+from tidelog.config.checks import at_least, parse_host_counts
+from tidelog.config.key import BadValue, int32
 from tidelog.config.settings import BrokerSettings
 from tidelog.controller.configs.effective import broker_value
 from tidelog.controller.image.image import BROKER_RESOURCE, CLUSTER_DEFAULT, ClusterImage
@@ -14,7 +15,7 @@ from tidelog.model.outbound import LimitConnections
 
 
 def connection_limits(image: ClusterImage, settings: BrokerSettings) -> LimitConnections:
-    """As the configuration of this broker, of all brokers, or of its file says now."""
+    """The current limits, by precedence: this broker, all brokers, the file, the default."""
     total = broker_value(image, settings, "max.connections")
     per_ip = broker_value(image, settings, "max.connections.per.ip")
     overrides = broker_value(image, settings, "max.connections.per.ip.overrides")
@@ -35,7 +36,7 @@ def connection_limits(image: ClusterImage, settings: BrokerSettings) -> LimitCon
 
 
 def _of_listener(name: str, levels: tuple[Mapping[str, str], ...]) -> int | None:
-    """None where nobody has set it, or not to a number."""
+    """The limit of one listener; None if it is not set to a valid number."""
     key = int32(f"listener.name.{name.lower()}.max.connections", None, "", at_least(0))
     for level in levels:
         if key.name in level:

@@ -3,7 +3,8 @@
 import pytest
 from tests.unit.controller.support import settings
 
-from tidelog.config.key import BadValue, host_counts, parse_host_counts
+from tidelog.config.checks import host_counts, parse_host_counts
+from tidelog.config.key import BadValue
 from tidelog.config.settings import BadSetting
 from tidelog.controller.configs.connection_limits import connection_limits
 from tidelog.controller.image.image import BROKER_RESOURCE, CLUSTER_DEFAULT, ClusterImage

@@ -1,0 +1,78 @@
+"""The keys of a group, set dynamically on the group itself."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from tidelog.config import reasons
+from tidelog.config.checks import at_least, one_of
+from tidelog.config.key import ConfigKey, ConfigScope, Support, int32, string
+
+_KEYS: Mapping[Support, tuple[ConfigKey, ...]] = {
+    reasons.CONSUMER_GROUPS: (
+        int32(
+            "consumer.heartbeat.interval.ms",
+            5000,
+            "The heartbeat interval of a member of a consumer group.",
+            at_least(1),
+        ),
+        int32(
+            "consumer.session.timeout.ms",
+            45000,
+            "The session timeout of a member of a consumer group.",
+            at_least(1),
+        ),
+    ),
+    reasons.SHARE_GROUPS: (
+        string("share.auto.offset.reset", "latest", "The offset at which a share group starts."),
+        int32(
+            "share.heartbeat.interval.ms",
+            5000,
+            "The heartbeat interval of a member of a share group.",
+            at_least(1),
+        ),
+        string(
+            "share.isolation.level",
+            "read_uncommitted",
+            "Whether a share group reads records of open transactions.",
+            one_of("read_committed", "read_uncommitted"),
+        ),
+        int32(
+            "share.record.lock.duration.ms",
+            30000,
+            "How long a member of a share group holds a record.",
+            at_least(1000),
+        ),
+        int32(
+            "share.session.timeout.ms",
+            45000,
+            "The session timeout of a member of a share group.",
+            at_least(1),
+        ),
+    ),
+    reasons.STREAMS_GROUPS: (
+        int32(
+            "streams.heartbeat.interval.ms",
+            5000,
+            "The heartbeat interval of a member of a streams group.",
+            at_least(1),
+        ),
+        int32(
+            "streams.num.standby.replicas",
+            0,
+            "The number of standby replicas of each task.",
+            at_least(0),
+        ),
+        int32(
+            "streams.session.timeout.ms",
+            45000,
+            "The session timeout of a member of a streams group.",
+            at_least(1),
+        ),
+    ),
+}
+
+GROUP_KEYS: Mapping[str, ConfigKey] = {
+    key.name: replace(key, scope=ConfigScope.PER_GROUP, support=support)
+    for support, keys in _KEYS.items()
+    for key in keys
+}
