@@ -15,6 +15,7 @@ from threading import Thread
 
 from tidelog.api.registry import REGISTRY
 from tidelog.config.settings import BadSetting, BrokerSettings, parse_properties
+from tidelog.config.unused_keys import unused_keys_message
 from tidelog.controller.configs.connection_limits import connection_limits
 from tidelog.controller.image.image import ClusterImage
 from tidelog.node.node import Node, NotFormatted, UnusableMetadata
@@ -46,6 +47,8 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
     log_to_stderr(f"node {settings.node_id}" if supervisor is not None else "")
     for warning in settings.warnings:
         log.warning("%s", warning)
+    if unused := unused_keys_message(settings.raw):
+        log.info("%s", unused)
     keep_freed_memory()
     try:
         shares = _share_out_descriptors(settings)

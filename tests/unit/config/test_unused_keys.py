@@ -1,0 +1,44 @@
+"""The message that names the keys of a file that have no effect."""
+
+import pytest
+
+from tidelog.config.unused_keys import unused_keys_message
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        (
+            ["num.io.threads", "log.cleaner.threads", "background.threads", "node.id"],
+            "these keys of the configuration have no effect here: "
+            "background.threads, num.io.threads; not supported yet: log.cleaner.threads",
+        ),
+        (
+            ["queued.max.requests"],
+            "these keys of the configuration have no effect here: queued.max.requests",
+        ),
+        (
+            ["ssl.keystore.location", "rsm.config.bucket", "listener.name.plaintext.ssl.protocol"],
+            "these keys of the configuration are not supported yet: "
+            "listener.name.plaintext.ssl.protocol, rsm.config.bucket, ssl.keystore.location",
+        ),
+    ],
+)
+def test_keys_without_effect_are_named(names: list[str], message: str) -> None:
+    assert unused_keys_message(names) == message
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "num.partitions",
+        "max.connections.per.ip",
+        "listener.name.plaintext.max.connections",
+        "broker.id",
+        # The settings have a warning for each of these.
+        "no.such.key",
+        "authorizer.class.name",
+    ],
+)
+def test_other_keys_are_not_named(name: str) -> None:
+    assert unused_keys_message([name]) is None
