@@ -1,1 +1,1 @@
-"""Every configuration key: name, type, default, limits, and the settings built from them."""
+"""Every configuration key: name, type, default, check, scope and status; and the settings."""

@@ -6,11 +6,11 @@ from typing import NamedTuple
 from tidelog.model.ids import NodeId
 
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
-"""Kafka's names and ids."""
+"""Kafka's protocol names and ids."""
 
 
 class BadSetting(ValueError):
-    """A setting that cannot be used, told in one sentence that begins with its key."""
+    """A setting that is not valid. The message is one sentence that begins with the key."""
 
     def __init__(self, key: str, problem: str) -> None:
         super().__init__(f"{key}: {problem}")
@@ -19,7 +19,7 @@ class BadSetting(ValueError):
 class Listener(NamedTuple):
     name: str
     host: str
-    """Empty: every interface."""
+    """Empty for all interfaces."""
     port: int
     security_protocol: int = 0
 
@@ -31,7 +31,7 @@ class VoterAddress(NamedTuple):
 
 
 def parse_address(key: str, text: str) -> tuple[str, int]:
-    """`host:port`; an IPv6 host stands in brackets, and an empty host is allowed."""
+    """Parse `host:port`. An IPv6 host is in brackets; the host may be empty."""
     host, colon, port = text.strip().rpartition(":")
     if not colon or not (port.isascii() and port.isdigit()) or int(port) > 65535:
         raise BadSetting(key, f"{text!r} is not host:port")
@@ -45,7 +45,7 @@ def parse_address(key: str, text: str) -> tuple[str, int]:
 def parse_listeners(
     key: str, items: tuple[str, ...], protocols: Mapping[str, int]
 ) -> tuple[Listener, ...]:
-    """`NAME://host:port, ...`, each name once and known to the security protocol map."""
+    """Parse `NAME://host:port, ...`. Each name is unique and in the security protocol map."""
     listeners: list[Listener] = []
     for item in filter(None, items):
         name, separator, address = item.partition("://")
@@ -64,7 +64,7 @@ def parse_listeners(
 
 
 def parse_security_map(key: str, text: str) -> dict[str, int]:
-    """`NAME:PROTOCOL, ...`"""
+    """Parse `NAME:PROTOCOL, ...` into protocol ids by listener name."""
     protocols: dict[str, int] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         name, colon, protocol = item.partition(":")
@@ -75,7 +75,7 @@ def parse_security_map(key: str, text: str) -> dict[str, int]:
 
 
 def parse_voters(key: str, items: tuple[str, ...]) -> tuple[VoterAddress, ...]:
-    """`id@host:port`, each id once."""
+    """Parse `id@host:port, ...`. Each id is unique."""
     voters: list[VoterAddress] = []
     for item in filter(None, items):
         id_, at, address = item.partition("@")

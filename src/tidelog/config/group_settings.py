@@ -1,9 +1,9 @@
-"""What a broker's configuration says about groups: Kafka's keys, Kafka's defaults."""
+"""The settings of the group coordinator, with Kafka's defaults."""
 
 from dataclasses import dataclass
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 5 * 60 * 1000
-"""How long the first JoinGroup of a member may be parked; a constant in Kafka."""
+"""How long the first JoinGroup of a member may wait; a constant in Kafka."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,10 +17,10 @@ class GroupSettings:
     max_size: int = 2**31 - 1
     """`group.max.size`"""
     offset_metadata_max_bytes: int = 4_096
-    """`offset.metadata.max.bytes`; in truth a count of UTF-16 code units, as in Kafka."""
+    """`offset.metadata.max.bytes`; counts UTF-16 code units, as in Kafka."""
     offsets_retention_ms: int = 7 * 24 * 60 * 60 * 1000
     """`offsets.retention.minutes`"""
     offsets_retention_check_interval_ms: int = 600_000
     """`offsets.retention.check.interval.ms`"""
     offsets_commit_timeout_ms: int = 5_000
-    """`offsets.commit.timeout.ms`; bounds the wait for every write of the coordinator."""
+    """`offsets.commit.timeout.ms`; limits the wait for every write of the coordinator."""

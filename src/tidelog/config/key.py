@@ -47,9 +47,9 @@ class ConfigScope(Enum):
 class ConfigStatus(Enum):
     ENFORCED = "enforced"
     NO_EFFECT = "no effect here"
-    """Accepted and checked. Kafka needs the key, Tidelog does not."""
+    """Accepted. Kafka needs the key, Tidelog does not."""
     NOT_YET = "not yet"
-    """Accepted and checked. The feature that it configures is missing."""
+    """Accepted. The feature that it configures is missing."""
 
 
 class Support(NamedTuple):

@@ -1,4 +1,4 @@
-"""Java's .properties format, as server.properties is written in it."""
+"""Java's .properties format, the format of server.properties."""
 
 from collections.abc import Iterator, Mapping
 
@@ -8,12 +8,12 @@ _ESCAPED = {character: f"\\{letter}" for letter, character in _ESCAPES.items()}
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Keys and values; the last of a repeated key counts, as in Java."""
+    """Parse keys and values. The last value of a repeated key counts, as in Java."""
     return dict(_split(line) for line in _logical_lines(text))
 
 
 def format_properties(properties: Mapping[str, str]) -> str:
-    """Lines that `parse_properties`, and Java's, read back as they are, in ASCII."""
+    """Format as ASCII lines that both `parse_properties` and Java parse to the same values."""
     return "".join(
         f"{_escape(key, is_key=True)}={_escape(value, is_key=False)}\n"
         for key, value in properties.items()
@@ -40,7 +40,7 @@ def _escape(text: str, *, is_key: bool) -> str:
 
 
 def _logical_lines(text: str) -> Iterator[str]:
-    """Lines without comments and blanks, each joined with those that it continues on."""
+    """Lines without comments and blank lines; a line is joined with its continuation lines."""
     joined: str | None = None
     for raw in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
         line = raw.lstrip(" \t\f")
@@ -94,6 +94,6 @@ def _unescape(text: str) -> str:
             position += 4
         else:
             out.append(_ESCAPES.get(escaped, escaped))
-    # Java writes what lies beyond 16 bits as two escapes.
+    # Java writes a character beyond 16 bits as two escapes, a surrogate pair.
     units = "".join(out).encode("utf-16-le", "surrogatepass")
     return units.decode("utf-16-le", "surrogatepass")

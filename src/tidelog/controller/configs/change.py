@@ -1,6 +1,7 @@
-"""IncrementalAlterConfigs and AlterConfigs: changes to a resource's configuration, all or none.
+"""IncrementalAlterConfigs and AlterConfigs: change the configurations of resources.
 
-Each resource stands for itself: one that is refused does not hold back the others of its request.
+The changes to one resource are applied together or not at all. Resources are independent: an error
+for one does not affect the others of the request.
 """
 
 from collections import Counter
@@ -93,7 +94,7 @@ def incremental_alter_configs(
 def alter_configs(
     image: ClusterImage, request: AlterConfigsRequest, context: DecideContext
 ) -> Decision:
-    """Replace whole configurations: what is not named goes back to its default."""
+    """Replace whole configurations: keys that the request omits return to their defaults."""
     asked = [
         _Asked(
             resource.resource_type,
@@ -128,7 +129,7 @@ def _deletions_of_unnamed(image: ClusterImage, resource: LegacyResource) -> list
 def _alter_all(
     image: ClusterImage, context: DecideContext, asked: Sequence[_Asked]
 ) -> tuple[tuple[MetadataRecord, ...], list[Refusal]]:
-    """The records of what is allowed, and for each resource its fault or the lack of one."""
+    """The records of all valid changes, and for each resource its error or `NO_FAULT`."""
     times = Counter((one.resource_type, one.resource_name) for one in asked)
     records: list[MetadataRecord] = []
     faults: list[Refusal] = []
@@ -191,7 +192,7 @@ def _check_changes(changes: Sequence[_Change]) -> Refusal | None:
 def _altered(
     resource_type: int, current: Mapping[str, str], changes: Sequence[_Change]
 ) -> dict[str, str | None] | Refusal:
-    """The new value of each key that was named; None deletes it."""
+    """The new value of each key in the request; None deletes the key."""
     keys = keys_of(resource_type) or {}
     altered: dict[str, str | None] = {}
     for change in changes:
@@ -234,7 +235,7 @@ def _check_altered(
             f"of {_LONGEST_VALUE} bytes.",
         )
     if elr_enabled(image) and resource_type == BROKER_RESOURCE and _MIN_ISR in altered:
-        # The eligible leader replicas are kept by one minimum for all: it may not vary or vanish.
+        # The ELR depends on one minimum for all brokers, so it must not differ or be removed.
         if resource_name != CLUSTER_DEFAULT:
             return Refusal(
                 ErrorCode.invalid_config,
@@ -262,7 +263,7 @@ def _records(
             resource_type=resource_type, resource_name=resource_name, name=name, value=value
         )
         for name, value in altered.items()
-        # A broker is told again even of what it has: it may not have been able to use it before.
+        # Write an unchanged value for a broker too: an earlier attempt to apply it may have failed.
         if current.get(name) != value or (resource_type == BROKER_RESOURCE and value is not None)
     ]
     if elr_enabled(image) and current.get(_MIN_ISR) != altered.get(_MIN_ISR, current.get(_MIN_ISR)):

@@ -1,8 +1,8 @@
-"""The configuration in effect, where each value comes from, and what else would have set it.
+"""The effective configuration: each value, its source, and the values that it overrides.
 
-From the most to the least telling: set on the topic, set on the broker while it ran, set for all
-brokers while they ran, written in server.properties, Kafka's default. A topic's key takes its
-default from broker keys, its synonyms, some of them in other units.
+The precedence is: set on the topic, set dynamically on the broker, set dynamically for all brokers,
+set in server.properties, Kafka's default. A topic key takes its default from broker keys, its
+synonyms. Some synonyms have other units.
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,11 +44,11 @@ class EffectiveConfig:
     value: Value
     source: ConfigSource
     synonyms: tuple[ConfigSynonym, ...] = ()
-    """What would set the value, most telling first, as DescribeConfigs lists it."""
+    """Everything that sets the value, by precedence, as DescribeConfigs lists it."""
 
     @property
     def text(self) -> str | None:
-        """The value as Kafka writes it; a secret is never written."""
+        """The value as Kafka formats it; None for a secret."""
         return None if self.key.is_sensitive else to_text(self.value)
 
 
@@ -70,7 +70,7 @@ class _Level(NamedTuple):
 
 
 def _levels(image: ClusterImage, settings: BrokerSettings) -> tuple[_Level, ...]:
-    """What was set on this broker, on all, and in its file, most telling first."""
+    """What is set on this broker, on all brokers, and in the file, by precedence."""
     return (
         _Level(
             ConfigSource.DYNAMIC_BROKER_CONFIG,
@@ -97,7 +97,7 @@ def topic_config(
 def config_of_topic(
     image: ClusterImage, settings: BrokerSettings, overrides: Mapping[str, str]
 ) -> dict[str, EffectiveConfig]:
-    """Every key of a topic that sets `overrides`."""
+    """Every key of a topic with these overrides."""
     levels = _levels(image, settings)
     return {
         key.name: _topic_entry(key, levels, overrides)
@@ -107,7 +107,7 @@ def config_of_topic(
 
 
 def topic_value(image: ClusterImage, settings: BrokerSettings, topic: str, name: str) -> Value:
-    """One value of a topic, for those who need no more."""
+    """One value of a topic, without its source and synonyms."""
     key, overrides = TOPIC_KEYS[name], image.config(TOPIC_RESOURCE, topic)
     if name in overrides:
         return key.parse(overrides[name])
@@ -115,7 +115,7 @@ def topic_value(image: ClusterImage, settings: BrokerSettings, topic: str, name:
 
 
 def topic_defaults(image: ClusterImage, settings: BrokerSettings) -> dict[str, Value]:
-    """The values of a topic that sets nothing; add its own with `with_overrides`."""
+    """The values of a topic without overrides; `with_overrides` adds them."""
     levels = _levels(image, settings)
     return {key.name: _inherited(key, levels)[0] for key in TOPIC_KEYS.values()}
 
@@ -123,7 +123,7 @@ def topic_defaults(image: ClusterImage, settings: BrokerSettings) -> dict[str, V
 def with_overrides(
     defaults: Mapping[str, Value], overrides: Mapping[str, str]
 ) -> Mapping[str, Value]:
-    """The values of a topic that sets `overrides`."""
+    """The values of a topic with these overrides."""
     if not overrides:
         return defaults
     own = {name: TOPIC_KEYS[name].parse(text) for name, text in overrides.items()}
@@ -155,7 +155,7 @@ def _inherited(key: ConfigKey, levels: tuple[_Level, ...]) -> tuple[Value, Confi
 
 
 def _usable(synonym: BrokerSynonym, text: str, key: ConfigKey | None = None) -> Value:
-    """The value in the topic key's unit; None for a text that another version let through."""
+    """The value in the topic key's unit; None for an invalid text of another version."""
     try:
         value = BROKER_KEYS[synonym.name].parse(text)
         if synonym.factor != 1:
@@ -171,7 +171,7 @@ def _usable(synonym: BrokerSynonym, text: str, key: ConfigKey | None = None) -> 
 def _listed_synonyms(
     synonyms: tuple[BrokerSynonym, ...], levels: tuple[_Level, ...]
 ) -> Iterator[ConfigSynonym]:
-    """Kafka's list: nothing stands before the first mention of the first synonym's own name."""
+    """Kafka's list of synonyms: it begins where the first synonym's own name first occurs."""
     listing = False
     for found in _mentions(synonyms, levels):
         listing = listing or found.name == synonyms[0].name
@@ -197,11 +197,11 @@ def _mentions(
 _FAMILIES: Mapping[str, tuple[BrokerSynonym, ...]] = {
     synonyms[0].name: synonyms for synonyms in SYNONYMS.values() if len(synonyms) > 1
 }
-"""Broker keys that stand for others in other units."""
+"""Synonyms with several units, by the broker key that takes precedence."""
 
 
 def broker_config(image: ClusterImage, settings: BrokerSettings) -> dict[str, EffectiveConfig]:
-    """Every key that this broker acts on, with what sets it."""
+    """Every key of this broker, with its synonyms."""
     levels = _levels(image, settings)
     return {
         key.name: _broker_entry(key, levels)
@@ -211,12 +211,12 @@ def broker_config(image: ClusterImage, settings: BrokerSettings) -> dict[str, Ef
 
 
 def broker_value(image: ClusterImage, settings: BrokerSettings, name: str) -> Value:
-    """One value of this broker, for those who need no more."""
+    """One value of this broker, without its source and synonyms."""
     return _broker_entry(BROKER_KEYS[name], _levels(image, settings)).value
 
 
 def cluster_config(image: ClusterImage) -> dict[str, EffectiveConfig]:
-    """What was set for all brokers, and nothing else."""
+    """Only what is set dynamically for all brokers."""
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
     level = _Level(source, image.config(BROKER_RESOURCE, CLUSTER_DEFAULT))
     return {
