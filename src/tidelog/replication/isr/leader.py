@@ -361,8 +361,9 @@ class PartitionLeader:
         expected = self._agreed if self._proposed is None else self._agreed & self._proposed
         for replica in sorted(expected - event.isr - {self._me}):
             # The controller took it out, since it ended or has found damage: what it held then
-            # says nothing any more. Its next fetch does.
-            self._progress[replica] = FollowerProgress(0)
+            # says nothing any more. Its next fetch does. When it had caught up is still true: a
+            # replica that joins again at the watermark is not late before its next fetch (F23).
+            self._progress[replica] = FollowerProgress(self._progress[replica].last_caught_up)
             self._ends[replica] = NO_OFFSET
         if event.partition_epoch > self._partition_epoch:
             self._proposed = None
