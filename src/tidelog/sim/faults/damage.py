@@ -4,7 +4,9 @@
 it. It need not where nothing does:
 
 * An index, a producer snapshot or an older metadata snapshot is derived data. It is looked at when
-  it is used, and reported then; only an index that is missing shows at once.
+  it is used, and reported then; only an index that is missing shows at once. In the metadata log
+  it shows only below the recovery point: that log is opened as after a crash at every start, its
+  later segments are scanned, and a crash may leave these without an index.
 * A text file (checkpoints, quorum-state, meta.properties) has no checksum. Where it is still
   well-formed, its numbers may be other ones.
 * After an unclean end a log may end anywhere behind its recovery point: that is how crashes look.
@@ -86,7 +88,8 @@ def _shows(path: str, before: Files, after: Files, was_clean: bool) -> bool:
     if name.endswith(names.LOG):
         return was_clean or _end_of(path, before) <= recovery_points(before).get(directory, 0)
     if name.endswith(_DERIVED):
-        return was_clean and new is None and name.endswith(_INDEXES)
+        is_missing = new is None and name.endswith(_INDEXES)
+        return was_clean and is_missing and not _is_scanned_anyway(path, before)
     if name.endswith(_SNAPSHOT_OF_METADATA):
         return path == max(one for one in before if one.endswith(_SNAPSHOT_OF_METADATA))
     if name in ROOT_CHECKPOINTS:
@@ -113,6 +116,13 @@ def _is_out_of_use(directory: str, name: str) -> bool:
 
 def _is_log_in(directory: str, path: str) -> bool:
     return path.startswith(f"{directory}/") and path.endswith(names.LOG)
+
+
+def _is_scanned_anyway(path: str, files: Files) -> bool:
+    """Whether every start builds the indexes of this segment from its batches."""
+    directory, _, name = path.rpartition("/")
+    log = f"{directory}/{name.partition('.')[0]}{names.LOG}"
+    return directory == METADATA and _end_of(log, files) > recovery_points(files).get(METADATA, 0)
 
 
 def _end_of(path: str, files: Files) -> Offset:

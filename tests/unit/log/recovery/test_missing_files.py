@@ -5,7 +5,7 @@ from tests.unit.log.support import NOW, SMALL, append, base_offsets, batch
 
 from tidelog.log.checkpoints.partition_metadata import Belonging
 from tidelog.log.directory import LogDirectory
-from tidelog.model.ids import TopicId, TopicPartition
+from tidelog.model.ids import METADATA_TOPIC, TopicId, TopicPartition
 from tidelog.sim.machines.dice import SeededDice
 from tidelog.sim.machines.disk import SimDisk
 
@@ -13,13 +13,13 @@ A = TopicPartition("orders", 0)
 ID = TopicId(int=77)
 
 
-def stopped(count: int = 20) -> SimDisk:
+def stopped(partition: TopicPartition = A, *, count: int = 20) -> SimDisk:
     disk = SimDisk()
     directory = LogDirectory(disk, SeededDice(1))
-    log = directory.open(A, ID, SMALL, NOW)
+    log = directory.open(partition, ID, SMALL, NOW)
     for _ in range(count):
         append(log, batch(size=100))
-    directory.close({A: count}, 9)
+    directory.close({partition: count}, 9)
     return disk
 
 
@@ -50,6 +50,18 @@ def test_f54_leader_epochs_that_are_missing_are_read_from_the_batches_and_report
     log = LogDirectory(disk, SeededDice(1)).open(A, ID, SMALL, NOW)
     assert log.latest_epoch == 1
     assert any("leader epochs are missing" in note for note in log.recovery.notes)
+
+
+def test_f55_a_missing_index_of_the_metadata_log_is_reported_unless_it_is_scanned() -> None:
+    metadata = TopicPartition(METADATA_TOPIC, 0)
+    disk = stopped(metadata, count=60)
+    sealed, *_, scanned = [one for one in disk.files() if one.endswith(".index")]
+    disk.remove(sealed)
+    disk.remove(scanned)
+    log = LogDirectory(disk, SeededDice(1)).open(metadata, ID, SMALL, NOW)
+    assert log.recovery.notes == (f"{metadata}: segment 0: an index is missing",)
+    log.close()
+    assert disk.exists(scanned)
 
 
 def test_f58_a_damaged_id_of_a_partition_without_records_is_reported() -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from tidelog.model.ids import METADATA_TOPIC
 from tidelog.sim.faults.damage import METADATA, damage, is_visible, names_of
 from tidelog.sim.machines.dice import SeededDice
 from tidelog.sim.machines.disk import SimDisk
@@ -16,10 +17,14 @@ SOUND = {
     "t-0/00000000000000000000.index": b"12345678",
     "t-0/leader-epoch-checkpoint": b"0\n1\n3 0\n",
     "t-0/partition.metadata": b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n",
-    POINTS: b"0\n1\nt 0 10\n",
+    POINTS: f"0\n2\nt 0 10\n{METADATA_TOPIC} 0 8\n".encode(),
     ".kafka_cleanshutdown": b"{}",
     f"{METADATA}/quorum-state": b'{"leaderId":1,"leaderEpoch":2,"votedId":-1}',
     **dict.fromkeys(SNAPSHOTS, b"image"),
+    f"{METADATA}/00000000000000000000.log": b"metadata",
+    f"{METADATA}/00000000000000000000.index": b"12345678",
+    f"{METADATA}/00000000000000000007.log": b"later",
+    f"{METADATA}/00000000000000000007.index": b"12345678",
 }
 
 
@@ -67,6 +72,12 @@ def test_what_nothing_shows(path: str, content: bytes | None) -> None:
 def test_after_a_crash_only_what_was_synced_is_known_to_have_been_otherwise() -> None:
     assert shows(LOG, b"", was_clean=False)
     assert not shows(LATER, b"", was_clean=False)
+
+
+def test_a_missing_index_of_the_metadata_log_shows_where_no_start_scans_its_segment() -> None:
+    sealed, scanned = (f"{METADATA}/{base:020d}.index" for base in (0, 7))
+    assert shows(sealed, None)
+    assert not shows(scanned, None)
 
 
 def test_a_report_names_the_partition_or_the_file_of_the_root() -> None:
