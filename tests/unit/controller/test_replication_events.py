@@ -7,8 +7,14 @@ import pytest
 from kio.schema.alter_partition.v3.request import AlterPartitionRequest, BrokerState
 from kio.schema.alter_partition.v3.request import PartitionData as Wish
 from kio.schema.alter_partition.v3.request import TopicData as WishOfTopic
+from kio.schema.alter_partition_reassignments.v1.request import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from tests.unit.controller.support import (
     SETTINGS,
+    TIMEOUT,
     ask,
     broker,
     cluster,
@@ -20,12 +26,13 @@ from tests.unit.controller.support import (
 
 from tidelog.controller.decide import elections
 from tidelog.controller.image.apply import apply_all
-from tidelog.controller.image.image import RECOVERING, ClusterImage
+from tidelog.controller.image.image import RECOVERING, TOPIC_RESOURCE, ClusterImage
 from tidelog.controller.replication_events import events_of_decision
 from tidelog.model.ids import TopicPartition
 from tidelog.model.replication_events import (
     BrokerFenced,
     BrokerUnfenced,
+    ElectionReason,
     FenceReason,
     IsrShrunk,
     LeaderElected,
@@ -200,3 +207,21 @@ def test_f35_a_reassignment_that_completes_with_a_new_leader_is_a_clean_election
     elected = [one for one in told(image, decision.records) if isinstance(one, LeaderElected)]
 
     assert [(one.leader, one.clean) for one in elected] == [(2, True)]
+
+
+def test_f35_a_cancelled_reassignment_that_may_lose_records_is_an_unclean_election() -> None:
+    under_way = partition((3, 1), isr=(3,), leader=3, adding=(3,), removing=(1,))
+    image = cluster(
+        3,
+        {"orders": under_way},
+        {(TOPIC_RESOURCE, "orders"): {"unclean.leader.election.enable": "true"}},
+    )
+    cancelled = ReassignablePartition(partition_index=0, replicas=None)
+    topics = (ReassignableTopic(name="orders", partitions=(cancelled,)),)
+    decision = ask(image, AlterPartitionReassignmentsRequest(timeout=TIMEOUT, topics=topics))
+
+    elected = [one for one in told(image, decision.records) if isinstance(one, LeaderElected)]
+
+    assert [(one.leader, one.clean, one.reason) for one in elected] == [
+        (1, False, ElectionReason.UNCLEAN)
+    ]

@@ -198,7 +198,8 @@ def _last_known_leader(wanted: _Wanted, rules: ElectionRules) -> NodeId | None:
     if not rules.elr_enabled or wanted.isr or wanted.elr or len(wanted.last_known_elr) != 1:
         return None
     candidate = wanted.last_known_elr[0]
-    return candidate if rules.may_lead(candidate) else None
+    is_replica = candidate in wanted.replicas
+    return candidate if is_replica and rules.may_lead(candidate) else None
 
 
 # -- The record ------------------------------------------------------------------------------------

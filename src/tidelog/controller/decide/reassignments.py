@@ -1,8 +1,11 @@
 """AlterPartitionReassignments: move replicas. Grow to old and new, let the new catch up, shrink.
 
 The shrinking is nobody's request: it is part of the AlterPartition by which the last new replica
-comes into sync. Cancelling goes back to the replicas from before.
+comes into sync. Cancelling goes back to the replicas from before. It never gives up a leader for
+none, and elects a replica that may lack records only where the topic allows an unclean election.
 """
+
+from dataclasses import replace
 
 from kio.schema.alter_partition_reassignments.v1.request import (
     AlterPartitionReassignmentsRequest,
@@ -127,17 +130,21 @@ def _cancelled(
         return Refusal(ErrorCode.no_reassignment_in_progress)
     replicas = tuple(one for one in partition.replicas if one not in partition.adding)
     isr = tuple(one for one in partition.isr if one not in partition.adding)
-    unclean = not isr
-    if unclean and not allows_unclean(image, topic.name, context):
-        return Refusal(
-            ErrorCode.invalid_replica_assignment,
-            f"Unable to revert partition assignment for {topic.name}:{index} because "
-            "it would require an unclean leader election.",
-        )
-    return Target(
-        replicas=replicas,
-        isr=isr or replicas[:1],
-        adding=(),
-        removing=(),
-        election=Election.UNCLEAN if unclean else Election.ONLINE,
+    # Unlike in Kafka, no replica enters the in-sync set because it comes first: it may be fenced,
+    # or lack records (F35). Without one in sync, the election looks for an eligible replica.
+    target = Target(replicas=replicas, isr=isr, adding=(), removing=())
+    may_lead = rules_for(image, topic, partition, context).may_lead
+    if isr or any(may_lead(one) for one in partition.elr if one in replicas):
+        return target
+    if not allows_unclean(image, topic.name, context):
+        return _not_reverted(topic, index, "it would require an unclean leader election")
+    if not any(may_lead(one) for one in replicas):
+        return _not_reverted(topic, index, "none of its replicas can lead")
+    return replace(target, election=Election.UNCLEAN)
+
+
+def _not_reverted(topic: TopicImage, index: int, reason: str) -> Refusal:
+    return Refusal(
+        ErrorCode.invalid_replica_assignment,
+        f"Unable to revert partition assignment for {topic.name}:{index} because {reason}.",
     )
