@@ -125,7 +125,14 @@ class ReadableLog:
         if not at_rest:
             return None
         tail = self._tail
-        return LogVerification(tail.segments, tail.epochs, at_rest, has_gaps=self.was_cleaned)
+        return LogVerification(
+            tail.segments,
+            tail.epochs,
+            tail.snapshots,
+            at_rest,
+            self._upkeep.note,
+            has_gaps=self.was_cleaned,
+        )
 
     def found_broken(self, offset: Offset) -> None:
         """A reader in the background could not go on at `offset`: see whether that is so."""

@@ -152,6 +152,20 @@ def run(job: Job[T]) -> T:
             return cast(T, done.value)
 
 
+def verify(log: PartitionLog) -> int:
+    """Read in the background what earlier runs wrote. -> in how many slices."""
+    verification = log.begin_verification()
+    assert verification is not None
+    slices = 0
+    while (job := verification.next_slice()) is not None:
+        result = run(job)
+        verification.take(result)
+        if result.is_broken:
+            log.found_broken(result.offset)
+        slices += 1
+    return slices
+
+
 def offset_for_timestamp(log: PartitionLog, timestamp: int, limit: int) -> Found:
     """As the node searches: segment after segment."""
     search = log.search_by_time(timestamp, limit)

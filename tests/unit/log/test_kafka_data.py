@@ -8,7 +8,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.unit.log.support import NOW, append, batch, headers, offset_for_timestamp, raw
+from tests.unit.log.support import NOW, append, batch, headers, offset_for_timestamp, raw, verify
 
 from tidelog.log.config import LogConfig
 from tidelog.log.directory import LogDirectory
@@ -90,6 +90,11 @@ def test_transactions_are_known(log: PartitionLog) -> None:
     assert aborted == AbortedTxn(
         aborted.producer_id, min(missing), max(missing) + 1, max(missing) + 2
     )
+
+
+def test_kafkas_transaction_index_matches_the_batches(log: PartitionLog) -> None:
+    verify(log)
+    assert log.take_notes() == []
 
 
 def test_idempotent_producers_are_known(log: PartitionLog) -> None:

@@ -1,7 +1,8 @@
 """Which aborted transactions end in a segment (`.txnindex`), so that read_committed can skip them.
 
 Entries are in the order of their markers. Most segments have none: the file appears with the
-first.
+first. The file has no checksum: entries that cannot be right are not used, and the verification of
+the log compares the others with the batches.
 """
 
 from collections.abc import Iterator
@@ -16,20 +17,31 @@ _VERSION = 0
 
 
 class TransactionIndex:
-    __slots__ = ("_base", "_disk", "_entries", "path")
+    __slots__ = ("_at_rest", "_base", "_disk", "_entries", "_is_whole", "path")
 
     def __init__(self, disk: Disk, path: str, base_offset: Offset) -> None:
         self.path = path
         self._disk = disk
         self._base = base_offset
         self._entries: list[AbortedTxn] | None = None
+        self._at_rest = 0
+        """So many of the first entries were written by an earlier run."""
+        self._is_whole = True
+        """Whether every byte of the file is part of an entry that can be right."""
 
     def __iter__(self) -> Iterator[AbortedTxn]:
         return iter(self._load())
 
     def add(self, aborted: AbortedTxn) -> None:
         entries = self._load()
-        assert not entries or entries[-1].last_offset < aborted.last_offset
+        if entries and entries[-1].last_offset >= aborted.last_offset:
+            # The file names a marker that was not written yet.
+            self.cut(aborted.last_offset)
+            self._is_whole = False
+            entries = self._load()
+        if not self._is_whole:
+            # Behind bytes that are no whole entries, a new one would not be found again.
+            self._disk.open(self.path).truncate(len(entries) * _ENTRY.size)
         self._disk.open(self.path).append((_ENTRY.pack(_VERSION, *aborted),))
         entries.append(aborted)
 
@@ -40,35 +52,49 @@ class TransactionIndex:
         if len(kept) < len(entries):
             self._disk.open(self.path).truncate(len(kept) * _ENTRY.size)
             self._entries = kept
+            self._at_rest = min(self._at_rest, len(kept))
 
     def clear(self) -> None:
         if self._disk.exists(self.path):
-            self._load()
-        if self._disk.exists(self.path):
             self._disk.open(self.path).truncate(0)
-        self._entries = []
+        self._entries, self._at_rest, self._is_whole = [], 0, True
 
     def file(self) -> File | None:
         """The file, for an fsync; None when no transaction was aborted here."""
         return self._disk.open(self.path) if self._disk.exists(self.path) else None
 
-    def is_sound(self) -> bool:
-        """Whole entries of a known version, in order, none that ended before this segment."""
-        if not self._disk.exists(self.path):
-            return True
-        if self._disk.size(self.path) % _ENTRY.size:
+    def correct(self, at_rest: list[AbortedTxn]) -> bool:
+        """Compare the entries of earlier runs with those found in the batches. -> whether they
+        were wrong. A wrong file is written anew, and the entries of this run stay.
+        """
+        entries = self._load()
+        if self._is_whole and entries[: self._at_rest] == at_rest:
             return False
-        ends = [entry.last_offset for entry in self._load()]
-        return ends == sorted(set(ends)) and all(end >= self._base for end in ends)
+        self._entries = at_rest + entries[self._at_rest :]
+        self._at_rest, self._is_whole = len(at_rest), True
+        file = self._disk.open(self.path)
+        file.truncate(0)
+        if self._entries:
+            file.append((b"".join(_ENTRY.pack(_VERSION, *entry) for entry in self._entries),))
+        return True
 
     def _load(self) -> list[AbortedTxn]:
         if self._entries is None:
             self._entries = []
             if self._disk.exists(self.path):
                 raw = self._disk.read_file(self.path)
-                whole = len(raw) - len(raw) % _ENTRY.size
-                for version, *fields in _ENTRY.iter_unpack(raw[:whole]):
-                    if version != _VERSION:
-                        break
-                    self._entries.append(AbortedTxn(*fields))
+                self._entries += _sound_entries(raw, self._base)
+                self._is_whole = len(self._entries) * _ENTRY.size == len(raw)
+            self._at_rest = len(self._entries)
         return self._entries
+
+
+def _sound_entries(raw: bytes, base: Offset) -> Iterator[AbortedTxn]:
+    """Entries of a known version, in order, of transactions that ended in the segment."""
+    end = base - 1
+    for version, *fields in _ENTRY.iter_unpack(raw[: len(raw) - len(raw) % _ENTRY.size]):
+        entry = AbortedTxn(*fields)
+        if version != _VERSION or not 0 <= entry.first_offset < entry.last_offset > end:
+            return
+        yield entry
+        end = entry.last_offset

@@ -2,18 +2,22 @@
 
 Opening a log looks at the ends of its segments only. The batches between them are verified in the
 background, once in a run and in small slices: their checksums, and that offsets and leader epochs,
-which no checksum covers, are those of the log.
+which no checksum covers, are those of the log. The aborted transactions found in the batches are
+compared with the transaction index of each segment, and a wrong index is written anew (F55).
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from typing import ClassVar, NamedTuple
 
 from tidelog.log.checkpoints.epochs import LeaderEpochs
+from tidelog.log.producers.aborted import AbortedReplay
+from tidelog.log.producers.producer_snapshots import SnapshotFiles
 from tidelog.log.segments import scan
 from tidelog.log.segments.scan import BrokenChainError
+from tidelog.log.segments.segment import Segment
 from tidelog.log.segments.segment_list import SegmentList
 from tidelog.model.disk import File
 from tidelog.model.ids import LeaderEpoch, Offset
@@ -49,16 +53,20 @@ class VerifySlice:
     offset: Offset
     epochs: Sequence[tuple[LeaderEpoch, Offset]]
     has_gaps: bool
+    aborted: AbortedReplay | None
+    """Follows the transactions; None where they are not known."""
 
     def run(self) -> Steps[Verified]:
         position, offset, number, is_broken = self.position, self.offset, 0, False
         limit = min(self.end, position + SLICE_BYTES)
         try:
             found = scan.batches(self.file, position, self.end, offset)
-            for number, (at, header, _) in enumerate(found, 1):
+            for number, (at, header, batch) in enumerate(found, 1):
                 if self._is_misplaced(header, offset):
                     is_broken = True
                     break
+                if self.aborted is not None:
+                    self.aborted.take(header, batch)
                 position, offset = at + header.size, header.next_offset
                 if position >= limit or number == SLICE_BATCHES:
                     break
@@ -88,15 +96,20 @@ class LogVerification:
         self,
         segments: SegmentList,
         epochs: LeaderEpochs,
+        snapshots: SnapshotFiles,
         at_rest: Sequence[Extent],
+        note: Callable[[str], None],
         *,
         has_gaps: bool,
     ) -> None:
         self._segments = segments
         self._epochs = epochs
+        self._snapshots = snapshots
+        self._note = note
         self._has_gaps = has_gaps
         self._left = list(reversed(at_rest))
         self._at: tuple[int, Offset] | None = None
+        self._aborted: AbortedReplay | None = None
 
     def next_slice(self) -> VerifySlice | None:
         """The job to run next; None when everything has been read."""
@@ -106,8 +119,16 @@ class LogVerification:
             position, offset = self._at or (0, base)
             end = min(size, segment.size)
             if segment.base_offset == base and not segment.holes and position < end:
+                if self._at is None and self._aborted is None:
+                    self._aborted = self._open_transactions(base)
                 starts = self._epochs.entries
-                return VerifySlice(segment.file, position, end, offset, starts, self._has_gaps)
+                return VerifySlice(
+                    segment.file, position, end, offset, starts, self._has_gaps, self._aborted
+                )
+            if position == size == end and segment.base_offset == base:
+                self._check_transactions(segment, size)
+            else:
+                self._aborted = None
             self._leave()
         return None
 
@@ -115,7 +136,32 @@ class LogVerification:
         """Go on behind what was read; a segment with something wrong in it is left."""
         self._at = result.position, result.offset
         if result.is_broken:
+            self._aborted = None
             self._leave()
+
+    def _open_transactions(self, base: Offset) -> AbortedReplay | None:
+        """The transactions that are open where this segment begins; None when they are unknown.
+
+        A cleaner removes records of aborted transactions, so its log cannot be checked this way.
+        """
+        if self._has_gaps:
+            return None
+        if base == 0:
+            return AbortedReplay({})
+        snapshot = self._snapshots.newest(base - 1, base)
+        return None if snapshot is None else AbortedReplay(snapshot[1])
+
+    def _check_transactions(self, segment: Segment, size: int) -> None:
+        """Called when everything that the segment held at rest was read and is sound."""
+        if self._aborted is None:
+            return
+        found = self._aborted.take_found()
+        # If the segment was cut meanwhile, its index was cut with it and holds other entries.
+        if segment.unread_to == size and segment.transaction_index.correct(found):
+            self._note(
+                f"segment {segment.base_offset}: its transaction index was wrong and "
+                "was rebuilt from its batches"
+            )
 
     def _leave(self) -> None:
         base, _ = self._left.pop()

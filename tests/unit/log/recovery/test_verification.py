@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tests.unit.log.support import DIRECTORY, append, batch, flush, open_log, run
+from tests.unit.log.support import DIRECTORY, append, batch, flush, open_log, run, verify
 
 from tidelog.log.partition import PartitionLog
 from tidelog.log.recovery.verification import SLICE_BATCHES
@@ -24,20 +24,6 @@ def reopened(flipped: int | None = None) -> PartitionLog:
     if flipped is not None:
         disk.flip_bit(f"{DIRECTORY}/{second}", 8 * flipped)
     return open_log(disk, clean=True, recovery_point=2 * BATCHES)
-
-
-def verify(log: PartitionLog) -> int:
-    """Read it all. -> in how many slices."""
-    verification = log.begin_verification()
-    assert verification is not None
-    slices = 0
-    while (job := verification.next_slice()) is not None:
-        result = run(job)
-        verification.take(result)
-        if result.is_broken:
-            log.found_broken(result.offset)
-        slices += 1
-    return slices
 
 
 def test_a_sound_log_is_read_once_and_nothing_is_found() -> None:
