@@ -1,1 +1,1 @@
-"""Cluster metadata: records, an immutable image, decide and apply. Pure."""
+"""Cluster metadata: records, the immutable image, and the controller's decisions. Pure."""

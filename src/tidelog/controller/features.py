@@ -1,7 +1,7 @@
-"""Feature levels: what the cluster has agreed to use, and what this software can use.
+"""Feature levels: the levels that the cluster has finalised and those that this version supports.
 
-A feature is offered once all of it works here. A client chooses its protocols by the finalised
-levels, so a level that only half works would break it.
+A level is supported only when all of it is implemented, because clients choose their protocols by
+the finalised levels.
 """
 
 from collections.abc import Mapping
@@ -27,10 +27,10 @@ KRAFT_VERSION = "kraft.version"
 ELR_VERSION = "eligible.leader.replicas.version"
 
 KRAFT_VERSIONS = VersionRange(0, 1)
-"""0: voters from the configuration; 1: voters from the metadata log, which can change (KIP-853)."""
+"""0: the configuration names the voters; 1: the metadata log names them (KIP-853)."""
 
 SUPPORTED_FEATURES: Mapping[str, VersionRange] = {
-    # From 3.3-IV3 to 4.1-IV1: the records that we read and write.
+    # From 3.3-IV3 to 4.1-IV1: the record formats that Tidelog reads and writes.
     METADATA_VERSION: VersionRange(7, 27),
     ELR_VERSION: VersionRange(0, 1),
     KRAFT_VERSION: KRAFT_VERSIONS,
@@ -40,18 +40,18 @@ _BOOTSTRAP_LEVELS = {METADATA_VERSION: 27, ELR_VERSION: 1}
 
 
 def elr_enabled(image: ClusterImage) -> bool:
-    """Whether eligible leader replicas are kept (KIP-966)."""
+    """Whether the controller maintains eligible leader replicas (KIP-966)."""
     return image.features.get(ELR_VERSION, 0) >= 1
 
 
 def activation_records(image: ClusterImage, settings: BrokerSettings) -> tuple[MetadataRecord, ...]:
-    """What a controller writes when it becomes active, before anything else.
+    """The records that a controller writes first when it becomes active.
 
-    In a new cluster that is its features; after a controller that died in the middle of a metadata
-    transaction, the end of that transaction.
+    They finalise the features of a new cluster, or abort the metadata transaction that the previous
+    controller left open when it failed.
     """
     if image.before_transaction is not None:
-        aborted = AbortTransactionRecord(reason="the controller that began it is gone")
+        aborted = AbortTransactionRecord(reason="the controller that began it has failed")
         return (aborted, *_bootstrap_if_new(image.before_transaction, settings))
     return _bootstrap_if_new(image, settings)
 
@@ -71,7 +71,7 @@ def _bootstrap_if_new(image: ClusterImage, settings: BrokerSettings) -> tuple[Me
 
 
 def cluster_min_isr(settings: BrokerSettings) -> ConfigRecord:
-    """Eligible leader replicas need one minimum for the whole cluster, not one per file."""
+    """The cluster-wide min.insync.replicas that eligible leader replicas require."""
     return ConfigRecord(
         resource_type=BROKER_RESOURCE,
         resource_name=CLUSTER_DEFAULT,

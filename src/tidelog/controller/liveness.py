@@ -1,9 +1,8 @@
-"""Which brokers the active controller has heard from, and when it stops waiting for each.
+"""Broker sessions: the deadline by which the active controller expects each broker's heartbeat.
 
-This is the controller's memory and nothing more: it is in no log, and a new controller starts with
-none, so every broker gets a whole session before it can be fenced; but not the node that led the
-quorum before, whose silence made this one the controller. Whether a broker *is* fenced is said by
-the image alone.
+Sessions exist only in memory. A new controller starts without any, so each broker gets a full
+session timeout before it can be fenced. The exception is the previous leader of the quorum, whose
+failure caused the election. Only the image determines whether a broker is fenced.
 """
 
 from collections.abc import Iterable
@@ -14,13 +13,13 @@ from tidelog.model.ids import NO_OFFSET, Millis, NodeId, Offset
 
 
 class Sessions(Protocol):
-    """What a decision may know of the brokers' sessions."""
+    """The view of broker sessions that a decision may use."""
 
     def is_live(self, broker: NodeId, now: Millis) -> bool:
-        """Whether the broker was heard from within its session's time."""
+        """Whether the broker has sent a heartbeat within its session timeout."""
 
     def metadata_offset(self, broker: NodeId) -> Offset:
-        """How far the broker has said that it has read the metadata log."""
+        """The metadata offset that the broker last reported."""
 
 
 @dataclass(slots=True)
@@ -35,37 +34,37 @@ class Liveness:
         self._sessions: dict[NodeId, _Session] = {}
 
     def heard(self, broker: NodeId, now: Millis, metadata_offset: Offset = NO_OFFSET) -> None:
-        """A heartbeat came: the session begins anew."""
+        """Renew the session after a heartbeat."""
         self._sessions[broker] = _Session(now + self._timeout_ms, metadata_offset)
 
     def expect(self, brokers: Iterable[NodeId], now: Millis) -> None:
-        """Give each a whole session to be heard from: what a new controller does at first."""
+        """Start a full session for each broker; a new controller does this first."""
         for broker in brokers:
             if broker not in self._sessions:
                 self.heard(broker, now)
 
     def expect_soon(self, broker: NodeId, now: Millis, within_ms: Millis) -> None:
-        """It has been silent for a while already: what is left of its session is shorter."""
+        """Shorten the session of a broker that has been silent for some time already."""
         session = self._sessions.get(broker)
         if session is not None:
             session.deadline = min(session.deadline, now + within_ms)
 
     def lost(self, broker: NodeId, now: Millis) -> None:
-        """The broker's process is known to be gone: its session ends at once."""
+        """End the session of a broker whose process is known to have ended."""
         session = self._sessions.get(broker)
         if session is not None:
             session.deadline = min(session.deadline, now)
 
     def forget(self, broker: NodeId) -> None:
-        """The broker is fenced or unregistered: there is no session to watch."""
+        """Drop the session of a broker that is fenced or unregistered."""
         self._sessions.pop(broker, None)
 
     def expired(self, now: Millis) -> list[NodeId]:
-        """Brokers to be fenced, in order of id; each stays in the list until it is forgotten."""
+        """Brokers to fence, in order of id; each is returned until `forget` is called for it."""
         return sorted(id_ for id_, session in self._sessions.items() if session.deadline <= now)
 
     def next_deadline(self) -> Millis | None:
-        """When the next session ends, if there is any."""
+        """When the next session expires, if there is any."""
         return min((session.deadline for session in self._sessions.values()), default=None)
 
     def is_live(self, broker: NodeId, now: Millis) -> bool:

@@ -1,9 +1,8 @@
-"""What one committed decision of the controller did to replicas, told by comparing two images.
+"""Replication events of one committed controller decision, derived by comparing two images.
 
-The images stand directly before and after the decision's records, so that the reasons can be read
-off them: nothing else happened in between. A change of an in-sync set that its leader asked for is
-the leader's to tell, since it alone knows how far the replica was; what is told here is whom the
-controller itself took out.
+The images are those directly before and after the decision's records, so they contain the reasons
+for each change. A leader reports the in-sync changes that it requested, because it knows how far
+each replica had fetched. This module reports the replicas that the controller itself removed.
 """
 
 from collections.abc import Callable, Iterator
@@ -43,7 +42,7 @@ _AS_ELECTION = {
 }
 
 _Gone = Callable[[NodeId, PartitionImage], LeaveReason | None]
-"""Why the controller takes a broker's replica out of a partition's in-sync set, if it does."""
+"""The reason why the controller removes a broker's replica from an in-sync set, if it does."""
 
 
 def events_of_decision(
@@ -53,12 +52,12 @@ def events_of_decision(
     why: FenceReason = FenceReason.REQUESTED,
     silent_ms: Millis | None = None,
 ) -> Iterator[ReplicationEvent]:
-    """Brokers first, then what became of partitions.
+    """Yield the events of brokers first, then those of partitions.
 
-    `why`, and how long it was silent, is what the decider knew of the broker.
+    `why` and `silent_ms` are what the decider knew about the broker.
 
-    A generator, since a broker that held ten thousand partitions is not to hold up its own
-    failover while they are told of.
+    This is a generator, so that a broker with ten thousand partitions does not delay its own
+    failover while its events are logged.
     """
     for id_ in changed_brokers(before, after):
         yield from _broker(before.brokers.get(id_), after.brokers.get(id_), why, silent_ms)
@@ -175,10 +174,10 @@ def _election(change: PartitionDifference, min_isr: int, gone: _Gone) -> Iterato
 
 
 def _is_unclean(old: PartitionImage, new: PartitionImage) -> bool:
-    """A leader that may lack what was committed is marked as recovering, in its new epoch.
+    """Whether the new leader may lack committed records; it is then recovering in its new epoch.
 
-    The mark stays until that leader takes it away: a later leader that was in sync, or eligible,
-    is none that may lack anything more (F35).
+    The recovery state stays until the leader clears it. A later leader that was in sync or eligible
+    lacks nothing, so its election is clean (F35).
     """
     return (
         new.leader_recovery_state == RECOVERING

@@ -1,8 +1,8 @@
-"""AlterPartition: a leader asks for another in-sync set; compare and set on the partition epoch.
+"""AlterPartition: a leader requests a new in-sync set; compare and set on the partition epoch.
 
-The controller has the last word on who may be in sync: a replica that is fenced, shutting down, or
-of another run than the leader saw (its broker epoch, KIP-903) may have lost what the leader counts
-on, and is refused.
+The controller decides which replicas may be in sync. It rejects a replica that is fenced or
+shutting down, or whose broker epoch differs from the one that the leader saw (KIP-903), because
+such a replica may have lost records that the leader counts on.
 """
 
 from kio.schema.alter_partition.v3.request import AlterPartitionRequest, BrokerState
@@ -30,13 +30,13 @@ from tidelog.model.ids import NO_EPOCH, NO_NODE, NodeId
 from tidelog.protocol.metadata.metadata_records import PartitionChangeRecord
 
 _UNKNOWN_BROKER_EPOCH = -1
-"""A leader that has not been told its follower's epoch; then only the registration counts."""
+"""The leader does not know the follower's broker epoch; only the registration is checked."""
 
 
 def alter_partition(
     image: ClusterImage, request: AlterPartitionRequest, context: DecideContext
 ) -> Decision:
-    """New in-sync sets for partitions that the asking broker leads."""
+    """Change the in-sync sets of partitions that the requesting broker leads."""
     broker = image.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         response = AlterPartitionResponse(
@@ -84,7 +84,7 @@ def _check(
         asked.leader_epoch > partition.leader_epoch
         or asked.partition_epoch > partition.partition_epoch
     ):
-        # The leader knows more than we do: it is we who are not the controller any more (F28).
+        # The leader's epoch is newer than ours, so this node is no longer the controller (F28).
         return ErrorCode.not_controller
     if asked.leader_epoch < partition.leader_epoch:
         return ErrorCode.fenced_leader_epoch
@@ -144,7 +144,7 @@ def _alter(
     records.append(record)
     altered = merge(partition, record)
     if altered.leader != partition.leader:
-        # The change has completed a reassignment that takes the lead from the one who asks.
+        # The change completes a reassignment that moves leadership away from the requester.
         return _refused(index, ErrorCode.new_leader_elected)
     return _answer(index, altered)
 

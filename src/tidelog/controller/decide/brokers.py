@@ -1,7 +1,8 @@
-"""BrokerRegistration, BrokerHeartbeat, UnregisterBroker, ControllerRegistration: a node's life.
+"""BrokerRegistration, BrokerHeartbeat, UnregisterBroker and ControllerRegistration.
 
-A broker registers fenced, with a new epoch for every run of its process; it is unfenced when it has
-read the metadata up to its own registration, and fenced when its session ends or it has shut down.
+A broker registers fenced, and each run of its process gets a new broker epoch. The broker is
+unfenced once it has read the metadata log up to its own registration. It is fenced when its session
+expires or when its controlled shutdown completes.
 """
 
 from collections.abc import Iterable
@@ -41,13 +42,13 @@ from tidelog.protocol.metadata.metadata_records import (
 def register_broker(
     image: ClusterImage, request: BrokerRegistrationRequest, context: DecideContext
 ) -> Decision:
-    """A broker's process introduces itself and is given its epoch."""
+    """Register a broker process and assign its broker epoch."""
     fault = _check_registration(image, request, context)
     if fault is not None:
         return Decision((), _registered(fault.error, -1))
     existing = image.brokers.get(request.broker_id)
     if existing is not None and existing.incarnation == request.incarnation_id:
-        # The same process asks again: its answer was lost, or its addresses changed.
+        # The same process registers again: the response was lost, or its listeners changed.
         record = _registration(request, existing.epoch, existing)
         return Decision((record,), _registered(ErrorCode.none, existing.epoch))
     epoch = context.next_offset
@@ -63,8 +64,8 @@ def _end_of_run(
     request: BrokerRegistrationRequest,
     context: DecideContext,
 ) -> Iterable[MetadataRecord]:
-    """The earlier process is gone: what it held does not pass to the new one unchecked."""
-    # A directory that is gone is not vouched for by those that are still there.
+    """Remove the previous process from the in-sync sets; its state may not survive the restart."""
+    # The clean shutdown covers only the directories that the broker still has.
     has_lost_none = set(existing.directories) <= set(request.log_dirs)
     clean = request.previous_broker_epoch == existing.epoch and has_lost_none
     if elr_enabled(image) and not clean:
@@ -93,9 +94,9 @@ def _check_registration(
 
 
 def _holds_the_same_disks(existing: BrokerImage, request: BrokerRegistrationRequest) -> bool:
-    """A process that has the lock on one of the directories shows that the one before has ended.
+    """Whether the new process holds a directory's lock, so that the old process must have ended.
 
-    So a broker that was killed and is back need not wait out its old session.
+    A broker that restarts after a kill therefore registers before its old session expires.
     """
     return not set(existing.directories).isdisjoint(request.log_dirs)
 
@@ -168,7 +169,7 @@ def _registered(error: ErrorCode, epoch: BrokerEpoch) -> BrokerRegistrationRespo
 def heartbeat(
     image: ClusterImage, request: BrokerHeartbeatRequest, context: DecideContext
 ) -> Decision:
-    """A broker says that it lives and what it wants; it is told what it is to be."""
+    """Renew a broker's session and fence, unfence or shut it down as it requests."""
     broker = image.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         return Decision((), _heard(ErrorCode.stale_broker_epoch))
@@ -177,7 +178,7 @@ def heartbeat(
     is_fenced, should_shut_down = broker.fenced, False
     if broker.fenced:
         if request.want_shut_down or broker.in_controlled_shutdown:
-            # A run that has begun to stop is not taken back: its next one registers anew.
+            # A broker that has begun to shut down is not unfenced; its next run registers again.
             should_shut_down = True
         elif not request.want_fence and is_caught_up:
             is_fenced = False
@@ -206,7 +207,7 @@ def heartbeat(
 
 
 def _may_stop(image: ClusterImage, broker: BrokerImage, context: DecideContext) -> bool:
-    """Whether it leads nothing, and everyone who is active knows that."""
+    """Whether the broker leads no partition and every active broker has read that metadata."""
     if elections.leads_anything(image, broker.id):
         return False
     if broker.shutdown_offset == NO_OFFSET:
@@ -240,7 +241,7 @@ def _heard(
 def unregister_broker(
     image: ClusterImage, request: UnregisterBrokerRequest, context: DecideContext
 ) -> Decision:
-    """Forget a broker that will not come back."""
+    """Remove the registration of a broker that will not return."""
     broker = image.brokers.get(request.broker_id)
     if broker is None:
         return Decision(
@@ -251,7 +252,7 @@ def unregister_broker(
                 error_message=f"Broker ID {request.broker_id} is not currently registered",
             ),
         )
-    # Nothing that it holds can be counted on again: it goes from the eligible replicas too.
+    # Its logs can no longer be relied on, so it leaves the eligible leader replicas too.
     changes = elections.shut_down_uncleanly(image, broker.id, context)
     gone = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
     response = UnregisterBrokerResponse(
@@ -263,7 +264,7 @@ def unregister_broker(
 def register_controller(
     image: ClusterImage, request: ControllerRegistrationRequest, context: DecideContext
 ) -> Decision:
-    """A controller says where it listens and what it supports."""
+    """Record a controller's endpoints and supported features."""
     if request.incarnation_id is None:
         return Decision((), _controller_registered(ErrorCode.invalid_request))
     record = RegisterControllerRecord(

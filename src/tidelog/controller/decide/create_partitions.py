@@ -1,4 +1,4 @@
-"""CreatePartitions: more partitions for topics that exist. Their number never shrinks."""
+"""CreatePartitions: add partitions to existing topics. The partition count never shrinks."""
 
 from collections import Counter
 
@@ -29,7 +29,7 @@ from tidelog.protocol.metadata.metadata_records import PartitionRecord
 def create_partitions(
     image: ClusterImage, request: CreatePartitionsRequest, context: DecideContext
 ) -> Decision:
-    """New partitions up to the count asked for, or the reason why not."""
+    """Add partitions up to the requested count, or return the reason for the refusal."""
     times = Counter(topic.name for topic in request.topics)
     records: list[PartitionRecord] = []
     results: list[CreatePartitionsTopicResult] = []

@@ -1,7 +1,7 @@
-"""The controller's decisions: a request and an image give records and a response, and nothing else.
+"""The controller's decisions: a pure function of an image and a request to records and a response.
 
-Decisions are made on the pending image, one after the other; an answer leaves when its records are
-committed. A request that is refused gives no records and is answered at once.
+Decisions are made one at a time on the pending image. The response is sent when its records are
+committed. A refused request produces no records and is answered at once.
 """
 
 from collections.abc import Callable, Mapping
@@ -65,5 +65,5 @@ _DECIDERS: Mapping[type, Callable[[ClusterImage, Any, DecideContext], Decision]]
 
 
 def decide(image: ClusterImage, request: Any, context: DecideContext) -> Decision:
-    """What to do about a request in its newest version."""
+    """Decide on a request in its newest version."""
     return _DECIDERS[type(request)](image, request, context)

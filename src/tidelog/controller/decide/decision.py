@@ -1,4 +1,4 @@
-"""What a decision is given, and what it gives: records to append, and the answer to send then."""
+"""The input and the output of a decision: a context, and records with the response to send."""
 
 from dataclasses import dataclass
 from datetime import timedelta
@@ -20,11 +20,11 @@ class Decision(NamedTuple):
     records: tuple[MetadataRecord, ...]
     response: Any
     makes_voters_dynamic: bool = False
-    """The quorum's own records come with it: kraft.version is raised."""
+    """Whether the decision raises kraft.version, so that the quorum adds its own records."""
 
 
 class Refusal(NamedTuple):
-    """Why something asked for is refused."""
+    """The error code and message of a refused request."""
 
     error: ErrorCode
     message: str | None = None
@@ -39,9 +39,9 @@ class DecideContext:
     dice: Dice
     settings: BrokerSettings
     next_offset: Offset
-    """Where the first record of the decision will stand: a new broker's epoch."""
+    """The offset of the decision's first record; a newly registered broker gets it as its epoch."""
     sessions: Sessions
     kraft_version: int = 0
-    """Whether the quorum's voters can change; the metadata log itself says so, not the image."""
+    """1 if the voter set can change (KIP-853); read from the metadata log, not from the image."""
     unheard_voters: tuple[NodeId, ...] = ()
-    """Of which the leader does not know on which disks they are."""
+    """Voters whose directory ids the leader does not know."""

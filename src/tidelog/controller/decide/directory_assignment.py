@@ -1,7 +1,7 @@
-"""AssignReplicasToDirs: a broker says in which of its log directories its replicas lie (KIP-858).
+"""AssignReplicasToDirs: a broker reports the log directories of its replicas (KIP-858).
 
-What lies in a directory that the broker does not have, or has lost, is offline: it leaves the
-in-sync set, and its leadership goes to another.
+A replica is offline if its directory is unknown to the broker or has failed. An offline replica
+leaves the in-sync set, and another replica takes over its leadership.
 """
 
 from dataclasses import replace
@@ -36,7 +36,7 @@ from tidelog.protocol.metadata.metadata_records import PartitionChangeRecord
 def assign_replicas_to_dirs(
     image: ClusterImage, request: AssignReplicasToDirsRequest, context: DecideContext
 ) -> Decision:
-    """New directories for replicas of the asking broker."""
+    """Record the directories of the requesting broker's replicas."""
     broker = image.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         response = AssignReplicasToDirsResponse(
@@ -106,7 +106,7 @@ def _assign(
     if directory not in broker.directories:
         isr, removed = tuple(member for member in isr if member != broker.id), broker.id
     elif before.int >= FIRST_FREE_DIRECTORY and before not in broker.directories:
-        # It lay on a disk that the broker does not have any more.
+        # The replica was in a directory that the broker no longer has.
         without_log = frozenset({broker.id})
     is_unclean_allowed = allows_unclean(image, topic.name, context)
     target = Target(

@@ -1,4 +1,4 @@
-"""ElectLeaders: give the lead to preferred replicas, or to anyone alive where nobody leads."""
+"""ElectLeaders: elect preferred leaders, or any live replica of a partition without a leader."""
 
 from collections.abc import Iterator
 
@@ -28,7 +28,7 @@ _ELECTIONS = {0: Election.PREFERRED, 1: Election.UNCLEAN}
 def elect_leaders(
     image: ClusterImage, request: ElectLeadersRequest, context: DecideContext
 ) -> Decision:
-    """Elections in the partitions named, or in all; then only those where one was needed answer."""
+    """Elect leaders in the named partitions, or in all partitions that need an election."""
     election = _ELECTIONS.get(request.election_type)
     if election is None:
         return Decision((), _unknown_type(image, request))
@@ -58,7 +58,7 @@ def _unknown_type(image: ClusterImage, request: ElectLeadersRequest) -> ElectLea
 def _every_topic(
     image: ClusterImage, request: ElectLeadersRequest
 ) -> dict[str, list[PartitionResult]]:
-    """A row for each topic, which stays empty where there was nothing to do."""
+    """One entry for each topic; it stays empty if no partition of the topic has a result."""
     asked = request.topic_partitions
     names = image.topics if asked is None else (topic.topic for topic in asked)
     return {name: [] for name in names}

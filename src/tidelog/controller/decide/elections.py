@@ -1,7 +1,7 @@
-"""What becomes of partitions when brokers come, go or stop: fencing, unfencing, shutdown, balance.
+"""Partition changes when brokers are fenced, unfenced, shut down or rebalanced.
 
-A broker that may not lead is out of every in-sync set in the same batch of records, so that no
-image ever shows a fenced leader (KIP-841).
+A broker that may not lead leaves every in-sync set in the same batch of records, so no image
+contains a fenced leader (KIP-841).
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -35,7 +35,7 @@ from tidelog.protocol.metadata.metadata_records import (
 )
 
 BALANCE_LIMIT = 1_000
-"""Leaderships moved at once: enough to be quick, few enough not to stop the cluster."""
+"""The most leaderships moved in one decision; bounds how long a rebalance blocks the cluster."""
 
 Located = tuple[TopicImage, int, PartitionImage]
 
@@ -44,7 +44,7 @@ Located = tuple[TopicImage, int, PartitionImage]
 
 
 def fence(image: ClusterImage, broker: BrokerImage, context: DecideContext) -> list[MetadataRecord]:
-    """Take a broker out: it leads nothing and is in sync with nothing."""
+    """Fence a broker and remove it from every leadership and in-sync set."""
     records: list[MetadataRecord] = [*leave_isrs(image, broker.id, context)]
     if not broker.fenced:
         records.append(
@@ -58,7 +58,7 @@ def fence_expired(
 ) -> list[MetadataRecord]:
     """Fence the first of the brokers that is not fenced yet.
 
-    One at a time, since each decision must see the one before it; ask again while records come.
+    Each decision must see the previous one, so the caller repeats this until it returns no records.
     """
     for id_ in brokers:
         broker = image.brokers.get(id_)
@@ -70,7 +70,7 @@ def fence_expired(
 def unfence(
     image: ClusterImage, broker: BrokerImage, context: DecideContext
 ) -> list[MetadataRecord]:
-    """Take a broker in: it may lead what has no leader."""
+    """Unfence a broker and elect leaders for partitions that have none."""
     unfenced = BrokerRegistrationChangeRecord(
         broker_id=broker.id, broker_epoch=broker.epoch, fenced=-1
     )
@@ -82,7 +82,7 @@ def unfence(
 def begin_shutdown(
     image: ClusterImage, broker: BrokerImage, context: DecideContext
 ) -> list[MetadataRecord]:
-    """Hand over what a broker leads before it stops."""
+    """Move a broker's leaderships to other replicas before it shuts down."""
     records: list[MetadataRecord] = []
     if not broker.in_controlled_shutdown:
         records.append(
@@ -96,7 +96,7 @@ def begin_shutdown(
 def leave_isrs(
     image: ClusterImage, broker: NodeId, context: DecideContext
 ) -> Iterator[PartitionChangeRecord]:
-    """Take a broker out of every in-sync set, with new leaders for what it led."""
+    """Remove a broker from every in-sync set and elect new leaders for its partitions."""
     touched = partitions_where(image, lambda partition: broker in partition.isr)
     return _change_all(image, touched, context, removed=broker)
 
@@ -104,7 +104,7 @@ def leave_isrs(
 def shut_down_uncleanly(
     image: ClusterImage, broker: NodeId, context: DecideContext
 ) -> list[PartitionChangeRecord]:
-    """A broker came back without having shut down: its logs may lack what it had (F17, KIP-966)."""
+    """Drop a broker that restarted uncleanly; its logs may have lost a tail (F17, KIP-966)."""
     touched = partitions_where(image, lambda p: broker in p.isr or broker in p.elr)
     return list(_change_all(image, touched, context, removed=broker, unclean=True))
 
@@ -112,7 +112,7 @@ def shut_down_uncleanly(
 def lose_directories(
     image: ClusterImage, broker: BrokerImage, lost: frozenset[UUID], context: DecideContext
 ) -> list[MetadataRecord]:
-    """Log directories of a broker have failed: its replicas there are gone."""
+    """Remove a broker's replicas in failed log directories from the in-sync sets."""
     remaining = tuple(directory for directory in broker.directories if directory not in lost)
     if remaining == broker.directories:
         return []
@@ -136,7 +136,7 @@ def leads_anything(image: ClusterImage, broker: NodeId) -> bool:
 
 
 def balance_leaders(image: ClusterImage, context: DecideContext) -> list[PartitionChangeRecord]:
-    """Give the lead back to preferred leaders that are in sync (auto.leader.rebalance.enable)."""
+    """Move leadership back to in-sync preferred leaders (auto.leader.rebalance.enable)."""
     records: list[PartitionChangeRecord] = []
     for located in partitions_where(image, _is_imbalanced):
         if not image.is_active(located[2].preferred_leader):
@@ -156,7 +156,7 @@ def _is_imbalanced(partition: PartitionImage) -> bool:
 
 
 def elect_uncleanly(image: ClusterImage, context: DecideContext) -> list[PartitionChangeRecord]:
-    """Leaders for partitions without one, where their topics now allow unclean elections."""
+    """Elect leaders for leaderless partitions whose topics allow unclean elections."""
     leaderless = partitions_where(image, lambda partition: not partition.has_leader)
     allowed = (located for located in leaderless if allows_unclean(image, located[0].name, context))
     records = (elect(image, located, Election.UNCLEAN, context) for located in allowed)
@@ -184,7 +184,7 @@ def _change_all(
     added: NodeId = NO_NODE,
     unclean: bool = False,
 ) -> Iterator[PartitionChangeRecord]:
-    """Records for partitions from whose in-sync sets `removed` goes, or which `added` may lead."""
+    """Remove `removed` from the in-sync sets, or elect leaders now that `added` may lead."""
     unclean_shutdown = frozenset({removed}) if unclean else frozenset[NodeId]()
     elections: dict[str, Election] = {}
     for topic, index, partition in located:
@@ -206,7 +206,7 @@ def _change_all(
 def elect(
     image: ClusterImage, located: Located, election: Election, context: DecideContext
 ) -> PartitionChangeRecord | None:
-    """An election of one kind in one partition; None if it changes nothing."""
+    """Run one election in one partition; None if it changes nothing."""
     topic, index, partition = located
     rules = rules_for(image, topic, partition, context)
     return change_partition(topic.topic_id, index, partition, Target(election=election), rules)
@@ -221,7 +221,7 @@ def rules_for(
     removed: NodeId = NO_NODE,
     added: NodeId = NO_NODE,
 ) -> ElectionRules:
-    """How leaders of this partition are chosen; `removed` may not lead, `added` may already."""
+    """The election rules of a partition; `removed` may not lead, and `added` already may."""
 
     def may_lead(broker: NodeId) -> bool:
         if broker in (removed, NO_NODE):
@@ -241,7 +241,7 @@ def rules_for(
 
 
 def _is_online(image: ClusterImage, broker: NodeId, partition: PartitionImage) -> bool:
-    """Whether the replica's directory works, as far as its broker has said."""
+    """Whether the replica's directory is online, as last reported by its broker."""
     directory = partition.directory_of(broker)
     if directory in (UNASSIGNED_DIRECTORY, MIGRATING_DIRECTORY):
         return True

@@ -1,6 +1,6 @@
-"""UpdateFeatures: raise or lower feature levels, all of a request or none.
+"""UpdateFeatures: raise or lower feature levels; a request takes effect as a whole or not at all.
 
-A level is agreed on only if every registered broker and controller supports it.
+A level is finalised only if every registered broker and controller supports it.
 """
 
 from collections.abc import Mapping
@@ -38,13 +38,13 @@ from tidelog.protocol.metadata.metadata_records import (
 
 _UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3
 _LOWEST_KEEPING_METADATA = 23
-"""4.0-IV1: no level since then has changed what records say, so a downgrade to it loses nothing."""
+"""4.0-IV1: no later level changes the format of records, so a downgrade to it loses nothing."""
 
 
 def update_features(
     image: ClusterImage, request: UpdateFeaturesRequest, context: DecideContext
 ) -> Decision:
-    """New levels, or the first reason why not."""
+    """Set the requested levels, or return the first reason for a refusal."""
     for update in request.feature_updates:
         fault = _check(image, update, context)
         if fault is not None:
@@ -105,7 +105,7 @@ def _kraft_problem(level: int, kind: int, context: DecideContext) -> str | None:
             return "Can't downgrade to a newer version."
         if context.unheard_voters:
             missing = ", ".join(str(voter) for voter in context.unheard_voters)
-            return f"Every voter has to be there: {missing} have not fetched from the leader yet."
+            return f"Voters that have not fetched from the leader yet: {missing}."
     return None
 
 
@@ -164,7 +164,7 @@ def _records(
 
 
 def _one_min_isr(image: ClusterImage, context: DecideContext) -> list[MetadataRecord]:
-    """One minimum for the cluster, and none per broker, before eligible replicas are kept."""
+    """Replace per-broker min.insync.replicas by one cluster-wide value; the ELR requires that."""
     name = "min.insync.replicas"
     records: list[MetadataRecord] = []
     if name not in image.config(BROKER_RESOURCE, CLUSTER_DEFAULT):

@@ -1,10 +1,12 @@
-"""One partition's next state: who leads, who is in sync, who may lead if nobody is.
+"""The next state of one partition: its leader, in-sync set and eligible leader replicas.
 
-The rules are Kafka's, and safety rests on them. A leader comes from the in-sync set; only when that
-is empty from the eligible leader replicas (KIP-966), which hold everything that was committed; only
-then from the last known leader, or anyone at all where the topic allows unclean elections, and that
-is marked, since records may be lost. While the in-sync set is smaller than min.insync.replicas,
-those who leave it cleanly stay eligible: nothing can be committed without them.
+The rules are Kafka's, and the safety of committed records depends on them. The leader is elected
+from the in-sync set. If that set is empty, the leader is elected from the eligible leader replicas
+(KIP-966), which hold every committed record. Only if both are empty does the controller elect the
+last known leader, or any live replica where the topic allows unclean elections. Such an election is
+marked as unclean because records may be lost. While the in-sync set is smaller than
+min.insync.replicas, a replica that leaves it cleanly stays eligible, because no record can be
+committed without it.
 """
 
 from collections.abc import Callable, Collection
@@ -21,23 +23,23 @@ from tidelog.protocol.metadata.metadata_records import NO_CHANGE, PartitionChang
 class Election(Enum):
     ONLINE = "keep the leader while it can lead"
     PREFERRED = "give the lead to the first replica if it can lead"
-    UNCLEAN = "elect anyone alive rather than nobody"
+    UNCLEAN = "elect any live replica rather than none"
 
 
 @dataclass(frozen=True, slots=True)
 class ElectionRules:
-    """What the cluster says about one topic's elections."""
+    """The cluster state and topic configuration that an election depends on."""
 
     may_lead: Callable[[NodeId], bool]
     min_isr: int
     elr_enabled: bool
     directory_of: Callable[[NodeId], UUID]
-    """Where a broker puts a new replica."""
+    """The log directory in which a broker places a new replica."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What the partition is to become, before the election; None leaves it as it is."""
+    """The requested state before the election; None keeps the current value."""
 
     isr: tuple[NodeId, ...] | None = None
     replicas: tuple[NodeId, ...] | None = None
@@ -45,12 +47,12 @@ class Target:
     removing: tuple[NodeId, ...] | None = None
     recovery_state: int | None = None
     directories: tuple[UUID, ...] | None = None
-    """Of the replicas as they are, in their order."""
+    """In the order of the current replicas."""
     election: Election = Election.ONLINE
     unclean_shutdown: frozenset[NodeId] = frozenset()
-    """Replicas whose last session ended without a clean shutdown: their logs may lack a tail."""
+    """Replicas whose last run ended without a clean shutdown; their logs may have lost a tail."""
     without_log: frozenset[NodeId] = frozenset()
-    """Replicas that have begun anew, on a new disk: nobody is to be led by them unasked."""
+    """Replicas that restarted on an empty disk; only an unclean election may choose them."""
 
 
 class _Elected(NamedTuple):
@@ -60,7 +62,7 @@ class _Elected(NamedTuple):
 
 @dataclass(slots=True)
 class _Wanted:
-    """The partition as it is becoming."""
+    """The next state of the partition while it is computed."""
 
     replicas: tuple[NodeId, ...]
     isr: tuple[NodeId, ...]
@@ -75,7 +77,7 @@ class _Wanted:
 def change_partition(
     topic_id: TopicId, index: int, partition: PartitionImage, target: Target, rules: ElectionRules
 ) -> PartitionChangeRecord | None:
-    """The record that takes the partition to its target, with a leader; None if nothing changes."""
+    """The record that moves the partition to its target and elects a leader; None if unchanged."""
     wanted = _merged(partition, target)
     _complete_reassignment(wanted)
     wanted.elr = _eligible(partition, wanted, target.unclean_shutdown | target.without_log, rules)
@@ -89,10 +91,10 @@ def change_partition(
         wanted.isr = (elected.leader,)
         wanted.elr = _without(wanted.elr, wanted.isr)
     if leader == NO_CHANGE and not set(partition.replicas).issubset(wanted.replicas):
-        # A replica that goes must not be counted again: the leader starts a new epoch.
+        # Start a new leader epoch, so that the leader stops counting the removed replica.
         leader = partition.leader
     if not wanted.isr and not rules.elr_enabled:
-        # Without eligible replicas to fall back on, the last in-sync set is remembered instead.
+        # Without eligible leader replicas, keep the last in-sync set for later elections.
         wanted.isr = partition.isr
     return _record(topic_id, index, partition, wanted, leader, rules)
 
@@ -113,7 +115,7 @@ def _merged(partition: PartitionImage, target: Target) -> _Wanted:
 
 
 def _complete_reassignment(wanted: _Wanted) -> None:
-    """Drop the old replicas once every new one is in sync."""
+    """If every target replica is in sync, drop the replicas that the reassignment removes."""
     if not wanted.adding and not wanted.removing:
         return
     isr = _without(wanted.isr, wanted.removing)
@@ -135,10 +137,10 @@ def _eligible(
     unclean_shutdown: frozenset[NodeId],
     rules: ElectionRules,
 ) -> tuple[NodeId, ...]:
-    """Who left the in-sync set while it was too small to commit without them.
+    """Replicas that left the in-sync set while it was smaller than min.insync.replicas.
 
-    Unlike in Kafka, only who is still a replica: one that was reassigned away deletes its log, and
-    must not be taken for complete should the partition ever be given to it again.
+    Unlike Kafka, only current replicas are kept. A replica that was reassigned away deletes its
+    log, so it must not count as complete if the partition is assigned to it again.
     """
     if not rules.elr_enabled or len(wanted.isr) >= rules.min_isr:
         return ()
@@ -149,7 +151,7 @@ def _eligible(
 def _last_known(
     partition: PartitionImage, wanted: _Wanted, leader: NodeId, rules: ElectionRules
 ) -> tuple[NodeId, ...]:
-    """The last leader of a partition that has none; the one to ask when nobody is eligible."""
+    """The last leader of a leaderless partition, elected if no eligible replica exists."""
     if not rules.elr_enabled:
         return wanted.last_known_elr
     now_leads = partition.leader if leader == NO_CHANGE else leader
@@ -183,14 +185,14 @@ def _elect(
 def _candidates(
     partition: PartitionImage, wanted: _Wanted, election: Election
 ) -> tuple[NodeId, ...]:
-    """In order of liking: the leader stays where it can, unless the preferred one was asked for."""
+    """Candidates in order: the current leader first, or the preferred one if it is requested."""
     if election is Election.PREFERRED:
         return (*wanted.replicas[:1], partition.leader, *wanted.replicas[1:])
     return (partition.leader, *wanted.replicas)
 
 
 def _is_safe(candidate: NodeId, wanted: _Wanted) -> bool:
-    """Whether it holds all that was committed: in sync, or eligible while nobody is in sync."""
+    """Whether the candidate holds every committed record: it is in sync, or in the ELR."""
     return candidate in wanted.isr or (not wanted.isr and candidate in wanted.elr)
 
 

@@ -1,8 +1,8 @@
-"""Where new replicas go: leaders in turn over all brokers, replicas over racks first.
+"""Placement of new replicas: leaders round-robin over all brokers, replicas across racks first.
 
-The brokers stand in a ring that changes racks as often as it can. Leaders go round the ring one by
-one, so no two brokers lead numbers of new partitions that differ by more than one. Followers come
-from further along, from a new place on every lap, so that a dead broker's load falls on many.
+Brokers form a ring in which racks alternate. Each new partition takes the next broker as leader,
+so the leader counts of two brokers differ by at most one. Followers start at a different position
+on each lap, so the load of a failed broker spreads over many brokers.
 """
 
 from collections.abc import Collection, Iterator
@@ -27,7 +27,7 @@ from tidelog.protocol.metadata.metadata_records import PartitionRecord
 class _Ring:
     active: tuple[BrokerImage, ...]
     fenced: tuple[BrokerImage, ...]
-    """Taken only where active ones do not suffice, and never to lead."""
+    """Chosen only if there are too few active brokers, and never as leader."""
     start: int
     shift: int
 
@@ -35,7 +35,7 @@ class _Ring:
 def place(
     image: ClusterImage, dice: Dice, first: int, count: int, replication_factor: int
 ) -> list[tuple[NodeId, ...]] | Refusal:
-    """Replicas, the leader first, for `count` partitions from the index `first` on."""
+    """Choose replicas, leader first, for `count` partitions starting at index `first`."""
     if replication_factor > len(image.brokers):
         return _unable(
             replication_factor,
@@ -64,7 +64,7 @@ def _unable(replication_factor: int, reason: str) -> Refusal:
 
 
 def _alternate_racks(brokers: Collection[BrokerImage]) -> Iterator[BrokerImage]:
-    """One broker of each rack, then the next of each, in order of rack and id."""
+    """Yield one broker of each rack in turn, ordered by rack and id."""
     racks: dict[str, list[BrokerImage]] = {}
     for broker in sorted(brokers, key=lambda one: (one.rack or "", one.id)):
         racks.setdefault(broker.rack or "", []).append(broker)
@@ -109,7 +109,7 @@ def _choose(
 def check_assignment(
     image: ClusterImage, replicas: tuple[NodeId, ...], replication_factor: int | None
 ) -> Refusal | None:
-    """What is wrong with replicas that a client has chosen."""
+    """Validate a replica assignment chosen by a client."""
     problem = _assignment_problem(image, replicas, replication_factor)
     if problem is None:
         return None
@@ -158,7 +158,7 @@ def new_partition(
 
 
 def default_directory(image: ClusterImage, broker: NodeId) -> UUID:
-    """Where a broker will put a new replica: known beforehand only if it has one directory."""
+    """The directory of a new replica, or unassigned if the broker has several to choose from."""
     registered = image.brokers.get(broker)
     if registered is None or not registered.directories:
         return MIGRATING_DIRECTORY

@@ -1,4 +1,4 @@
-"""AllocateProducerIds: blocks of ids that no other broker was or will be given."""
+"""AllocateProducerIds: allocate blocks of producer ids that are never issued twice."""
 
 from kio.schema.allocate_producer_ids.v0.request import AllocateProducerIdsRequest
 from kio.schema.allocate_producer_ids.v0.response import AllocateProducerIdsResponse
@@ -15,7 +15,7 @@ _LARGEST_ID = (1 << 63) - 1
 def allocate_producer_ids(
     image: ClusterImage, request: AllocateProducerIdsRequest, context: DecideContext
 ) -> Decision:
-    """The next block, for a broker of this epoch only."""
+    """Allocate the next block to a broker whose epoch is current."""
     broker = image.brokers.get(request.broker_id)
     if broker is None or broker.epoch != request.broker_epoch:
         return _refused(ErrorCode.stale_broker_epoch)

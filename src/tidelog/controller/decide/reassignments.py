@@ -1,8 +1,8 @@
-"""AlterPartitionReassignments: move replicas. Grow to old and new, let the new catch up, shrink.
+"""AlterPartitionReassignments: move replicas by adding the new ones, then removing the old ones.
 
-The shrinking is nobody's request: it is part of the AlterPartition by which the last new replica
-comes into sync. Cancelling goes back to the replicas from before. It never gives up a leader for
-none, and elects a replica that may lack records only where the topic allows an unclean election.
+No request removes the old replicas: the AlterPartition that brings the last new replica into sync
+does. Cancelling restores the original replicas. It never leaves a partition that has a leader
+without one, and elects a replica that may lack records only if the topic allows unclean elections.
 """
 
 from dataclasses import replace
@@ -35,7 +35,7 @@ from tidelog.protocol.metadata.metadata_records import PartitionChangeRecord
 def alter_partition_reassignments(
     image: ClusterImage, request: AlterPartitionReassignmentsRequest, context: DecideContext
 ) -> Decision:
-    """New replicas for partitions, or none to cancel what is under way."""
+    """Start a reassignment, or cancel the current one if no replicas are given."""
     records: list[PartitionChangeRecord] = []
     responses: list[ReassignableTopicResponse] = []
     for asked in request.topics:
@@ -63,7 +63,7 @@ def alter_partition_reassignments(
         throttle_time=NOT_THROTTLED,
         allow_replication_factor_change=request.allow_replication_factor_change,
         error_code=ErrorCode.none,
-        # Kafka says nothing in two ways: null, but nothing at all to nothing at all.
+        # Kafka sends null, or an empty string in reply to an empty request.
         error_message=None if request.topics else "",
         responses=tuple(responses),
     )
@@ -102,14 +102,14 @@ def _target(
     adding = tuple(sorted(set(replicas) - set(partition.replicas)))
     return Target(
         replicas=(*replicas, *removing),
-        # Nothing to move leaves a reassignment that is under way as it is, as in Kafka.
+        # As in Kafka, an assignment that moves nothing leaves a running reassignment unchanged.
         removing=removing or None,
         adding=adding or None,
     )
 
 
 def _check_factor(partition: PartitionImage, replicas: tuple[int, ...]) -> Refusal | None:
-    """KIP-860: a client may insist that the number of replicas stays."""
+    """KIP-860: the client may require that the replication factor stays the same."""
     before = len(partition.replicas) - len(partition.adding)
     if len(replicas) == before:
         return None

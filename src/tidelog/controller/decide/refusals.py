@@ -1,4 +1,4 @@
-"""How each request to the controller is told that nobody could decide on it."""
+"""The error response to each controller request that no active controller has decided on."""
 
 from dataclasses import fields, is_dataclass
 from datetime import timedelta
@@ -54,7 +54,7 @@ from tidelog.model.errors import ErrorCode
 _NOW = timedelta(0)
 _FROM_THE_QUORUM = (AddRaftVoterResponse, RemoveRaftVoterResponse, UpdateRaftVoterResponse)
 _NO_CONTROLLER = (
-    "No active controller could be reached in time: does a majority of the controllers run?"
+    "No active controller could be reached in time. Is a majority of the controllers running?"
 )
 _NOT_CONTROLLER = "This is not the correct controller for this cluster."
 
@@ -64,7 +64,7 @@ def _text(error: ErrorCode) -> str:
 
 
 def is_refused_by_a_non_controller(response: Any) -> bool:
-    """Whether the answer says NOT_CONTROLLER, at whatever depth its message says such things."""
+    """Whether the response carries NOT_CONTROLLER, at the top level or in one of its items."""
     if isinstance(response, DescribeQuorumResponse):
         return _is_refused_by_a_follower(response)
     if isinstance(response, _FROM_THE_QUORUM):

@@ -1,14 +1,14 @@
-"""Which topic names are allowed, in Kafka's rules and words."""
+"""Validation of topic names, with Kafka's rules and messages."""
 
 from collections.abc import Iterable
 
 _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 MAX_LENGTH = 249
-"""A directory name may have 255 bytes, and a partition's adds a dash and a number."""
+"""A directory name has at most 255 bytes; a partition directory appends a dash and a number."""
 
 
 def name_problem(name: str) -> str | None:
-    """Why a topic may not have this name; None if it may."""
+    """The reason why a topic name is invalid; None if it is valid."""
     if not name:
         return "Topic name is invalid: the empty string is not allowed"
     if name in (".", ".."):
@@ -27,18 +27,18 @@ def name_problem(name: str) -> str | None:
 
 
 class Unified:
-    """Topics by the names that they share in metrics, where a dot is an underscore."""
+    """Topics by metric name, in which Kafka replaces each dot by an underscore."""
 
     def __init__(self, existing: Iterable[str]) -> None:
         self._existing = existing
         self._by_unified: dict[str, str] | None = None
 
     def colliding(self, name: str) -> str | None:
-        """The topic, first by name, that would be mistaken for this one."""
+        """The first existing topic, in order of name, that has the same metric name."""
         if "." not in name and "_" not in name:
             return None
         if self._by_unified is None:
-            # Once for all topics of a request: with many topics each look at all takes long.
+            # Built once per request: scanning all topics for each new topic is slow.
             self._by_unified = {}
             for other in sorted(self._existing, reverse=True):
                 self._by_unified[other.replace(".", "_")] = other

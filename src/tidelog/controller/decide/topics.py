@@ -1,4 +1,4 @@
-"""CreateTopics and DeleteTopics. Each topic stands for itself: one refused holds back no other."""
+"""CreateTopics and DeleteTopics: each topic of a request succeeds or fails on its own."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -59,7 +59,7 @@ class _Created(NamedTuple):
 def create_topics(
     image: ClusterImage, request: CreateTopicsRequest, context: DecideContext
 ) -> Decision:
-    """Topics with all their partitions and configurations, or the reasons why not."""
+    """Create topics with their partitions and configurations, or return the reasons for refusal."""
     times = Counter(topic.name for topic in request.topics)
     default = context.settings.num_partitions
     asked = sum(partitions_asked(topic, default) for topic in request.topics)
@@ -147,7 +147,7 @@ def _check_name(image: ClusterImage, name: str, unified: Unified) -> Refusal | N
 def _assigned(
     image: ClusterImage, topic_id: TopicId, topic: CreatableTopic
 ) -> list[PartitionRecord] | Refusal:
-    """Partitions on the brokers that the client chose."""
+    """Create partitions on the brokers that the client chose."""
     if topic.replication_factor != _USE_DEFAULT:
         return Refusal(
             ErrorCode.invalid_request,
@@ -188,7 +188,7 @@ def assigned_partition(
     replicas: tuple[NodeId, ...],
     replication_factor: int | None,
 ) -> PartitionRecord | Refusal:
-    """One partition on chosen brokers, of which at least one must be able to lead."""
+    """Create one partition on the given brokers; at least one of them must be active."""
     fault = check_assignment(image, replicas, replication_factor)
     if fault is not None:
         return fault
@@ -205,7 +205,7 @@ def assigned_partition(
 def _placed(
     image: ClusterImage, topic_id: TopicId, topic: CreatableTopic, context: DecideContext
 ) -> list[PartitionRecord] | Refusal:
-    """Partitions on brokers of our choosing."""
+    """Create partitions on brokers that the controller chooses."""
     factor, count = topic.replication_factor, topic.num_partitions
     if factor < _USE_DEFAULT or factor == 0:
         return Refusal(
@@ -232,7 +232,7 @@ def placed_partitions(
     replication_factor: int,
     context: DecideContext,
 ) -> list[PartitionRecord] | Refusal:
-    """`count` partitions from the index `first` on, spread over the brokers."""
+    """Create `count` partitions, starting at index `first`, spread over the brokers."""
     placed = place(image, context.dice, first, count, replication_factor)
     if isinstance(placed, Refusal):
         return placed
@@ -240,7 +240,7 @@ def placed_partitions(
         new_partition(image, topic_id, index, replicas)
         for index, replicas in enumerate(placed, first)
     )
-    # The leader is placed on an active broker, so there is always someone in sync.
+    # Every leader is placed on an active broker, so no in-sync set is empty.
     made = [record for record in records if record is not None]
     assert len(made) == count
     return made
@@ -275,14 +275,14 @@ def _accepted(
 def _describe(
     image: ClusterImage, configs: dict[str, str], context: DecideContext, described: _Described
 ) -> tuple[CreatableTopicConfigs, ...]:
-    """The configuration in effect; topics of one request mostly share theirs."""
+    """The effective configuration, cached because topics of one request usually share it."""
     key = tuple(sorted(configs.items()))
     if key not in described:
         effective = config_of_topic(image, context.settings, configs)
         described[key] = tuple(
             CreatableTopicConfigs(
                 name=name,
-                value=configs.get(name, config.text),  # what was given is echoed as it was
+                value=configs.get(name, config.text),  # a given value is returned unchanged
                 read_only=False,
                 config_source=config.source,
                 is_sensitive=config.key.is_sensitive,
@@ -298,7 +298,7 @@ def _describe(
 def delete_topics(
     image: ClusterImage, request: DeleteTopicsRequest, context: DecideContext
 ) -> Decision:
-    """Topics by name or by id; their partitions and configurations go with them."""
+    """Delete topics by name or by id, with their partitions and configurations."""
     names = Counter(topic.name for topic in request.topics if topic.name is not None)
     ids = Counter(topic.topic_id for topic in request.topics if topic.topic_id is not None)
     removed: dict[TopicId, RemoveTopicRecord] = {}

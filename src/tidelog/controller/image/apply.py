@@ -1,7 +1,7 @@
-"""Metadata records applied to an image: the only way in which an image comes to be.
+"""Application of metadata records to an image; no other code builds an image.
 
-`apply_all` copies each map that a batch touches once, however many records touch it. The same
-records in the same order give equal images on every node.
+`apply_all` copies each map at most once per batch. The same records in the same order produce equal
+images on every node.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -28,7 +28,7 @@ V = TypeVar("V")
 
 
 class ImpossibleRecord(ValueError):
-    """A record that speaks of what does not exist: the metadata log is not what it should be."""
+    """A record refers to something that does not exist; the metadata log is corrupt."""
 
 
 def apply(image: ClusterImage, record: MetadataRecord) -> ClusterImage:
@@ -51,7 +51,7 @@ def apply_all(
 
 
 def merge(partition: PartitionImage, change: r.PartitionChangeRecord) -> PartitionImage:
-    """The partition after a change: each moves its epoch, a named leader the leader epoch too."""
+    """Apply a change and increment the partition epoch; a named leader gets a new leader epoch."""
     leads = change.leader != r.NO_CHANGE
     return PartitionImage(
         replicas=_or(change.replicas, partition.replicas),
@@ -131,7 +131,7 @@ class _Draft:
         )
 
     def begin_transaction(self) -> None:
-        # Start over from a finished image, so that nothing written from here on shows in it.
+        # Continue from a finished image, so that later writes do not show in it.
         before = self.finish()
         self._start(before)
         self.before_transaction = before
@@ -143,7 +143,7 @@ class _Draft:
     def topic(self, topic_id: TopicId) -> TopicImage:
         name = self.topic_names.now.get(topic_id)
         if name is None:
-            raise ImpossibleRecord(f"there is no topic with the id {topic_id}")
+            raise ImpossibleRecord(f"unknown topic id {topic_id}")
         return self.topics.now[name]
 
     def partitions(self, topic_id: TopicId) -> dict[int, PartitionImage]:
@@ -166,7 +166,7 @@ class _Draft:
     def change_broker(self, broker: NodeId, **changes: Any) -> None:
         found = self.brokers.now.get(broker)
         if found is None:
-            raise ImpossibleRecord(f"there is no broker {broker}")
+            raise ImpossibleRecord(f"unknown broker {broker}")
         self.brokers.writable()[broker] = replace(found, **changes)
 
 
@@ -185,7 +185,7 @@ def _register_broker(draft: _Draft, record: r.RegisterBrokerRecord) -> None:
         features=_features(record.features),
         directories=record.log_dirs,
         cordoned=record.cordoned_log_dirs or (),
-        # Only a snapshot says so in one record; the shutdown began before it, so this is enough.
+        # Only a snapshot registers a broker in shutdown. The shutdown began before this offset.
         shutdown_offset=draft.last_position if record.in_controlled_shutdown else NO_OFFSET,
     )
 
@@ -274,7 +274,7 @@ def _clear_elr(draft: _Draft, record: r.ClearElrRecord) -> None:
     for name in names:
         topic = draft.topics.now.get(name)
         if topic is None:
-            raise ImpossibleRecord(f"there is no topic {name}")
+            raise ImpossibleRecord(f"unknown topic {name}")
         for index, partition in list(topic.partitions.items()):
             if partition.elr or partition.last_known_elr:
                 cleared = r.PartitionChangeRecord(
@@ -327,7 +327,7 @@ def _pass_over(draft: _Draft, record: r.NoOpRecord | r.ZkMigrationStateRecord) -
 
 
 def _carry(draft: _Draft, record: MetadataRecord) -> None:
-    """Keep what is not acted on yet, or drop what an earlier record had us keep."""
+    """Keep a record that Tidelog does not act on yet, or drop one that this record removes."""
     key, dropped = _carried_key(record)
     if not dropped:
         draft.carried.writable()[key] = record
@@ -347,7 +347,7 @@ def _carried_key(record: MetadataRecord) -> tuple[tuple[str | int, ...], bool]:
             removing = isinstance(record, r.RemoveDelegationTokenRecord)
             return ("token", record.token_id), removing
         case r.ClientQuotaRecord():
-            # A named entity may have any name, so the default one is told apart by its length.
+            # An entity may have any name, so the length of the key marks the default entity.
             parts = (
                 part
                 for entity in record.entity

@@ -1,7 +1,7 @@
-"""What changed between two images: what a node acts on to become leader or follower.
+"""The difference of two images, by which a node decides where to lead and where to follow.
 
-An image shares with the one before it whatever did not change, so unchanged maps and topics are
-passed over by identity: a small change in a cluster of ten thousand partitions costs little.
+Images share what did not change, so unchanged maps and topics are skipped by identity. A small
+change in a cluster of ten thousand partitions costs little.
 """
 
 from collections.abc import Iterator
@@ -28,13 +28,13 @@ class PartitionDifference:
 class ImageDifference:
     created: tuple[TopicImage, ...] = ()
     deleted: tuple[TopicImage, ...] = ()
-    """A topic deleted and made again under its name is in both, with different ids."""
+    """A topic that is deleted and created again is in both, with different ids."""
     partitions: tuple[PartitionDifference, ...] = ()
-    """New and changed ones; those of deleted topics are not listed."""
+    """New and changed partitions; partitions of deleted topics are not listed."""
     configs: tuple[tuple[int, str], ...] = ()
     """Resources whose configuration changed."""
     brokers: tuple[NodeId, ...] = ()
-    """Brokers that came, went or changed."""
+    """Brokers that were added, removed or changed."""
     features: bool = False
 
     @property
@@ -43,7 +43,7 @@ class ImageDifference:
 
 
 def diff(old: ClusterImage, new: ClusterImage) -> ImageDifference:
-    """What `new` has that differs from `old`; order does not depend on hashing."""
+    """Compare two images; the order of the result does not depend on hashing."""
     created, deleted = _topics(old, new)
     return ImageDifference(
         created=created,
@@ -96,7 +96,7 @@ def _configs(old: ClusterImage, new: ClusterImage) -> Iterator[tuple[int, str]]:
 
 
 def changed_brokers(old: ClusterImage, new: ClusterImage) -> Iterator[NodeId]:
-    """Brokers that came, went or changed, in order of id."""
+    """Brokers that were added, removed or changed, in order of id."""
     if old.brokers is new.brokers:
         return
     for broker in sorted({**old.brokers, **new.brokers}):

@@ -1,8 +1,8 @@
 """The cluster's metadata at one offset of the metadata log, as an immutable value.
 
 Every node builds it by applying the same records in the same order, so two nodes at the same
-offset hold equal images. Nothing here changes after it is made: a new image shares with the old
-one whatever did not change, and that identity is what makes comparing two images cheap.
+offset hold equal images. A new image shares unchanged parts with the previous one, which makes
+comparing the two cheap.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,14 +34,14 @@ CLUSTER_DEFAULT = ""
 
 RECOVERED = 0
 RECOVERING = 1
-"""Leader recovery states: RECOVERING from an unclean election until the leader says otherwise."""
+"""Leader recovery states: RECOVERING from an unclean election until the leader clears it."""
 
 UNASSIGNED_DIRECTORY = UUID(int=0)
 LOST_DIRECTORY = UUID(int=1)
 MIGRATING_DIRECTORY = UUID(int=2)
 """Kafka's reserved log directory ids (KIP-858)."""
 FIRST_FREE_DIRECTORY = 100
-"""Ids below are Kafka's own."""
+"""Kafka reserves the ids below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +113,14 @@ class BrokerImage:
     features: Mapping[str, VersionRange] = field(default_factory=dict)
     directories: tuple[UUID, ...] = ()
     cordoned: tuple[UUID, ...] = ()
-    """Directories that are to get no more replicas (KIP-1066)."""
+    """Directories in which no new replicas are placed (KIP-1066)."""
     shutdown_offset: Offset = field(default=NO_OFFSET, compare=False)
-    """Where its controlled shutdown began, or later, since no snapshot tells: the others must have
-    read so far before it ends."""
+    """The offset at which its controlled shutdown began; the other brokers must read up to it
+    before the shutdown ends. After a snapshot, which does not record it, it is a later offset."""
 
     @property
     def is_active(self) -> bool:
-        """Whether it may lead and join in-sync sets (KIP-841)."""
+        """Whether the broker may lead partitions and join in-sync sets (KIP-841)."""
         return not self.fenced and not self.in_controlled_shutdown
 
 
@@ -140,21 +140,21 @@ class ClusterImage:
     brokers: Mapping[NodeId, BrokerImage] = field(default_factory=dict)
     controllers: Mapping[NodeId, ControllerImage] = field(default_factory=dict)
     configs: Mapping[tuple[int, str], Mapping[str, str]] = field(default_factory=dict)
-    """By resource type and name; only what was set, defaults are the reader's business."""
+    """By resource type and name; contains only explicit values, no defaults."""
     features: Mapping[str, int] = field(default_factory=dict)
-    """Finalised feature levels; absent means level 0."""
+    """Finalised feature levels; a feature that is absent has level 0."""
     next_producer_id: ProducerId = 0
     carried: Mapping[tuple[str | int, ...], MetadataRecord] = field(default_factory=dict)
-    """Live records that we keep but do not act on yet: ACLs, quotas, credentials, tokens."""
+    """Live records that are kept but not acted on yet: ACLs, quotas, credentials, tokens."""
     offset: Offset = NO_OFFSET
-    """Of the last record applied."""
+    """The offset of the last record applied."""
     epoch: LeaderEpoch = 0
     before_transaction: "ClusterImage | None" = None
-    """While a metadata transaction is open: what to show, and to go back to if it is aborted."""
+    """While a metadata transaction is open: the image to serve, and to restore on abort."""
 
     @property
     def visible(self) -> "ClusterImage":
-        """What brokers and clients may see: never half of a metadata transaction."""
+        """The image that brokers and clients see; never part of a metadata transaction."""
         return self if self.before_transaction is None else self.before_transaction
 
     def topic(self, topic_id: TopicId) -> TopicImage | None:
@@ -166,7 +166,7 @@ class ClusterImage:
         return None if topic is None else topic.partitions.get(of.partition)
 
     def config(self, resource_type: int, name: str) -> Mapping[str, str]:
-        """What was set on a resource; empty when nothing was."""
+        """The explicit configuration of a resource; empty if there is none."""
         return self.configs.get((resource_type, name), {})
 
     def is_active(self, broker: NodeId) -> bool:
@@ -175,7 +175,7 @@ class ClusterImage:
         return found is not None and found.is_active
 
     def unfenced_brokers(self) -> Iterator[BrokerImage]:
-        """Brokers that clients may be told of, in order of id."""
+        """Brokers that metadata responses list, in order of id."""
         return (broker for _, broker in sorted(self.brokers.items()) if not broker.fenced)
 
     def partition_count(self) -> int:

@@ -1,6 +1,6 @@
-"""An image as the records that make it: what a snapshot of the metadata log holds.
+"""The records of a metadata snapshot.
 
-Applied to an empty image, in this order, they give an equal image; the log below is not needed.
+Applying them in this order to an empty image produces an equal image without the log before it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,8 +22,8 @@ from tidelog.protocol.metadata.metadata_records import (
 
 
 def records_of(image: ClusterImage) -> Iterator[MetadataRecord]:
-    """Features first, since they say how the rest is to be read."""
-    assert image.before_transaction is None, "half of a metadata transaction is no state"
+    """Yield the snapshot's records; features come first, because they define the record formats."""
+    assert image.before_transaction is None, "a snapshot cannot contain an open transaction"
     for name in sorted(image.features, key=lambda name: (name != METADATA_VERSION, name)):
         yield FeatureLevelRecord(name=name, feature_level=image.features[name])
     yield from _nodes(image)
