@@ -1,13 +1,13 @@
-"""What a coordinator knows and the few things it can do: answer, write, wait.
+"""The state of a coordinator shard, and its operations: answer, write, schedule.
 
-The modules beside this one decide; they all work on one `ShardCore`. Time stands still while an
-event is handled, so `now` is set once at the door.
+The modules beside this one decide, and all of them work on one `ShardCore`. `now` is set once per
+event and stays constant while the event is handled.
 
-Writes are in flight until their outcome is known. The offsets in them become visible on success
-only, and a success means that all that was written before is durable too. A write that takes
-longer than the commit timeout fails for whoever waits for it, but stays in flight: its records are
-in the log and may yet be replicated. A write that is larger than a batch of the log may be fails
-with MESSAGE_TOO_LARGE and never leaves the shard (F61).
+A write is in flight until its outcome is known. Its offsets become visible only on success, and a
+success implies that all earlier writes are durable too. A write that exceeds the commit timeout
+fails for its waiters but stays in flight, because its records are in the log and may still be
+replicated. A write that exceeds the largest batch of the log fails with MESSAGE_TOO_LARGE and is
+never appended (F61).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -34,10 +34,10 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Millis
 
 Change: TypeAlias = tuple[Key, Value | None]
-"""A record to be written; no value is a tombstone."""
+"""A record to write; a value of None is a tombstone."""
 
 Settled: TypeAlias = Callable[[ErrorCode], None]
-"""Told once how a write ended: none, or the error for the client."""
+"""Called once with the outcome of a write: none, or the error for the client."""
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ _WRITE_ERRORS = {
     ErrorCode.record_list_too_large: ErrorCode.unknown_server_error,
     ErrorCode.invalid_fetch_size: ErrorCode.unknown_server_error,
 }
-"""How the failure of an append looks to a member of a group, as in Kafka."""
+"""The error that a group member receives for each append error, as in Kafka."""
 
 _IN_THE_LOG = (ErrorCode.request_timed_out, ErrorCode.not_enough_replicas_after_append)
 """Errors after which a write may still become durable."""
@@ -71,24 +71,24 @@ _IN_THE_LOG = (ErrorCode.request_timed_out, ErrorCode.not_enough_replicas_after_
 _TIMED_OUT = _WRITE_ERRORS[ErrorCode.request_timed_out]
 
 MAX_RECORDS = 1_000
-"""Of a write whose records need not come together."""
+"""The most records in one part of a write that may be split."""
 
 
 _BATCH_BYTES = 61
-"""The header of a batch."""
+"""The size of a batch header."""
 _RECORD_BYTES = 24
-"""What a record takes at most beside its key and its value."""
+"""The largest overhead of a record beyond its key and value."""
 
 
 class WallClock(Protocol):
-    """What the machine's clock shows, as its distance from the time of deadlines."""
+    """The offset of the wall clock from the monotonic time of deadlines."""
 
     @property
     def ahead_ms(self) -> Millis: ...
 
     @property
     def settled_ms(self) -> Millis:
-        """The same, as far as something may be deleted for it."""
+        """The same offset, once it is stable enough to expire data by it."""
 
 
 class ShardCore:
@@ -103,7 +103,7 @@ class ShardCore:
         self.dice = dice
         self._wall_clock = wall_clock
         self.largest_batch = largest_batch
-        """max.message.bytes of the log, which may change at any time."""
+        """max.message.bytes of the log; it may change at any time."""
         self.now: Millis = 0
         self.groups: dict[str, ClassicGroup] = {}
         self.offsets = OffsetStore()
@@ -116,12 +116,12 @@ class ShardCore:
 
     @property
     def wall(self) -> Millis:
-        """For timestamps that outlive this coordinator."""
+        """The wall-clock time, for timestamps that outlive this coordinator."""
         return self.now + self._wall_clock.ahead_ms
 
     @property
     def settled_wall(self) -> Millis:
-        """By which offsets expire."""
+        """The wall-clock time by which offsets expire."""
         return self.now + self._wall_clock.settled_ms
 
     # -- Answers -----------------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class ShardCore:
         self._answers.append(AnswerRequest(ticket, response))
 
     def take_effects(self) -> list[GroupEffect]:
-        """What is to be done now; writes first, since an answer may bring the next request."""
+        """Take the pending effects; writes come first, because an answer may trigger a request."""
         while self._too_large:
             self.settle_write(self._too_large.pop(0), ErrorCode.message_too_large)
         effects = self._writes + self._answers
@@ -153,9 +153,9 @@ class ShardCore:
         *,
         undo: Settled | None = None,
     ) -> None:
-        """Ask for these records to be written, and be told; `undo` if they never will be.
+        """Write these records and call `settled` with the outcome; `undo` if they are never written.
 
-        After a timeout `undo` may still come, when `settled` has long been told.
+        After a timeout, `undo` may be called long after `settled`.
         """
         changes = tuple(changes)
         waiting = [] if settled is None else [settled]
@@ -164,7 +164,7 @@ class ShardCore:
         self.schedule(WriteTimeout(self._last_write), self.settings.offsets_commit_timeout_ms)
         records = self._encoded(changes)
         if records is None:
-            # Whoever asks does not expect to be told before it has finished: told in a moment.
+            # Callers do not expect `settled` before this returns, so the failure is queued.
             self._too_large.append(self._last_write)
         else:
             self._writes.append(AppendRecords(self._last_write, records))
@@ -176,9 +176,9 @@ class ShardCore:
         *,
         undo: Callable[[list[Change]], None] | None = None,
     ) -> None:
-        """The same for changes that need not come together: as many writes as it takes.
+        """Write changes that need not be atomic, in as many writes as they require.
 
-        `undo` is called with those that never will be written.
+        `undo` is called with the changes that are never written.
         """
         parts = self._parts(changes)
         errors: list[ErrorCode] = []
@@ -195,7 +195,7 @@ class ShardCore:
             self.write(part, part_settled, undo=undo_of(part))
 
     def _encoded(self, changes: tuple[Change, ...]) -> tuple[LogRecord, ...] | None:
-        """None if that would be larger than a batch may be; then little of it is encoded."""
+        """Encode the changes; None if they exceed the largest batch, found as early as possible."""
         room = self.largest_batch() - _BATCH_BYTES
         records: list[LogRecord] = []
         for change in changes:
@@ -221,10 +221,10 @@ class ShardCore:
         return [part for part in parts if part]
 
     def settle_write(self, write_id: int, error: ErrorCode) -> None:
-        """The outcome of a write is known."""
+        """Complete a write with its outcome."""
         assert 0 < write_id <= self._last_write
         if write_id not in self._in_flight:
-            return  # a later success has already said so
+            return  # a later write's success has settled it
         if error in _IN_THE_LOG:
             self.time_out_write(write_id)
             return
@@ -240,7 +240,7 @@ class ShardCore:
         entry.tell(outcome)
 
     def when_settled(self, write_id: int, settled: Settled) -> None:
-        """Be told how a write in flight ends; at once if it has been given up."""
+        """Call `settled` when a write in flight completes; at once if it has timed out."""
         entry = self._in_flight[write_id]
         if entry.timed_out:
             settled(_TIMED_OUT)
@@ -248,18 +248,18 @@ class ShardCore:
             entry.waiting.append(settled)
 
     def newest_in_flight(self, up_to: int) -> int | None:
-        """The latest write, up to this one, that has not ended."""
+        """The latest write in flight, up to and including this one."""
         return max((write_id for write_id in self._in_flight if write_id <= up_to), default=None)
 
     def time_out_write(self, write_id: int) -> None:
-        """Stop waiting for a write, which may still succeed."""
+        """Fail a write for its waiters; the write itself may still succeed."""
         entry = self._in_flight[write_id]
         self.timers.cancel(WriteTimeout(write_id))
         entry.timed_out = True
         entry.tell(_TIMED_OUT)
 
     def fail_writes(self, error: ErrorCode) -> None:
-        """Give up all writes in flight: this is no longer the leader's log."""
+        """Fail all writes in flight after leadership of the log is lost."""
         entries = list(self._in_flight.values())
         self._in_flight.clear()
         for entry in entries:
@@ -277,7 +277,7 @@ class ShardCore:
         }
 
     def _settle_overtaken(self, write_id: int) -> None:
-        """Durable is durable for all before it: writes that were given up have succeeded too."""
+        """Apply earlier writes that timed out: a success implies that they are durable too."""
         for earlier in [id_ for id_ in self._in_flight if id_ < write_id]:
             entry = self._in_flight.pop(earlier)
             assert entry.timed_out, f"write {write_id} succeeded before write {earlier}"
@@ -289,24 +289,24 @@ class ShardCore:
                 assert value is None or isinstance(value, OffsetCommitValue)
                 self.apply_offset(key, value)
             elif value is None:
-                # The group left the memory at once; commits in flight then may have made it anew.
+                # The group was dropped at once, but a commit in flight may have created it again.
                 self.forget_simple_group(key.group)
 
     # -- Simple groups -----------------------------------------------------------------------------
 
     def apply_offset(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
-        """An offset is durable, and its group exists."""
+        """Apply a durable offset and create its group if necessary."""
         self.offsets.apply(key, value)
         if value is not None:
             self.ensure_group(key.group)
 
     def ensure_group(self, group_id: str) -> None:
-        """Whoever stores offsets without being a member makes a simple group."""
+        """Create a simple group for a consumer that commits offsets without being a member."""
         if group_id not in self.groups:
             self.groups[group_id] = ClassicGroup(group_id, GroupState.EMPTY, self.wall)
 
     def forget_simple_group(self, group_id: str) -> None:
-        """Drop a group that nothing stands for any more: no member, no offset."""
+        """Drop a group that has no members and no offsets."""
         group = self.groups.get(group_id)
         if (
             group is not None
@@ -318,7 +318,7 @@ class ShardCore:
 
 
 def group_record(group: ClassicGroup, assignment: dict[str, bytes]) -> Change:
-    """The group as it is to be found after a failover, with this assignment."""
+    """The record from which a new coordinator restores the group with this assignment."""
     return GroupMetadataKey(group.group_id), GroupMetadataValue(
         protocol_type=group.protocol_type or "",
         generation=group.generation,
@@ -333,7 +333,7 @@ def group_record(group: ClassicGroup, assignment: dict[str, bytes]) -> Change:
 
 
 def _payload(value: Value | None) -> int:
-    """What clients have given for it, in bytes: known before it is encoded."""
+    """The bytes that clients supplied for a value; known before it is encoded."""
     if not isinstance(value, GroupMetadataValue):
         return 0
     return sum(len(member.subscription) + len(member.assignment) for member in value.members)

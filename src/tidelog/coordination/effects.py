@@ -1,10 +1,10 @@
-"""What the coordinator of a partition may ask of its node, and who is asking it."""
+"""The effects that a coordinator shard returns to its node, and the identity of a client."""
 
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 LogRecord: TypeAlias = tuple[bytes, bytes | None]
-"""Key and value of a record of `__consumer_offsets`; no value is a tombstone."""
+"""The key and value of a record of `__consumer_offsets`; a value of None is a tombstone."""
 
 
 class ClientInfo(NamedTuple):
@@ -15,7 +15,7 @@ class ClientInfo(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AnswerRequest:
-    """AnswerRequest the request that came with this ticket; exactly one per ticket."""
+    """Send the response to the request with this ticket; each ticket gets exactly one response."""
 
     ticket: int
     response: Any
@@ -23,7 +23,7 @@ class AnswerRequest:
 
 @dataclass(frozen=True, slots=True)
 class AppendRecords:
-    """Append these records as one batch with acks=all, then say so through `GroupShard.written`."""
+    """Append these records as one batch with acks=all and report to `GroupShard.written`."""
 
     write_id: int
     records: tuple[LogRecord, ...]

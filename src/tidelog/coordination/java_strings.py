@@ -1,4 +1,4 @@
-"""What Java's String says of a text, where Kafka's behaviour depends on it.
+"""Java's string length and hash code, on which Kafka's behaviour depends.
 
 Java counts UTF-16 code units: a character outside the basic plane counts as two.
 """

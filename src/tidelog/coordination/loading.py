@@ -1,4 +1,4 @@
-"""From the records of the log to the coordinator's memory."""
+"""Loading of a coordinator shard from the records of its log."""
 
 from tidelog.coordination.core import ShardCore
 from tidelog.coordination.groups.classic import rebalancing
@@ -18,9 +18,9 @@ from tidelog.model.ids import NO_TIMESTAMP
 
 
 class Loader:
-    """Takes over the records of the log, in order.
+    """Applies the records of the log in order.
 
-    The same few keys come again and again until the log is compacted, so each is decoded once.
+    The same keys recur until the log is compacted, so each key is decoded once.
     """
 
     def __init__(self, core: ShardCore) -> None:
@@ -28,7 +28,7 @@ class Loader:
         self._keys: dict[bytes, Key | None] = {}
 
     def replay(self, key_bytes: bytes, value_bytes: bytes | None) -> None:
-        """One record; those of other kinds of groups are passed over, as Kafka does."""
+        """Apply one record; records of other group types are skipped, as in Kafka."""
         try:
             key = self._keys[key_bytes]
         except KeyError:
@@ -46,13 +46,13 @@ class Loader:
 
 
 def start(core: ShardCore) -> None:
-    """All is loaded: sessions begin now, whatever the members have missed meanwhile."""
+    """Start all sessions after loading; heartbeats missed meanwhile do not count."""
     retention.schedule_check(core)
     for group in list(core.groups.values()):
         for member in group.members.values():
             rebalancing.renew_session(core, group, member)
         if len(group.members) > core.settings.max_size:
-            # The limit was lowered: let members commit and rejoin; the last ones are left out.
+            # The limit was lowered. Members commit and rejoin, and the last to rejoin are rejected.
             rebalancing.prepare_rebalance(core, group)
 
 

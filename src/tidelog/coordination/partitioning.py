@@ -1,4 +1,4 @@
-"""Which partition of `__consumer_offsets` holds a group, hence which broker coordinates it."""
+"""The partition of `__consumer_offsets`, and so the coordinator, to which a group belongs."""
 
 from tidelog.coordination.java_strings import hash_code
 
@@ -8,7 +8,7 @@ _INT_MIN = -(1 << 31)
 
 
 def partition_for(group_id: str, count: int) -> int:
-    """Kafka's rule: the absolute value of Java's hash code, modulo the count of partitions."""
+    """Kafka's rule: the absolute value of Java's hash code, modulo the number of partitions."""
     code = hash_code(group_id)
-    # Java's abs() of the least int is itself, so Kafka calls it 0.
+    # Java's abs() of the least int is negative, so Kafka uses 0 instead.
     return 0 if code == _INT_MIN else abs(code) % count

@@ -1,8 +1,9 @@
-"""A table of fields becomes a reader and a writer, one per version of a record.
+"""Readers and writers of records, one pair per version, generated from a table of fields.
 
-Kafka's rules: big-endian numbers, 16-bit lengths for strings and 32-bit ones for bytes and arrays;
-from a record's first flexible version on, lengths are varints plus one and every structure ends
-with its tagged fields. Unknown tags are skipped, a tagged field at its default is not written.
+The rules are Kafka's: big-endian numbers, 16-bit lengths for strings, 32-bit lengths for bytes and
+arrays. From a record's first flexible version on, lengths are varints plus one and every structure
+ends with its tagged fields. Unknown tags are skipped, and a tagged field that has its default value
+is not written.
 """
 
 import struct
@@ -24,7 +25,7 @@ _INT64 = struct.Struct(">q")
 
 
 class RecordFormatError(ValueError):
-    """Bytes that are not a record of this format."""
+    """The bytes are not a valid record of this format."""
 
 
 class Type(Enum):
@@ -49,7 +50,7 @@ class RecordField:
     until: int = _FOREVER
     tag: int | None = None
     default: Any = None
-    """The value at which a tagged field is left out."""
+    """A tagged field with this value is not written."""
 
 
 _Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
@@ -58,7 +59,7 @@ _Codec: TypeAlias = tuple[_Read, _Write]
 
 
 class Schema:
-    """The fields of a record or of a structure in it, in the order of the wire."""
+    """The fields of a record or of a nested structure, in wire order."""
 
     def __init__(self, entity: type, *fields: RecordField, flexible: int = NEVER_FLEXIBLE) -> None:
         self.flexible = flexible
@@ -72,7 +73,7 @@ class Schema:
         return bytes(out)
 
     def decode(self, data: bytes, position: int, *, version: int) -> Any:
-        """The entity at this position; bytes after it are not looked at, as in Kafka."""
+        """Decode the entity at this position; trailing bytes are ignored, as in Kafka."""
         try:
             return self.compiled(version)[0](data, position)[0]
         except (struct.error, IndexError, UnicodeDecodeError, MalformedMessage) as error:

@@ -1,8 +1,9 @@
-"""Kafka's records in `__consumer_offsets`: what a coordinator must find again after a failover.
+"""Kafka's records in `__consumer_offsets`: the state that survives a coordinator failover.
 
-Keys and values are prefixed with a version. A key's version says what it is: 0 and 1 the offset of
-a partition, 2 a group; the versions above belong to other kinds of groups. A value's version is
-its schema's, so that what older Kafkas wrote is read too. Bytes are the same as Kafka's.
+Keys and values are prefixed with a version. A key's version defines its type: 0 and 1 are the
+offset of a partition, 2 is a group, and later versions belong to other group types. A value's
+version is that of its schema, so records of older Kafka versions are readable. The encoded bytes
+are identical to Kafka's.
 """
 
 from dataclasses import dataclass
@@ -31,7 +32,7 @@ class OffsetCommitValue:
     commit_timestamp: Millis
     leader_epoch: LeaderEpoch = NO_EPOCH
     expire_timestamp: Millis = NO_TIMESTAMP
-    """Set by version 1 only; since then the broker's retention decides."""
+    """Set in version 1 only; later versions use the broker's retention."""
     topic_id: UUID = ZERO_TOPIC_ID
 
 
@@ -118,7 +119,7 @@ def encode_key(key: Key) -> bytes:
 
 
 def encode_value(value: Value, version: int | None = None) -> bytes:
-    """Encode in the given version, or in the one that Kafka 4.1 would choose."""
+    """Encode in the given version, or in the version that Kafka 4.1 chooses."""
     match value:
         case OffsetCommitValue():
             if version is None:
@@ -131,7 +132,7 @@ def encode_value(value: Value, version: int | None = None) -> bytes:
 
 
 def decode_key(data: bytes) -> Key | None:
-    """The key; None when it belongs to a kind of group that is not ours."""
+    """Decode a key; None if it belongs to another group type."""
     schema = _KEYS.get(_version(data))
     if schema is None:
         return None
@@ -140,9 +141,9 @@ def decode_key(data: bytes) -> Key | None:
 
 
 def decode_value(key: Key, data: bytes) -> Value:
-    """The value that stands under such a key.
+    """Decode the value of a key.
 
-    A version above ours is read as ours: since version 4 only tagged fields are added (KIP-915).
+    A newer version is decoded as ours: since version 4 only tagged fields are added (KIP-915).
     """
     schema = _VALUES[type(key)]
     value: Value = schema.decode(data, 2, version=min(_version(data), schema.flexible))

@@ -1,8 +1,8 @@
-"""The coordinator of the groups in one partition of `__consumer_offsets`: a machine over its log.
+"""The coordinator of the groups in one partition of `__consumer_offsets`, as a state machine.
 
-Whoever leads the partition coordinates its groups. The node replays the log into a new shard, says
-`loaded`, then hands it requests and the passing of time, and carries out the effects that come
-back. Every ticket gets exactly one answer, at the latest from `abandon`.
+The leader of the partition coordinates its groups. The node replays the log into a new shard and
+calls `loaded`. It then passes in requests and time, and executes the returned effects. Every ticket
+gets exactly one answer, at the latest from `abandon`.
 """
 
 from collections.abc import Callable, Collection
@@ -60,13 +60,13 @@ class GroupShard:
     # -- Loading and giving up ---------------------------------------------------------------------
 
     def replay(self, key: bytes, value: bytes | None, now: Millis) -> None:
-        """Take over one record of the log, in its order; raises RecordFormatError on garbage."""
+        """Apply one record of the log, in order; raises RecordFormatError if it is malformed."""
         assert self._loader is not None
         self._core.now = now
         self._loader.replay(key, value)
 
     def loaded(self, now: Millis) -> list[GroupEffect]:
-        """The log has been replayed to its end: begin to serve."""
+        """Start to serve requests after the log has been replayed to its end."""
         self._core.now = now
         self._loader = None
         self._refusing = ErrorCode.none
@@ -74,7 +74,7 @@ class GroupShard:
         return self._core.take_effects()
 
     def abandon(self) -> list[GroupEffect]:
-        """Leadership is lost: everyone who waits is sent to the new coordinator."""
+        """Refuse all waiting requests with NOT_COORDINATOR after leadership is lost."""
         self._refusing = ErrorCode.not_coordinator
         core = self._core
         for group in core.groups.values():
@@ -91,7 +91,7 @@ class GroupShard:
     def handle(
         self, request: Any, client: ClientInfo, version: int, ticket: int, now: Millis
     ) -> list[GroupEffect]:
-        """A request that was sent in this version, in canonical or older shape."""
+        """Handle a request that was sent in this version, in canonical or older form."""
         core = self._core
         core.now = now
         request = lift(request, canonical_request(request.__api_key__))
@@ -123,10 +123,10 @@ class GroupShard:
         return core.take_effects()
 
     def written(self, write_id: int, error: ErrorCode, now: Millis) -> list[GroupEffect]:
-        """The outcome of a `Write`; successes in the order of the writes.
+        """Handle the outcome of an `AppendRecords`; successes arrive in the order of the writes.
 
-        An error means that the records are not in the log, but for REQUEST_TIMED_OUT and
-        NOT_ENOUGH_REPLICAS_AFTER_APPEND, after which the outcome may still be told.
+        An error means that the records are not in the log, except for REQUEST_TIMED_OUT and
+        NOT_ENOUGH_REPLICAS_AFTER_APPEND, after which a final outcome may follow.
         """
         if self._refusing is ErrorCode.not_coordinator:
             return []
@@ -137,7 +137,7 @@ class GroupShard:
     def partitions_deleted(
         self, partitions: Collection[TopicPartition], now: Millis
     ) -> list[GroupEffect]:
-        """Partitions of some topic are gone: forget what was committed for them."""
+        """Delete the offsets that were committed for deleted partitions."""
         if self._refusing is not ErrorCode.none:
             return []
         self._core.now = now
@@ -145,11 +145,11 @@ class GroupShard:
         return self._core.take_effects()
 
     def next_deadline(self) -> Millis | None:
-        """When `tick` should be called at the latest."""
+        """The latest time at which `tick` should be called."""
         return self._core.timers.next_deadline()
 
     def tick(self, now: Millis) -> list[GroupEffect]:
-        """Time has passed."""
+        """Run the timers that are due."""
         core = self._core
         core.now = now
         while (key := core.timers.pop_due(now)) is not None:

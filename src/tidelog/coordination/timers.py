@@ -1,7 +1,7 @@
-"""Deadlines by key: one per key, moved later at no cost, found in order.
+"""Deadlines by key, one per key, returned in order.
 
-A heartbeat moves its member's deadline a few times per session, so moving it later only notes the
-new time; the heap's entry is put right when it comes to the top.
+Heartbeats move a deadline several times per session. Moving a deadline later therefore only records
+the new time; the heap entry is corrected when it reaches the top.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from tidelog.model.ids import Millis
 
 @dataclass(frozen=True, slots=True)
 class SessionTimeout:
-    """A member has not been heard of for its session timeout."""
+    """A member has sent nothing for its session timeout."""
 
     group_id: str
     member_id: str
@@ -21,14 +21,14 @@ class SessionTimeout:
 
 @dataclass(frozen=True, slots=True)
 class JoinTimeout:
-    """The time for (re)joining a group is over."""
+    """The join phase of a rebalance has timed out."""
 
     group_id: str
 
 
 @dataclass(frozen=True, slots=True)
 class SyncTimeout:
-    """The time for fetching the assignment of a generation is over."""
+    """The sync phase of a rebalance has timed out."""
 
     group_id: str
 
@@ -42,7 +42,7 @@ class WriteTimeout:
 
 @dataclass(frozen=True, slots=True)
 class RetentionCheck:
-    """It is time to look for expired offsets and empty groups."""
+    """The next check for expired offsets and empty groups is due."""
 
 
 TimerKey: TypeAlias = SessionTimeout | JoinTimeout | SyncTimeout | WriteTimeout | RetentionCheck
@@ -51,7 +51,7 @@ TimerKey: TypeAlias = SessionTimeout | JoinTimeout | SyncTimeout | WriteTimeout 
 class KeyedTimers:
     def __init__(self) -> None:
         self._deadlines: dict[TimerKey, Millis] = {}
-        self._in_heap: dict[TimerKey, Millis] = {}  # the time of each key's live entry in the heap
+        self._in_heap: dict[TimerKey, Millis] = {}  # the deadline of each key's current heap entry
         self._heap: list[tuple[Millis, int, TimerKey]] = []
         self._sequence = 0
 
@@ -75,7 +75,7 @@ class KeyedTimers:
         return self._heap[0][0] if self._heap else None
 
     def pop_due(self, now: Millis) -> TimerKey | None:
-        """The earliest key whose deadline has come, if any; it is no longer scheduled."""
+        """Remove and return the earliest key whose deadline has passed, if any."""
         self._settle_top()
         if not self._heap or self._heap[0][0] > now:
             return None
@@ -93,12 +93,12 @@ class KeyedTimers:
         return self._sequence
 
     def _settle_top(self) -> None:
-        """Drop or move entries at the top that no longer say the truth."""
+        """Drop or move entries at the top of the heap that are out of date."""
         while self._heap:
             listed, _, key = self._heap[0]
             deadline = self._deadlines.get(key)
             if self._in_heap.get(key) != listed:
-                heappop(self._heap)  # an earlier entry for the same key took its place
+                heappop(self._heap)  # replaced by an earlier entry for the same key
             elif deadline is None:
                 heappop(self._heap)
                 del self._in_heap[key]

@@ -1,1 +1,1 @@
-"""Consumer groups: what their coordinator decides and answers."""
+"""Consumer groups: the coordinator's decisions and responses."""

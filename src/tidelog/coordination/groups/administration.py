@@ -1,6 +1,6 @@
 """ListGroups (key 16), DescribeGroups (key 15) and DeleteGroups (key 42).
 
-Of the groups of this partition only: the API layer asks every coordinator and joins the answers.
+They cover the groups of one partition; the API layer queries every coordinator and merges results.
 """
 
 from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
@@ -79,7 +79,7 @@ def _describe(core: ShardCore, group_id: str, version: int) -> DescribedGroup:
 
 
 def _described_members(group: ClassicGroup) -> tuple[DescribedGroupMember, ...]:
-    """What members subscribe to is told of a stable group only: else it is about to change."""
+    """The members; subscriptions are included only for a stable group, as in Kafka."""
     stable = group.state is GroupState.STABLE
     return tuple(
         DescribedGroupMember(
@@ -98,7 +98,7 @@ def _described_members(group: ClassicGroup) -> tuple[DescribedGroupMember, ...]:
 
 
 def delete_groups(core: ShardCore, request: DeleteGroupsRequest, ticket: int) -> None:
-    """Remove empty groups with all their offsets, which come first."""
+    """Remove empty groups and their offsets; the offsets' tombstones come first."""
     changes: list[Change] = []
     removed: dict[str, ClassicGroup] = {}
     results: list[DeletableGroupResult] = []
@@ -133,7 +133,7 @@ def _check_delete(group: ClassicGroup | None) -> ErrorCode:
 
 
 def group_tombstones(core: ShardCore, group_id: str) -> list[Change]:
-    """The end of a group: tombstones for its offsets, written or in flight, and for itself."""
+    """Tombstones for a group and for its offsets, both committed and in flight."""
     keys = {key: None for key, _ in core.offsets.of_group(group_id)}
     keys.update(core.offsets_in_flight(group_id))
     changes: list[Change] = [(key, None) for key in keys]
@@ -142,9 +142,9 @@ def group_tombstones(core: ShardCore, group_id: str) -> list[Change]:
 
 
 def restore(core: ShardCore, removed: dict[str, ClassicGroup], unwritten: list[Change]) -> None:
-    """Bring back groups whose removal could not be written, unless they were made anew since.
+    """Restore groups whose removal could not be written, unless they were created again since.
 
-    So exists one whose own removal was written and that of its offsets was not.
+    A group also exists if its own tombstone was written but those of its offsets were not.
     """
     for key, _ in unwritten:
         if isinstance(key, GroupMetadataKey):

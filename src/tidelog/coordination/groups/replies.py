@@ -1,4 +1,4 @@
-"""The responses of the group APIs, and how each of them says that something is wrong."""
+"""The responses of the group APIs, including the error response to each request."""
 
 from functools import singledispatch
 from typing import Any
@@ -42,7 +42,7 @@ def joined(
     with_members: bool = False,
     skip_assignment: bool = False,
 ) -> JoinGroupResponse:
-    """Welcome to the current generation."""
+    """The response to a member that has joined the current generation."""
     members = group.members.values() if with_members else ()
     return JoinGroupResponse(
         throttle_time=NO_THROTTLE,
@@ -77,7 +77,7 @@ def not_joined(error: ErrorCode, member_id: str) -> JoinGroupResponse:
 
 
 def synced(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
-    """The member's part in the current generation."""
+    """The member's assignment in the current generation."""
     return SyncGroupResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,
@@ -127,7 +127,7 @@ def not_described(
 
 @singledispatch
 def refusal(request: Any, error: ErrorCode, version: int) -> Any:
-    """The response to a request that cannot be looked at: no coordinator, still loading, ..."""
+    """The response to a request that this coordinator cannot handle, such as while it loads."""
     raise AssertionError(f"not a request to a group coordinator: {type(request)}")
 
 
@@ -143,7 +143,7 @@ def _(request: SyncGroupRequest, error: ErrorCode, version: int) -> SyncGroupRes
 
 @refusal.register
 def _(request: HeartbeatRequest, error: ErrorCode, version: int) -> HeartbeatResponse:
-    # A group that is being loaded may well know the member: Kafka does not alarm it.
+    # The group that is loading may contain the member, so Kafka sends no error.
     loading = error is ErrorCode.coordinator_load_in_progress
     return heartbeat(ErrorCode.none if loading else error)
 

@@ -1,7 +1,7 @@
 """OffsetCommit (key 8), OffsetFetch (key 9) and OffsetDelete (key 47).
 
-A commit is answered when it is durable, and seen by fetches from then on. Consumers that assign
-partitions themselves commit with generation -1, as long as the group has no members.
+A commit is answered when it is durable, and fetches return it from then on. Consumers that assign
+partitions manually commit with generation -1, provided that the group has no members.
 """
 
 from datetime import timedelta
@@ -89,7 +89,7 @@ def commit(core: ShardCore, request: OffsetCommitRequest, version: int, ticket: 
 
 
 def _expire_timestamp(request: OffsetCommitRequest, now: Millis) -> Millis:
-    """Versions 2 to 4 may say how long an offset is to be kept; else the broker decides."""
+    """Versions 2 to 4 may set an offset's retention time; otherwise the broker's applies."""
     retention_ms = request.retention_time // _MILLISECOND
     return NO_TIMESTAMP if retention_ms == _BROKER_RETENTION else now + retention_ms
 
@@ -112,7 +112,7 @@ def _check_commit(
     if generation != group.generation:
         return ErrorCode.illegal_generation
     if group.state is GroupState.COMPLETING_REBALANCE:
-        # It knows of the new generation, but not yet of its part in it.
+        # The member knows the new generation, but not yet its assignment.
         return ErrorCode.rebalance_in_progress
     return ErrorCode.none
 
@@ -121,7 +121,7 @@ def _check_commit(
 
 
 def fetch(core: ShardCore, request: OffsetFetchRequest, version: int, ticket: int) -> None:
-    """With require_stable, wait for the commits that are in flight."""
+    """Fetch offsets; with require_stable, after the commits in flight have completed."""
     up_to = core.newest_in_flight(core.last_write) if request.require_stable else None
     if up_to is None:
         _answer_fetch(core, request, ticket)
@@ -137,7 +137,7 @@ def _fetch_after(
         if error is ErrorCode.none:
             _answer_fetch(core, request, ticket)
         elif earlier == write_id or error is ErrorCode.not_coordinator:
-            # Given up on. Consumers do not expect a timeout here; this makes them try again.
+            # The write timed out. Consumers expect no timeout here; this error makes them retry.
             core.answer(ticket, refused_fetch(request, ErrorCode.not_coordinator, version))
         elif earlier is None:
             _answer_fetch(core, request, ticket)
@@ -156,7 +156,7 @@ def _fetched(core: ShardCore, group: OffsetFetchRequestGroup) -> OffsetFetchResp
         value = core.offsets.get(group.group_id, topic.name, partition)
         if value is None or ZERO_TOPIC_ID in (value.topic_id, topic.topic_id or ZERO_TOPIC_ID):
             return value
-        # What was committed for a topic that was deleted says nothing of its successor.
+        # An offset of a deleted topic does not apply to a new topic of the same name.
         return value if value.topic_id == topic.topic_id else None
 
     if group.topics is None:
@@ -167,7 +167,7 @@ def _fetched(core: ShardCore, group: OffsetFetchRequestGroup) -> OffsetFetchResp
 
 
 def _all_offsets(core: ShardCore, group_id: str) -> tuple[OffsetFetchResponseTopics, ...]:
-    """Every offset of the group; the API layer knows which ids the topics have now."""
+    """Every offset of the group; the API layer adds the current topic ids."""
     by_topic: dict[str, list[tuple[int, OffsetCommitValue]]] = {}
     for key, value in core.offsets.of_group(group_id):
         by_topic.setdefault(key.topic, []).append((key.partition, value))
@@ -185,7 +185,7 @@ def _all_offsets(core: ShardCore, group_id: str) -> tuple[OffsetFetchResponseTop
 
 
 def delete_offsets(core: ShardCore, request: OffsetDeleteRequest, ticket: int) -> None:
-    """Forget offsets of topics that the group does not read."""
+    """Delete offsets of topics that the group does not subscribe to."""
     group = core.groups.get(request.group_id)
     error = _check_delete(group, request)
     if error is not ErrorCode.none:

@@ -1,7 +1,7 @@
 """The responses to OffsetCommit and OffsetFetch, partition by partition.
 
-A topic is known here by its name, which the API layer has filled in where a client sent an id; the
-id goes back as it came, so that every version finds what it carries.
+Topics are identified by name here; the API layer has resolved the ids that clients sent. The id is
+returned as it was received, so that every version contains the field that it requires.
 """
 
 from collections.abc import Callable, Iterable
@@ -35,10 +35,10 @@ _GROUP_ERROR_SINCE = 2
 CommitCheck: TypeAlias = Callable[
     [OffsetCommitRequestTopic, OffsetCommitRequestPartition], ErrorCode
 ]
-"""The result of committing one partition."""
+"""Returns the result of committing one partition."""
 
 Lookup: TypeAlias = Callable[[OffsetFetchRequestTopics, int], OffsetCommitValue | None]
-"""The offset of one partition."""
+"""Returns the committed offset of one partition."""
 
 
 def commit_response(request: OffsetCommitRequest, check: CommitCheck) -> OffsetCommitResponse:
@@ -90,7 +90,7 @@ def fetched_topics(
 def fetched_partition(
     partition: int, value: OffsetCommitValue | None, error: ErrorCode = ErrorCode.none
 ) -> OffsetFetchResponsePartitions:
-    """A committed offset, or that there is none."""
+    """The committed offset of a partition, or -1 if there is none."""
     return OffsetFetchResponsePartitions(
         partition_index=partition,
         committed_offset=NO_OFFSET if value is None else value.offset,
@@ -109,7 +109,7 @@ def refused_fetch(
 def _refused_group(
     group: OffsetFetchRequestGroup, error: ErrorCode, version: int
 ) -> OffsetFetchResponseGroup:
-    """Before version 2 only partitions have errors."""
+    """The error of a group; before version 2 only partitions carry errors."""
     topics = (group.topics or ()) if version < _GROUP_ERROR_SINCE else ()
     return OffsetFetchResponseGroup(
         group_id=group.group_id,

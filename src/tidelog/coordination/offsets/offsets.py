@@ -1,6 +1,6 @@
 """The committed offsets of all groups of one partition of `__consumer_offsets`.
 
-Holds what is durable only: a commit in flight is not seen here until its write has succeeded.
+It holds durable offsets only; a commit in flight is added when its write succeeds.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ class OffsetStore:
         return group_id in self._groups
 
     def apply(self, key: OffsetCommitKey, value: OffsetCommitValue | None) -> None:
-        """Take over a record: a new offset, or a tombstone."""
+        """Apply a record: a new offset, or a tombstone."""
         if value is not None:
             topics = self._groups.setdefault(key.group, {})
             topics.setdefault(key.topic, {})[key.partition] = value
@@ -33,7 +33,7 @@ class OffsetStore:
             self._groups.pop(key.group, None)
 
     def of_group(self, group_id: str) -> Iterator[tuple[OffsetCommitKey, OffsetCommitValue]]:
-        """The offsets of a group, by topic and partition."""
+        """The offsets of a group, in order of topic and partition."""
         for topic, partitions in sorted(self._groups.get(group_id, {}).items()):
             for partition, value in sorted(partitions.items()):
                 yield OffsetCommitKey(group_id, topic, partition), value

@@ -1,7 +1,7 @@
-"""Offsets do not stay for ever: not of groups that are gone, nor of topics that are.
+"""Expiry of committed offsets, for groups without members and for deleted topics.
 
-A group's offsets expire `offsets.retention.minutes` after its last member left. While members are
-there, or for a simple group, an offset expires that long after its commit, unless its topic is
+A group's offsets expire `offsets.retention.minutes` after its last member has left. In a group with
+members, or in a simple group, an offset expires that long after its commit unless its topic is
 subscribed to. A group without offsets and members is removed.
 """
 
@@ -20,7 +20,7 @@ def schedule_check(core: ShardCore) -> None:
 
 
 def check(core: ShardCore) -> None:
-    """Remove what has expired, and look again later."""
+    """Remove expired offsets and empty groups, and schedule the next check."""
     schedule_check(core)
     in_flight = core.offsets_in_flight()
     busy = {key.group for key in in_flight}
@@ -30,14 +30,14 @@ def check(core: ShardCore) -> None:
         kept, expired = _sort_out(core, group, in_flight)
         tombstones += [(key, None) for key in expired]
         if kept == 0 and group.state is GroupState.EMPTY and group.group_id not in busy:
-            # A group goes after the last of its offsets, never before them.
+            # The tombstone of a group always follows those of its offsets.
             tombstones.append((GroupMetadataKey(group.group_id), None))
             removed[group.group_id] = core.groups.pop(group.group_id)
     core.write_parts(tombstones, undo=lambda part: restore(core, removed, part))
 
 
 def partitions_deleted(core: ShardCore, partitions: Collection[TopicPartition]) -> None:
-    """Partitions are gone, and with them what any group has committed for them."""
+    """Remove every group's offsets of deleted partitions."""
     gone = frozenset(partitions)
     keys = {
         key: None
@@ -51,7 +51,7 @@ def partitions_deleted(core: ShardCore, partitions: Collection[TopicPartition]) 
 def _sort_out(
     core: ShardCore, group: ClassicGroup, in_flight: Collection[OffsetCommitKey]
 ) -> tuple[int, list[OffsetCommitKey]]:
-    """How many offsets of the group stay, and which do not."""
+    """The number of the group's offsets to keep, and the keys of the expired ones."""
     expired = []
     kept = 0
     for key, value in core.offsets.of_group(group.group_id):
@@ -74,7 +74,7 @@ def _is_expired(
 
 
 def _unused_since(group: ClassicGroup, value: OffsetCommitValue) -> Millis | None:
-    """From when on the retention of an offset counts; None while it must not expire."""
+    """The time at which an offset's retention starts; None while it must not expire."""
     if group.protocol_type is None:
         return value.commit_timestamp
     if group.state is GroupState.EMPTY:

@@ -1,8 +1,8 @@
-"""A classic group: its members, its generation and the state that Kafka prints.
+"""A classic group: its members, its generation and its state, under Kafka's names.
 
-The rules that look at one group only. Who is answered, what is written and when time is up is
-decided in `joining`, `rebalancing` and `syncing`, which drive this class. Members are kept in the
-order in which they came, so that every choice among them is the same in every run.
+This class holds the rules that concern one group only. `joining`, `rebalancing` and `syncing` drive
+it and decide on answers, writes and timers. Members are kept in join order, so that every choice
+among them is deterministic.
 """
 
 from dataclasses import dataclass, field, replace
@@ -43,29 +43,29 @@ class ClassicGroup:
     group_id: str
     state: GroupState
     state_timestamp: Millis | None
-    """Since when the group is in its state; None when an old record did not say."""
+    """When the group entered its state; None if an old record did not include it."""
     generation: int = 0
     protocol_type: str | None = None
-    """None for a simple group, whose consumers only store offsets."""
+    """None for a simple group, whose consumers only commit offsets."""
     protocol_name: str | None = None
     leader_id: str | None = None
     previous_state: GroupState = GroupState.DEAD
     members: dict[str, ClassicMember] = field(default_factory=dict)
     static_members: dict[str, str] = field(default_factory=dict)
-    """ClassicMember ids by group instance id."""
+    """Member ids by group instance id."""
     pending_joins: dict[str, None] = field(default_factory=dict)
-    """ClassicMember ids that were given out and have not joined yet; an ordered set."""
+    """Member ids that were assigned but have not joined yet; an ordered set."""
     pending_syncs: dict[str, None] = field(default_factory=dict)
-    """Members of this generation that have not asked for their assignment; an ordered set."""
+    """Members of this generation that have not sent SyncGroup; an ordered set."""
     assigned_generation: int = 0
-    """The latest generation for which the leader has brought an assignment."""
+    """The latest generation for which the leader has sent an assignment."""
     subscribed_topics: frozenset[str] | None = None
     new_member_added: bool = False
-    """Someone has joined since the initial rebalance delay was last extended."""
+    """Whether a member has joined since the initial rebalance delay was last extended."""
     initial_delay_ms: Millis | None = None
-    """The initial rebalance delay that is running; None in any other join phase."""
+    """The current initial rebalance delay; None in any other join phase."""
     initial_remaining_ms: Millis = 0
-    """By how much the initial rebalance may still be put off."""
+    """How much longer the initial rebalance may be delayed."""
 
     # -- State -------------------------------------------------------------------------------------
 
@@ -84,7 +84,7 @@ class ClassicGroup:
 
     @property
     def is_unused(self) -> bool:
-        """Has never had a member, and expects none."""
+        """Whether the group has never had a member and has no pending join."""
         return (
             self.state is GroupState.EMPTY and self.protocol_type is None and not self.pending_joins
         )
@@ -114,7 +114,7 @@ class ClassicGroup:
         self.pending_joins.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> None:
-        """Forget a member, pending or not; the next one in line leads if it was the leader."""
+        """Remove a member, pending or not; if it was the leader, the next member becomes leader."""
         member = self.members.pop(member_id, None)
         if member is not None and member.group_instance_id is not None:
             del self.static_members[member.group_instance_id]
@@ -124,14 +124,14 @@ class ClassicGroup:
         self.pending_syncs.pop(member_id, None)
 
     def replace_static(self, old_id: str, new_id: str) -> ClassicMember:
-        """Give a static member a new id and keep its place; nothing of it is parked any more."""
+        """Give a static member a new id and keep its place; its parked requests are dropped."""
         old = self.members[old_id]
         new = replace(old, member_id=new_id, is_new=False, join=None, sync=None)
         self.swap_static(old, new)
         return new
 
     def swap_static(self, old: ClassicMember, new: ClassicMember) -> None:
-        """Put one form of a static member in the place of another."""
+        """Replace one incarnation of a static member by another."""
         assert old.group_instance_id is not None
         assert old.group_instance_id == new.group_instance_id
         self.members = {
@@ -146,7 +146,7 @@ class ClassicGroup:
             self.leader_id = new.member_id
 
     def validate_member(self, member_id: str, group_instance_id: str | None) -> ErrorCode:
-        """Whether these ids name one member of the group."""
+        """Check that these ids identify one member of the group."""
         if group_instance_id is not None:
             known = self.static_members.get(group_instance_id)
             if known is None:
@@ -170,7 +170,7 @@ class ClassicGroup:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def elect_joined_leader(self) -> bool:
-        """Keep the leader if it has rejoined, else choose one who has; False when no one has."""
+        """Keep the leader if it has rejoined, else elect a member that has; False if none has."""
         if self.leader_id is None:
             return False
         if self.members[self.leader_id].join is not None:
@@ -184,7 +184,7 @@ class ClassicGroup:
     # -- Protocols ---------------------------------------------------------------------------------
 
     def supports(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
-        """Whether a joining member speaks the group's type and one protocol that all support."""
+        """Whether a joining member shares the group's protocol type and a common protocol."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(protocols)
         if protocol_type != self.protocol_type:
@@ -203,7 +203,7 @@ class ClassicGroup:
         return max(votes, key=votes.__getitem__)
 
     def _common_protocols(self) -> frozenset[str] | None:
-        """The protocols that every member supports; None when there is no member to limit them."""
+        """The protocols that every member supports; None if the group has no members."""
         common: frozenset[str] | None = None
         for member in self.members.values():
             names = frozenset(protocol.name for protocol in member.protocols)
@@ -213,7 +213,7 @@ class ClassicGroup:
     # -- Generations and subscriptions -------------------------------------------------------------
 
     def next_generation(self, now: Millis) -> None:
-        """End the join phase: a new generation awaits its assignment, or the group is empty."""
+        """End the join phase: start a new generation, or become empty if there are no members."""
         self.generation += 1
         if self.members:
             self.protocol_name = self.select_protocol()
@@ -225,13 +225,13 @@ class ClassicGroup:
         self.pending_syncs.clear()
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether members read the topic; when unknown, a consumer group might."""
+        """Whether a member subscribes to the topic; if unknown, a consumer group is assumed to."""
         if self.subscribed_topics is None:
             return self.uses_consumer_protocol
         return topic in self.subscribed_topics
 
     def find_subscribed_topics(self) -> frozenset[str] | None:
-        """What the members of a consumer group subscribe to; None when that cannot be known."""
+        """The topics that members of a consumer group subscribe to; None if they are unknown."""
         if not self.uses_consumer_protocol:
             return None
         found: set[str] = set()

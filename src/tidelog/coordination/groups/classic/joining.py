@@ -1,7 +1,8 @@
-"""JoinGroup (key 11), versions 0-9: a member comes, or comes again.
+"""JoinGroup (key 11), versions 0-9: a member joins or rejoins.
 
-A dynamic member gets its id first and joins with it (KIP-394); a static one takes the place of its
-earlier self (KIP-345), without a rebalance if the group is stable and its protocol stays.
+A dynamic member first gets its member id and then joins with it (KIP-394). A static member replaces
+its previous incarnation (KIP-345), without a rebalance if the group is stable and the selected
+protocol does not change.
 """
 
 from dataclasses import dataclass, replace
@@ -26,13 +27,13 @@ from tidelog.protocol.text import LONGEST_STRING, shortened
 _MEMBER_ID_REQUIRED_SINCE = 4
 _SKIP_ASSIGNMENT_SINCE = 9
 _UNIQUE_LENGTH = 37
-"""A UUID and a dash."""
+"""The length of a UUID and a dash."""
 _MILLISECOND = timedelta(milliseconds=1)
 
 
 @dataclass(slots=True)
 class _Joiner:
-    """A JoinGroup request in the coordinator's own terms."""
+    """The fields of a JoinGroup request that the coordinator uses."""
 
     member_id: str
     group_instance_id: str | None
@@ -75,7 +76,7 @@ def _joiner(request: JoinGroupRequest, client: ClientInfo, version: int, ticket:
         member_id=request.member_id,
         group_instance_id=request.group_instance_id,
         client_id=client.client_id or "",
-        client_host=f"/{client.host}",  # Java prints an address with a slash
+        client_host=f"/{client.host}",  # as Java prints an address
         session_timeout_ms=request.session_timeout // _MILLISECOND,
         rebalance_timeout_ms=max(request.rebalance_timeout // _MILLISECOND, 0),
         protocol_type=request.protocol_type,
@@ -95,9 +96,9 @@ def _check(settings: GroupSettings, group_id: str, joiner: _Joiner) -> ErrorCode
 
 
 def _can_be_written(core: ShardCore, group: ClassicGroup | None, joiner: _Joiner) -> bool:
-    """Whether a group with this member could ever be stored: else nothing of it is kept (F61).
+    """Whether the record of a group with this member fits into a batch (F61).
 
-    Kafka finds out when it writes the assignment, and gives this error then, to all members.
+    Kafka detects this when it writes the assignment, and then fails every member with this error.
     """
     limit = core.largest_batch()
     if sum(len(protocol.metadata) for protocol in joiner.protocols) > limit:
@@ -111,16 +112,16 @@ def _can_be_written(core: ShardCore, group: ClassicGroup | None, joiner: _Joiner
 
 
 def _least_bytes(protocols: tuple[Protocol, ...]) -> int:
-    """What a member adds to the group's record at least, whichever protocol is chosen."""
+    """The least that a member adds to the group's record, whichever protocol is selected."""
     return min((len(protocol.metadata) for protocol in protocols), default=0)
 
 
 def _has_room(settings: GroupSettings, group: ClassicGroup, member_id: str) -> bool:
-    """Whether `group.max.size` lets this member in."""
+    """Whether `group.max.size` admits this member."""
     member = group.members.get(member_id)
     match group.state:
         case GroupState.PREPARING_REBALANCE:
-            # Those who have joined count: the last to come are left out when the limit was lowered.
+            # Only members that have rejoined count; if the limit was lowered, the last are refused.
             already_in = member is not None and member.join is not None
             return already_in or group.awaiting_join < settings.max_size
         case GroupState.COMPLETING_REBALANCE | GroupState.STABLE:
@@ -130,7 +131,7 @@ def _has_room(settings: GroupSettings, group: ClassicGroup, member_id: str) -> b
 
 
 def _create_group(core: ShardCore, group_id: str) -> ClassicGroup:
-    """A group exists from its first record on: if that cannot be written, nobody has joined it."""
+    """Create a group and write its first record; if the write fails, its members are refused."""
     group = ClassicGroup(group_id, GroupState.EMPTY, core.wall)
 
     def settled(error: ErrorCode) -> None:
@@ -175,7 +176,7 @@ def _join_as_new(core: ShardCore, group: ClassicGroup, joiner: _Joiner) -> None:
 
 
 def _member_id(name: str, unique: UUID) -> str:
-    """Clients read no string that is longer than that."""
+    """A member id, shortened to the longest string that clients can read."""
     return f"{shortened(name, LONGEST_STRING - _UNIQUE_LENGTH)}-{unique}"
 
 
@@ -195,7 +196,7 @@ def _add_member(core: ShardCore, group: ClassicGroup, joiner: _Joiner) -> None:
     if group.is_initial_rebalance:
         group.new_member_added = True
     group.add(member)
-    # It cannot send heartbeats yet, and may have gone and come back under another id: bound that.
+    # The member cannot send heartbeats yet and may return under another id, so bound its session.
     rebalancing.renew_session(core, group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
     rebalancing.rebalance_or_complete_join(core, group)
 
@@ -217,12 +218,12 @@ def _join_again(core: ShardCore, group: ClassicGroup, joiner: _Joiner) -> None:
     member = group.members[joiner.member_id]
     leads = member.member_id == group.leader_id
     unchanged = member.protocols == joiner.protocols
-    # A leader may rejoin a stable group to have partitions assigned anew.
+    # A leader may rejoin a stable group to trigger a new assignment.
     current = group.state is GroupState.COMPLETING_REBALANCE or (
         group.state is GroupState.STABLE and not leads
     )
     if unchanged and current:
-        # It may have missed the answer to its JoinGroup: tell it again.
+        # The member may have missed the response to its JoinGroup, so send it again.
         with_members = leads and group.state is GroupState.COMPLETING_REBALANCE
         response = replies.joined(
             group, member.member_id, leader_id=group.leader_id, with_members=with_members
@@ -234,7 +235,7 @@ def _join_again(core: ShardCore, group: ClassicGroup, joiner: _Joiner) -> None:
 
 
 def _park_join(core: ShardCore, member: ClassicMember, joiner: _Joiner) -> None:
-    """Take over what the member says of itself now; only its latest JoinGroup stays parked."""
+    """Update the member from its request; only its latest JoinGroup stays parked."""
     if member.join is not None:
         error = ErrorCode.rebalance_in_progress
         core.answer(member.join, replies.not_joined(error, member.member_id))
@@ -250,7 +251,7 @@ def _park_join(core: ShardCore, member: ClassicMember, joiner: _Joiner) -> None:
 def _replace_static_member(
     core: ShardCore, group: ClassicGroup, joiner: _Joiner, old_id: str
 ) -> None:
-    """The same instance under a new id: whoever still uses the old one is fenced."""
+    """Give the instance a new member id and fence the client that uses the old one."""
     old = group.members[old_id]
     old_leader_id = group.leader_id
     rebalancing.refuse_parked(core, old, ErrorCode.fenced_instance_id, old_id)
@@ -280,7 +281,7 @@ def _persist_replacement(
 ) -> None:
     def settled(error: ErrorCode) -> None:
         if new.join != joiner.ticket or group.state is not GroupState.STABLE:
-            return  # a rebalance has answered it, or will
+            return  # a rebalance answers this request
         new.join = None
         if error is ErrorCode.none:
             response = _replaced(group, new, joiner.version, old_leader_id)
@@ -298,9 +299,9 @@ def _persist_replacement(
 def _replaced(
     group: ClassicGroup, member: ClassicMember, version: int, old_leader_id: str | None
 ) -> JoinGroupResponse:
-    """Back in the running generation. A leader must not assign anew: nobody else would ask."""
+    """The response to a returning static member; a leader must not send a new assignment."""
     if version < _SKIP_ASSIGNMENT_SINCE:
-        # It is told of the old leader, so that it does not take itself for one.
+        # The response names the old leader, so that the member does not act as leader.
         return replies.joined(group, member.member_id, leader_id=old_leader_id)
     leads = member.member_id == group.leader_id
     return replies.joined(

@@ -1,6 +1,7 @@
-"""LeaveGroup (key 13), versions 0-5: members go, or an administrator removes static ones by name.
+"""LeaveGroup (key 13), versions 0-5: members leave, or an administrator removes static members.
 
-Answered at once, unless the last member goes: then the empty group is written first.
+The request is answered at once, unless the last member leaves: then after the empty group is
+written.
 """
 
 from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity
@@ -43,7 +44,7 @@ def _leave_one(core: ShardCore, group: ClassicGroup | None, identity: MemberIden
         core.timers.cancel(SessionTimeout(group.group_id, member_id))
         return ErrorCode.none
     if not member_id and instance_id is not None:
-        # An administrator knows the name of the instance only.
+        # An administrator sends only the group instance id.
         member_id = group.static_members.get(instance_id, member_id)
     error = group.validate_member(member_id, instance_id)
     if error is ErrorCode.none:

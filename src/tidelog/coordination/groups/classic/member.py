@@ -1,4 +1,4 @@
-"""A member of a classic group: who it is, what it supports, which of its requests are parked."""
+"""A member of a classic group: its identity, its protocols and its parked requests."""
 
 from dataclasses import dataclass
 from typing import NamedTuple, Self
@@ -27,11 +27,11 @@ class ClassicMember:
     """In the order of the member's preference."""
     assignment: bytes = b""
     is_new: bool = False
-    """Has never been part of a generation."""
+    """Whether the member has never been part of a generation."""
     join: int | None = None
-    """The ticket of a JoinGroup that waits for the join phase to end."""
+    """The ticket of a JoinGroup that is parked until the join phase ends."""
     sync: int | None = None
-    """The ticket of a SyncGroup that waits for the assignment."""
+    """The ticket of a SyncGroup that is parked until the assignment is known."""
 
     @property
     def is_static(self) -> bool:
@@ -39,7 +39,7 @@ class ClassicMember:
 
     @property
     def heartbeat_satisfied(self) -> bool:
-        """A parked request proves that the member lives, but for the first one of a new member."""
+        """Whether a parked request proves the member alive; a new member's first one does not."""
         return not self.is_new and (self.join is not None or self.sync is not None)
 
     def metadata_for(self, protocol_name: str | None) -> bytes:
@@ -50,7 +50,7 @@ class ClassicMember:
         raise AssertionError(f"{self.member_id} does not support {protocol_name}")
 
     def vote(self, candidates: frozenset[str]) -> str:
-        """The first of the member's protocols that everyone supports."""
+        """The member's most preferred protocol among those that every member supports."""
         return next(protocol.name for protocol in self.protocols if protocol.name in candidates)
 
     def to_record(self, protocol_name: str | None, assignment: bytes) -> MemberMetadata:
@@ -67,7 +67,7 @@ class ClassicMember:
 
     @classmethod
     def from_record(cls, record: MemberMetadata, protocol_type: str, protocol: str) -> Self:
-        """A member as it was written: of its protocols only the group's is known."""
+        """Restore a member from its record, which contains only the selected protocol."""
         timeout = record.rebalance_timeout
         return cls(
             member_id=record.member_id,

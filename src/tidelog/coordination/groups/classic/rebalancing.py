@@ -1,7 +1,7 @@
-"""The rebalance of a classic group: everyone joins again, a leader is chosen, a generation begins.
+"""The rebalance of a classic group: members rejoin, a leader is elected, a generation begins.
 
 Empty or Stable -> PreparingRebalance (members join) -> CompletingRebalance (the leader assigns)
--> Stable; without members, the group ends up Empty. A member belongs to a generation only if its
+-> Stable; a group without members becomes Empty. A member belongs to a generation only if its
 JoinGroup was parked when that generation began, or if it is static.
 """
 
@@ -17,7 +17,7 @@ from tidelog.model.ids import Millis
 
 
 def rebalance_or_complete_join(core: ShardCore, group: ClassicGroup) -> None:
-    """Something has changed: begin a rebalance, or see whether the running one is complete."""
+    """Begin a rebalance, or complete the current one if every member has joined."""
     if group.can_rebalance:
         prepare_rebalance(core, group)
     else:
@@ -25,7 +25,7 @@ def rebalance_or_complete_join(core: ShardCore, group: ClassicGroup) -> None:
 
 
 def prepare_rebalance(core: ShardCore, group: ClassicGroup) -> None:
-    """Call all members to join again; the first rebalance of a group waits for more to come."""
+    """Require all members to rejoin; an empty group's first rebalance waits for more members."""
     if group.state is GroupState.COMPLETING_REBALANCE:
         for member in group.members.values():
             member.assignment = b""
@@ -49,7 +49,7 @@ def prepare_rebalance(core: ShardCore, group: ClassicGroup) -> None:
 
 
 def complete_join_if_all_joined(core: ShardCore, group: ClassicGroup) -> None:
-    """End the join phase as soon as nobody is missing, unless it is the initial one."""
+    """End the join phase once every member has joined, unless it is the initial one."""
     if (
         group.state is GroupState.PREPARING_REBALANCE
         and not group.is_initial_rebalance
@@ -59,12 +59,12 @@ def complete_join_if_all_joined(core: ShardCore, group: ClassicGroup) -> None:
 
 
 def join_timed_out(core: ShardCore, group: ClassicGroup) -> None:
-    """The initial delay, or the time to rejoin, is over."""
+    """End the join phase, or extend the initial delay if members are still joining."""
     delay_ms, remaining_ms = group.initial_delay_ms, group.initial_remaining_ms
     if delay_ms is None or not group.new_member_added or remaining_ms == 0:
         complete_join(core, group)
         return
-    # Someone has come during the delay: wait once more, within the rebalance timeout.
+    # A member has joined during the delay: extend it, within the rebalance timeout.
     group.new_member_added = False
     group.initial_delay_ms = min(core.settings.initial_rebalance_delay_ms, remaining_ms)
     group.initial_remaining_ms = max(remaining_ms - delay_ms, 0)
@@ -72,7 +72,7 @@ def join_timed_out(core: ShardCore, group: ClassicGroup) -> None:
 
 
 def complete_join(core: ShardCore, group: ClassicGroup) -> None:
-    """Begin the next generation with those who have joined; static members keep their place."""
+    """Begin the next generation with the members that have joined and all static members."""
     core.timers.cancel(JoinTimeout(group.group_id))
     group.initial_delay_ms = None
     group.new_member_added = False
@@ -80,12 +80,12 @@ def complete_join(core: ShardCore, group: ClassicGroup) -> None:
         if member.join is None and not member.is_static:
             remove_member(core, group, member)
     if not group.elect_joined_leader() and group.members:
-        # Only static members are left and none has joined: their sessions decide.
+        # Only static members remain and none has joined; their session timeouts decide.
         core.schedule(JoinTimeout(group.group_id), max(group.rebalance_timeout_ms, 1))
         return
     group.next_generation(core.wall)
     if group.state is GroupState.EMPTY:
-        # A failure is harmless: what was written before comes back after a failover, and expires.
+        # A failure is harmless: after a failover the previous record is restored and expires.
         core.write([group_record(group, {})])
     else:
         _answer_joins(core, group)
@@ -106,23 +106,23 @@ def _answer_joins(core: ShardCore, group: ClassicGroup) -> None:
         renew_session(core, group, member)
 
 
-# -- Answering the parked --------------------------------------------------------------------------
+# -- Answering parked requests ---------------------------------------------------------------------
 
 
 def answer_syncs(core: ShardCore, group: ClassicGroup, error: ErrorCode) -> None:
-    """Give every waiting member its assignment, or the error."""
+    """Send each member with a parked SyncGroup its assignment, or the error."""
     for member in group.members.values():
         if member.sync is not None:
             good = error is ErrorCode.none
             response = replies.synced(group, member) if good else replies.not_synced(error)
             core.answer(member.sync, response)
             member.sync = None
-            # A session that ran out while the member was waiting was let pass: it counts anew.
+            # Sessions do not expire while a request is parked, so start a full session now.
             renew_session(core, group, member)
 
 
 def refuse_parked(core: ShardCore, member: ClassicMember, error: ErrorCode, member_id: str) -> None:
-    """Answer what is parked for a member that is going away."""
+    """Refuse the parked requests of a member that is removed or replaced."""
     if member.join is not None:
         core.answer(member.join, replies.not_joined(error, member_id))
         member.join = None
@@ -142,14 +142,14 @@ def renew_session(
 
 
 def remove_member(core: ShardCore, group: ClassicGroup, member: ClassicMember) -> None:
-    """Forget a member; if it is still there it hears that it is unknown, and joins anew."""
+    """Remove a member; if it is alive, it receives UNKNOWN_MEMBER_ID and rejoins."""
     core.timers.cancel(SessionTimeout(group.group_id, member.member_id))
     refuse_parked(core, member, ErrorCode.unknown_member_id, replies.UNKNOWN_MEMBER_ID)
     group.remove(member.member_id)
 
 
 def session_timed_out(core: ShardCore, group: ClassicGroup, member_id: str) -> None:
-    """A member was silent for too long."""
+    """Remove a member whose session has expired, unless a parked request proves it alive."""
     member = group.members.get(member_id)
     if member_id in group.pending_joins:
         group.remove(member_id)
@@ -168,7 +168,7 @@ def _complete_if_last_missing(core: ShardCore, group: ClassicGroup) -> None:
 
 
 def sync_timed_out(core: ShardCore, group: ClassicGroup) -> None:
-    """Members that never asked for their assignment are out; the others rebalance."""
+    """Remove members that did not send SyncGroup in time, and rebalance the others."""
     if not group.is_in(GroupState.COMPLETING_REBALANCE, GroupState.STABLE):
         return
     missing = [group.members[member_id] for member_id in group.pending_syncs]

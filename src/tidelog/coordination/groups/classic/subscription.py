@@ -1,6 +1,6 @@
 """The topics that a member of a `consumer` group subscribes to, read from its protocol metadata.
 
-Every version of the consumer protocol begins as version 0 does, so version 0 is all that is read.
+Every version of the consumer protocol starts with the fields of version 0; only those are read.
 """
 
 import struct
@@ -9,7 +9,7 @@ CONSUMER_PROTOCOL_TYPE = "consumer"
 
 
 def subscribed_topics(metadata: bytes) -> frozenset[str] | None:
-    """The topics of a subscription; None when the metadata is not one."""
+    """The topics of a subscription; None if the metadata is not a subscription."""
     try:
         return _read_topics(metadata)
     except (struct.error, ValueError):
@@ -29,7 +29,7 @@ def _read_topics(metadata: bytes) -> frozenset[str]:
         position += length
     (length,) = struct.unpack_from(">i", metadata, position)
     if length >= 0:
-        _slice(metadata, position + 4, length)  # the assignor's user data, which must be whole
+        _slice(metadata, position + 4, length)  # the assignor's user data must be complete
     return frozenset(topics)
 
 

@@ -1,7 +1,7 @@
 """SyncGroup (key 14), versions 0-5, and Heartbeat (key 12), versions 0-4.
 
-The leader's SyncGroup brings the assignment. It is written before anyone learns of it, so that a
-generation which members act on survives the coordinator.
+The leader's SyncGroup carries the assignment. It is written before any member receives it, so that
+a generation on which members act survives a coordinator failover.
 """
 
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
@@ -31,10 +31,10 @@ def sync(core: ShardCore, request: SyncGroupRequest, ticket: int) -> None:
         core.answer(ticket, replies.synced(group, member))
         return
     if member.sync is not None:
-        # Asked twice: only the latest request stays parked.
+        # A repeated request: only the latest one stays parked.
         core.answer(member.sync, replies.not_synced(ErrorCode.rebalance_in_progress))
     member.sync = ticket
-    # Of a leader that asks twice the first assignment counts: one generation never has two.
+    # Only the leader's first assignment counts, so that a generation never has two.
     if member.member_id == group.leader_id and group.assigned_generation < group.generation:
         group.assigned_generation = group.generation
         _store_assignment(core, group, request)
@@ -50,7 +50,7 @@ def _check_sync(group: ClassicGroup | None, request: SyncGroupRequest) -> ErrorC
         return error
     if request.generation_id != group.generation:
         return ErrorCode.illegal_generation
-    # Clients before version 5 do not say what they believe the protocol to be.
+    # Versions before 5 do not include the protocol.
     if request.protocol_type not in (None, group.protocol_type) or request.protocol_name not in (
         None,
         group.protocol_name,
@@ -68,14 +68,14 @@ def _has_synced(core: ShardCore, group: ClassicGroup, member: ClassicMember) -> 
 
 
 def _store_assignment(core: ShardCore, group: ClassicGroup, request: SyncGroupRequest) -> None:
-    """Write the leader's assignment; a member that it leaves out gets nothing."""
+    """Write the leader's assignment; a member that it omits gets an empty one."""
     given = {item.member_id: item.assignment for item in request.assignments}
     assignment = {member_id: given.get(member_id, b"") for member_id in group.members}
     generation = group.generation
 
     def settled(error: ErrorCode) -> None:
         if group.state is not GroupState.COMPLETING_REBALANCE or group.generation != generation:
-            return  # another rebalance has begun: its members have been told
+            return  # another rebalance has begun and has answered these members
         if error is not ErrorCode.none:
             _drop_assignment(core, group, error)
             return
