@@ -1,1 +1,1 @@
-"""One module per family of Kafka APIs: request in, effects out. Never touches a log."""
+"""Request handlers, one module per family of Kafka APIs. A handler yields effects; no I/O."""

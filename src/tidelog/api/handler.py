@@ -1,4 +1,4 @@
-"""What a request handler is given, and what it is: a pure generator of effects with a response."""
+"""Request handlers: a request in, a pure generator of effects that returns the response."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ from tidelog.model.ids import ConnId, Millis, NodeId
 from tidelog.model.outbound import Chunk
 
 Handling: TypeAlias = Generator[Effect, Any, Any]
-"""Yields effects, is sent their results, returns a message, `Encoded`, `Disconnect`, or None.
+"""A generator that yields effects, receives their results, and returns the response.
 
-None means that no answer is due.
+It returns a message, `Encoded`, `Disconnect`, or None if the client expects no response.
 """
 
 
 class Encoded(NamedTuple):
-    """A response body that its handler has encoded itself, in the version that was asked for."""
+    """A response body that the handler has encoded in the requested version."""
 
     chunks: list[Chunk]
 
 
 class Disconnect(NamedTuple):
-    """There is no way to answer: close the connection, and log the reason."""
+    """No response is possible: close the connection and log the reason."""
 
     reason: str
 
@@ -43,7 +43,7 @@ class KnownQuorum(Protocol):
 
 @dataclass(slots=True)
 class Request:
-    """One request as its handler sees it: decoded, and lifted to its API's canonical version."""
+    """A request that is decoded and converted to the canonical version of its API."""
 
     conn: ConnId
     version: int
@@ -52,15 +52,15 @@ class Request:
     listener: str
     message: Any
     image: ClusterImage
-    """The node sets this to its newest image whenever it resumes the handler."""
+    """The node's newest image; the node updates it whenever it resumes the handler."""
     settings: BrokerSettings
     node_id: NodeId
     now: Millis
     fetch_sessions: FetchSessions
     producer_ids: ProducerIdBlocks
-    """The node's, shared by all requests."""
+    """Shared by all requests of the node."""
     quorum: KnownQuorum
 
 
 Handler: TypeAlias = Callable[[Request], Any]
-"""Returns a `Handling` to drive, or at once what a handling returns in the end."""
+"""Returns a `Handling` for the node to run, or the final result directly."""

@@ -1,8 +1,8 @@
-"""How large a request of each API may be: what real clients send at the scale of a node, and more.
+"""The largest accepted request of each API, well above what real clients send to one node.
 
-A node holds up to about 10,000 partitions. A request that names each of them, with three replicas,
-has 40,000 array elements. What goes beyond such a number is a mistake or an attack: the connection
-is closed, and one line of the log tells why. Within the limits the work is done in slices.
+A node holds up to about 10,000 partitions. A request that names each of them with three replicas
+has 40,000 array elements. A request above the limit is a mistake or an attack: the broker closes
+the connection and logs one line with the reason. Requests within the limit are handled in slices.
 """
 
 from typing import NamedTuple
@@ -13,13 +13,13 @@ _MIB = 1024 * 1024
 
 class RequestLimit(NamedTuple):
     elements: int
-    """Of all its arrays together, nested ones included."""
+    """The number of elements of all arrays together, including nested ones."""
     size: int
-    """Of the frame, in bytes. A larger frame is refused before it is received."""
+    """The size of the frame in bytes. A larger frame is refused before it is received."""
 
 
 ONE = RequestLimit(1_000, 256 * _KIB)
-"""About one thing, or about this cluster: a member, a producer, a broker, the quorum."""
+"""One member, producer, broker or cluster."""
 
 NAMES = RequestLimit(20_000, 2 * _MIB)
 """A list of topics, groups or members by name."""
@@ -31,13 +31,13 @@ MEMBER = RequestLimit(100, 8 * _MIB)
 """One member of a group, with its subscription in each of its few protocols."""
 
 OPAQUE = RequestLimit(10_000, 8 * _MIB)
-"""The assignments of all members of a group, in bytes that only clients understand."""
+"""The assignments of all members of a group, in bytes that are opaque to the broker."""
 
 OFFSETS = RequestLimit(50_000, 8 * _MIB)
-"""Partitions with the metadata that clients commit."""
+"""Partitions with the metadata that clients commit with their offsets."""
 
 FETCH = RequestLimit(20_000, 4 * _MIB)
-"""Every partition of a node, each in a topic of its own. Decoding and encoding are not cut."""
+"""Every partition of a node, each in its own topic. Its codec does not work in slices."""
 
 RECORDS = RequestLimit(10_000, 2**31 - 1)
-"""Carries records: `socket.request.max.bytes` is the limit."""
+"""Requests with records; `socket.request.max.bytes` is the limit."""

@@ -1,4 +1,4 @@
-"""Which kind of listener a request came in by: brokers and controllers serve different APIs."""
+"""The kind of listener that received a request; brokers and controllers serve different APIs."""
 
 from enum import Enum
 

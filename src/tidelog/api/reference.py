@@ -1,24 +1,24 @@
-"""docs/protocol.md, from the registry: `python -m tidelog.api.reference > docs/protocol.md`."""
+"""Generates docs/protocol.md: `python -m tidelog.api.reference > docs/protocol.md`."""
 
 from tidelog.api.registry import REGISTRY, Api
 
 _HEAD = """\
 # The protocol
 
-The Kafka APIs that Tidelog serves, from `src/tidelog/api/registry.py`; a test keeps this page equal
-to it. The module of each API opens with what it does in which version.
+The Kafka APIs that Tidelog serves. This page is generated from `src/tidelog/api/registry.py`, and a
+test keeps the two equal. The docstring of each module describes the API's behaviour by version.
 
-ApiVersions advertises exactly these. A request for any other API, or for a version that is not
-here, closes the connection, as it does in Apache Kafka; only ApiVersions itself answers a version
-that it does not know, with UNSUPPORTED_VERSION and the versions that it does.
+ApiVersions advertises exactly these APIs. As in Apache Kafka, a request for any other API or
+version closes the connection. Only ApiVersions itself answers an unknown version, with
+UNSUPPORTED_VERSION and the versions that it supports.
 
 | key | API | versions | listeners | what it does | module |
 |---:|---|---|---|---|---|
 """
 
 _TAIL = """
-Produce is advertised from version 0 on, though versions 0 to 2 are not served: librdkafka takes a
-broker without them for one that cannot decompress, and Apache Kafka 4 does the same (KIP-896).
+Produce is advertised from version 0 on, although versions 0 to 2 are not served. librdkafka assumes
+that a broker without them cannot decompress, and Apache Kafka 4 advertises the same (KIP-896).
 """
 
 

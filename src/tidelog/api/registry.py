@@ -1,7 +1,7 @@
-"""The table of Kafka APIs that this broker serves: the one place that says what is supported.
+"""The table of Kafka APIs and versions that this broker serves.
 
-ApiVersions, the node's dispatch and docs/protocol.md all come from it, so that what is advertised
-is what works.
+ApiVersions, the node's dispatch and docs/protocol.md are derived from it, so that the broker
+advertises exactly the APIs that it serves.
 """
 
 from collections.abc import Callable, Mapping
@@ -48,12 +48,12 @@ _BOTH = frozenset(ListenerKind)
 
 
 class Codec(NamedTuple):
-    """Hand-tuned, for the APIs that carry records; all others are kio's."""
+    """A hand-tuned codec for the APIs that carry records; all others use kio."""
 
     decode: Callable[[int, memoryview, int, int], Any]
-    """(version, frame, position of the body, how many partitions it may have) -> message"""
+    """(version, frame, position of the body, maximum number of partitions) -> message"""
     encode: Callable[[int, int, Any], list[Chunk]]
-    """(version, correlation id, response) -> a whole frame"""
+    """(version, correlation id, response) -> a complete frame"""
 
 
 def _encode_produced(version: int, correlation_id: int, response: Any) -> list[Chunk]:
@@ -62,7 +62,7 @@ def _encode_produced(version: int, correlation_id: int, response: Any) -> list[C
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """One API: what it is called, which versions work, and who answers it."""
+    """One API: its key, name, versions and handler."""
 
     key: int
     name: str
@@ -70,13 +70,13 @@ class Api:
     max_version: int
     handler: Handler
     limit: RequestLimit
-    """How large a request may be."""
+    """The largest request that is accepted."""
     listeners: frozenset[ListenerKind] = _BROKER
     advertised_min_version: int | None = None
-    """What ApiVersions says, where clients insist on a version that is not served any more."""
+    """The lowest version in ApiVersions, if clients require one that is no longer served."""
     codec: Codec | None = None
     parts: Parts | None = None
-    """How a long request is cut into short ones; None where the handler pauses by itself."""
+    """How a long request is split; None if the handler pauses by itself."""
 
     def supports(self, version: int) -> bool:
         return self.min_version <= version <= self.max_version
@@ -133,7 +133,7 @@ _TABLE = (
         13,
         produce.handle,
         RECORDS,
-        # librdkafka before 2.0 takes a broker without Produce 0 for one that lacks compression.
+        # librdkafka before 2.0 assumes that a broker without Produce 0 lacks compression.
         advertised_lowest=0,
         codec=Codec(produce_codec.decode_request, _encode_produced),
     ),
@@ -341,5 +341,5 @@ _SERVED = {
 
 
 def served(kind: ListenerKind) -> Mapping[int, Api]:
-    """The APIs of this kind of listener, by their keys."""
+    """The APIs that this kind of listener serves, by key."""
     return _SERVED[kind]

@@ -1,10 +1,10 @@
-"""How a handler does long work in slices, with a pause between two of them (F63).
+"""Slicing: a handler pauses between slices of long work (F63).
 
-`in_parts` is for most: it cuts a long request into short ones, hands these to the handler one after
-the other, and joins their answers. Each part is decided on the newest image; a rule that looks at
-all elements of a request, such as "no name twice", looks at those of one part.
+Most handlers use `in_parts`, which splits a long request into short ones, passes them to the
+handler in turn, and joins the responses. Each part is decided on the newest image. A rule about all
+elements of a request, such as unique names, therefore applies to each part.
 
-Handlers whose requests or answers cannot be cut that way pause by themselves, by a `Pace`.
+Handlers whose requests or responses cannot be split this way pause by themselves, using a `Pace`.
 """
 
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -22,13 +22,13 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 SLICE = 250
-"""Elements of a request in one slice: a handler takes up to 20 microseconds for each."""
+"""The number of request elements per slice; a handler takes up to 20 microseconds for each."""
 
 PAUSE = Pause()
 
 
 class Pace:
-    """Counts what a handler has done since its last pause."""
+    """Counts the elements that a handler has processed since its last pause."""
 
     __slots__ = ("_left", "_slice")
 
@@ -36,7 +36,7 @@ class Pace:
         self._slice = self._left = elements
 
     def is_due(self, done: int = 1) -> bool:
-        """Whether to pause, now that so many elements more are done."""
+        """Count `done` more elements; whether to pause now."""
         self._left -= done
         if self._left > 0:
             return False
@@ -47,7 +47,7 @@ class Pace:
 def in_slices(
     items: Sequence[T], work: Callable[[T], R], elements: int = SLICE
 ) -> Generator[Effect, Any, list[R]]:
-    """`[work(item) for item in items]`, with a pause after every so many."""
+    """`[work(item) for item in items]`, with a pause after every `elements` items."""
     done: list[R] = []
     for part in chunks(items, elements):
         if done:
@@ -57,7 +57,7 @@ def in_slices(
 
 
 def pausing(steps: Steps[R]) -> Generator[Effect, Any, R]:
-    """Pauses where the steps do."""
+    """Run the steps, and pause after each of them."""
     while True:
         try:
             next(steps)
@@ -76,7 +76,7 @@ def chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 
 class Parts(NamedTuple):
-    """Where a request and its response have their elements: names of nested arrays, outer first."""
+    """The paths to the elements of a request and its response, as nested array names."""
 
     asked: tuple[str, ...]
     answered: tuple[str, ...]
@@ -84,7 +84,7 @@ class Parts(NamedTuple):
 
 
 def in_parts(handler: Handler, parts: Parts) -> Handler:
-    """The same handler, which gets a long request in short ones."""
+    """Wrap a handler so that it receives a long request in short parts."""
 
     @wraps(handler)
     def handle(request: Request) -> Any:
@@ -105,7 +105,7 @@ def _handle_parts(handler: Handler, parts: Parts, request: Request) -> Handling:
         if isinstance(response, GeneratorType):
             response = yield from response
         if getattr(response, "error_code", ErrorCode.none) is not ErrorCode.none:
-            return response  # of the request as a whole: no later part would do better
+            return response  # an error of the whole request: later parts would fail too
         responses.append(response)
     return joined(responses, parts.answered)
 
@@ -121,7 +121,7 @@ def elements_of(message: Any, path: Sequence[str]) -> int:
 
 
 def split(message: Any, path: Sequence[str], size: int) -> Iterator[Any]:
-    """Messages like this one, each with at most `size` elements, in the same order."""
+    """Split a message into messages of at most `size` elements, in the same order."""
     field, rest = path[0], path[1:]
     items = getattr(message, field)
     if not rest:
@@ -143,7 +143,7 @@ def split(message: Any, path: Sequence[str], size: int) -> Iterator[Any]:
 
 
 def joined(responses: Sequence[Any], path: Sequence[str]) -> Any:
-    """One response with the elements of all; what was cut in two is one again."""
+    """Join responses into one; rows that were split are merged again."""
     items: list[Any] = []
     for response in responses:
         found = getattr(response, path[0])
@@ -155,5 +155,5 @@ def joined(responses: Sequence[Any], path: Sequence[str]) -> Any:
 
 
 def _is_rest(first: Any, second: Any, nested: str) -> bool:
-    """Whether they differ only in their elements."""
+    """Whether two rows differ only in their nested elements."""
     return bool(replace(first, **{nested: ()}) == replace(second, **{nested: ()}))

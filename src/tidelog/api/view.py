@@ -1,7 +1,7 @@
-"""What a client that came in by one listener can see of the cluster.
+"""The view of the cluster that a client has through one listener.
 
-A broker is reachable when it is unfenced and has an endpoint on the client's listener; all that a
-client is told of leaders and offline replicas follows from that, by Kafka's rules.
+A broker is reachable if it is unfenced and has an endpoint on the client's listener. The leaders
+and offline replicas in responses follow from that by Kafka's rules.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -19,7 +19,7 @@ from tidelog.controller.image.image import (
 from tidelog.model.ids import NO_NODE, NodeId
 
 NO_AUTHORIZED_OPERATIONS = -(2**31)
-"""What Kafka answers when the client did not ask for its authorized operations."""
+"""Kafka's value if the client did not request authorized operations."""
 
 _READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = (1 << bit for bit in range(3, 9))
 _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = (
@@ -39,7 +39,7 @@ CLUSTER_OPERATIONS = (
     | _IDEMPOTENT_WRITE
 )
 GROUP_OPERATIONS = _READ | _DELETE | _DESCRIBE | _DESCRIBE_CONFIGS | _ALTER_CONFIGS
-"""Every operation that exists on the resource: without an authorizer everything is allowed."""
+"""All operations on the resource; without an authorizer, every operation is allowed."""
 
 
 class NodeAddress(NamedTuple):
@@ -71,7 +71,7 @@ class ListenerView:
         return [listed[id] for id in sorted(listed)]
 
     def controller(self, answering: NodeId) -> NodeId:
-        """Where to send controller requests: any broker forwards, so to the one that answers."""
+        """The broker for controller requests: every broker forwards them, so the answering one."""
         if answering in self.nodes:
             return answering
         return next(iter(self.nodes), NO_NODE)
@@ -82,7 +82,7 @@ class ListenerView:
         return partition.leader if broker and self.listener in broker.endpoints else NO_NODE
 
     def offline_replicas(self, partition: PartitionImage) -> tuple[NodeId, ...]:
-        """The replicas on brokers out of reach, or in a log directory that has failed."""
+        """Replicas on unreachable brokers or in failed log directories."""
         directories = partition.directories or (UNASSIGNED_DIRECTORY,) * len(partition.replicas)
         return tuple(
             replica

@@ -153,7 +153,7 @@ class ShardCore:
         *,
         undo: Settled | None = None,
     ) -> None:
-        """Write these records and call `settled` with the outcome; `undo` if they are never written.
+        """Write records and call `settled` with the outcome; `undo` if they are never written.
 
         After a timeout, `undo` may be called long after `settled`.
         """

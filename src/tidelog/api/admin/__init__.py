@@ -1,1 +1,1 @@
-"""Requests of administrators: topics, configurations, reassignments, log directories, features."""
+"""The APIs of administrators: topics, configurations, reassignments, log directories, features."""

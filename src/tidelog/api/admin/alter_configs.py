@@ -1,12 +1,12 @@
 """IncrementalAlterConfigs (key 44), versions 0-1 (KIP-339); AlterConfigs (33), versions 0-2.
 
-The first sets, deletes, appends to and subtracts from single keys, the second replaces all that is
-set on a resource. The controller decides; each resource stands for itself. What only a broker can
-say, it says before the controller is asked, as in Kafka:
+IncrementalAlterConfigs sets, deletes, appends to and subtracts from single keys. AlterConfigs
+replaces the whole configuration of a resource. The controller decides on each resource separately.
+As in Kafka, the broker checks these cases before it forwards the request:
 
-- another broker than itself is INVALID_REQUEST: what is dynamic on a broker is asked of it;
-- an operation that does not exist is UNKNOWN_SERVER_ERROR;
-- log levels cannot be changed while the broker runs, so any broker logger is INVALID_CONFIG.
+- another broker's id is INVALID_REQUEST: dynamic broker configurations go to the broker itself;
+- an unknown operation is UNKNOWN_SERVER_ERROR;
+- log levels cannot be changed at run time, so any broker logger is INVALID_CONFIG.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +27,7 @@ from tidelog.model.errors import ErrorCode
 
 _OPERATIONS = range(4)  # set, delete, append, subtract
 _MOST_CONFIGS = 1_000
-"""Of one resource, which are decided on together; there are fewer keys than that."""
+"""The limit of configurations per resource, which are decided together; there are fewer keys."""
 
 
 class _Outcome(NamedTuple):
@@ -70,11 +70,11 @@ def alter_configs(request: Request) -> Handling:
 
 
 _Check = Callable[[Any, Request], _Outcome | None]
-"""What the broker itself answers for a resource; None leaves it to the controller."""
+"""Returns the broker's own outcome for a resource; None leaves it to the controller."""
 
 
 def _alter(request: Request, check: _Check) -> Handling:
-    """-> an outcome for each resource, in order: our own, or else the controller's."""
+    """Returns one outcome per resource, in order: the broker's own, or else the controller's."""
     resources: Sequence[Any] = request.message.resources
     own = [_check_length(resource) or check(resource, request) for resource in resources]
     forwarded = tuple(
@@ -112,7 +112,7 @@ def _check_broker(resource: Any, request: Request) -> _Outcome | None:
     if not is_broker or resource.resource_name == CLUSTER_DEFAULT:
         return None
     if kind_of(request) is ListenerKind.CONTROLLER:
-        return None  # the broker that passes this on has seen to it
+        return None  # checked by the broker that forwards the request
     return _check_node(resource.resource_name, request, "broker id, expected")
 
 

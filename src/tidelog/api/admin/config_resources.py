@@ -1,8 +1,8 @@
 """ListConfigResources (key 74), versions 0-1.
 
-The resources that may have configurations, of all types or of those asked for (KIP-1142). Version 0
-was called ListClientMetricsResources and asks for these only (KIP-1000). A type that does not exist
-is UNSUPPORTED_VERSION.
+Lists the resources that may have configurations, of all types or of the requested ones (KIP-1142).
+Version 0 was named ListClientMetricsResources and lists only these (KIP-1000). An unknown type is
+UNSUPPORTED_VERSION.
 """
 
 import re
@@ -28,7 +28,7 @@ def is_node_id(name: str) -> bool:
 
 
 def handle(request: Request) -> ListConfigResourcesResponse:
-    """The resources that have configurations."""
+    """Lists the resources that have configurations."""
     if request.version == 0:
         wanted = [ResourceType.CLIENT_METRICS]
     else:

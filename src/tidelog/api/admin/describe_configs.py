@@ -1,14 +1,15 @@
 """DescribeConfigs (key 32), versions 1-4.
 
-What is configured on a topic, on this broker, for all brokers (the broker resource with an empty
-name), for a group (KIP-848) or for client metrics (KIP-714); where each value comes from and what
-it overrides (synonyms, KIP-226). Types and, if asked for, documentation from version 3 on
-(KIP-569). No keys, or null, ask for all of them; a key that does not exist is left out.
+Describes the configuration of a topic, of this broker, of all brokers (the broker resource with an
+empty name), of a group (KIP-848) or of client metrics (KIP-714), with the source of each value and
+the values that it overrides (synonyms, KIP-226). Types and, if requested, documentation are
+included from version 3 on (KIP-569). Empty or null keys request all keys; an unknown key is
+omitted.
 
 - An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, a malformed one INVALID_TOPIC_EXCEPTION.
-- A broker answers for itself only: another id, or none, is INVALID_REQUEST.
-- Broker loggers: none can be changed while the broker runs, so the list is empty.
-- A resource type that does not exist is INVALID_REQUEST for the whole request, as in Kafka.
+- A broker describes only itself: another id, or none, is INVALID_REQUEST.
+- Broker loggers cannot be changed at run time, so their list is empty.
+- An unknown resource type is INVALID_REQUEST for the whole request, as in Kafka.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -43,7 +44,7 @@ from tidelog.model.errors import ErrorCode
 
 _SLICE = 500
 _MOST_TOLD = 500_000
-"""Values in one answer: a request may name a resource many times."""
+"""The limit of values in one response, because a request may name a resource many times."""
 _DYNAMIC_CLIENT_METRICS_CONFIG = 7
 _DYNAMIC_GROUP_CONFIG = 8
 
@@ -65,7 +66,7 @@ class _Config(NamedTuple):
     key: ConfigKey
     text: str | None
     synonyms: tuple[_Synonym, ...]
-    """Most telling first: the source of the value is that of the first, or else the default."""
+    """In order of precedence; the first one is the source of the value, or else the default."""
     read_only: bool = False
 
 
@@ -79,7 +80,7 @@ class _Refused(Exception):
 
 
 def handle(request: Request) -> Handling:
-    """The configuration of topics, brokers, groups and client metrics, and where it comes from."""
+    """Describes the configuration of topics, brokers, groups and client metrics."""
     resources = request.message.resources
     known = RESOURCE_TYPES.issuperset(resource.resource_type for resource in resources)
     results: list[DescribeConfigsResult] = []
@@ -98,14 +99,14 @@ def handle(request: Request) -> Handling:
         told += len(results[-1].configs)
         if told > _MOST_TOLD:
             return Disconnect(f"sent DescribeConfigs for more than {_MOST_TOLD} values")
-        # A resource has up to hundreds of keys, and all are looked at to find those asked for.
+        # A resource has up to hundreds of keys, and all are read to find the requested ones.
         if pace.is_due(1 + looked_at):
             yield PAUSE
     return DescribeConfigsResponse(throttle_time=timedelta(0), results=tuple(results))
 
 
 def _described(resource: Any, request: Request) -> tuple[DescribeConfigsResult, int]:
-    """-> the result, and how many keys were looked at for it."""
+    """Returns the result and the number of keys that were read for it."""
     try:
         configs = list(_configs(resource, request))
     except _Refused as refusal:
@@ -199,7 +200,7 @@ def _check_broker_id(name: str, request: Request, or_else: str) -> None:
 
 
 def _broker(request: Request) -> Iterator[_Config]:
-    # Tools still know a broker by its old key.
+    # Admin tools still use the old key.
     set_, default = ConfigSource.STATIC_BROKER_CONFIG, ConfigSource.DEFAULT_CONFIG
     id_ = str(request.node_id)
     synonyms = (_Synonym("broker.id", id_, set_), _Synonym("broker.id", "-1", default))

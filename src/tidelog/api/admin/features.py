@@ -1,7 +1,7 @@
 """UpdateFeatures (key 57), versions 0-2 (KIP-584).
 
-Raises or lowers the levels of features, all of a request or none: a level holds only if every node
-supports it. Upgrade types and validate_only since version 1 (KIP-778).
+Raises or lowers feature levels, all of a request or none. Every node must support a level. Upgrade
+types and validate_only since version 1 (KIP-778).
 """
 
 from tidelog.api.handler import Handling, Request
@@ -9,5 +9,5 @@ from tidelog.model.effects import ChangeMetadata
 
 
 def update_features(request: Request) -> Handling:
-    """Sets the levels of features for the whole cluster."""
+    """Sets feature levels for the whole cluster."""
     return (yield ChangeMetadata(request.message))

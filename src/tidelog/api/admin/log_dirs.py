@@ -1,9 +1,10 @@
 """DescribeLogDirs (key 35), versions 1-5, and AlterReplicaLogDirs (34), versions 1-2.
 
-This broker's log directories, the size of each replica in them and how far it lags; the volume's
-size from version 4 on (KIP-827). Null topics ask for all; a partition that is not here is left out.
-No directory is ever cordoned (version 5, KIP-1066). AlterReplicaLogDirs begins moves between this
-broker's directories (KIP-113); a replica that moves is described in both.
+DescribeLogDirs lists this broker's log directories with the size and lag of each replica, and the
+volume's size from version 4 on (KIP-827). Null topics request all partitions; a partition that is
+not on this broker is omitted. No directory is ever cordoned (version 5, KIP-1066).
+AlterReplicaLogDirs starts moves between this broker's directories (KIP-113); both directories list
+a moving replica.
 """
 
 from datetime import timedelta
@@ -34,11 +35,11 @@ from tidelog.model.ids import TopicPartition
 
 _SLICE = 2_000
 _MOVES = 50
-"""Replicas that begin to move in one slice: each opens a log."""
+"""The number of moves started in one slice; each opens a log."""
 
 
 def handle(request: Request) -> Handling:
-    """The log directories, and the replicas in them."""
+    """Lists the log directories and their replicas."""
     topics = request.message.topics
     wanted = None
     if topics is not None:
@@ -86,7 +87,7 @@ def _replica(replica: ReplicaOnDisk) -> DescribeLogDirsPartition:
 
 
 def alter(request: Request) -> Handling:
-    """Moves replicas to other log directories of this broker; answers when that has begun."""
+    """Starts moves of replicas to other log directories of this broker."""
     wanted = {
         TopicPartition(topic.name, index): directory.path
         for directory in request.message.dirs

@@ -1,13 +1,12 @@
 """ElectLeaders (key 43), versions 0-2; AlterPartitionReassignments (45), 0-1;
 ListPartitionReassignments (46), version 0 (KIP-455).
 
-The controller elects and moves replicas: preferred leaders (KIP-183), unclean elections since
-ElectLeaders 1 (KIP-460), the number of replicas as a thing to insist on since
+The controller elects leaders and moves replicas: preferred leaders (KIP-183), unclean elections
+since ElectLeaders 1 (KIP-460), an option to keep the replication factor since
 AlterPartitionReassignments 1 (KIP-860).
 
-ListPartitionReassignments gives the partitions whose replicas are being changed, of all topics
-(null) or of those asked for; a partition that is not, or does not exist, is left out.
-`kafka-topics --describe` asks this.
+ListPartitionReassignments lists the partitions that are being reassigned, of all topics (null) or
+of the requested ones; other partitions are omitted. `kafka-topics --describe` uses it.
 """
 
 from collections.abc import Iterable
@@ -26,17 +25,17 @@ from tidelog.model.errors import ErrorCode
 
 
 def elect_leaders(request: Request) -> Handling:
-    """Gives the lead to preferred replicas, or uncleanly to any that is alive."""
+    """Elects preferred leaders, or any live replica in an unclean election."""
     return (yield ChangeMetadata(request.message))
 
 
 def alter_partition_reassignments(request: Request) -> Handling:
-    """Moves partitions to other replicas, or cancels such moves."""
+    """Starts or cancels reassignments of partitions to other replicas."""
     return (yield ChangeMetadata(request.message))
 
 
 def list_partition_reassignments(request: Request) -> ListPartitionReassignmentsResponse:
-    """The reassignments under way."""
+    """Lists the reassignments in progress."""
     topics, asked = request.image.topics, request.message.topics
     if asked is None:
         found = [_ongoing(topics[name], topics[name].partitions) for name in sorted(topics)]

@@ -1,11 +1,11 @@
 """DescribeTopicPartitions (key 75), version 0 (KIP-966).
 
-Topics page by page, with the eligible leader replicas that Metadata does not show. Topics come in
-the order of their names; a page holds at most the smaller of what the client asks for and
-`max.request.partition.size.limit` partitions, and at least one. `next_cursor` is where the next
-page begins. A cursor at a negative partition, or at a topic that is not among those asked for, is
-INVALID_REQUEST, and an empty name UNKNOWN_SERVER_ERROR for the whole request, as in Kafka. No
-topics means all of them.
+Lists topics in pages, with the eligible leader replicas that Metadata omits. Topics are ordered by
+name. A page holds at least one partition, and at most the client's limit or
+`max.request.partition.size.limit`, whichever is smaller. `next_cursor` is the start of the next
+page. As in Kafka, a cursor at a negative partition or at a topic that is not requested is
+INVALID_REQUEST, and an empty name is UNKNOWN_SERVER_ERROR for the whole request. An empty list
+requests all topics.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ from tidelog.model.errors import ErrorCode
 
 
 def handle(request: Request) -> Handling:
-    """One page of topics and partitions, from the cursor on."""
+    """Lists one page of topics and partitions, starting at the cursor."""
     message = request.message
     asked = {topic.name for topic in message.topics}
     cursor = message.cursor
@@ -68,7 +68,7 @@ def _refused(names: list[str], error: ErrorCode) -> DescribeTopicPartitionsRespo
 
 
 class _Page:
-    """Topics until the partitions run out, then the place to go on from."""
+    """A page of topics up to the partition limit, and the cursor of the next page."""
 
     def __init__(self, view: ListenerView, limit: int) -> None:
         self._view = view
@@ -77,7 +77,7 @@ class _Page:
         self.next_cursor: Cursor | None = None
 
     def add(self, name: str, start: int) -> bool:
-        """Add a topic from partition `start` on. -> whether there is room for another."""
+        """Add a topic starting at partition `start`; whether there is room for another."""
         if self._left == 0:
             self.next_cursor = Cursor(topic_name=name, partition_index=0)
             return False

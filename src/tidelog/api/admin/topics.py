@@ -1,14 +1,14 @@
 """CreateTopics (key 19), versions 2-7; DeleteTopics (20), 1-6; CreatePartitions (37), 0-3.
 
-The controller decides; the answer leaves when its records are committed and applied here, so that
-a client that was told of success finds the topic. Topic ids since CreateTopics 7 and DeleteTopics 6
-(KIP-516), defaults for counts since CreateTopics 4 (KIP-464), the effective configuration in the
-answer since 5 (KIP-525).
+The controller decides. The response is sent when its records are committed and applied on this
+broker, so that the client then finds the topic. Topic ids since CreateTopics 7 and DeleteTopics 6
+(KIP-516), default counts since CreateTopics 4 (KIP-464), the effective configuration in the
+response since 5 (KIP-525).
 
-With `delete.topic.enable=false` every deletion is TOPIC_DELETION_DISABLED, or INVALID_REQUEST for a
-client from before that error (version 2 and older).
+With `delete.topic.enable=false` every deletion is TOPIC_DELETION_DISABLED, or INVALID_REQUEST for
+clients that predate this error (version 2 and older).
 
-Each topic stands for itself, so a request for many of them is decided a few topics at a time.
+Topics are independent, so the controller decides on a long request in parts of a few topics.
 """
 
 from collections.abc import Iterator, Sequence
@@ -36,11 +36,11 @@ from tidelog.model.errors import ErrorCode
 
 _FIRST_WITH_DELETION_DISABLED = 3
 _FEW = 50
-"""Topics that the controller decides on at once."""
+"""The number of topics in one decision of the controller."""
 
 
 def create_topics(request: Request) -> Handling:
-    """Creates topics, or only checks whether they could be."""
+    """Creates topics, or only validates the request."""
     message, default = request.message, request.settings.num_partitions
     sizes = [partitions_asked(topic, default) for topic in message.topics]
     if len(sizes) <= _FEW:
@@ -61,7 +61,7 @@ def _too_many(name: str) -> CreatableTopicResult:
 
 
 def _parts(topics: Sequence[Any], sizes: Sequence[int]) -> Iterator[tuple[Any, ...]]:
-    """A few topics, with a few partitions, for each decision of the controller."""
+    """Split topics into parts that limit both topics and partitions per decision."""
     part: list[Any] = []
     room = SLICE
     for topic, size in zip(topics, sizes, strict=True):

@@ -1,1 +1,1 @@
-"""Requests about the cluster: metadata, versions, brokers, the quorum."""
+"""The APIs of the cluster: metadata, versions, brokers, the quorum."""

@@ -1,11 +1,11 @@
 """DescribeCluster (key 60), versions 0-2; UnregisterBroker (64), version 0.
 
-The cluster's id and its nodes: the brokers through a broker's listener, the controllers through a
-controller's (KIP-919, version 1 on). An endpoint type that is not the listener's own is
-MISMATCHED_ENDPOINT_TYPE, one that does not exist UNSUPPORTED_ENDPOINT_TYPE. From version 2 on the
-client may ask for fenced brokers too (KIP-1073).
+DescribeCluster returns the cluster id and the nodes: brokers on a broker listener, controllers on a
+controller listener (KIP-919, version 1 on). An endpoint type that does not match the listener is
+MISMATCHED_ENDPOINT_TYPE, and an unknown one is UNSUPPORTED_ENDPOINT_TYPE. From version 2 on the
+client may request fenced brokers too (KIP-1073).
 
-UnregisterBroker makes the controller forget a broker that is gone for good.
+UnregisterBroker removes the registration of a broker that will not return.
 """
 
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ _ENDPOINT_TYPES = {1: ListenerKind.BROKER, 2: ListenerKind.CONTROLLER}
 
 
 def describe_cluster(request: Request) -> DescribeClusterResponse:
-    """The brokers, or on a controller's listener the controllers."""
+    """Lists the brokers, or on a controller listener the controllers."""
     asked, kind = request.message.endpoint_type, kind_of(request)
     wanted = _ENDPOINT_TYPES.get(asked)
     if wanted is None:
@@ -87,5 +87,5 @@ def _controllers(request: Request) -> Iterator[DescribeClusterBroker]:
 
 
 def unregister_broker(request: Request) -> Handling:
-    """Makes the controller forget a broker."""
+    """Removes the registration of a broker."""
     return (yield ChangeMetadata(request.message))

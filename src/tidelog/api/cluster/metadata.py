@@ -1,23 +1,23 @@
 """Metadata (key 3), versions 0-13.
 
-Where topics, their partitions and the brokers are, as seen from the listener that the client uses.
+Topics, partitions and brokers, as seen through the client's listener.
 
 - All topics (null; in version 0 an empty list), none (empty), by name, or from version 12 on by
   topic id (KIP-516). An unknown id is UNKNOWN_TOPIC_ID, an unknown name UNKNOWN_TOPIC_OR_PARTITION,
   a malformed one INVALID_TOPIC_EXCEPTION. An id or a null name in version 10 or 11 is
   INVALID_REQUEST.
-- A missing topic is created when both the client (version 4 on; older ones always do) and
-  `auto.create.topics.enable` allow it. As in Kafka, the answer still says
-  UNKNOWN_TOPIC_OR_PARTITION, and the client asks again; here the topic is there by then. One
-  request creates a hundred topics at most, where Kafka has no limit.
-- A partition without a leader has leader -1 and LEADER_NOT_AVAILABLE; one whose leader has no such
-  listener, LISTENER_NOT_FOUND from version 6 on. Version 0 hides replicas that are out of reach
-  and says REPLICA_NOT_AVAILABLE.
-- A client that asks right after a leader was lost is answered once its successor is known, or half
-  a second after the loss, and still finds the lost broker among the brokers for a while: else it
-  would look again only after a second.
-- Authorized operations (KIP-430) are all that exist, if asked for: there is no authorizer.
-- Every broker forwards to the controller, so the controller's id is that of the answering broker.
+- A missing topic is created if both the client (version 4 on; older ones always do) and
+  `auto.create.topics.enable` allow it. As in Kafka, the response still contains
+  UNKNOWN_TOPIC_OR_PARTITION, and the client retries; here the topic exists by then. One request
+  creates at most a hundred topics, while Kafka has no limit.
+- A partition without a leader has leader -1 and LEADER_NOT_AVAILABLE. If the leader has no endpoint
+  on the listener, the error is LISTENER_NOT_FOUND from version 6 on. Version 0 omits unreachable
+  replicas and returns REPLICA_NOT_AVAILABLE.
+- A request right after a leader failed is answered once the new leader is known, or half a second
+  after the failure. The failed broker stays in the broker list for a while, because clients would
+  otherwise refresh their metadata only after a second.
+- Authorized operations (KIP-430), if requested, are all operations: there is no authorizer.
+- Every broker forwards to the controller, so the controller id is that of the answering broker.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -50,11 +50,11 @@ _FIRST_BY_ID = 12
 _FIRST_WITH_LISTENER_NOT_FOUND = 6
 _SLICE = 1_000
 _CREATIONS = 100
-"""Topics that one request creates at most; a client that still misses some asks again."""
+"""The limit of topics created by one request; a client that needs more retries."""
 
 
 def handle(request: Request) -> Handling:
-    """Topics, partitions and brokers; creates missing topics where that is allowed."""
+    """Returns topics, partitions and brokers; creates missing topics where that is allowed."""
     asked = request.message.topics
     error = _refusal(asked or (), request.version)
     if error is not ErrorCode.none:
@@ -79,7 +79,7 @@ def _refusal(asked: Sequence[Any], version: int) -> ErrorCode:
     has_ids = bool(_topic_ids(asked))
     if version < _FIRST_BY_ID and (has_nulls or has_ids):
         return ErrorCode.invalid_request
-    # A topic with neither name nor id is an error that Kafka does not expect itself.
+    # Kafka answers a topic with neither name nor id with UNKNOWN_SERVER_ERROR.
     return ErrorCode.unknown_server_error if has_nulls and not has_ids else ErrorCode.none
 
 
@@ -95,7 +95,7 @@ def _may_create(request: Request) -> bool:
 
 
 def _missing(asked: Sequence[Any], image: ClusterImage) -> Handling:
-    """The well-formed names, each once, that no topic has; none when topics are asked for by id."""
+    """The distinct valid names without a topic; empty if topics are requested by id."""
     if _topic_ids(asked):
         return []
     names = {topic.name or "": None for topic in asked}
@@ -105,7 +105,7 @@ def _missing(asked: Sequence[Any], image: ClusterImage) -> Handling:
 
 
 def _names(asked: Sequence[Any] | None, image: ClusterImage) -> list[str] | None:
-    """The topics that a request is about; None is all."""
+    """The names of the requested topics; None means all topics."""
     if asked is None:
         return None
     by_id = [image.topic_names.get(topic_id) for topic_id in _topic_ids(asked)]
@@ -134,7 +134,7 @@ def _rows(asked: Sequence[Any] | None, request: Request, gone: Collection[NodeId
 
 
 class _Topics:
-    """Rows of topics for one version and listener."""
+    """Builds the rows of topics for one version and listener."""
 
     def __init__(self, view: ListenerView, version: int, wants_operations: bool) -> None:
         self._view = view

@@ -1,20 +1,20 @@
-"""The quorum's own APIs, on a controller's listener.
+"""The APIs of the metadata quorum, on a controller listener.
 
     Vote (key 52)  0-2    BeginQuorumEpoch (53)  0-1    EndQuorumEpoch (54)  0-1
     FetchSnapshot (59)  0-1
 
-and, on any listener, DescribeQuorum (55), versions 0-2 (KIP-595): a broker passes it on to the
-leader, which alone knows how far the others have come. Timestamps since version 1 (KIP-836),
+On any listener, DescribeQuorum (55), versions 0-2 (KIP-595): a broker forwards it to the leader,
+the only node that knows each replica's log end offset. Timestamps since version 1 (KIP-836),
 directory ids and the controllers' addresses since version 2 (KIP-853).
 
-Voters change one at a time, by a record that the leader appends (KIP-853), on any listener:
+The leader adds or removes one voter at a time by appending a record (KIP-853), on any listener:
 
     AddRaftVoter (key 80)  0-1    RemoveRaftVoter (81)  0
 
-and on a controller's listener UpdateRaftVoter (82), version 0, by which a voter says where it is.
+On a controller listener, UpdateRaftVoter (82), version 0, updates the addresses of a voter.
 
-A voter answers for itself, whoever leads. Pre-votes from Vote 2 on (KIP-996); voters have an id
-and a directory from Vote 1, BeginQuorumEpoch 1 and EndQuorumEpoch 1 on (KIP-853).
+A voter answers these requests itself, whether it leads or not. Pre-votes from Vote 2 on (KIP-996);
+voters have an id and a directory from Vote 1, BeginQuorumEpoch 1 and EndQuorumEpoch 1 on (KIP-853).
 """
 
 from tidelog.api.handler import Handling, Request
@@ -22,12 +22,12 @@ from tidelog.model.effects import AskQuorum, ChangeMetadata
 
 
 def ask(request: Request) -> Handling:
-    """Answered by this node's own part in the quorum."""
+    """Returns the answer of this node's quorum replica."""
     return (yield AskQuorum(request.message))
 
 
 def describe_quorum(request: Request) -> Handling:
-    """The quorum's leader, its voters and observers, and how far each has come."""
+    """Describes the quorum's leader, voters and observers, with the log end offset of each."""
     return (yield ChangeMetadata(request.message))
 
 
@@ -42,5 +42,5 @@ def remove_raft_voter(request: Request) -> Handling:
 
 
 def update_raft_voter(request: Request) -> Handling:
-    """Tells the quorum's leader where a voter is, and what it supports."""
+    """Updates a voter's addresses and supported versions."""
     return (yield ChangeMetadata(request.message))

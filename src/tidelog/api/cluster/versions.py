@@ -1,14 +1,15 @@
 """ApiVersions (key 18), versions 0-4.
 
-The first request of every modern client: which APIs in which versions this listener serves, and
-which features the cluster has finalized.
+The first request of every modern client. It returns the APIs and versions that this listener
+serves, and the features that the cluster has finalized.
 
-- A version that we do not know gets a version 0 answer with UNSUPPORTED_VERSION and the versions of
-  ApiVersions itself, so that the client can ask again (KIP-511). It cannot be decoded, so the node
-  answers it with `FUTURE_VERSION` before any handler runs.
-- From version 3 on the client names its software; a malformed name is INVALID_REQUEST (KIP-511).
-- Supported and finalized features from version 3 on (KIP-584). A feature whose lowest version is 0
-  is shown from version 4 on only, since older clients reject a zero (KIP-1022).
+- An unknown version gets a version 0 response with UNSUPPORTED_VERSION and the versions of
+  ApiVersions itself, so that the client can retry (KIP-511). Such a request cannot be decoded, so
+  the node answers it with `FUTURE_VERSION` before any handler runs.
+- From version 3 on the client sends its software name; a malformed one is INVALID_REQUEST
+  (KIP-511).
+- Supported and finalized features are included from version 3 on (KIP-584). A feature whose lowest
+  version is 0 is included only from version 4 on, because older clients reject a zero (KIP-1022).
 - `zk_migration_ready` is always false: there is no ZooKeeper.
 """
 
@@ -36,7 +37,7 @@ MAX_VERSION = 4
 FUTURE_VERSION = Encoded(
     [pack(">hihhh", ErrorCode.unsupported_version, 1, KEY, MIN_VERSION, MAX_VERSION)]
 )
-"""The body of the answer to a version that we do not know; its response header is version 0."""
+"""The response body for an unknown version; its response header is version 0."""
 
 _FIRST_WITH_SOFTWARE = 3
 _FIRST_WITH_ZERO_FEATURES = 4
@@ -44,7 +45,7 @@ _SOFTWARE = re.compile(r"[a-zA-Z0-9]([a-zA-Z0-9.-]*[a-zA-Z0-9])?", re.ASCII)
 
 
 def answer(request: Request, advertised: Iterable[ApiVersion]) -> ApiVersionsResponse:
-    """The APIs and versions of this listener, and the cluster's features."""
+    """Returns the APIs and versions of this listener, and the cluster's features."""
     if request.version >= _FIRST_WITH_SOFTWARE and not _names_its_software(request):
         return ApiVersionsResponse(
             error_code=ErrorCode.invalid_request, api_keys=(), throttle_time=timedelta(0)
@@ -86,7 +87,7 @@ def _features_of_node(request: Request) -> Mapping[str, VersionRange]:
 
 
 def _finalized(request: Request) -> dict[str, int]:
-    """The level of kraft.version is no metadata record's: the quorum's own log has it."""
+    """Finalized levels; kraft.version is in the quorum's log, not in a metadata record."""
     levels = dict(request.image.features)
     if request.quorum.kraft_version > 0:
         levels[KRAFT_VERSION] = request.quorum.kraft_version

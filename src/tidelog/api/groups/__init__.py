@@ -1,1 +1,1 @@
-"""Requests of consumer groups."""
+"""The APIs of consumer groups."""

@@ -1,12 +1,12 @@
 """FindCoordinator (key 10), versions 0-6.
 
-The broker to talk to about a group: the leader of the partition of `__consumer_offsets` that the
-group's id hashes to. Several keys in one request from version 4 on (KIP-699). The first request of
-all creates the topic, and is answered once it is there; a partition without a reachable leader is
+The coordinator of a group is the leader of the `__consumer_offsets` partition that the group id
+hashes to. From version 4 on a request may contain several keys (KIP-699). The first request creates
+the topic and is answered once it exists. A partition without a reachable leader returns
 COORDINATOR_NOT_AVAILABLE, which clients retry.
 
-Key type 1 asks for a transaction's coordinator: COORDINATOR_NOT_AVAILABLE, since no node
-coordinates transactions yet. Share groups (type 2) and anything else are INVALID_REQUEST.
+Key type 1, a transaction coordinator, returns COORDINATOR_NOT_AVAILABLE, because Tidelog has no
+transaction coordinator yet. Share groups (type 2) and unknown types are INVALID_REQUEST.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class KeyType(IntEnum):
 
 
 def handle(request: Request) -> Handling:
-    """The broker that coordinates each group."""
+    """Finds the broker that coordinates each group."""
     key_type = request.message.key_type
     if key_type == KeyType.GROUP and CONSUMER_OFFSETS not in request.image.topics:
         topic = consumer_offsets(request.settings)
@@ -87,7 +87,7 @@ def _group_coordinator(
 
 
 def _message(error: ErrorCode, version: int) -> str:
-    """Kafka says NONE of a success up to version 3, and nothing since."""
+    """Kafka sends the message NONE on success up to version 3, and an empty one since."""
     if error is ErrorCode.none and version >= _FIRST_WITH_SEVERAL_KEYS:
         return ""
     return _MESSAGES[error]

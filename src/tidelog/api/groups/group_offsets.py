@@ -1,13 +1,13 @@
 """OffsetCommit (key 8), versions 2-10; OffsetFetch (9), 1-10; OffsetDelete (47), 0.
 
-The offsets that a group has committed, kept by its coordinator, which knows topics by name. From
-version 10 on OffsetCommit and OffsetFetch name them by id (KIP-848): ids become names here and
-names ids again in the answer; an id that no topic has is UNKNOWN_TOPIC_ID.
+A group's coordinator stores its committed offsets under topic names. From version 10 on
+OffsetCommit and OffsetFetch use topic ids (KIP-848). This module converts the ids of a request to
+names and back in the response; an unknown id is UNKNOWN_TOPIC_ID.
 
 A commit or deletion for a partition that does not exist is UNKNOWN_TOPIC_OR_PARTITION and never
-reaches the coordinator; OffsetFetch answers -1 for it, as for any partition without an offset.
-OffsetFetch takes several groups from version 8 on (KIP-709), and null topics for all of a group's
-offsets from version 2 on.
+reaches the coordinator; OffsetFetch answers -1 for it, as for any partition without an offset. From
+version 8 on OffsetFetch accepts several groups (KIP-709); from version 2 on null topics request all
+offsets of a group.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,11 +45,11 @@ _FIRST_BY_ID = 10
 _PARTITIONS = ("groups", "topics", "partition_indexes")
 _ANSWERED = ("groups", "topics", "partitions")
 _MOST_FOUND = 100_000
-"""Offsets in one answer: a request may name a group, and with it all that it has, many times."""
+"""The limit of offsets in one response, because a request may name a group many times."""
 
 
 class _Topic(NamedTuple):
-    """A topic of a request, under both its names."""
+    """A topic of a request, with its name and id."""
 
     name: str
     topic_id: TopicId | None
@@ -158,7 +158,7 @@ def _fetch_group(request: Request, asked: Any) -> Handling:
 
 
 def _fetch(request: Request, group: Any, topics: Sequence[_Topic] | None) -> OffsetFetchRequest:
-    """The request for one group, with the topics that have names."""
+    """The request for one group, with the topics that exist."""
     known = None
     if topics is not None:
         known = tuple(
@@ -180,7 +180,7 @@ def _fetched(
     topics = group.topics
     if request.version >= _FIRST_BY_ID:
         ids = request.image.topics
-        # What was committed for a topic that is gone has a name but no id to answer with.
+        # Offsets of a deleted topic are omitted, because the topic has no id.
         topics = tuple(
             replace(topic, topic_id=ids[topic.name].topic_id)
             for topic in topics
@@ -210,7 +210,7 @@ def _unknown(topic: _Topic) -> OffsetFetchResponseTopics:
 
 
 def offset_delete(request: Request) -> Handling:
-    """Deletes committed offsets of topics that the group no longer reads."""
+    """Deletes committed offsets of topics that the group does not subscribe to."""
     message, image = request.message, request.image
     topics = [_Topic(asked.name, None, ErrorCode.none, asked) for asked in message.topics]
     valid = tuple(

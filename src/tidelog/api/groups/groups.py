@@ -1,15 +1,15 @@
-"""The classic consumer group protocol, and the tools' view of groups.
+"""The classic consumer group protocol, and the administration of groups.
 
     JoinGroup (key 11)  0-9     Heartbeat (12)  0-4     DescribeGroups (15)  0-6
     SyncGroup (14)      0-5     LeaveGroup (13) 0-5     ListGroups (16)      0-5
                                                         DeleteGroups (42)    0-2
 
-Each request goes to the coordinator of its group, which waits, decides and answers; on a broker
-that does not coordinate the group it is NOT_COORDINATOR. Static members since JoinGroup 5
-(KIP-345), several members in LeaveGroup since 3, states and types in ListGroups since 4 and 5
-(KIP-518, KIP-848). SyncGroup from version 5 on must name its protocol type and protocol, else it
-is INCONSISTENT_GROUP_PROTOCOL (KIP-559). A group that DescribeGroups does not find is
-GROUP_ID_NOT_FOUND from version 6 on (KIP-1043), and a dead one before.
+Each request goes to the coordinator of its group, which answers it, possibly after a wait. A broker
+that does not coordinate the group returns NOT_COORDINATOR. Static members are supported since
+JoinGroup 5 (KIP-345), several members since LeaveGroup 3, states and types since ListGroups 4 and 5
+(KIP-518, KIP-848). From version 5 on SyncGroup must include the protocol type and name, else it is
+INCONSISTENT_GROUP_PROTOCOL (KIP-559). For an unknown group, DescribeGroups returns
+GROUP_ID_NOT_FOUND from version 6 on (KIP-1043), and a dead group before.
 """
 
 from dataclasses import replace
@@ -31,16 +31,16 @@ from tidelog.model.errors import ErrorCode
 
 _FIRST_WITH_PROTOCOL = 5
 _DELETIONS = 50
-"""Groups that are deleted in one slice: each is a write of its own."""
+"""The number of groups deleted in one slice; each deletion is a write."""
 
 
 def join_group(request: Request) -> Handling:
-    """Joins a group; answered when the rebalance is complete."""
+    """Joins a group; the response is sent when the rebalance is complete."""
     return _coordinated(request)
 
 
 def heartbeat(request: Request) -> Handling:
-    """Keeps a member alive, and tells it of a rebalance."""
+    """Renews a member's session, and reports a rebalance to it."""
     return _coordinated(request)
 
 
@@ -50,7 +50,7 @@ def leave_group(request: Request) -> Handling:
 
 
 def sync_group(request: Request) -> Handling:
-    """Hands in the leader's assignment, and gets the member's own."""
+    """Submits the leader's assignment, and returns the member's own."""
     message = request.message
     if request.version >= _FIRST_WITH_PROTOCOL and None in (
         message.protocol_type,
@@ -69,11 +69,11 @@ def _coordinated(request: Request) -> Handling:
 
 
 def list_groups(request: Request) -> Handling:
-    """The groups that this broker coordinates."""
+    """Lists the groups that this broker coordinates."""
     responses: list[ListGroupsResponse] = yield CoordinateAll(request.message)
     groups: list[ListedGroup] = []
     for response in responses:
-        # A coordinator that has just moved away is asked elsewhere; one that loads is waited for.
+        # A coordinator that has moved is queried on its new broker; while one loads, clients retry.
         if response.error_code not in (ErrorCode.none, ErrorCode.not_coordinator):
             return response
         groups.extend(response.groups)
@@ -83,7 +83,7 @@ def list_groups(request: Request) -> Handling:
 
 
 def describe_groups(request: Request) -> Handling:
-    """The state, members and assignments of groups."""
+    """Describes the state, members and assignments of groups."""
     described: list[DescribedGroup] = []
     wants_operations = request.message.include_authorized_operations
     pace = Pace()
@@ -95,7 +95,7 @@ def describe_groups(request: Request) -> Handling:
             ),
         )
         described += response.groups
-        # A group that is there counts with its members.
+        # The cost of a group depends on its number of members.
         if pace.is_due(1 + sum(len(group.members) for group in response.groups)):
             yield PAUSE
     if wants_operations:

@@ -1,4 +1,4 @@
-"""The topics that the broker makes for itself on first use, with Kafka's settings for each."""
+"""Internal topics that the broker creates on first use, with Kafka's settings for each."""
 
 from datetime import timedelta
 
@@ -18,18 +18,18 @@ INTERNAL_TOPICS = frozenset(
     {CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE, REPLICATION_EVENTS}
 )
 SHOWN_AS_INTERNAL = INTERNAL_TOPICS - {REPLICATION_EVENTS}
-"""What clients are told is internal: some, such as Spark's connector, then refuse to read it."""
+"""Topics that clients see as internal; some clients, such as Spark, refuse to read those."""
 _WEEK_MS = 7 * 24 * 60 * 60 * 1000
 
 
 def creatable_topic(name: str, settings: BrokerSettings) -> CreatableTopic | None:
-    """What to create when a client first needs the topic; None for one that nothing here uses."""
+    """The topic to create on a client's first use; None if clients do not create it."""
     if name == CONSUMER_OFFSETS:
         return consumer_offsets(settings)
     if name == TRANSACTION_STATE:
         return _transaction_state(settings)
     if name in (SHARE_GROUP_STATE, REPLICATION_EVENTS):
-        return None  # nothing here uses the first; brokers make the second when they need it
+        return None  # the first is unused; brokers create the second themselves
     return _topic(name, settings.num_partitions, settings.default_replication_factor, {})
 
 
@@ -62,9 +62,9 @@ def _transaction_state(settings: BrokerSettings) -> CreatableTopic:
 
 
 def replication_events(replication_factor: int) -> CreatableTopic:
-    """Tidelog's own: one partition, so that events have one order; a week, then they go.
+    """Tidelog's event topic: one partition, so that events are ordered, and one week of retention.
 
-    It takes events as long as any replica is there to take them: that is when they matter.
+    It accepts writes with a single in-sync replica, so that events are recorded during failures.
     """
     return _topic(
         REPLICATION_EVENTS,
@@ -80,7 +80,7 @@ def replication_events(replication_factor: int) -> CreatableTopic:
 
 
 def creation(topics: list[CreatableTopic], settings: BrokerSettings) -> CreateTopicsRequest:
-    """The request that the controller decides on."""
+    """The CreateTopics request for these topics."""
     return CreateTopicsRequest(
         topics=tuple(topics),
         timeout=timedelta(milliseconds=settings.request_timeout_ms),

@@ -1,1 +1,1 @@
-"""Produce, Fetch and look-ups of offsets and producers."""
+"""Produce, Fetch, and lookups of offsets and producers."""

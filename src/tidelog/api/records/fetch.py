@@ -1,12 +1,12 @@
 """Fetch (key 1), versions 4-18.
 
-Waits until min_bytes can be read, something is wrong with a partition, or max_wait is over. The
-first batch is returned whole even when it is larger than the limits, so that a reader always gets
-on (KIP-74). Sessions from version 7 on (KIP-227), topics by id from version 13 on (KIP-516); from
-version 16 on a partition that is led elsewhere comes with its leader's address (KIP-951). On a
-controller's listener the metadata log is fetched, by the quorum's rules (KIP-595). From version 11
-on a consumer is sent to an in-sync replica of its rack, where replica.selector.class asks for that,
-and any replica serves it up to its own high watermark (KIP-392).
+Waits until min_bytes can be read, a partition has an error, or max_wait expires. The first batch is
+returned whole even if it exceeds the limits, so that a reader always makes progress (KIP-74).
+Sessions are supported from version 7 on (KIP-227), and topics are named by id from version 13 on
+(KIP-516). From version 16 on, the response includes the address of a partition's new leader
+(KIP-951). On a controller listener the request fetches the metadata log, by the rules of the quorum
+(KIP-595). From version 11 on, a consumer is redirected to an in-sync replica in its rack if
+replica.selector.class selects one; any replica serves reads up to its own high watermark (KIP-392).
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,9 +34,9 @@ from tidelog.protocol.pieces import CurrentLeader, NodeEndpoint, TopicRef
 
 READ_COMMITTED = 1
 LONG = 500
-"""Topics and partitions of a request; a longer one changes its session in slices."""
+"""Topics and partitions of a request; a longer request updates its session in slices."""
 MANY = 1_000
-"""Partitions; more of them are read in slices, without waiting for `min_bytes`."""
+"""Partitions; a larger number is read in slices, without waiting for `min_bytes`."""
 _FIRST_WITH_RACKS = 11
 _FIRST_WITH_TOPIC_IDS = 13
 
@@ -44,7 +44,7 @@ _UNKNOWN_ID = FetchResult(ErrorCode.unknown_topic_id)
 _UNKNOWN = (ErrorCode.unknown_topic_id, ErrorCode.unknown_topic_or_partition)
 
 _Answer: TypeAlias = tuple[CachedPartition, str | None, FetchResult]
-"""What was asked for, the topic's name if there is one, and what was found."""
+"""The requested partition, its topic's name if it exists, and the result."""
 
 
 def handle(request: Request) -> Handling:
@@ -66,7 +66,7 @@ def handle(request: Request) -> Handling:
 
 
 def _plan_long(request: Request, message: FetchRequest, uses_ids: bool) -> Handling:
-    """Add the partitions to a session in slices; only then is anything forgotten."""
+    """Add partitions to a session in slices; forgotten partitions are removed last."""
     flat = [(ref, one) for ref, partitions in message.topics for one in partitions]
     plan: FetchPlan | None = None
     for chunk in chunks(flat, MANY):
@@ -85,7 +85,7 @@ def _plan_long(request: Request, message: FetchRequest, uses_ids: bool) -> Handl
 
 
 def _fetch_many(request: Request, plan: FetchPlan, asked: list[CachedPartition]) -> Handling:
-    """Read what is there, some partitions after the other, and wait for nothing."""
+    """Read the available records in slices of partitions, without waiting."""
     topics: list[tuple[TopicRef, list[PartitionFetched]]] = []
     endpoints: dict[NodeEndpoint, None] = {}
     budget = request.message.max_bytes
@@ -147,14 +147,14 @@ def _fetch(
 
 
 def _reader(request: Request) -> Reader | None:
-    """Who may be sent to a follower: a consumer of a version that can be told so."""
+    """The consumer, if its version allows the broker to redirect it to a follower."""
     if request.version < _FIRST_WITH_RACKS or request.message.replica_id >= 0:
         return None
     return Reader(request.message.rack_id, request.listener)
 
 
 def _rank(answer: _Answer) -> int:
-    """Kafka answers for what it does not know after all else, ids before names."""
+    """Kafka lists unknown partitions after all others, ids before names."""
     error = answer[2].error
     return _UNKNOWN.index(error) + 1 if error in _UNKNOWN else 0
 
@@ -171,7 +171,7 @@ def _response(request: Request, plan: FetchPlan, answers: Iterable[_Answer]) -> 
         if error is ErrorCode.none:
             leader, aborted = None, result.aborted
         else:
-            # Kafka has null for what could not be read, but not for what it does not know.
+            # Kafka sends null aborted transactions on an error, except for an unknown partition.
             aborted = () if error in _UNKNOWN else result.aborted
             leader = _leader(request, name, cached.fetch.partition, error)
             if leader is not None:
@@ -198,7 +198,7 @@ def _response(request: Request, plan: FetchPlan, answers: Iterable[_Answer]) -> 
 
 
 def _remember(plan: FetchPlan, cached: CachedPartition, result: FetchResult) -> bool:
-    """Keep what the client is told now; whether it differs from what it was told before."""
+    """Store the partition's reported state; whether it differs from the previous response."""
     session = plan.session
     assert session is not None
     has_records = result.records is not None
@@ -210,7 +210,7 @@ def _remember(plan: FetchPlan, cached: CachedPartition, result: FetchResult) -> 
         or result.diverging is not None
         or result.preferred_read_replica != NO_NODE
     )
-    # An error forgets what the client knows, so that the partition is news when it is over.
+    # After an error, forget the reported state, so that the recovered partition is sent again.
     is_well = result.error is ErrorCode.none
     cached.high_watermark = result.high_watermark if is_well else NO_OFFSET
     cached.log_start_offset = result.log_start_offset

@@ -1,9 +1,9 @@
-"""Incremental fetch sessions (KIP-227): a client names what changes, and is told what changed.
+"""Incremental fetch sessions (KIP-227): requests and responses contain only the changes.
 
-Invariant: a session's epoch goes up by one with each fetch, so that a lost or repeated request is
-noticed; the partitions are those of the client's last word on each. Only those that have moved
-since the client was told of them are looked at: the work is that of what changes, not of what is
-watched.
+Invariant: a session's epoch increases by one with each fetch, so that a lost or repeated request is
+detected, and the session holds the latest fetch position of each partition. Only partitions that
+have changed since the last response are visited, so the cost depends on the number of changes, not
+on the number of partitions.
 """
 
 from collections import OrderedDict
@@ -24,16 +24,16 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 _MAX_EPOCH = 2**31 - 1
 EVICTABLE_AFTER_MS = 120_000
-"""Kafka's constant: a session used more recently is not given up for another."""
+"""Kafka's constant: a session that was used more recently is not evicted."""
 
 MAX_CACHED = 100_000
-"""Partitions in all sessions together: what they take in memory is bounded."""
+"""The limit of partitions in all sessions together, which bounds their memory."""
 
 Key: TypeAlias = tuple[TopicRef, int]
 
 
 class CachedPartition(PartitionWatch):
-    """What the client asks of a partition, and what it was last told."""
+    """A partition's fetch position, and the state that the last response reported."""
 
     __slots__ = ("fetch", "high_watermark", "log_start_offset", "place", "read", "topic")
 
@@ -48,20 +48,20 @@ class CachedPartition(PartitionWatch):
         self.topic = topic
         self.fetch = fetch
         self.place = place
-        """Its turn among the partitions of the session."""
+        """Its position in the order in which partitions are served."""
         self.read: PartitionFetch | None = None
-        """What is asked, under the topic's name; None while there is no such topic."""
+        """The fetch under the topic's name; None while the topic does not exist."""
         self.high_watermark: Offset = NO_OFFSET
         self.log_start_offset: Offset = NO_OFFSET
 
     def read_as(self, name: str | None) -> PartitionFetch | None:
-        """What to read, now that this is the topic's name."""
+        """The fetch for the topic's current name."""
         read = self.read
         if name is None:
             self.read = None
         elif read is None or read.partition.topic != name:
             partition, epoch, offset, last_epoch, start, max_bytes, _, _ = self.fetch
-            # Any negative epoch is none.
+            # Any negative epoch means that there is none.
             self.read = PartitionFetch(
                 TopicPartition(name, partition),
                 offset,
@@ -93,11 +93,11 @@ class FetchSession(SessionWatch[CachedPartition]):
         self.epoch = 1
         self.uses_topic_ids = uses_topic_ids
         self.is_privileged = is_privileged
-        """A follower's: consumers' sessions make room for it."""
+        """Whether it belongs to a follower; consumer sessions are evicted in its favour."""
         self.last_used: Millis = 0
         self.partitions: dict[Key, CachedPartition] = {}
         self.rack_id = ""
-        """Where the reader is: another replica may come to be nearer without anything moving."""
+        """The reader's rack: the nearest replica can change although the log does not."""
         self._asker: tuple[object, ...] = ()
         self._places = count()
 
@@ -121,7 +121,7 @@ class FetchSession(SessionWatch[CachedPartition]):
                     del self.moved[cached]
 
     def _asked_by(self, request: FetchRequest) -> None:
-        """What is at rest for one reader need not be for another."""
+        """Reset the session if the reader changes, because idle partitions depend on the reader."""
         asker = (
             request.replica_id,
             request.replica_epoch,
@@ -135,7 +135,7 @@ class FetchSession(SessionWatch[CachedPartition]):
             self.rack_id = request.rack_id
 
     def asked(self) -> list[CachedPartition]:
-        """The partitions that have moved, in their turn."""
+        """The partitions that have changed, in serving order."""
         moved = list(self.moved)
         if len(moved) > 1:
             moved.sort(key=_PLACE)
@@ -145,7 +145,7 @@ class FetchSession(SessionWatch[CachedPartition]):
         return [cached.read for cached in self.asked() if cached.read is not None]
 
     def serve_last(self, cached: CachedPartition) -> None:
-        """Last served, first to wait: no partition starves behind a busy one."""
+        """Move a partition to the end, so that a busy partition does not starve the others."""
         cached.place = next(self._places)
 
     def release(self) -> None:
@@ -157,18 +157,18 @@ _PLACE = attrgetter("place")
 
 
 class FetchPlan(NamedTuple):
-    """What one fetch reads, and how its answer is to be given."""
+    """The partitions that one fetch reads, and the form of its response."""
 
     error: ErrorCode
     session: FetchSession | None = None
-    """None: answer everything that was asked."""
+    """None: the response contains every requested partition."""
     session_id: int = NO_SESSION
     is_incremental: bool = False
-    """Answer only what has changed."""
+    """Whether the response contains only partitions that have changed."""
     sessionless: tuple[CachedPartition, ...] = ()
 
     def asked(self) -> list[CachedPartition]:
-        """The partitions to look at, in their turn."""
+        """The partitions to read, in serving order."""
         if self.session is not None:
             return self.session.asked()
         return list(self.sessionless)
@@ -187,7 +187,7 @@ class FetchSessions:
         self._dice = dice
         self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
         self._cached = 0
-        """Partitions of all sessions."""
+        """The number of partitions in all sessions."""
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -216,7 +216,7 @@ class FetchSessions:
         return FetchPlan(ErrorCode.none, session, session.id, is_incremental=True)
 
     def extend(self, plan: FetchPlan, rest: FetchRequest) -> FetchPlan:
-        """The plan of a request that comes in parts, with the next part added."""
+        """Add the next part of a split request to its plan."""
         session = plan.session
         if session is None:
             return plan._replace(sessionless=plan.sessionless + _sessionless(rest).sessionless)
@@ -225,7 +225,7 @@ class FetchSessions:
         return plan
 
     def _update(self, session: FetchSession, request: FetchRequest) -> bool:
-        """-> whether there was room; a session that grows beyond all bounds is ended."""
+        """Update a session; returns False and ends it if its partitions exceed the cache."""
         before = len(session.partitions)
         session.update(request)
         grown = len(session.partitions) - before
@@ -251,7 +251,7 @@ class FetchSessions:
         self._sessions.move_to_end(session.id)
 
     def _make_room(self, is_privileged: bool, now: Millis) -> bool:
-        """Give up the session that was not used for longest, if that was long ago."""
+        """Evict the least recently used session if it is stale, or for a follower."""
         if len(self._sessions) < self._slots:
             return True
         for session in self._sessions.values():
@@ -274,7 +274,7 @@ class FetchSessions:
 
 
 def _sessionless(request: FetchRequest) -> FetchPlan:
-    """What is asked for twice is read once, as the client asked for it last."""
+    """Plan a fetch without a session; of repeated partitions, the last request counts."""
     asked: dict[Key, CachedPartition] = {
         (topic, fetch.partition): CachedPartition(topic, fetch)
         for topic, fetches in request.topics

@@ -1,4 +1,4 @@
-"""Where to turn when the broker that was asked does not lead (KIP-951)."""
+"""The current leader and its endpoint in error responses (KIP-951)."""
 
 from collections.abc import Iterable
 
@@ -13,15 +13,15 @@ _ABOUT_LEADERSHIP = (ErrorCode.not_leader_or_follower, ErrorCode.fenced_leader_e
 def current_leader(
     request: Request, error: ErrorCode, partition: TopicPartition
 ) -> CurrentLeader | None:
-    """The leader as this broker knows it, if the error says that the client knows another."""
+    """The leader known to this broker, if the error is about leadership."""
     if error not in _ABOUT_LEADERSHIP:
         return None
     found = request.image.partition(partition)
     if found is None:
         return None
     if found.leader == request.node_id and error is ErrorCode.not_leader_or_follower:
-        # It takes itself for deposed and knows of no other (ADR 12). Named here, it would be asked
-        # again at once, and librdkafka would ask nobody else.
+        # This broker considers itself deposed but knows no successor (ADR 12). If the response
+        # named it, clients would retry here at once, and librdkafka would ask no other broker.
         return None
     return CurrentLeader(found.leader, found.leader_epoch)
 

@@ -1,19 +1,20 @@
 """ListOffsets (key 2), versions 1-11; OffsetForLeaderEpoch (23), 2-4; DeleteRecords (21), 0-2.
 
-ListOffsets finds an offset by time, or by one of Kafka's negative timestamps. A version that came
-before a timestamp answers UNSUPPORTED_VERSION for it:
+ListOffsets finds an offset by timestamp, or by one of Kafka's negative timestamps. A version older
+than a negative timestamp answers UNSUPPORTED_VERSION for it:
 
     -1 latest    -3 max timestamp  (7 on, KIP-734)   -5 latest tiered           (9 on, KIP-1005)
     -2 earliest  -4 earliest local (8 on, KIP-405)   -6 earliest pending upload (11 on, KIP-1023)
 
-Nothing is tiered here, so that -4 is the earliest and -5 and -6 find nothing. A partition that is
-there twice is INVALID_REQUEST, told once. With isolation level 1 the latest is the last stable
-offset (KIP-98). To a replica, and to the debugger's replica id -2, which may ask a follower, the
-latest is the log end offset.
+There is no tiered storage, so -4 is the earliest offset, and -5 and -6 find nothing. A partition
+that is listed twice gets one INVALID_REQUEST. With isolation level 1 the latest offset is the last
+stable offset (KIP-98). For a replica, and for the debugging replica id -2, which may ask a
+follower, the latest offset is the log end offset.
 
-OffsetForLeaderEpoch tells where a leader epoch ends in this leader's log (KIP-101, KIP-320).
+OffsetForLeaderEpoch returns the end offset of a leader epoch in this leader's log (KIP-101,
+KIP-320).
 
-DeleteRecords moves the start of the log (KIP-107); on internal topics it is
+DeleteRecords raises the log start offset (KIP-107). For internal topics it returns
 INVALID_TOPIC_EXCEPTION.
 """
 
@@ -120,7 +121,7 @@ def _listed(index: int, found: OffsetFound) -> ListOffsetsPartitionResponse:
 
 
 def offset_for_leader_epoch(request: Request) -> Handling:
-    """Tells where leader epochs end."""
+    """Returns the end offsets of leader epochs."""
     topics = request.message.topics
     queries = [
         EpochQuery(
@@ -154,7 +155,7 @@ def _epoch_end(partition: int, found: EpochFound) -> EpochEndOffset:
 
 
 def delete_records(request: Request) -> Handling:
-    """Moves the start of partitions, which deletes what lies before."""
+    """Raises the log start offset of partitions, which deletes the records below it."""
     message = request.message
     deletions = [
         RecordDeletion(partition, of.offset)

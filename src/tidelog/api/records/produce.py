@@ -1,10 +1,11 @@
 """Produce (key 0), versions 3-13.
 
-Answers when every partition has answered: at once for acks=1, at the high watermark for acks=all.
-With acks=0 there is no answer; if anything went wrong the connection is closed, which is the only
-way to tell the client (as Kafka does). Version 13 names topics by id (KIP-516). From version 10 on
-a partition that is led elsewhere comes with its leader (KIP-951). Records of a transaction are
-refused with INVALID_TXN_STATE, as by Kafka where the coordinator knows of none (KIP-890).
+The response is sent when every partition has a result: after the append for acks=1, at the high
+watermark for acks=all. With acks=0 there is no response; as in Kafka, an error closes the
+connection, because there is no other way to report it. Version 13 names topics by id (KIP-516).
+From version 10 on, the response includes a partition's new leader (KIP-951). Transactional records
+are refused with INVALID_TXN_STATE, as in Kafka when the coordinator does not know the transaction
+(KIP-890).
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,10 +31,10 @@ from tidelog.protocol.records.batch import (
 
 VALID_ACKS = (-1, 0, 1)
 LONG = 500
-"""Topics and partitions; a longer request is handled in parts."""
+"""Topics and partitions of a request; a longer request is handled in parts."""
 _FIRST_WITH_ZSTD = 7
 _ADMIN_CLIENT = "__admin_client"
-"""The client id that may write to internal topics, in Kafka too."""
+"""The client id that may write to internal topics, as in Kafka."""
 
 
 class _Topic(NamedTuple):
@@ -43,13 +44,13 @@ class _Topic(NamedTuple):
 
 
 _Refusals: TypeAlias = dict[tuple[TopicRef, int], ErrorCode]
-"""Topic and partition -> why its records are refused before a log is asked. Almost always empty."""
+"""Topic and partition -> the error of records refused before the append. Almost always empty."""
 
 
 def handle(request: Request) -> Handling:
     """Appends record batches; waits for `acks`."""
     message: ProduceRequest = request.message
-    # The records are views of a buffer that is the host's again once the append is done.
+    # The records are views of a buffer that is returned to the host after the append.
     request.message = None
     if message.entries > LONG:
         return (yield from _handle_long(request, message))
@@ -73,7 +74,7 @@ def handle(request: Request) -> Handling:
 
 
 def _handle_long(request: Request, message: ProduceRequest) -> Handling:
-    """Some partitions after the other, each part with what is left of the time."""
+    """Append in parts, each with the remaining time of the request."""
     deadline = request.now + message.timeout_ms
     answers: list[tuple[TopicRef, list[PartitionProduced]]] = []
     endpoints: dict[NodeEndpoint, None] = {}
@@ -109,7 +110,7 @@ def _name(request: Request, ref: TopicRef) -> str | None:
     return ref if isinstance(ref, str) else request.image.topic_names.get(ref)
 
 
-# -- before a log is asked -------------------------------------------------------------------------
+# -- before the append -----------------------------------------------------------------------------
 
 
 def _refusals(request: Request, topics: list[_Topic], message: ProduceRequest) -> _Refusals:
@@ -140,7 +141,7 @@ def _has_transactional(message: ProduceRequest) -> bool:
 
 
 def _without_transaction(message: ProduceRequest) -> _Refusals:
-    """Records of a transaction that no coordinator knows of: nobody would ever end it."""
+    """Refuse transactional records: without a coordinator their transaction never ends."""
     return {
         (ref, index): ErrorCode.invalid_txn_state
         for ref, partitions in message.topics
@@ -160,7 +161,7 @@ def _refusal(request: Request, name: str | None, has_valid_acks: bool) -> ErrorC
 
 
 def _more_basic(request: Request, name: str | None, index: int) -> ErrorCode | None:
-    """Of several faults Kafka names the most basic: that there is no such partition."""
+    """Of several errors Kafka reports the most basic one: the partition does not exist."""
     if name is None or request.image.partition(TopicPartition(name, index)) is not None:
         return None
     return ErrorCode.unknown_topic_or_partition
@@ -179,7 +180,7 @@ def _appends(
     ]
 
 
-# -- after -----------------------------------------------------------------------------------------
+# -- after the append ------------------------------------------------------------------------------
 
 
 def _silent(refusals: _Refusals, appended: Sequence[AppendResult]) -> Disconnect | None:

@@ -1,7 +1,7 @@
-"""The producer ids that this broker may hand out.
+"""The producer ids that this broker may assign.
 
-The controller gives out blocks, each to one broker and once for all time, so that an id handed out
-here is unique in the cluster. What is left of a block is lost with the process, as in Kafka.
+The controller allocates each block to one broker and never again, so that every id is unique in the
+cluster. As in Kafka, the rest of a block is lost when the process ends.
 """
 
 from collections import deque
@@ -10,13 +10,13 @@ from tidelog.model.ids import ProducerId
 
 
 class ProducerIdBlocks:
-    """Blocks allocated to this broker; no id leaves twice."""
+    """The blocks allocated to this broker; each id is assigned once."""
 
     def __init__(self) -> None:
         self._blocks: deque[range] = deque()
 
     def take(self) -> ProducerId | None:
-        """The next id, or None when a new block is needed."""
+        """The next id, or None if a new block is needed."""
         if not self._blocks:
             return None
         block = self._blocks.popleft()

@@ -1,16 +1,16 @@
 """InitProducerId (key 22), versions 0-5, and DescribeProducers (61), version 0.
 
-An id for an idempotent producer, from the block of ids that the controller allocated to this broker
-(KIP-730), with epoch 0. A producer that shows an old id and epoch (versions 3 on, KIP-360) and has
-no transactional id simply gets a new one; an id without an epoch, or the reverse, is
-INVALID_REQUEST.
+InitProducerId assigns an id with epoch 0 to an idempotent producer, from the block that the
+controller allocated to this broker (KIP-730). A producer without a transactional id that sends an
+old id and epoch (versions 3 on, KIP-360) gets a new id. An id without an epoch, or an epoch without
+an id, is INVALID_REQUEST.
 
-With a transactional id: an empty one is INVALID_REQUEST, a timeout beyond
-`transaction.max.timeout.ms` INVALID_TRANSACTION_TIMEOUT, and all else COORDINATOR_NOT_AVAILABLE,
-since no node coordinates transactions yet.
+An empty transactional id is INVALID_REQUEST, and a timeout above `transaction.max.timeout.ms` is
+INVALID_TRANSACTION_TIMEOUT. Any other request with a transactional id gets
+COORDINATOR_NOT_AVAILABLE, because Tidelog has no transaction coordinator yet.
 
-DescribeProducers tells what a partition's log knows of the producers that wrote to it (KIP-664); a
-follower knows as much as its leader, and may be asked.
+DescribeProducers returns the producer state of a partition's log (KIP-664). A follower has the same
+state as its leader and may be queried.
 """
 
 from datetime import timedelta
@@ -38,11 +38,11 @@ from tidelog.model.ids import NO_PRODUCER, TopicPartition
 _NO_PRODUCER_EPOCH = -1
 _SLICE = 500
 _MOST_TOLD = 100_000
-"""Producers in one answer: a request may name a partition many times."""
+"""The limit of producers in one response, because a request may name a partition many times."""
 
 
 def init_producer_id(request: Request) -> Handling:
-    """Gives a producer its id and epoch."""
+    """Assigns a producer id and epoch."""
     error = _refusal(request)
     if error is not ErrorCode.none:
         return _refused(error)
@@ -50,7 +50,7 @@ def init_producer_id(request: Request) -> Handling:
     while producer_id is None:
         block = yield ChangeMetadata(_allocation(request))
         if block.error_code is not ErrorCode.none:
-            # Kafka's word for: the ids are on their way, ask again.
+            # As in Kafka, this error makes the client retry until a block has arrived.
             return _refused(ErrorCode.coordinator_load_in_progress)
         request.producer_ids.add(block.producer_id_start, block.producer_id_len)
         producer_id = request.producer_ids.take()
@@ -83,7 +83,7 @@ def _refused(error: ErrorCode) -> InitProducerIdResponse:
 
 
 def describe_producers(request: Request) -> Handling:
-    """Tells which idempotent producers have written to partitions."""
+    """Lists the idempotent producers that have written to partitions."""
     topics: list[TopicResponse] = []
     pace, told = Pace(_SLICE), 0
     for topic in request.message.topics:
