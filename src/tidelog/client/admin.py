@@ -1,4 +1,4 @@
-"""What the command line asks of a cluster's topics and configurations, as plain values."""
+"""Topic administration for the command line, with plain values as results."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -29,7 +29,7 @@ Assignment = Sequence[Sequence[NodeId]]
 
 
 class RequestRefused(UserError):
-    """The cluster refused a change; `error` says why in Kafka's codes."""
+    """The cluster refused a change; `error` is Kafka's error code."""
 
     def __init__(self, error: ErrorCode, message: str | None) -> None:
         super().__init__(explain(error, message))
@@ -48,10 +48,10 @@ class PartitionDescription(NamedTuple):
     replicas: tuple[NodeId, ...]
     isr: tuple[NodeId, ...]
     elr: tuple[NodeId, ...] | None
-    """The eligible leader replicas; None where the broker does not tell."""
+    """The eligible leader replicas; None if the broker does not report them."""
     last_known_elr: tuple[NodeId, ...] | None
     offline: tuple[NodeId, ...] = ()
-    """The replicas on brokers out of reach, or in log directories that have failed."""
+    """Replicas on unreachable brokers or in failed log directories."""
 
 
 class Described(NamedTuple):
@@ -107,8 +107,8 @@ def create_topic(
 
 @contextmanager
 def topic_may_exist() -> Iterator[None]:
-    """Pass over it when the topic exists: a creation is asked again of the next broker where the
-    first is slow to answer, which may have made it.
+    """Ignore that the topic exists: if the first broker is slow, the request is sent to the next,
+    and the first may have created the topic.
     """
     try:
         yield
@@ -120,7 +120,7 @@ def topic_may_exist() -> Iterator[None]:
 def add_partitions(
     client: Client, names: Iterable[str], count: int, assignments: Mapping[str, Assignment]
 ) -> None:
-    """Raise each topic's partition count; `assignments` places the new partitions where given."""
+    """Raise each topic's partition count; `assignments` optionally places the new partitions."""
     request = create_partitions.CreatePartitionsRequest(
         topics=tuple(
             create_partitions.CreatePartitionsTopic(
@@ -151,9 +151,9 @@ def delete_topics(client: Client, names: Iterable[str]) -> None:
 
 
 def describe(client: Client, names: Sequence[str], page: int) -> list[Described]:
-    """The topics' partitions, asked for in pages; without ELR where the broker cannot tell it."""
+    """Describe the topics' partitions, in pages; without ELR if the broker does not support it."""
     if not names:
-        return []  # a request for no topics is one for all of them
+        return []  # an empty request would return all topics
     if not client.speaks(describe_partitions.DescribeTopicPartitionsRequest):
         return describe_from_metadata(client, names)
     found = {name: Described(name, None, []) for name in names}
@@ -214,7 +214,7 @@ def describe_from_metadata(client: Client, names: Sequence[str]) -> list[Describ
 
 
 def ongoing_reassignments(client: Client) -> dict[TopicPartition, Reassignment]:
-    """Every reassignment under way; none where the broker knows of no such thing."""
+    """Every reassignment in progress; none if the broker does not support the request."""
     if not client.speaks(reassignments.ListPartitionReassignmentsRequest):
         return {}
     answer = client.ask(

@@ -1,7 +1,7 @@
-"""A small synchronous Kafka client: enough for the command line, and no more.
+"""A small synchronous Kafka client for the command line.
 
-Finds a cluster through a bootstrap list, keeps one connection per broker, knows who leads each
-partition, and asks again when leadership has moved.
+It finds a cluster through a bootstrap list, keeps one connection per broker, tracks the leader of
+each partition, and retries when leadership has moved.
 """
 
 import time
@@ -21,7 +21,7 @@ from tidelog.model.user_error import UserError
 
 RETRY_SECONDS = 30.0
 CREATE_SECONDS = 10.0
-"""How long a topic that is made on first use may take to appear."""
+"""How long to wait for a topic that is created on first use."""
 
 PAUSE_SECONDS = 0.1
 
@@ -35,11 +35,11 @@ class Address(NamedTuple):
 
 
 class Moved(Exception):
-    """The broker asked does not lead the partition, or not yet; whoever does may answer."""
+    """The broker does not lead the partition, or not yet; a retry at the leader may succeed."""
 
 
 def parse_bootstrap(servers: str) -> list[Address]:
-    """`host:port,host:port`, as Kafka's tools take it."""
+    """Parse `host:port,host:port`, in the format of Kafka's tools."""
     addresses = []
     for server in filter(None, (part.strip() for part in servers.split(","))):
         host, colon, port = server.rpartition(":")
@@ -52,7 +52,7 @@ def parse_bootstrap(servers: str) -> list[Address]:
 
 
 def explain(error: ErrorCode, message: str | None = None) -> str:
-    """The broker's own sentence, or the name of the error where it gave none."""
+    """The broker's error message, or the name of the error if there is none."""
     return message or error.name.upper()
 
 
@@ -66,7 +66,7 @@ class Client:
         *,
         tell: Callable[[str], None] | None = None,
     ) -> None:
-        """`tell` is given a sentence when a request or a leader is waited for for long."""
+        """`tell` receives a sentence when a request or a leader takes long."""
         self.bootstrap = parse_bootstrap(bootstrap)
         self.notice = WaitNotice(tell)
         self._answer_seconds = answer_seconds
@@ -89,7 +89,7 @@ class Client:
     # -- Asking ------------------------------------------------------------------------------------
 
     def ask(self, request: RequestPayload, response: type[R]) -> R:
-        """Ask any broker: each forwards to the controller what only the controller can do."""
+        """Ask any broker; brokers forward requests that only the controller can handle."""
         reasons: list[str] = []
         for address in dict.fromkeys((*self._connections, *self.bootstrap, *self._nodes.values())):
             try:
@@ -100,7 +100,7 @@ class Client:
         raise UserError(f"no broker can be reached ({'; '.join(dict.fromkeys(reasons))}).")
 
     def speaks(self, request: type[RequestPayload]) -> bool:
-        """Whether a broker that is connected, or can be, knows this request in its version."""
+        """Whether the connected broker, or the first reachable one, supports this request."""
         if not self._connections:
             self.metadata(topics=())
         return next(iter(self._connections.values())).speaks(request)
@@ -124,7 +124,7 @@ class Client:
     def ask_leader(
         self, partition: TopicPartition, request: RequestPayload, response: type[R]
     ) -> R:
-        """Ask the partition's leader; `Moved` when there is none or it cannot be reached."""
+        """Ask the partition's leader; raises `Moved` if there is none or it is unreachable."""
         leader = self.leader(partition)
         address = self._nodes.get(leader)
         if address is None:
@@ -138,17 +138,17 @@ class Client:
             ) from None
 
     def leader(self, partition: TopicPartition) -> NodeId:
-        """Who led the partition when metadata was last asked for."""
+        """The partition's leader in the latest metadata."""
         return self._leaders.get(partition, NO_NODE)
 
     def look_again(self, topic: str, moved: Moved) -> None:
-        """After `Moved`: let leadership settle a little, then find out who leads now."""
+        """After `Moved`: wait briefly, then refresh the metadata."""
         self.notice.waiting(str(moved))
         time.sleep(PAUSE_SECONDS)
         self.metadata((topic,))
 
     def until_led(self, topic: str, attempt: Callable[[], T]) -> T:
-        """The attempt's result, made again with fresh metadata while leadership is moving."""
+        """Retry the attempt with fresh metadata while leadership is moving."""
         deadline = time.monotonic() + RETRY_SECONDS
         while True:
             try:
@@ -164,7 +164,7 @@ class Client:
     # -- Metadata ----------------------------------------------------------------------------------
 
     def metadata(self, topics: tuple[str, ...] | None, *, create: bool = False) -> MetadataResponse:
-        """Metadata of these topics (None: of all), remembering brokers and leaders."""
+        """Fetch the metadata of these topics (None: all) and store brokers and leaders."""
         answer = self.ask(
             MetadataRequest(
                 topics=None
@@ -183,7 +183,7 @@ class Client:
         return answer
 
     def partitions(self, topic: str, *, create: bool = False) -> list[int]:
-        """The topic's partition numbers, once it exists and each has a leader."""
+        """The topic's partition numbers; waits until it exists and every partition has a leader."""
         deadline = time.monotonic() + (CREATE_SECONDS if create else RETRY_SECONDS)
         while True:
             (found,) = self.metadata((topic,), create=create).topics
@@ -198,12 +198,12 @@ class Client:
                 if not create:
                     raise UserError(f"Topic '{topic}' does not exist.")
                 reason = (
-                    f"Topic '{topic}' does not exist, and no controller has made it; "
-                    "`tidelog cluster describe` tells whether there is one"
+                    f"Topic '{topic}' does not exist, and no controller has created it; "
+                    "`tidelog cluster describe` shows whether one is active"
                 )
             elif error is ErrorCode.none:
                 where = f"{topic}-{min(leaderless)}"
-                reason = f"partition {where} has no leader; `tidelog explain {where}` tells why"
+                reason = f"partition {where} has no leader; `tidelog explain {where}` shows why"
             if is_late or not (error is ErrorCode.none or error.retriable):
                 raise UserError(f"{reason}.")
             self.notice.waiting(reason)

@@ -1,4 +1,4 @@
-"""Reading and changing configurations of topics and brokers over the protocol."""
+"""Reads and changes the configurations of topics and brokers."""
 
 from collections.abc import Mapping, Sequence
 from enum import IntEnum
@@ -23,7 +23,7 @@ R = TypeVar("R", bound=ResponsePayload)
 
 
 class Source(IntEnum):
-    """Where a value comes from: Kafka's names and numbers."""
+    """The source of a value, with Kafka's names and numbers."""
 
     UNKNOWN = 0
     DYNAMIC_TOPIC_CONFIG = 1
@@ -61,9 +61,9 @@ class Config(NamedTuple):
 def describe_configs(
     client: Client, kind: ResourceType, names: Sequence[str], *, synonyms: bool = False
 ) -> dict[str, list[Config]]:
-    """Each resource's configuration, in the order in which the broker gives it.
+    """Describe each resource's configuration, in the order of the response.
 
-    A broker is asked about itself, so one request names topics, or one broker.
+    A broker describes only itself, so a request names topics or one broker.
     """
     request = DescribeConfigsRequest(
         resources=tuple(
@@ -102,7 +102,7 @@ def alter_configs(
     set_to: Mapping[str, str],
     delete: Sequence[str],
 ) -> None:
-    """Set and delete single values; the others stay as they are."""
+    """Set and delete single values; other values are unchanged."""
     changes = [
         AlterableConfig(name=key, config_operation=Operation.SET, value=value)
         for key, value in set_to.items()

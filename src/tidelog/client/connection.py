@@ -1,7 +1,7 @@
-"""One connection to a broker: a request goes out, its response comes back, nothing else happens.
+"""A connection to a broker that sends one request at a time and waits for its response.
 
-Every request of the command line has one fixed version, old enough for any broker of the last years
-and new enough for topic ids; a broker that lacks it is told apart before anything is sent.
+Every request of the command line has one fixed version, which brokers of recent years support and
+which includes topic ids. A broker without that version is detected before the request is sent.
 """
 
 import socket
@@ -34,11 +34,11 @@ R = TypeVar("R", bound=ResponsePayload)
 
 
 class ConnectionLost(Exception):
-    """The broker could not be reached, or went away; another try may succeed."""
+    """The broker is unreachable or closed the connection; a retry may succeed."""
 
 
 class BrokerConnection:
-    """A broker that has told which versions it speaks."""
+    """A connection to a broker whose supported versions are known."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class BrokerConnection:
         try:
             self._socket = socket.create_connection((host, port), CONNECT_SECONDS)
         except UnicodeError:
-            raise ConnectionLost(f"{self.address}: this is not the name of a host") from None
+            raise ConnectionLost(f"{self.address}: not a valid host name") from None
         except OSError as error:
             raise ConnectionLost(f"{self.address}: {error.strerror or error}") from None
         self._socket.settimeout(answer_seconds)
@@ -69,7 +69,7 @@ class BrokerConnection:
         """Send a request and wait for its response."""
         if not self.speaks(type(request)):
             raise UserError(
-                f"the broker at {self.address} does not know {type(request).__name__} "
+                f"the broker at {self.address} does not support {type(request).__name__} "
                 f"version {request.__version__}."
             )
         return self._exchange(request, response)
@@ -94,13 +94,13 @@ class BrokerConnection:
             self._socket.sendall(frame)
             answer = self._receive_frame()
             if correlation_id_of(answer) != correlation_id:
-                raise MalformedMessage("another request's answer")
+                raise MalformedMessage("unexpected correlation id")
             position = response_position(response.__api_key__, response.__version__, answer)
             message: R = decode(response, answer, position)
         except MalformedMessage:
             raise ConnectionLost(f"{self.address} does not speak Kafka's protocol") from None
         except TimeoutError:
-            raise ConnectionLost(f"{self.address} gave no answer in time") from None
+            raise ConnectionLost(f"{self.address} did not answer in time") from None
         except OSError as error:
             raise ConnectionLost(f"{self.address}: {error.strerror or error}") from None
         return message
@@ -147,7 +147,7 @@ class BrokerConnection:
             self.close()
             raise
         if answer.error_code is not ErrorCode.none:
-            raise UserError(f"the broker at {self.address} is older than this client can use.")
+            raise UserError(f"the broker at {self.address} is too old for this client.")
         return {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
 
 
@@ -155,4 +155,4 @@ def _frame(request: RequestPayload, correlation_id: int) -> bytes:
     try:
         return encode_request(request, request.__version__, correlation_id, CLIENT_ID)
     except (OutOfBoundValue, struct.error, UnicodeError) as error:
-        raise UserError(f"Kafka's protocol has no room for such a value: {error}.") from None
+        raise UserError(f"a value does not fit into Kafka's protocol: {error}.") from None

@@ -1,9 +1,10 @@
-"""The ledger: what a cluster has acknowledged, kept by whoever wrote it, for an audit to check.
+"""The ledger: a file of acknowledged records, written by their producer and checked by an audit.
 
-One JSON object per line and record: topic, partition, offset, key (base64, or null), checksum of
-key and value, and when the acknowledgement came (acked_at, ms since 1970). The lines of one
-acknowledgement are appended in one write before anything else is sent, so that a ledger never
-claims more than was acknowledged, and a kill leaves at most one torn line, which its readers skip.
+Each line is a JSON object for one record: topic, partition, offset, key (base64, or null), checksum
+of key and value, and the time of the acknowledgement (acked_at, ms since 1970). The lines of one
+acknowledgement are appended in one write before the next request is sent. A ledger therefore never
+contains a record that was not acknowledged, and a kill leaves at most one incomplete line, which
+readers skip.
 """
 
 import json
@@ -23,19 +24,19 @@ CHECKSUM_DIGITS = 16
 
 class Acknowledged(NamedTuple):
     offset: Offset
-    """`NO_OFFSET` where the cluster had the record already, and did not say where."""
+    """`NO_OFFSET` for a duplicate, for which the cluster does not return the offset."""
     key: bytes | None
     value: bytes | None
 
 
 class Ledger:
-    """A file that only grows; several ledgers make one if they lie in one directory."""
+    """An append-only file; the ledgers in one directory are read as one."""
 
     def __init__(self, path: Path | str) -> None:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         end = os.lseek(self._file, 0, os.SEEK_END)
         if end and os.pread(self._file, 1, end - 1) != b"\n":
-            os.write(self._file, b"\n")  # the line that a kill has torn stays by itself
+            os.write(self._file, b"\n")  # end the incomplete line of a killed writer
 
     def __enter__(self) -> Self:
         return self
@@ -54,7 +55,7 @@ class Ledger:
         records: Iterable[Acknowledged],
         acked_at: Millis | None = None,
     ) -> None:
-        """Append what was acknowledged just now, or at this time."""
+        """Append records that were acknowledged now, or at the given time."""
         now = time.time_ns() // 1_000_000 if acked_at is None else acked_at
         lines = b"".join(_line(partition, record, now) for record in records)
         while lines:
@@ -66,7 +67,7 @@ class Ledger:
 
 
 def checksum(key: bytes | None, value: bytes | None) -> str:
-    """Half of the MD5 of both, each after its length: 64 bits, which Spark computes as fast."""
+    """The first 64 bits of the MD5 of key and value with their lengths; fast in Spark too."""
     content = b"%d:%b%d:%b" % (_size(key), key or b"", _size(value), value or b"")
     return md5(content, usedforsecurity=False).hexdigest()[:CHECKSUM_DIGITS]
 

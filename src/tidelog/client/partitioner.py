@@ -1,4 +1,4 @@
-"""Where a record goes: the choice of Kafka's own producers, so that equal keys meet."""
+"""Kafka's default partitioner, so that records with equal keys share a partition."""
 
 _MASK = 0xFFFFFFFF
 _M = 0x5BD1E995
@@ -6,12 +6,12 @@ _SEED = 0x9747B28C
 
 
 def partition_for(key: bytes, partitions: int) -> int:
-    """The partition of a key, as every Java producer computes it."""
+    """The partition of a key, as Java producers compute it."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
 
 
 def murmur2(data: bytes) -> int:
-    """MurmurHash2 with Kafka's seed, as an unsigned number of 32 bits."""
+    """MurmurHash2 with Kafka's seed, as an unsigned 32-bit number."""
     length = len(data)
     h = _SEED ^ length
     whole = length - length % 4

@@ -1,4 +1,4 @@
-"""Writes records to one topic, idempotently: a retry after a lost connection doubles nothing."""
+"""An idempotent producer for one topic: a retry after a lost connection writes no duplicates."""
 
 import time
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from tidelog.protocol.records.records import Record, build_batch
 
 ACKS_ALL = -1
 BATCH_BYTES = 512 * 1024
-"""Half of what a topic takes by default, before compression."""
+"""Half of the default max.message.bytes of a topic, before compression."""
 
 MAX_SEQUENCE = 2**31
 PAUSE_SECONDS = 0.1
@@ -28,7 +28,7 @@ TIMEOUT = timedelta(seconds=30)
 
 
 class Producer:
-    """One producer id and, for each partition, the sequence number that comes next."""
+    """Holds one producer id and the next sequence number of each partition."""
 
     def __init__(
         self,
@@ -50,10 +50,10 @@ class Producer:
         self._turn = 0
 
     def send(self, records: Iterable[Record], partition: int | None) -> None:
-        """Write all of these and wait for their acknowledgement."""
+        """Write the records and wait until they are acknowledged."""
         if partition is not None and partition not in self._next_sequence:
             raise UserError(f"Topic '{self._topic}' has no partition {partition}.")
-        # Records without a key stay together, and the next call's go to the next partition.
+        # Records without a key go to one partition; the next call uses the next partition.
         keyless = self._partitions[self._turn % len(self._partitions)]
         self._turn += 1
         batches: dict[int, list[Record]] = {}
@@ -107,7 +107,7 @@ class Producer:
         )
 
     def _ask(self, partition: int, request: produce.ProduceRequest) -> Offset:
-        """-> the offset of the first record; none where the cluster had them and forgot where."""
+        """Returns the offset of the first record; NO_OFFSET if the records are duplicates."""
         where = TopicPartition(self._topic, partition)
         (topic,) = self._client.ask_leader(where, request, ProduceResponse).responses
         (answer,) = topic.partition_responses
@@ -133,8 +133,8 @@ def _producer_id(client: Client) -> tuple[int, int]:
             return answer.producer_id, answer.producer_epoch
         if not answer.error_code.retriable or time.monotonic() > deadline:
             raise UserError(
-                f"no controller gives this producer an id ({explain(answer.error_code)}); "
-                "`tidelog cluster describe` tells whether there is one."
+                f"no controller has assigned a producer id ({explain(answer.error_code)}); "
+                "`tidelog cluster describe` shows whether one is active."
             )
-        client.notice.waiting("no controller gives this producer an id")
+        client.notice.waiting("no controller has assigned a producer id")
         time.sleep(PAUSE_SECONDS)

@@ -1,7 +1,7 @@
-"""What the command line asks of the quorum of controllers and of the cluster as a whole.
+"""Requests of the command line about the controller quorum and the cluster.
 
-Where the quorum has no leader nobody can describe it. Then the nodes are tried one by one, and
-those that cannot be reached are named: a majority of them is what is missing.
+If the quorum has no leader, no node can describe it. The nodes are then probed one by one and the
+unreachable ones are named, because a majority is needed.
 """
 
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
@@ -17,7 +17,7 @@ from tidelog.model.ids import METADATA_TOPIC, NodeId
 from tidelog.model.user_error import UserError
 
 BROKERS, CONTROLLERS = 1, 2
-"""DescribeCluster's kinds of endpoint."""
+"""DescribeCluster's endpoint types."""
 
 PROBE_SECONDS = 2.0
 
@@ -31,7 +31,7 @@ _NO_LEADER = (
 
 
 def describe_cluster(client: Client, *, controllers: bool = False) -> DescribeClusterResponse:
-    """The cluster's id and brokers, fenced ones too; through a controller, the controllers."""
+    """Describe the cluster id and brokers, including fenced ones, or the controllers."""
     answer = client.ask(
         DescribeClusterRequest(
             include_cluster_authorized_operations=False,
@@ -46,11 +46,11 @@ def describe_cluster(client: Client, *, controllers: bool = False) -> DescribeCl
 
 
 def describe_quorum(client: Client, *, controllers: bool = False) -> DescribeQuorumResponse:
-    """The quorum, as its leader sees it; a broker passes the question on, a controller does not."""
+    """Describe the quorum as its leader sees it; brokers forward this, controllers do not."""
     try:
         answer = client.ask(_QUESTION, DescribeQuorumResponse)
     except UserError:
-        # A broker that finds no controller is silent until the request's time is up.
+        # A broker that finds no controller does not answer before the request times out.
         raise _without_leader(client, controllers) from None
     if (error := _error(answer)) is ErrorCode.none:
         return answer
@@ -65,7 +65,7 @@ def describe_quorum(client: Client, *, controllers: bool = False) -> DescribeQuo
 
 
 def active_controller(client: Client) -> NodeId | None:
-    """Who leads the quorum, if that can be told now."""
+    """The leader of the quorum; None if it is unknown."""
     try:
         answer = client.ask(_QUESTION, DescribeQuorumResponse)
     except UserError:

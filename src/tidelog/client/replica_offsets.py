@@ -1,8 +1,8 @@
-"""How far each replica of each partition has come, asked of the replicas themselves.
+"""The log end offset of each replica, as reported by the replicas themselves.
 
-ListOffsets in the name of Kafka's debugging replica (-2) is answered by a follower too, with its
-log end offset; in a consumer's name (-1) the leader answers with the high watermark. The brokers
-are asked one after another: under load, their answers are some milliseconds apart.
+A follower answers ListOffsets with its log end offset if the replica id is Kafka's debugging id
+(-2). For a consumer's id (-1), the leader answers with the high watermark. The brokers are queried
+in turn, so under load their answers are some milliseconds apart.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ _CONSUMER, _DEBUGGER = -1, -2
 class ReplicaOffsets(NamedTuple):
     node: NodeId
     log_end_offset: Offset | None
-    """None where the broker does not tell."""
+    """None if the broker does not report it."""
     is_in_sync: bool
 
 
@@ -43,13 +43,13 @@ class PartitionOffsets(NamedTuple):
 
     @property
     def follower_ends(self) -> Iterator[Offset]:
-        """Those that are told."""
+        """The known log end offsets of followers."""
         for one in self.replicas:
             if one.node != self.leader and one.log_end_offset is not None:
                 yield one.log_end_offset
 
     def lag(self, replica: ReplicaOffsets) -> Offset | None:
-        """How many records of the leader's log the replica lacks."""
+        """The number of records of the leader's log that the replica lacks."""
         end = self.leader_end
         if end is None or replica.log_end_offset is None:
             return None
@@ -57,7 +57,7 @@ class PartitionOffsets(NamedTuple):
 
 
 def look(client: Client, topics: Sequence[str]) -> list[PartitionOffsets]:
-    """The partitions of these topics with all that their replicas tell."""
+    """The partitions of these topics with the offsets that their replicas report."""
     described = [
         (TopicPartition(topic.name, one.number), one)
         for topic in admin.describe(client, topics, PAGE)
@@ -70,7 +70,7 @@ def look(client: Client, topics: Sequence[str]) -> list[PartitionOffsets]:
         for node in one.replicas:
             held.setdefault(node, []).append(where)
     up = client.node_ids()
-    # In this order no watermark is seen beyond an end, and few followers ahead of their leader.
+    # This order keeps watermarks below log ends, and most followers behind their leader.
     marks = {node: _ends(client, node, led[node], _CONSUMER) for node in led if node in up}
     followers_first = sorted(held, key=lambda node: len(led.get(node, ())))
     ends = {
@@ -113,7 +113,7 @@ def _ends(
     try:
         answer = client.ask_node(node, request, ListOffsetsResponse)
     except UserError:
-        return {}  # gone or silent: what it has is not known
+        return {}  # the broker does not answer, so its offsets are unknown
     return {
         TopicPartition(topic.name, one.partition_index): one.offset
         for topic in answer.topics

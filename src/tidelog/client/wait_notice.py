@@ -1,4 +1,4 @@
-"""Says what a command waits for, once it has waited for a while: silence looks like a hang."""
+"""Reports what a command waits for after a while, because a silent command seems to hang."""
 
 import time
 from collections.abc import Callable
@@ -7,7 +7,7 @@ NOTICE_SECONDS = 2.0
 
 
 class WaitNotice:
-    """One sentence for each stretch of waiting that lasts."""
+    """Reports each long wait once."""
 
     def __init__(self, tell: Callable[[str], None] | None) -> None:
         self._tell = tell
@@ -19,7 +19,7 @@ class WaitNotice:
         return self._tell is not None
 
     def waiting(self, reason: str) -> None:
-        """The command is about to try again, for this reason."""
+        """Record that the command retries for this reason."""
         if self._since is None:
             self._since = time.monotonic()
         elif time.monotonic() - self._since >= NOTICE_SECONDS:
@@ -31,6 +31,6 @@ class WaitNotice:
             self._tell(f"waiting: {reason}")
 
     def over(self) -> None:
-        """What it waited for has come."""
+        """Record that the wait is over."""
         self._since = None
         self._has_told = False

@@ -62,5 +62,5 @@ def test_a_number_that_the_protocol_cannot_carry_is_told_in_a_sentence() -> None
 
 
 def told_of(request: CreateTopicsRequest) -> None:
-    with pytest.raises(UserError, match="Kafka's protocol has no room for such a value"):
+    with pytest.raises(UserError, match="a value does not fit into Kafka's protocol"):
         connection._frame(request, 1)
