@@ -122,7 +122,7 @@ def test_without_a_leader_it_is_said_who_could_lead(cluster: Cluster) -> None:
 
     await_explained(
         cluster,
-        "alone-0 has no leader: nobody can write to it or read from it.",
+        "alone-0 has no leader, so it can be neither written nor read.",
         f"Start broker {others[0]}: it holds everything that was committed.",
         subject="alone-0",
     )

@@ -20,7 +20,7 @@ from tidelog.testing.disk import SmallDisk
 
 MEGABYTES = 1 << 20
 IS_ROOT = os.geteuid() == 0
-MEND_2 = "Mend or replace the log directory of broker 2, and start it again."
+MEND_2 = "Repair or replace the log directory of broker 2, and start it again."
 
 
 def check(cluster: Cluster, load: NumberedLoad) -> None:

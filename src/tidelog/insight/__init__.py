@@ -1,1 +1,1 @@
-"""What can be said about a cluster: events, history, observation, explanation, remedies."""
+"""Insight into a cluster: events, history, observation, explanation, remedies."""

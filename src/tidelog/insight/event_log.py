@@ -1,7 +1,7 @@
-"""Reads the topic of replication events, as far back as is worth it, and then on from there.
+"""Reads the topic of replication events: a bounded number of past events, then new ones.
 
-Whether it can be read is not certain: events may be off, or the topic itself without a leader. That
-is told, and never waited for.
+The topic may be unreadable, because events are disabled or because it has no leader. The reader
+reports that and never blocks on it.
 """
 
 import json
@@ -26,15 +26,15 @@ from tidelog.protocol.records.records import UnreadableRecords, iterate_records
 
 WHERE = TopicPartition(REPLICATION_EVENTS, 0)
 DEPTH = 20_000
-"""How many events are looked back on: hours of a small cluster, minutes of one with thousands of
-partitions, each of which tells of itself once a minute.
+"""The number of past events to read: hours of a small cluster, or minutes of one with thousands of
+partitions, each of which records its state once a minute.
 """
 FETCH_BYTES = 4 * 1024 * 1024
 _OF_BROKERS = b"broker-"
 
 
 class EventLog:
-    """Events noted in a history; `missing` says why there are none, if that is so."""
+    """Adds events to a history; `missing` is the reason if there are none."""
 
     def __init__(self, client: Client, only: Collection[TopicPartition] | None = None) -> None:
         self.history = ReplicaHistory()
@@ -44,15 +44,15 @@ class EventLog:
         self._position: Offset | None = None
         self._topic_id: UUID | None = None
         self._is_cut = False
-        """There are older events than the first that is read, or were."""
+        """Whether the topic has, or had, older events than the first one that is read."""
 
     def catch_up(self) -> None:
-        """Note what has come since the last time; the first time, what the topic still has."""
+        """Read new events; the first call reads the events that the topic still holds."""
         try:
             self._read()
             self.missing = None
         except Moved:
-            self.missing = f"the topic {REPLICATION_EVENTS} has no leader that answers"
+            self.missing = f"no leader of the topic {REPLICATION_EVENTS} answers"
         except UserError as failure:
             self.missing = str(failure).rstrip(".")
 
@@ -68,7 +68,7 @@ class EventLog:
             self._position = self._beginning(end)
             self._is_cut = self._position > 0
         elif topic.topic_id != self._topic_id or self._position > end:
-            self._position = self._beginning(end)  # of another topic: the one before was deleted
+            self._position = self._beginning(end)  # the topic was deleted and created again
         self._topic_id = topic.topic_id
         while self._position < end:
             self._fetch()
@@ -133,7 +133,9 @@ class EventLog:
                 if is_meant or (record.key or b"").startswith(_OF_BROKERS):
                     self.history.note(json.loads(record.value or b"{}"))
         except (UnreadableRecords, ValueError, KeyError, TypeError):
-            raise UserError(f"the topic {REPLICATION_EVENTS} holds something else") from None
+            raise UserError(
+                f"the topic {REPLICATION_EVENTS} contains records that are not replication events"
+            ) from None
 
 
 def _check(error: ErrorCode) -> None:

@@ -1,6 +1,6 @@
-"""Why a partition is as it is, in sentences: pure, from what is known to what a person can do.
+"""Explains the state of a partition in sentences, from the facts to the remedies. Pure.
 
-What is not known is said to be so. Nothing here asks the cluster for anything.
+Missing knowledge is stated as such. This module sends no requests.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from tidelog.model.ids import Millis, NodeId
 
 
 def explain(facts: Facts) -> Iterator[str]:
-    """A headline, then sentences under headings, indented, each as long as it is."""
+    """Yield a headline, then indented sentences under headings; lines are not wrapped."""
     yield _headline(facts)
     for heading, sentences in (
         ("Why", list(_why(facts))),
@@ -32,7 +32,7 @@ def explain(facts: Facts) -> Iterator[str]:
 def _headline(facts: Facts) -> str:
     name, in_sync, total = facts.partition, len(facts.isr), len(facts.replicas)
     if not facts.has_leader:
-        return f"{name} has no leader: nobody can write to it or read from it."
+        return f"{name} has no leader, so it can be neither written nor read."
     if not facts.is_led:
         return f"{name} is led by broker {facts.leader}, which does not answer."
     if in_sync < facts.needed:
@@ -67,15 +67,15 @@ def _why(facts: Facts) -> Iterator[str]:
             yield f"The log directory of broker {broker} that holds it has failed."
     if any(facts.has_lost_directory(broker) for broker in facts.replicas):
         yield (
-            "A broker also keeps a partition out of use when its directory is damaged; then its "
-            "log says so, and `tidelog stray` lists and restores the directory."
+            "A broker also takes a partition offline if its directory is damaged; the broker's log "
+            "then reports it, and `tidelog stray` lists and restores the directory."
         )
     yield from _election(facts)
     yield from _losses(facts)
     if facts.controller is None:
         yield (
             "No controller is active, so no leader and no in-sync set can change: "
-            "a majority of the quorum's voters is not there."
+            "a majority of the quorum's voters is unavailable."
         )
     yield from _unknown(facts)
 
@@ -84,10 +84,10 @@ def _unknown(facts: Facts) -> Iterator[str]:
     if facts.is_healthy:
         return
     if facts.events_missing is not None:
-        yield f"More is not known: {facts.events_missing}."
+        yield f"Further details are missing: {facts.events_missing}."
     elif facts.events_since is not None and not facts.is_explained:
         since = wording.moment(facts.events_since, facts.now)
-        yield f"More is not known: only events since {since} were looked at."
+        yield f"Further details are missing: only events since {since} were read."
 
 
 def _departure(facts: Facts, broker: NodeId) -> str:
@@ -143,9 +143,9 @@ _ELECTED = {
     "log-dir-failed": "when a log directory of broker {before} failed",
     "preferred": "as its preferred leader",
     "reassigned": "by a reassignment",
-    "returned": "when it came back to a partition that nobody led",
+    "returned": "when it returned to a leaderless partition",
     "unclean": "by an unclean election",
-    "created": "since the partition was made",
+    "created": "when the partition was created",
 }
 
 
@@ -156,10 +156,10 @@ def _election(facts: Facts) -> Iterator[str]:
     how = _ELECTED.get(last.reason, last.reason).format(before=last.leader_before)
     when = wording.moment(last.at, facts.now)
     if not facts.has_leader:
-        yield f"Nobody has led it since {when}, {how}: no replica that could was in sync."
+        yield f"It has had no leader since {when}, {how}: no replica that could lead was in sync."
     else:
         clean = "" if last.is_clean else ", which may have lost records"
-        yield f"Broker {facts.leader} took the lead at {when}, {how}{clean}."
+        yield f"Broker {facts.leader} became leader at {when}, {how}{clean}."
 
 
 def _losses(facts: Facts) -> Iterator[str]:
@@ -181,12 +181,12 @@ def _meaning(facts: Facts) -> Iterator[str]:
     if not facts.has_leader:
         yield f"{factor}: producers and consumers wait, and get LEADER_NOT_AVAILABLE."
     elif not facts.is_led:
-        yield f"{factor}: producers and consumers wait until it answers, or another leads."
+        yield f"{factor}: producers and consumers wait until it answers or another replica leads."
     elif in_sync < needed:
         yield (
             f"{factor}: writes with acks=all are refused (NOT_ENOUGH_REPLICAS) and nothing new "
             f"is committed until {wording.count(needed - in_sync, 'more replica')} "
-            f"{_is(needed - in_sync)} in sync. What was committed can be read."
+            f"{_is(needed - in_sync)} in sync. Committed records can be read."
         )
     elif facts.min_isr > len(facts.replicas):
         yield f"{factor}: more than there are replicas, so all of them must be in sync."
@@ -196,14 +196,14 @@ def _meaning(facts: Facts) -> Iterator[str]:
         yield (
             "Unclean elections are on: a replica that lacks committed records may lead."
             if facts.allows_unclean
-            else "Unclean elections are off: rather no leader than lost records."
+            else "Unclean elections are off: the partition waits rather than lose records."
         )
 
 
 def _margin(spare: int) -> str:
     if spare == 0:
         return "and the loss of one more replica would stop them"
-    return f"and would after the loss of {wording.count(spare, 'more replica')}"
+    return f"and still would after the loss of {wording.count(spare, 'more replica')}"
 
 
 def _is(number: int) -> str:
@@ -211,7 +211,7 @@ def _is(number: int) -> str:
 
 
 def summary(topic: str, explained: Sequence[Facts]) -> str:
-    """One line on a topic of several partitions."""
+    """Summarise the partitions of a topic in one line."""
     healthy, total = sum(one.is_healthy for one in explained), len(explained)
     if total == 1:
         return f"{topic}: its only partition is {'' if healthy else 'not '}healthy."

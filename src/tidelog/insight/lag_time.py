@@ -1,9 +1,9 @@
-"""For how long a replica has been behind its leader: no more than looks and events prove.
+"""How long a replica has been behind its leader, as far as observations and events prove it.
 
-A replica that holds all that its leader held at some moment was not behind then; one that lacks
-some of it has been since. Leaders count from when they last saw a replica level, and are believed
-until it has come to where its leader was when that was told. Nothing is proven across a change of
-leaders, since another log may end elsewhere. Offsets and times in, words out.
+A replica that holds everything that its leader held at some moment was level at that moment. A
+replica that lacks part of it has been behind since. A leader reports how long ago it last saw a
+replica level; the report counts until the replica reaches the leader's end offset of that report.
+A change of leader invalidates all proofs, because the new leader's log may end elsewhere. Pure.
 """
 
 from bisect import bisect_right
@@ -15,26 +15,26 @@ from tidelog.insight.replica_history import FollowerHistory
 from tidelog.model.ids import NO_NODE, Millis, NodeId, Offset
 
 MOST = 256
-"""Looks that are remembered of a partition; of more, every second one is forgotten."""
+"""The number of observations kept per partition; beyond it, every second one is dropped."""
 
 
 class LookTime(NamedTuple):
-    """The brokers are asked one after another, each at some moment between these two."""
+    """The time of an observation: the brokers are queried in turn between these two moments."""
 
     began: Millis
     ended: Millis
 
 
 class Proof(NamedTuple):
-    """What is known of the moment since which a replica has been behind."""
+    """Bounds of the moment since which a replica has been behind."""
 
     level_at: Millis | None = None
-    """It was not behind yet."""
+    """The replica was not behind yet."""
     behind_at: Millis | None = None
-    """It was behind already."""
+    """The replica was already behind."""
 
     def joined(self, other: "Proof") -> "Proof":
-        """The last moment when it was level, and the first one after that when it was not."""
+        """Combine two proofs: the last moment when level, and the first later one when behind."""
         level_at = max(_known(self.level_at, other.level_at), default=None)
         behind = _known(self.behind_at, other.behind_at)
         return Proof(
@@ -42,8 +42,8 @@ class Proof(NamedTuple):
         )
 
     def words(self, now: LookTime) -> str:
-        """`3.0 s`: for so long at least. `> 3.0 s`: and nobody knows how much longer. `< 3.0 s`:
-        level that long ago, and not known to have been behind before now.
+        """Format the lag: `3.0 s` is a lower bound since the replica was last level, `> 3.0 s` a
+        lower bound only, and `< 3.0 s` an upper bound.
         """
         if self.behind_at is not None and self.behind_at < now.began:
             at_least = wording.duration(now.began - self.behind_at)
@@ -63,7 +63,7 @@ class _Mark(NamedTuple):
 
 
 class LeaderEnds:
-    """How far a partition's leader was at each look, as far back as one of its followers is."""
+    """The leader's log end offsets by observation, back to the slowest follower's offset."""
 
     def __init__(self) -> None:
         self._leader: NodeId = NO_NODE
@@ -72,13 +72,13 @@ class LeaderEnds:
     def note(
         self, leader: NodeId, end: Offset | None, followers: Iterable[Offset], look: LookTime
     ) -> None:
-        """A look at the leader's end, if it told it, and at those that its followers told."""
+        """Add an observation of the leader's end offset, if it answered, and of its followers'."""
         if leader != self._leader:
             self._leader, self._marks = leader, []
         if end is None:
             return
         if self._marks and end < self._marks[-1].leader_end:
-            self._marks = []  # its log was cut
+            self._marks = []  # the leader's log was truncated
         self._marks.append(_Mark(look, end))
         reached = self._reached(min((*followers, end)))
         del self._marks[: max(0, reached - 1)]
@@ -86,7 +86,7 @@ class LeaderEnds:
             del self._marks[1:-1:2]
 
     def prove(self, replica_end: Offset) -> Proof:
-        """What the looks prove of a replica that is so far now."""
+        """What the observations prove about a replica with this end offset."""
         reached = self._reached(replica_end)
         return Proof(
             self._marks[reached - 1].look.began if reached else None,
@@ -94,12 +94,12 @@ class LeaderEnds:
         )
 
     def _reached(self, replica_end: Offset) -> int:
-        """How many of the marks; they rise."""
+        """The number of marks, which ascend, that the replica has reached."""
         return bisect_right(self._marks, replica_end, key=lambda mark: mark.leader_end)
 
 
 def proven_by_leader(told: FollowerHistory, replica_end: Offset | None) -> Proof:
-    """What its leader's word proves of a replica that is so far now, or does not say."""
+    """What the leader's report proves about a replica; its end offset may be unknown."""
     level_at = None if told.lag_ms is None else told.told_at - told.lag_ms
     leader_end = told.leader_end
     if replica_end is None or leader_end is None:

@@ -1,7 +1,7 @@
-"""What happened between two looks at a cluster, told as the cluster itself would tell it.
+"""Derives replication events from successive observations of a cluster. Pure.
 
-An observer sees states and no changes: several changes between two looks seem to be one, and why
-something happened is concluded from what else has changed. Pure: looks in, events out.
+An observer sees states, not changes. Several changes between two observations appear as one, and
+the reason of a change is inferred from the other changes.
 """
 
 from collections.abc import Iterator, Mapping
@@ -24,7 +24,7 @@ from tidelog.model.replication_events import (
 )
 
 NOT_KNOWN = -1
-"""For what no request of a client's tells: epochs of brokers and of partitions."""
+"""Stands for broker and partition epochs, which no client request returns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,17 +37,17 @@ class PartitionLook:
     high_watermark: Offset | None = None
     log_start_offset: Offset | None = None
     ends: Mapping[NodeId, Offset] = field(default_factory=dict)
-    """The log end offset of each replica that tells it."""
+    """The log end offset of each replica that reports it."""
 
     def lag(self, replica: NodeId) -> int | None:
-        """How many records of the leader's log the replica lacks."""
+        """The number of records of the leader's log that the replica lacks."""
         end, mine = self.ends.get(self.leader), self.ends.get(replica)
         return None if end is None or mine is None else max(0, end - mine)
 
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """A cluster at one moment, as its brokers answer."""
+    """The state of a cluster at one moment, as its brokers report it."""
 
     at: Millis
     brokers: frozenset[NodeId]
@@ -55,14 +55,14 @@ class Look:
 
 
 class ClusterObserver:
-    """Remembers the last look, and since when each follower lags."""
+    """Keeps the last observation and the time when each follower was last caught up."""
 
     def __init__(self) -> None:
         self._before: Look | None = None
         self._caught_up_at: dict[tuple[TopicPartition, NodeId], Millis] = {}
 
     def note(self, now: Look) -> list[ReplicationEvent]:
-        """What must have happened since the last look, and how each partition stands."""
+        """The events since the last observation, and the state of each partition."""
         before, self._before = self._before, now
         events: list[ReplicationEvent] = []
         if before is not None:
@@ -78,7 +78,7 @@ class ClusterObserver:
         look = now.partitions[where]
         end = look.ends.get(look.leader)
         if end is None or look.high_watermark is None:
-            return None  # nobody leads, or the leader is silent: an election tells of the former
+            return None  # no leader, which an election event reports, or no answer from it
         followers = []
         for broker in look.replicas:
             if broker != look.leader:

@@ -1,4 +1,4 @@
-"""All that is known of one partition at one moment: what the cluster says, and what events tell."""
+"""The facts about one partition at one moment, from the cluster and from past events."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from tidelog.model.replication_events import FenceReason, LeaveReason
 
 
 class Speed(NamedTuple):
-    """How fast a replica's log grows."""
+    """The growth rate of a replica's log."""
 
     records_per_s: float
     bytes_per_s: float | None = None
@@ -17,7 +17,7 @@ class Speed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """All that is known of one partition at one moment."""
+    """The known state of one partition at one moment."""
 
     partition: TopicPartition
     now: Millis
@@ -28,12 +28,12 @@ class Facts:
     last_known_elr: tuple[NodeId, ...] = ()
     adding: tuple[NodeId, ...] = ()
     min_isr: int = 1
-    """As it is set; it counts no further than there are replicas."""
+    """The configured value; at most the number of replicas takes effect."""
     allows_unclean: bool = False
     up: frozenset[NodeId] = frozenset()
-    """The brokers that the cluster takes for alive."""
+    """The brokers that the cluster considers alive."""
     offline: tuple[NodeId, ...] = ()
-    """The replicas whose brokers are not, or whose log directories have failed."""
+    """The replicas whose brokers are down or whose log directories have failed."""
     ends: dict[NodeId, Offset | None] = field(default_factory=dict)
     speeds: dict[NodeId, Speed] = field(default_factory=dict)
     controller: NodeId | None = NO_NODE
@@ -42,7 +42,7 @@ class Facts:
     brokers: dict[NodeId, PartitionStanding] = field(default_factory=dict)
     events_missing: str | None = None
     events_since: Millis | None = None
-    """What happened before is not known; None: the history is whole."""
+    """Earlier events are unknown; None if the history is complete."""
 
     @property
     def has_leader(self) -> bool:
@@ -58,7 +58,7 @@ class Facts:
 
     @property
     def is_led(self) -> bool:
-        """Whether there is a leader, and it answers."""
+        """Whether the partition has a leader that answers."""
         return self.has_leader and self.ends.get(self.leader) is not None
 
     @property
@@ -67,7 +67,7 @@ class Facts:
 
     @property
     def is_explained(self) -> bool:
-        """Whether it is known how everyone left who is out, and since when nobody leads."""
+        """Whether events explain every replica that is out of sync, and a missing leader."""
         left = (one for one in self.out if one not in self.adding)
         has_lead = self.has_leader or self.history.election is not None
         return has_lead and all(one in self.history.members for one in left)
@@ -77,7 +77,7 @@ class Facts:
         return None if mine is None or leaders is None else max(0, leaders - mine)
 
     def has_lost_directory(self, replica: NodeId) -> bool:
-        """Whether the log directory that holds the replica has failed; its broker may live on."""
+        """Whether the replica's log directory has failed; its broker may still run."""
         if self.ends.get(replica) is not None:
             return False
         known = self.history.members.get(replica)
@@ -85,7 +85,7 @@ class Facts:
         return is_told or (replica in self.up and replica in self.offline)
 
     def is_silent(self, broker: NodeId) -> bool:
-        """Whether it is fenced for its silence: its process may be there all the same."""
+        """Whether the broker is fenced for missed heartbeats; its process may still run."""
         standing = self.brokers.get(broker)
         return (
             broker not in self.up

@@ -1,6 +1,6 @@
-"""What would bring a partition back: one sentence for each thing that a person can do.
+"""The remedies for a partition: one sentence for each action that an operator can take.
 
-Nobody is told to start what runs, nor to elect a replica whose log directory has failed.
+No remedy starts a broker that runs, or elects a replica whose log directory has failed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from tidelog.insight.partition_facts import Facts
 from tidelog.model.ids import NodeId
 
 SETTLED_RECORDS = 1
-"""A follower of a busy partition is always a little behind."""
+"""A lag up to this counts as caught up; a follower of a busy partition always has some."""
 
 
 def remedies(facts: Facts) -> Iterator[str]:
@@ -21,8 +21,8 @@ def remedies(facts: Facts) -> Iterator[str]:
         return
     if not facts.is_led:
         yield (
-            f"If broker {facts.leader} does not come back by itself, another takes the lead when "
-            f"its session ends (broker.session.timeout.ms){_once_controlled(facts)}."
+            f"If broker {facts.leader} does not recover, another replica becomes leader when its "
+            f"session expires (broker.session.timeout.ms){_once_controlled(facts)}."
         )
     for broker in facts.out:
         yield _remedy(facts, broker)
@@ -47,14 +47,14 @@ def _leaders_to_be(facts: Facts) -> Iterator[str]:
             f"Only if that will never be possible: `tidelog configs --alter --entity-type "
             f"topics --entity-name {facts.partition.topic} --add-config "
             f"unclean.leader.election.enable=true` lets {wording.brokers(usable, joined='or')} "
-            "lead, and what only the others have is lost."
+            "lead, and records that only the other replicas hold are lost."
         )
     elif facts.allows_unclean and not usable:
         yield from _any_other(facts, awaited)
 
 
 def _ways_back(facts: Facts, awaited: Sequence[NodeId], title: str, will: str) -> Iterator[str]:
-    """What keeps each of these from leading, and what to do about it; `will` is why it is them."""
+    """The action that lets each of these replicas lead; `will` is the reason to choose it."""
     away = [one for one in awaited if one not in facts.up and not facts.has_lost_directory(one)]
     if away:
         yield (
@@ -64,18 +64,18 @@ def _ways_back(facts: Facts, awaited: Sequence[NodeId], title: str, will: str) -
     for broker in awaited:
         if facts.has_lost_directory(broker):
             yield (
-                f"Mend the log directory of broker {broker}{title}{',' if title else ''} where "
+                f"Repair the log directory of broker {broker}{title}{',' if title else ''} where "
                 f"this partition is, and start the broker again: it {will}."
             )
         elif _may_lead(facts, broker):
             yield (
                 f"Broker {broker}{title}{',' if title else ''} is up, and should lead in a "
-                f"moment{_once_controlled(facts)}; if it does not, look into its log."
+                f"moment{_once_controlled(facts)}; if it does not, check its log."
             )
 
 
 def _any_other(facts: Facts, awaited: Sequence[NodeId]) -> Iterator[str]:
-    """Where anyone may lead, and nobody can."""
+    """The actions if any replica may lead but none is available."""
     away = [one for one in facts.replicas if one not in facts.up]
     if len(away) > 1:
         yield f"{_start(facts, away)} any of {wording.brokers(away)}."
@@ -87,7 +87,7 @@ def _any_other(facts: Facts, awaited: Sequence[NodeId]) -> Iterator[str]:
 
 
 def _may_lead(facts: Facts, broker: NodeId) -> bool:
-    """Whether nothing that is known keeps it from it."""
+    """Whether no known reason prevents the replica from leading."""
     return broker in facts.up and not facts.has_lost_directory(broker)
 
 
@@ -100,7 +100,7 @@ def _start(facts: Facts, brokers: Sequence[NodeId]) -> str:
 
 
 def _mend(broker: NodeId) -> str:
-    return f"Mend or replace the log directory of broker {broker}, and start it again."
+    return f"Repair or replace the log directory of broker {broker}, and start it again."
 
 
 # -- With a leader, and replicas that are not in sync ----------------------------------------------
@@ -116,7 +116,7 @@ def _remedy(facts: Facts, broker: NodeId) -> str:
         return f"Start broker {broker}."
     lag = facts.lag(broker)
     if lag is None:
-        return f"Broker {broker} is up, but does not say how far it is: look into its log."
+        return f"Broker {broker} is up, but does not report its log end offset: check its log."
     if lag <= SETTLED_RECORDS:
         return f"Broker {broker} has caught up, and should be in sync again in a moment."
     return _catching_up(facts, broker, lag)
@@ -128,7 +128,7 @@ def _catching_up(facts: Facts, broker: NodeId, lag: int) -> str:
     if speed is None:
         return f"Broker {broker} is {behind}."
     if speed.records_per_s <= 0:
-        return f"Broker {broker} is up but does not fetch: {behind}. Look into its log."
+        return f"Broker {broker} is up but does not fetch: {behind}. Check its log."
     rate = (
         f"{wording.count(round(speed.records_per_s), 'record')}/s"
         if speed.bytes_per_s is None
@@ -138,8 +138,8 @@ def _catching_up(facts: Facts, broker: NodeId, lag: int) -> str:
     gain = speed.records_per_s - (leaders.records_per_s if leaders is not None else 0)
     if gain <= 0:
         return (
-            f"Broker {broker} is {behind} and does not gain on its leader ({rate}): it needs a "
-            "faster disk or network, or the producers must be slower."
+            f"Broker {broker} is {behind} and does not catch up with its leader ({rate}): it needs "
+            "a faster disk or network, or slower producers."
         )
     left = wording.duration(round(lag / gain * 1000))
     return f"Broker {broker} is catching up: {behind}, {rate}, about {left}."

@@ -1,8 +1,7 @@
-"""What the topic of replication events tells of partitions and brokers, kept as far as it matters.
+"""The history of partitions and brokers, built from replication events in the order of the topic.
 
-Built by noting events in the order of the topic; what it does not know it does not guess. Each node
-writes to the topic for itself, so an event may stand behind one that came after it: the epoch of
-the partition tells which is the later.
+Unknown facts stay unknown. Each node writes its own events, so the topic may contain a later event
+before an earlier one; the partition epoch determines their order.
 """
 
 from collections.abc import Mapping
@@ -17,7 +16,7 @@ Event = Mapping[str, Any]
 
 
 class IsrMembership(NamedTuple):
-    """In or out of the in-sync set, since when, and why."""
+    """Whether a replica is in the in-sync set, since when, and why."""
 
     is_in_sync: bool
     since: Millis
@@ -25,23 +24,23 @@ class IsrMembership(NamedTuple):
     end_offset: Offset | None = None
     lag_ms: Millis | None = None
     lag: int | None = None
-    """How many records it lacked when it left."""
+    """The number of records that the replica lacked when it left."""
 
 
 class FollowerHistory(NamedTuple):
-    """A follower as its leader last told of it."""
+    """The state of a follower in its leader's last report."""
 
     told_at: Millis
     leader: NodeId
     end_offset: Offset | None
     lag: int | None
     lag_ms: Millis | None
-    """Since it was last caught up; 0 if it was then, None if it never was under this leader."""
+    """Time since it was caught up: 0 if it was, None if it never was under this leader."""
     is_in_sync: bool
 
     @property
     def leader_end(self) -> Offset | None:
-        """How far the leader was itself."""
+        """The leader's own log end offset."""
         if self.end_offset is None or self.lag is None:
             return None
         return self.end_offset + self.lag
@@ -56,7 +55,7 @@ class PastElection(NamedTuple):
 
 
 class Loss(NamedTuple):
-    """What was committed from `to_offset` up to `from_offset` is gone."""
+    """The loss of committed records from `to_offset` up to, but excluding, `from_offset`."""
 
     at: Millis
     from_offset: Offset
@@ -74,7 +73,7 @@ class Loss(NamedTuple):
 
 
 class PartitionStanding(NamedTuple):
-    """A broker, fenced or not, since when, and why."""
+    """Whether a broker is fenced, since when, and why."""
 
     is_fenced: bool
     since: Millis
@@ -87,13 +86,13 @@ class PartitionHistory:
     followers: dict[NodeId, FollowerHistory] = field(default_factory=dict)
     election: PastElection | None = None
     losses: list[Loss] = field(default_factory=list)
-    """The oldest first; no two overlap."""
+    """In order of time; no two overlap."""
     _elected_in: int = NOT_KNOWN
     _told_in: dict[NodeId, int] = field(default_factory=dict)
-    """The partition epoch of what is known of each member."""
+    """The partition epoch of the latest event about each member."""
 
     def began(self, at: Millis) -> None:
-        """The topic was made: what is older is of another that had its name."""
+        """Drop what is older than the topic's creation: it belongs to a deleted topic."""
         for broker, known in list(self.members.items()):
             if known.since < at:
                 del self.members[broker]
@@ -117,7 +116,7 @@ class PartitionHistory:
             self._elected_in, self.election = partition_epoch, election
 
     def lose(self, loss: Loss) -> None:
-        """Several replicas may tell of one loss, each as far as it knew: what overlaps is one."""
+        """Add a loss; several replicas may report parts of one loss, so overlaps are merged."""
         others = [known for known in self.losses if not known.overlaps(loss)]
         whole = reduce(Loss.joined, (known for known in self.losses if known.overlaps(loss)), loss)
         self.losses = sorted([*others, whole])
@@ -128,13 +127,13 @@ class ReplicaHistory:
         self.partitions: dict[TopicPartition, PartitionHistory] = {}
         self.brokers: dict[NodeId, PartitionStanding] = {}
         self.begins_at: Millis | None = None
-        """What was before is not known; None: nothing was."""
+        """Earlier events are unknown; None if there were none."""
 
     def of(self, partition: TopicPartition) -> PartitionHistory:
         return self.partitions.setdefault(partition, PartitionHistory())
 
     def note(self, event: Event) -> None:
-        """The next event of the topic; one that is not known is passed over."""
+        """Add the next event of the topic; an unknown event is ignored."""
         kind, ts = event.get("event"), event["ts"]
         if kind in ("broker_fenced", "broker_unfenced"):
             standing = PartitionStanding(kind == "broker_fenced", ts, event["reason"])

@@ -1,4 +1,4 @@
-"""The table of replicas as rows: pure, so that a terminal and a pipe can each show them its way."""
+"""The rows of the replica table; a terminal and a pipe format them differently. Pure."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -15,7 +15,7 @@ TIMED_HEADS = (*HEADS[:-1], "BEHIND", HEADS[-1], "SINCE")
 
 class ReplicaRow(NamedTuple):
     cells: tuple[str, ...]
-    """Under `HEADS`."""
+    """In the order of `HEADS`."""
     behind: str
     since: str
     is_leader: bool
@@ -24,12 +24,12 @@ class ReplicaRow(NamedTuple):
 
 
 def timed_cells(row: ReplicaRow) -> tuple[str, ...]:
-    """Under `TIMED_HEADS`."""
+    """The cells in the order of `TIMED_HEADS`."""
     return (*row.cells[:-1], row.behind, row.cells[-1], row.since)
 
 
 class Memory:
-    """Since when each replica is in or out of the ISR, and behind: by events, or as watched."""
+    """How long each replica has been in or out of the ISR, and behind, by events or observation."""
 
     def __init__(self, history: ReplicaHistory) -> None:
         self._history = history
@@ -38,7 +38,7 @@ class Memory:
         self._leader_ends: dict[TopicPartition, LeaderEnds] = {}
 
     def note(self, partitions: Sequence[PartitionOffsets], look: LookTime) -> None:
-        """What a look has found; of a partition that it has not found nothing is remembered."""
+        """Add an observation; partitions that it lacks are forgotten."""
         if self._first_look.ended == 0:
             self._first_look = look
         self._look = look
@@ -55,7 +55,7 @@ class Memory:
             ends.note(one.leader, one.leader_end, one.follower_ends, look)
 
     def since(self, one: PartitionOffsets, replica: ReplicaOffsets) -> str:
-        """For how long it has been in the ISR, or out of it and why it left."""
+        """How long the replica has been in the ISR, or out of it with the reason."""
         told = self._history.of(one.partition).members.get(replica.node)
         if told is not None and told.is_in_sync is replica.is_in_sync:
             age = wording.duration(max(0, self._look.ended - told.since))
@@ -69,7 +69,7 @@ class Memory:
         return wording.duration(max(0, self._look.ended - watched.since))
 
     def _has_always_been_so(self, one: PartitionOffsets, replica: ReplicaOffsets) -> bool:
-        """Whether a replica of which no event tells is now as it was told or seen to be before."""
+        """Whether a replica without events is as it was in the first report or observation."""
         if self._watched[one.partition, replica.node].since != self._first_look.ended:
             return False
         history = self._history.of(one.partition)
@@ -79,7 +79,7 @@ class Memory:
         return follower is not None and follower.is_in_sync is replica.is_in_sync
 
     def behind(self, one: PartitionOffsets, replica: ReplicaOffsets) -> str:
-        """For how long it has lacked something of the leader's log."""
+        """How long the replica has lacked part of the leader's log."""
         if one.leader_end is None:
             return "-"
         if one.lag(replica) == 0:
@@ -96,7 +96,7 @@ class Memory:
 
 
 def rows(partitions: Sequence[PartitionOffsets], memory: Memory | None) -> Iterator[ReplicaRow]:
-    """One for each replica, the leader's first."""
+    """One row for each replica, the leader first."""
     for one in partitions:
         leader_first = sorted(one.replicas, key=lambda replica: replica.node != one.leader)
         for index, replica in enumerate(leader_first):

@@ -1,4 +1,4 @@
-"""Numbers, times and lists as a person would say them."""
+"""Formats numbers, times and lists for people."""
 
 import textwrap
 import time
@@ -26,7 +26,7 @@ def brokers(ids: Sequence[NodeId], *, word: bool = True, joined: str = "and") ->
 
 
 def duration(ms: Millis) -> str:
-    """In the unit that tells most, with no more digits than that."""
+    """A duration in its largest suitable unit, with few digits."""
     if ms < _SECOND:
         return f"{ms} ms"
     if ms < 10 * _SECOND:
@@ -41,7 +41,7 @@ def duration(ms: Millis) -> str:
 
 
 def moment(then: Millis, now: Millis) -> str:
-    """`14:03:22 (12 s ago)`, with the day if that was not today; the time of this machine."""
+    """`14:03:22 (12 s ago)` in local time, with the date if it is not today."""
     told, today = time.localtime(then / 1000), time.localtime(now / 1000)
     is_today = told[:3] == today[:3]
     clock = time.strftime("%H:%M:%S" if is_today else "%Y-%m-%d %H:%M:%S", told)
@@ -57,7 +57,7 @@ def size(amount: float) -> str:
 
 
 def wrapped(line: str, width: int) -> str:
-    """A line on as many lines as it needs, each indented as it is."""
+    """Wrap a line to the width and keep its indentation."""
     indent = INDENT if line.startswith(INDENT) else ""
     return textwrap.fill(
         line.strip(),

@@ -33,7 +33,7 @@ def test_a_healthy_partition() -> None:
         "\n"
         "What it means\n"
         "  Replication factor 3, min.insync.replicas 2: writes with acks=all go on, and "
-        "would after "
+        "still would after "
         "the loss of 1 more replica."
     )
 
@@ -102,9 +102,7 @@ def test_a_follower_that_is_stuck_and_stays_so() -> None:
     )
     text = said(known)
     assert "it was stuck, without a fetch for 30 s." in text
-    assert text.endswith(
-        "  Broker 2 is up but does not fetch: 100 records behind. Look into its log."
-    )
+    assert text.endswith("  Broker 2 is up but does not fetch: 100 records behind. Check its log.")
 
 
 def test_a_follower_that_never_gets_there() -> None:
@@ -115,7 +113,7 @@ def test_a_follower_that_never_gets_there() -> None:
         history=left("slow"),
     )
     assert (
-        "Broker 2 is 100,000 records behind and does not gain on its leader (900 records/s)"
+        "Broker 2 is 100,000 records behind and does not catch up with its leader (900 records/s)"
         in said(known)
     )
 
@@ -131,7 +129,7 @@ def test_a_failed_directory() -> None:
     known = facts(isr=(1, 3), ends={1: 9, 3: 9}, history=left("log-dir-failed"))
     text = said(known)
     assert "the log directory that holds it failed." in text
-    assert "Mend or replace the log directory of broker 2, and start it again." in text
+    assert "Repair or replace the log directory of broker 2, and start it again." in text
 
 
 def test_a_failed_directory_that_no_event_tells_of() -> None:
@@ -158,9 +156,9 @@ def test_below_min_isr() -> None:
         "What it means\n"
         "  Replication factor 3, min.insync.replicas 2: writes with acks=all are refused "
         "(NOT_ENOUGH_REPLICAS) and nothing new is committed until 1 more replica is in "
-        "sync. What was "
-        "committed can be read.\n"
-        "  Unclean elections are off: rather no leader than lost records.\n"
+        "sync. Committed "
+        "records can be read.\n"
+        "  Unclean elections are off: the partition waits rather than lose records.\n"
         "\n"
         "What would bring it back\n"
         "  Start broker 2.\n"
@@ -179,26 +177,25 @@ def test_without_a_leader_but_with_eligible_replicas() -> None:
         history=PartitionHistory(election=election),
     )
     assert said(known) == (
-        "orders-0 has no leader: nobody can write to it or read from it.\n"
+        "orders-0 has no leader, so it can be neither written nor read.\n"
         "\n"
         "Why\n"
         "  Broker 1 is not in the in-sync set; it is down.\n"
         "  Broker 2 is not in the in-sync set; it is up.\n"
         "  Broker 3 is not in the in-sync set; it is up.\n"
-        "  Nobody has led it since 11:59:40 (20 s ago), when broker 1 died: no replica "
-        "that could was "
-        "in sync.\n"
+        "  It has had no leader since 11:59:40 (20 s ago), when broker 1 died: no replica "
+        "that could lead was in sync.\n"
         "\n"
         "What it means\n"
         "  Replication factor 3, min.insync.replicas 2: producers and consumers wait, and get "
         "LEADER_NOT_AVAILABLE.\n"
-        "  Unclean elections are off: rather no leader than lost records.\n"
+        "  Unclean elections are off: the partition waits rather than lose records.\n"
         "\n"
         "What would bring it back\n"
         "  Start broker 1: it holds everything that was committed.\n"
         "  Only if that will never be possible: `tidelog configs --alter --entity-type topics "
         "--entity-name orders --add-config unclean.leader.election.enable=true` lets broker 2 or 3 "
-        "lead, and what only the others have is lost."
+        "lead, and records that only the other replicas hold are lost."
     )
 
 
@@ -217,7 +214,7 @@ def test_an_unclean_election_and_what_it_cost() -> None:
     )
     text = said(facts(history=history))
     assert (
-        "Broker 1 took the lead at 11:59:40 (20 s ago), by an unclean election, which may" in text
+        "Broker 1 became leader at 11:59:40 (20 s ago), by an unclean election, which may" in text
     )
     assert "1 committed record (offsets 800 to 800) was lost at 11:59:35" in text
     assert "300 committed records (offsets 1,200 to 1,499) were lost at 11:59:40" in text
@@ -226,7 +223,7 @@ def test_an_unclean_election_and_what_it_cost() -> None:
 def test_who_leads_since_when_and_why() -> None:
     history = PartitionHistory(election=PastElection(NOON - 90_000_000, 1, 2, "dead", True))
     text = said(facts(history=history))
-    assert "Broker 1 took the lead at 2026-11-15 11:00:00 (25 h ago), when broker 2 died." in text
+    assert "Broker 1 became leader at 2026-11-15 11:00:00 (25 h ago), when broker 2 died." in text
 
 
 def test_without_events_the_rest_is_known_all_the_same() -> None:
@@ -237,13 +234,13 @@ def test_without_events_the_rest_is_known_all_the_same() -> None:
     )
     assert (
         "  Broker 2 is not in the in-sync set; it is down.\n"
-        "  More is not known: this cluster does not record replication events (key).\n"
+        "  Further details are missing: this cluster does not record replication events (key).\n"
     ) in said(known)
-    assert "More is not known" not in said(facts(events_missing="off"))
+    assert "Further details are missing" not in said(facts(events_missing="off"))
 
 
 def test_a_history_that_does_not_reach_back_far_enough_is_said_not_to() -> None:
-    cut = "  More is not known: only events since 11:40:00 (20 min ago) were looked at.\n"
+    cut = "  Further details are missing: only events since 11:40:00 (20 min ago) were read.\n"
     since = NOON - 1_200_000
     unknown = facts(isr=(1, 3), up=frozenset({1, 3}), events_since=since)
     assert "  Broker 2 is not in the in-sync set; it is down.\n" + cut in said(unknown)
@@ -257,7 +254,7 @@ def test_a_history_that_does_not_reach_back_far_enough_is_said_not_to() -> None:
 def test_without_a_controller_nothing_can_change() -> None:
     text = said(facts(controller=None))
     assert text.startswith("orders-0 has all its replicas in sync, but the cluster has no active")
-    assert "a majority of the quorum's voters is not there." in text
+    assert "a majority of the quorum's voters is unavailable." in text
     assert "Start controllers until a majority of the quorum's voters is up." in text
 
 
@@ -265,8 +262,10 @@ def test_a_leader_that_does_not_answer() -> None:
     known = facts(ends={2: 9, 3: 9}, controller=None)
     text = said(known)
     assert text.startswith("orders-0 is led by broker 1, which does not answer.")
-    assert "producers and consumers wait until it answers, or another leads." in text
-    assert "when its session ends (broker.session.timeout.ms), once there is a controller." in text
+    assert "producers and consumers wait until it answers or another replica leads." in text
+    assert (
+        "when its session expires (broker.session.timeout.ms), once there is a controller." in text
+    )
     assert not known.is_healthy
 
 

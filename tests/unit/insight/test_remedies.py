@@ -7,7 +7,7 @@ from tests.unit.cli.partition import AGO_20_S, facts, left
 from tidelog.insight.remedies import remedies
 from tidelog.insight.replica_history import PartitionStanding
 
-MEND_2 = "Mend or replace the log directory of broker 2, and start it again."
+MEND_2 = "Repair or replace the log directory of broker 2, and start it again."
 
 
 def test_without_a_leader_since_a_directory_failed_the_directory_is_to_be_mended() -> None:
@@ -21,12 +21,12 @@ def test_without_a_leader_since_a_directory_failed_the_directory_is_to_be_mended
         history=left("log-dir-failed"),
     )
     assert list(remedies(known)) == [
-        "Mend the log directory of broker 2 where this partition is, and start the broker again: "
+        "Repair the log directory of broker 2 where this partition is, and start the broker again: "
         "it holds everything that was committed."
     ]
     last = replace(known, elr=(), last_known_elr=(2,))
     assert list(remedies(last)) == [
-        "Mend the log directory of broker 2, the last known leader, where this partition is, and "
+        "Repair the log directory of broker 2, the last known leader, where this partition is, and "
         "start the broker again: it is elected when it is back, though it may have lost its last "
         "records."
     ]
@@ -52,7 +52,7 @@ def test_a_replica_in_a_failed_directory_cannot_be_elected_uncleanly() -> None:
 def test_the_cluster_itself_tells_of_a_failed_directory_where_no_events_do() -> None:
     alone = facts(leader=-1, replicas=(1,), isr=(1,), ends={1: None}, offline=(1,))
     (mend,) = remedies(alone)
-    assert mend.startswith("Mend the log directory of broker 1 where this partition is")
+    assert mend.startswith("Repair the log directory of broker 1 where this partition is")
     assert list(remedies(facts(isr=(1, 3), ends={1: 9, 3: 9}, offline=(2,)))) == [MEND_2]
 
 
@@ -71,12 +71,12 @@ def test_a_broker_that_stopped_after_its_directory_had_failed_is_not_only_to_be_
 def test_an_eligible_replica_that_is_up_is_not_to_be_started() -> None:
     known = facts(leader=-1, isr=(), elr=(1,), ends={1: 9})
     assert list(remedies(known)) == [
-        "Broker 1 is up, and should lead in a moment; if it does not, look into its log."
+        "Broker 1 is up, and should lead in a moment; if it does not, check its log."
     ]
     waiting = replace(known, elr=(), last_known_elr=(1,), controller=None)
     assert list(remedies(waiting))[1:] == [
         "Broker 1, the last known leader, is up, and should lead in a moment, once there is a "
-        "controller; if it does not, look into its log."
+        "controller; if it does not, check its log."
     ]
 
 
@@ -106,5 +106,5 @@ def test_where_anyone_may_lead_the_one_that_is_awaited_is_named_once() -> None:
     other = replace(known, replicas=(1, 2), elr=(), ends={}, up=frozenset({1}), offline=(1, 2))
     assert list(remedies(other)) == [
         "Start broker 2.",
-        "Mend or replace the log directory of broker 1, and start it again.",
+        "Repair or replace the log directory of broker 1, and start it again.",
     ]
