@@ -138,7 +138,7 @@ def test_beyond_the_budget_an_unclean_leader_may_lack_some_but_no_other() -> Non
 def test_two_leaders_do_not_commit_different_things() -> None:
     scene, [first, second] = scene_of([batch(0), batch(1)], [batch(0), batch(1, epoch=1)])
     commit(scene, first, 2)
-    with pytest.raises(Violation, match="committed something else"):
+    with pytest.raises(Violation, match="committed different records"):
         commit(scene, second, 2)
 
 
@@ -156,7 +156,7 @@ def test_the_controllers_in_sync_set_is_not_larger_than_the_leaders() -> None:
     scene.image = image_of((1, 2))
     QuorumSuperset(scene).image_changed(1, scene.image)
     scene.image = image_of((1, 2, 3))
-    with pytest.raises(Violation, match=r"\[3\] in sync in epoch 0"):
+    with pytest.raises(Violation, match=r"\[3\] as in sync in epoch 0"):
         QuorumSuperset(scene).image_changed(1, scene.image)
 
 
@@ -177,7 +177,7 @@ def test_a_leader_counts_on_nothing_that_a_follower_does_not_hold() -> None:
     leader.ends = {1: 2, 2: 1}
     CountedIsHeld(scene).followers_counted(leader)
     leader.ends = {1: 2, 2: 2}
-    with pytest.raises(Violation, match="counts on node 2 for everything below 2"):
+    with pytest.raises(Violation, match="counts node 2 as holding all records below 2"):
         CountedIsHeld(scene).followers_counted(leader)
     leader.runs = {2: 17}  # said by an earlier run, which held it
     CountedIsHeld(scene).followers_counted(leader)
@@ -217,7 +217,7 @@ def quorum_led_by_1() -> EpochsAskedFor:
 def test_a_voter_alone_does_not_open_an_epoch() -> None:
     rule = quorum_led_by_1()
     rule.stance_changed(stance(3, Prospective, 1), 2_000)
-    with pytest.raises(Violation, match=r"node 3 opens epoch 2 although \[1, 2\] are in touch"):
+    with pytest.raises(Violation, match=r"node 3 starts epoch 2 although \[1, 2\] have contact"):
         rule.stance_changed(stance(3, Candidate, 2), 2_500)
 
 
@@ -267,7 +267,7 @@ def test_an_acknowledged_write_is_committed_as_it_was_sent() -> None:
     rule.acknowledged(ClientWrite("p", ORDERS, 1, 1, 1, 1, 0, 0))  # acks=1 promises less
     with pytest.raises(Violation, match="before it was committed"):
         rule.acknowledged(ClientWrite("p", ORDERS, 1, 1, 1, -1, 0, 0))
-    with pytest.raises(Violation, match="holds something else"):
+    with pytest.raises(Violation, match="holds another batch"):
         rule.acknowledged(ClientWrite("p", ORDERS, 0, 1, 77, -1, 0, 0))
 
 

@@ -1,1 +1,1 @@
-"""The simulated host: the same Node under simulated time, network and disk."""
+"""The simulator: the same Node under simulated time, network and disk."""

@@ -1,7 +1,7 @@
-"""Which rules the simulated nodes play by: Kafka's of today, but for those that a run replaces.
+"""The rules of simulated nodes: those of the source, except for the rules that a run replaces.
 
-The source has no branch for a wrong rule. A run that is to show what a rule is for puts another
-function, method or class in its place, in the module that uses it, and takes it out again.
+The source has no branch for a wrong rule. To show the purpose of a rule, a run replaces a function,
+method or class in the module that uses it, and restores it afterwards.
 """
 
 from collections.abc import Iterator
@@ -13,16 +13,16 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Replacement:
-    """One name and what stands there instead."""
+    """A name and its replacement."""
 
     target: str
-    """`module:name` or `module:Class.name`, where the name is looked up when it is used."""
+    """`module:name` or `module:Class.name`, in the module that looks the name up."""
     by: Any
 
 
 @dataclass(frozen=True)
 class Rules:
-    """The replacements of one run; none: the rules as they are."""
+    """The replacements of one run; empty for the rules of the source."""
 
     name: str = ""
     replacements: tuple[Replacement, ...] = ()
@@ -33,7 +33,7 @@ TODAYS = Rules()
 
 @contextmanager
 def wired(rules: Rules) -> Iterator[None]:
-    """Play by these rules until the end of the block."""
+    """Apply these rules until the end of the block."""
     before: list[tuple[Any, str, Any]] = []
     try:
         for replacement in rules.replacements:

@@ -1,4 +1,4 @@
-"""What simulated nodes report: their warnings and errors, kept whoever else may see them."""
+"""Captures the warnings and errors of simulated nodes, whether or not logging shows them."""
 
 import logging
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 class Reports(logging.Handler):
-    """The messages at WARNING and above, in their order."""
+    """The messages at WARNING and above, in order."""
 
     def __init__(self) -> None:
         super().__init__(logging.WARNING)
@@ -16,13 +16,13 @@ class Reports(logging.Handler):
         self.messages.append(record.getMessage())
 
     def mention(self, names: set[str], since: int) -> bool:
-        """Whether one of the messages from a number on contains one of these."""
+        """Whether a message from index `since` on contains one of these names."""
         return any(name in said for said in self.messages[since:] for name in names)
 
 
 @contextmanager
 def kept() -> Iterator[Reports]:
-    """Keep what nodes report inside, also where nothing is to be shown."""
+    """Capture the reports of nodes inside the block, even if logging is disabled."""
     reports, logger = Reports(), logging.getLogger("tidelog")
     disabled, propagates = logging.root.manager.disable, logger.propagate
     logger.addHandler(reports)

@@ -1,7 +1,7 @@
-"""All that the checkers know: every copy of every partition on nodes that run, and what is settled.
+"""The state that the checkers observe: the copies of each partition on running nodes.
 
-`CommittedRecords` belongs to a partition for good: it outlives nodes and knows what was written and
-what was committed. A `Copy` is one replica in one run of its node.
+`CommittedRecords` belongs to a partition and outlives nodes: it knows every batch that was written
+and the records that were committed. A `Copy` is one replica in one run of its node.
 """
 
 from dataclasses import dataclass, field
@@ -46,13 +46,13 @@ class CommittedRecords:
     committed: ShadowLog = field(default_factory=ShadowLog)
     committed_end: Offset = 0
     committed_by: dict[LeaderEpoch, Offset] = field(default_factory=dict)
-    """In which epoch up to where was committed; NO_EPOCH: told by a follower."""
+    """The committed end offset by epoch; NO_EPOCH if a follower reported it."""
     leaders: dict[LeaderEpoch, tuple[NodeId, int]] = field(default_factory=dict)
-    """Who led in which epoch, and in which of its runs."""
+    """The leader of each epoch, with the number of its run."""
     unclean_epochs: set[LeaderEpoch] = field(default_factory=set)
-    """Epochs of leaders that were elected although they might lack something, and known for it."""
+    """Epochs of unclean leaders, which may lack committed records and are marked as such."""
     lost: int = 0
-    """Committed records that are gone, and that an unclean election has owned up to."""
+    """The number of committed records that a marked unclean election has lost."""
 
 
 @dataclass(eq=False)
@@ -65,24 +65,24 @@ class Copy:
     end: Offset = 0
     high_watermark: Offset = 0
     epoch: LeaderEpoch = NO_EPOCH
-    """In which it leads, while it does."""
+    """The epoch in which it leads; NO_EPOCH if it does not lead."""
     maximal_isr: frozenset[NodeId] = frozenset()
     ends: dict[NodeId, Offset] = field(default_factory=dict)
-    """While it leads: how far it believes every replica to be."""
+    """While it leads: the end offset that it assumes for each replica."""
     runs: dict[NodeId, BrokerEpoch] = field(default_factory=dict)
-    """While it leads: in which run of its broker each follower was when it said so."""
+    """While it leads: the broker epoch of each follower's last fetch."""
     leader: PartitionLeader | None = None
-    """The last leadership of which the fields around are."""
+    """The leadership that the other fields describe."""
     level_at: dict[NodeId, Millis] = field(default_factory=dict)
-    """While it leads: when each follower last fetched and had all, by this leader's clock."""
+    """While it leads: when each follower's fetch last reached the log end, by its own clock."""
     proposed: frozenset[NodeId] | None = None
-    """While it leads: the in-sync set that it has asked for."""
+    """While it leads: the in-sync set that it has requested."""
 
     opened_end: Offset = 0
-    """Where the log ended when it was opened: what lies below was on disk, the rest was fetched."""
+    """The log end offset at opening: records below were on disk, later ones were fetched."""
     rotten_at: Offset | None = None
-    """From here on the files do not hold what they held before their node was damaged. `log` has
-    what they held: the replica has to find out, and to fetch it again, before the run ends.
+    """From this offset on, the files differ from `log` because their node was damaged. The replica
+    must detect the damage and fetch these records again before the run ends.
     """
 
     @property
@@ -91,14 +91,14 @@ class Copy:
 
 
 class Stance(NamedTuple):
-    """How a voter of the metadata quorum stands to an election."""
+    """The state of a metadata quorum voter with respect to an election."""
 
     node: NodeId
     run: int
     epoch: LeaderEpoch
     role: type[Role]
     is_content: bool
-    """It leads, or is in touch with who does: then it refuses pre-votes."""
+    """Whether it leads or has contact with the leader; it then rejects pre-votes."""
     voters: tuple[NodeId, ...]
 
 
@@ -108,14 +108,14 @@ class Scene:
     is_beyond: bool = False
     ledgers: dict[tuple[TopicId, int], CommittedRecords] = field(default_factory=dict)
     by_name: dict[TopicPartition, CommittedRecords] = field(default_factory=dict)
-    """The latest of each name."""
+    """The latest partition of each name."""
     copies: dict[NodeId, dict[TopicPartition, Copy]] = field(default_factory=dict)
     broker_epochs: dict[NodeId, int] = field(default_factory=dict)
-    """As which each node that runs has registered."""
+    """The broker epoch of each running node."""
     image: ClusterImage = field(default_factory=ClusterImage)
-    """The newest that any node has shown."""
+    """The newest image of any node."""
     left: dict[NodeId, dict[TopicPartition, Copy]] = field(default_factory=dict)
-    """What each node held when it was last seen to run."""
+    """The copies of each node when it last ran."""
     damaged: set[NodeId] = field(default_factory=set)
     """Nodes whose files were damaged while they were down."""
 
@@ -135,12 +135,12 @@ class Scene:
         return found if found is not None and found.ledger is ledger else None
 
     def placed(self, ledger: CommittedRecords) -> PartitionImage | None:
-        """As the newest image has the partition."""
+        """The partition in the newest image."""
         topic = self.image.topic(ledger.topic_id)
         return None if topic is None else topic.partitions.get(ledger.partition.partition)
 
     def own_up(self, ledger: CommittedRecords, end: Offset) -> None:
-        """What was committed from `end` on is lost, and somebody has said so."""
+        """Accept the loss of the committed records from `end` on, which was reported."""
         ledger.lost += ledger.committed_end - end
         ledger.committed.cut(end)
         ledger.committed_end = end

@@ -1,4 +1,4 @@
-"""What a log holds, batch by batch, as the checkers keep it beside the log itself."""
+"""A shadow of a log's batches, which the checkers keep beside the log itself."""
 
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ class Batch(NamedTuple):
     last: Offset
     epoch: LeaderEpoch
     crc: int
-    """Over everything that no broker changes."""
+    """The checksum; it covers only fields that brokers do not change."""
     producer_id: ProducerId
     producer_epoch: int
     sequence: int
@@ -85,7 +85,7 @@ class ShadowLog:
         return None
 
     def agreed_end(self, other: "ShadowLog") -> Offset:
-        """Up to where both hold the same, given that equal batches stand on equal ones."""
+        """The offset up to which both logs agree; equal batches imply equal predecessors."""
         for batch in reversed(self.batches):
             found = other.at(batch.base)
             if found is not None and found.key == batch.key:
@@ -94,7 +94,7 @@ class ShadowLog:
 
 
 def read_batches(log: PartitionLog, start: Offset) -> list[Batch]:
-    """What the log holds from an offset on; up to where it can be read."""
+    """Read the log's batches from an offset on, as far as it is readable."""
     found: list[Batch] = []
     offset, end = max(start, log.log_start_offset), log.log_end_offset
     while offset < end:

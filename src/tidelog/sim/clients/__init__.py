@@ -1,1 +1,1 @@
-"""Simulated clients: connections, requests, and what clients were told."""
+"""Simulated clients: connections, requests, and the responses that clients received."""

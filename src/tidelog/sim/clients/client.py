@@ -1,4 +1,4 @@
-"""A simulated client: one connection, request frames out, answers back in the order of requests."""
+"""A simulated client: one connection, with responses in the order of requests."""
 
 from collections import deque
 from collections.abc import Callable
@@ -8,13 +8,13 @@ from tidelog.model.ids import Millis
 from tidelog.sim.machines.network import Address, Side, SimNetwork
 
 Answered: TypeAlias = Callable[[bytes | None], None]
-"""Told the answer's frame, or None when there will be none."""
+"""Called with the response frame, or None if there is no response."""
 
 PATIENCE_MS: Millis = 30_000
 
 
 class SimClient:
-    """Connects when it is made; requests may be sent at once and leave when it is connected."""
+    """Connects on creation; requests are queued until it is connected."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class SimClient:
         self._side = network.connect(name, address, self)
 
     def request(self, frame: bytes, answered: Answered) -> None:
-        """Send a frame, given with its length; whoever gets no answer in time closes."""
+        """Send a frame with its length; the client closes if no response arrives in time."""
         if self.is_lost:
             answered(None)
             return
@@ -51,7 +51,7 @@ class SimClient:
         self._side.close()
         self.lost()
 
-    # -- told by the network -----------------------------------------------------------------------
+    # -- called by the network ---------------------------------------------------------------------
 
     def connected(self, side: Side) -> None:
         self._is_connected = True

@@ -1,4 +1,4 @@
-"""What clients did and were told, in the order in which it happened."""
+"""The requests of clients and the responses that they received, in order of time."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ class ClientWrite(NamedTuple):
     base_offset: Offset
     records: int
     crc: int
-    """Of the batch as it was sent; no broker changes what it covers."""
+    """The checksum of the batch as sent; it covers only fields that brokers do not change."""
     acks: int
     sent_at: Millis
     """When it was first sent."""
@@ -28,14 +28,14 @@ class ClientWrite(NamedTuple):
 
 
 class Lost(NamedTuple):
-    """Records that were acknowledged, or committed, and are gone."""
+    """Acknowledged or committed records that are lost."""
 
     partition: TopicPartition
     first: Offset
     records: int
     acks: int
     was_reported: bool
-    """An unclean election said that this could be."""
+    """Whether an unclean election reported the possible loss."""
 
 
 @dataclass
@@ -43,10 +43,10 @@ class History:
     acknowledged: list[ClientWrite] = field(default_factory=list)
     refused: Counter[ErrorCode] = field(default_factory=Counter)
     unanswered: int = 0
-    """Requests of producers whose connection was lost or given up."""
+    """Producer requests that were lost with their connection or given up."""
     records_read: int = 0
     lost: list[Lost] = field(default_factory=list)
-    """Found when all was healed: acknowledged writes that no log holds any more."""
+    """Acknowledged writes that no log holds after all faults have ended."""
 
     @property
     def records_acknowledged(self) -> int:
@@ -54,5 +54,5 @@ class History:
 
     @property
     def longest_wait_ms(self) -> Millis:
-        """For how long, at worst, a write that was acknowledged in the end had to be repeated."""
+        """The longest time from the first send of a write to its acknowledgement."""
         return max((write.answered_at - write.sent_at for write in self.acknowledged), default=0)

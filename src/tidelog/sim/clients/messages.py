@@ -1,4 +1,4 @@
-"""Requests as clients send them, and their frames: for tests that need no socket."""
+"""Client requests and their frames, for tests without a socket."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -25,16 +25,16 @@ from tidelog.protocol.records.batch import iterate
 from tidelog.protocol.records.records import Record, build_batch, read_records
 
 PRODUCE_VERSION, FETCH_VERSION = 11, 12
-"""The last versions that name topics."""
+"""The last versions that identify topics by name."""
 LEADER_ONLY_FETCH_VERSION = 10
-"""The last in which a consumer is served by the leader alone: a follower may lag (KIP-392)."""
+"""The last version that only the leader serves; later a follower may, with lag (KIP-392)."""
 
 
 # -- frames ----------------------------------------------------------------------------------------
 
 
 def version_for(message: Any) -> int:
-    """The version that a message is sent in unless somebody says otherwise."""
+    """The default version of a message."""
     match message:
         case ProduceRequest():
             return PRODUCE_VERSION
@@ -47,7 +47,7 @@ def version_for(message: Any) -> int:
 
 
 def frame_of(message: Any, correlation_id: int = 1, version: int | None = None) -> bytes:
-    """A whole frame, length included."""
+    """A complete frame, including its length."""
     version = version_for(message) if version is None else version
     match message:
         case ProduceRequest():
@@ -59,7 +59,7 @@ def frame_of(message: Any, correlation_id: int = 1, version: int | None = None) 
 
 
 def answer_in(frame: bytes, message: Any, version: int | None = None) -> Any:
-    """The response to `message` in a frame, which comes without its length."""
+    """Decode the response to `message` from a frame without its length."""
     version = version_for(message) if version is None else version
     match message:
         case ProduceRequest():
@@ -74,7 +74,7 @@ def answer_in(frame: bytes, message: Any, version: int | None = None) -> Any:
 
 
 def ask(api_key: int, **fields: Any) -> Any:
-    """A request in canonical shape; fields that are not given are those of an old client."""
+    """A request in canonical form; omitted fields have the values of an old client."""
     cls = canonical_request(api_key)
     absent = {field.name: field.absent() for field in fields_of(cls)}
     return cls(**{**absent, **fields})
@@ -89,7 +89,7 @@ def create_topic(
     timeout_ms: int = 10_000,
     **configs: str,
 ) -> CreateTopicsRequest:
-    """`on` places each partition by hand; configs have underscores for dots."""
+    """`on` assigns each partition; underscores in config names stand for dots."""
     assignments = tuple(
         CreatableReplicaAssignment(partition_index=index, broker_ids=tuple(brokers))
         for index, brokers in enumerate(on)
@@ -126,7 +126,7 @@ def produce_to(
     acks: int = -1,
     timeout_ms: int = 10_000,
 ) -> ProduceRequest:
-    """One batch per partition; bytes alone go to partition 0."""
+    """One batch per partition; plain bytes go to partition 0."""
     batches = records if isinstance(records, Mapping) else {0: records}
     views = [
         (index, None if data is None else memoryview(bytearray(data)))
@@ -144,7 +144,7 @@ def fetch_from(
     max_bytes: int = 1 << 20,
     epoch: int = -1,
 ) -> FetchRequest:
-    """An offset per partition; a number alone is for partition 0."""
+    """One offset per partition; a plain number is for partition 0."""
     asked = offsets if isinstance(offsets, Mapping) else {0: offsets}
     partitions = [
         FetchPartition(index, epoch, offset, -1, -1, max_bytes) for index, offset in asked.items()

@@ -1,4 +1,4 @@
-"""A conversation with a simulated node: ask, let simulated time pass, read the answer."""
+"""A connection to a simulated node that advances simulated time until the response arrives."""
 
 from collections.abc import Callable
 from itertools import count
@@ -12,16 +12,16 @@ LIMIT_MS = 60_000
 
 
 class Asked:
-    """A request on its way, and its answer once it is there."""
+    """A pending request, and its response once it has arrived."""
 
     def __init__(self) -> None:
         self.is_done = False
         self.answer: Any = None
-        """None also when the connection was lost before the answer came."""
+        """None also if the connection was lost before the response arrived."""
 
 
 class Talk:
-    """One connection to one node, made when it is first needed."""
+    """One connection to one node."""
 
     def __init__(
         self, cluster: SimCluster, node: NodeId, listener: str = "PLAINTEXT", **options: Any
@@ -53,18 +53,18 @@ class Talk:
         return asked
 
     def tell(self, message: Any) -> None:
-        """Send what is not answered (acks=0)."""
+        """Send a request that has no response (acks=0)."""
         self._client.send(frame_of(message, next(self._correlation_ids))[4:])
 
     def ask(self, message: Any, version: int | None = None, limit_ms: Millis = LIMIT_MS) -> Any:
-        """The answer, or None when the connection was lost before it came."""
+        """The response, or None if the connection was lost before it arrived."""
         asked = self.begin(message, version)
         assert self._cluster.world.run_until(lambda: asked.is_done, limit_ms), "no answer in time"
         return asked.answer
 
 
 def running(seed: int = 1, nodes: int = 3, **overrides: str) -> SimCluster:
-    """A cluster that takes writes; overrides are Kafka's keys with underscores for dots."""
+    """A cluster that is ready; overrides are Kafka's keys with underscores for dots."""
     changed = {key.replace("_", "."): value for key, value in overrides.items()}
     cluster = SimCluster(seed, nodes, changed)
     cluster.start()

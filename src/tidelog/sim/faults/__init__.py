@@ -1,1 +1,1 @@
-"""Faults: their kinds, how they strike, and which of them the protocol must survive."""
+"""Faults: their kinds, their execution, and the budget that the protocol must survive."""

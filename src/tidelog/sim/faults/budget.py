@@ -1,25 +1,26 @@
-"""Which faults the protocol promises to survive, so that within them every failure is a bug.
+"""The fault budget: the faults that the protocol survives, so that any failure within it is a bug.
 
-What is promised, and so what is allowed at any one moment:
+At any moment the budget allows:
 
-* **The network may do anything.** Any number of links may be cut, slow or lossy, one way or both:
-  what was committed stays, whoever leads. Without a majority nothing moves until it is mended.
-* **A majority of the nodes works.** Metadata is synced before it counts, so losing more would cost
-  no data; but a cluster that stands still shows little. So a node is stopped, paused, isolated or
-  given a bad disk only while the others are a majority. Only a blackout may take them all.
-* **Fewer than min.insync.replicas replicas of a partition end uncleanly before they are back in
-  sync, if one of them loses what it had not synced** (power loss, failed fsync, flipped bit). A
-  committed record is on at least so many replicas. Who ends uncleanly is not eligible any more
-  (KIP-966), also after a mere kill: so every unclean end counts as soon as one of them is lossy.
-* **Kills alone may take any number of replicas**: the page cache outlives the process.
-* **A partition that flushes before it acknowledges (flush.messages=1) survives any power loss**, a
-  blackout too.
+* **Any network fault.** Any number of links may be cut, slow or lossy, in one direction or both.
+  Committed records survive. Without a majority nothing progresses until the network heals.
+* **A working majority of nodes.** Metadata is synced before it is committed, so losing more nodes
+  would lose no data, but a stopped cluster tests little. A node is stopped, paused, isolated or
+  given a bad disk only while the others are a majority. Only a blackout affects all nodes.
+* **Fewer than min.insync.replicas unclean ends of a partition's replicas before they are back in
+  sync, if one of them loses unsynced data** (power loss, failed fsync, flipped bit). At least that
+  many replicas hold a committed record. A replica that ends uncleanly is no longer eligible
+  (KIP-966), even after a kill, so every unclean end counts once one of them is lossy.
+* **Any number of kills**, if there is no other fault: the page cache outlives the process.
+* **Any power loss of a partition that flushes before it acknowledges (flush.messages=1)**,
+  including a blackout.
 * **One bad disk at a time.** A full, read-only or failing disk stops its node or its directory.
-* **Any file of one node at a time may be damaged while it is down**, and of another when the first
-  is back in sync and has the metadata again; a flush does not help against that.
-* **Clocks may differ and drift**: nothing but patience is measured with them.
+* **Damage to any file of one node at a time while it is down.** Another node may be damaged when
+  the first one is back in sync and has read the metadata again. A flush does not protect against
+  it.
+* **Clocks that differ and drift**, because they only measure timeouts.
 
-With `Plan.beyond` the budget is open: then `silent_loss` holds the cluster to saying what it lost.
+With `Plan.beyond` the budget is unlimited; `silent_loss` then requires that each loss is reported.
 """
 
 from collections.abc import Iterator
@@ -31,7 +32,7 @@ from tidelog.sim.machines.cluster import SimCluster
 from tidelog.sim.machines.host import SimHost
 
 Ends = dict[NodeId, tuple[BrokerEpoch, bool]]
-"""Replicas that ended uncleanly, in which epoch of their broker, and whether they lost anything."""
+"""Replicas that ended uncleanly: the broker epoch, and whether they lost data."""
 
 
 class Budget:
@@ -42,12 +43,12 @@ class Budget:
         self._isolated: set[NodeId] = set()
         self._bad_disks: set[NodeId] = set()
         self._damaged: dict[NodeId, Offset] = {}
-        """Up to where each damaged voter must have the metadata before another may be."""
+        """The metadata offset that each damaged voter must reach before another may be damaged."""
 
     # -- what is allowed ---------------------------------------------------------------------------
 
     def allows_absence(self, host: SimHost) -> bool:
-        """Whether the cluster can do without this node for a while."""
+        """Whether the other nodes are a majority without this node."""
         if self._is_open:
             return host.is_up and not host.is_paused
         works = [one for one in self._cluster.hosts.values() if self._works(one)]
@@ -67,7 +68,7 @@ class Budget:
         )
 
     def allows_damage(self, host: SimHost) -> bool:
-        """Whether a file of this node may be damaged, which a flush does not help against."""
+        """Whether a file of this node may be damaged; a flush does not protect against that."""
         return self.allows_absence(host) and (
             self._is_open
             or (
@@ -80,7 +81,7 @@ class Budget:
         )
 
     def allows_blackout(self) -> bool:
-        """Whether all may lose power at once: every partition syncs before it acknowledges."""
+        """Whether all nodes may lose power: every partition flushes before it acknowledges."""
         image = self._newest()
         hosts = self._cluster.hosts.values()
         return all(host.is_up and not host.is_paused for host in hosts) and (
@@ -176,6 +177,6 @@ def _flushes(image: ClusterImage, where: TopicPartition) -> bool:
 def _is_back(
     image: ClusterImage, partition: PartitionImage, node: NodeId, epoch: BrokerEpoch
 ) -> bool:
-    """In the in-sync set again, in a later run than the one that ended."""
+    """Whether the node is in sync again, in a later run than the one that ended."""
     broker = image.brokers.get(node)
     return broker is not None and broker.epoch > epoch and node in partition.isr

@@ -1,18 +1,18 @@
-"""Damage at rest: a file of a machine that is down is changed behind everyone's back.
+"""Damage at rest: a file of a machine that is down changes without a write.
 
-`is_visible` says whether anything in Kafka's formats shows a damage, so that a node has to report
-it. It need not where nothing does:
+`is_visible` is whether Kafka's formats reveal a damage, so that a node must report it. A damage may
+be invisible:
 
-* An index, a producer snapshot or an older metadata snapshot is derived data. It is looked at when
-  it is used, and reported then; only an index that is missing shows at once. In the metadata log
-  it shows only below the recovery point: that log is opened as after a crash at every start, its
-  later segments are scanned, and a crash may leave these without an index.
-* A text file (checkpoints, quorum-state, meta.properties) has no checksum. Where it is still
-  well-formed, its numbers may be other ones.
-* After an unclean end a log may end anywhere behind its recovery point: that is how crashes look.
-* The topic id of the metadata log is the same everywhere: nobody reads its partition.metadata.
-* Nobody reads what was set aside, or is about to be deleted.
-* Nobody needs the clean-shutdown mark: without it the stop counts as unclean.
+* An index, a producer snapshot or an older metadata snapshot is derived data. It is validated, and
+  reported, when it is used; only a missing index is visible at once. An index of the metadata log
+  is visible only below the recovery point: every start scans the later segments of that log, and a
+  crash may leave them without an index.
+* A text file (checkpoints, quorum-state, meta.properties) has no checksum. If it is still
+  well-formed, its numbers may be wrong.
+* After an unclean end a log may end anywhere after its recovery point, as after any crash.
+* The topic id of the metadata log is constant, so its partition.metadata is never read.
+* Files that were set aside or are about to be deleted are never read.
+* The clean-shutdown mark is optional: without it the stop counts as unclean.
 """
 
 import json
@@ -44,7 +44,7 @@ _TOPIC_ID = re.compile(rb"^topic_id: *(\S+) *$", re.M)
 _NO_END: Offset = 1 << 62
 
 Files = Mapping[str, bytes]
-"""What a log directory holds, by path."""
+"""The content of a log directory, by path."""
 
 
 class Harm(NamedTuple):
@@ -53,28 +53,28 @@ class Harm(NamedTuple):
 
     @property
     def names(self) -> set[str]:
-        """What a report of it mentions at least one of."""
+        """The names of which a report must mention at least one."""
         return names_of(self.paths)
 
 
 def names_of(paths: tuple[str, ...]) -> set[str]:
-    """The partition or the file of the root that each path belongs to; more for the metadata."""
+    """The partition or root file of each path; for the metadata log, its other names too."""
     found = {path.partition("/")[0] for path in paths}
     if METADATA in found:
         found |= {"metadata log", QUORUM_STATE, "snapshot"}
     return found
 
 
-# -- what shows
+# -- visibility
 
 
 def is_visible(paths: tuple[str, ...], before: Files, after: Files, *, was_clean: bool) -> bool:
-    """Whether the damage to one of these files can be known."""
+    """Whether the damage to one of these files can be detected."""
     return any(_shows(path, before, after, was_clean) for path in paths)
 
 
 def recovery_points(files: Files) -> dict[str, Offset]:
-    """By directory: up to where its records had been synced when that was last written down."""
+    """The recovery point of each directory, up to which its records were synced."""
     text = files.get(names.RECOVERY_POINT_CHECKPOINT, b"").decode(errors="replace")
     rows = [line.split() for line in text.splitlines()[2:]]
     return {f"{row[0]}-{row[1]}": int(row[2]) for row in rows if len(row) == 3}
@@ -108,7 +108,7 @@ def _shows(path: str, before: Files, after: Files, was_clean: bool) -> bool:
 
 
 def _is_out_of_use(directory: str, name: str) -> bool:
-    """Whether it is on its way out, or was set aside: nobody reads it any more."""
+    """Whether the file was set aside or is about to be deleted, so that it is never read."""
     if name.endswith((names.DELETED, names.SET_ASIDE, ".damaged")):
         return True
     return bool(directory) and directory != METADATA and names.partition_of(directory) is None
@@ -126,7 +126,7 @@ def _is_scanned_anyway(path: str, files: Files) -> bool:
 
 
 def _end_of(path: str, files: Files) -> Offset:
-    """Where the next segment begins; where the last one ends, nobody knows before it is read."""
+    """The base offset of the next segment; unknown for the last segment until it is read."""
     directory, _, name = path.rpartition("/")
     bases = [
         names.offset_of(one.rpartition("/")[2], names.LOG)
@@ -158,13 +158,13 @@ def _is_state(content: bytes) -> bool:
     )
 
 
-# -- acts
+# -- damaging
 
 
 def damage(disk: SimDisk, dice: Dice) -> Harm | None:
-    """Do something to a file of the disk, or two; None where that changes nothing.
+    """Damage one or two files of the disk; None if that changes nothing.
 
-    meta.properties is left alone: without it a node rightly declines to start.
+    meta.properties is excluded, because a node rightly refuses to start without it.
     """
     paths = [path for path in disk.files() if path != names.META_PROPERTIES]
     path, other = _drawn(paths, dice), _drawn(paths, dice)
@@ -197,13 +197,13 @@ def damage(disk: SimDisk, dice: Dice) -> Harm | None:
 
 
 def _could_be(one: str, other: str) -> bool:
-    """Whether one log could be the other: no batch says to which partition it belongs."""
+    """Whether one log could replace the other: a batch does not name its partition."""
     name = one.rpartition("/")[2]
     return one == other or (name.endswith(names.LOG) and name == other.rpartition("/")[2])
 
 
 def _drawn(paths: list[str], dice: Dice) -> str:
-    """A file of a partition that is drawn first, so that one with many files is not favoured."""
+    """Draw a directory, then a file in it, so that directories with many files are not favoured."""
     directories = sorted({path.rpartition("/")[0] for path in paths})
     directory = directories[dice.below(len(directories))]
     inside = [path for path in paths if path.rpartition("/")[0] == directory]

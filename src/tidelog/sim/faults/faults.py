@@ -1,8 +1,8 @@
-"""Faults as values: what happens to which machines, when, and for how long.
+"""Faults as values: the kind, the machines, the time and the duration.
 
-A fault begins and ends by itself, so a schedule is a list from which any one can be taken out.
-`KINDS` describes each kind; `sim/faults/strikes.py` carries faults out, and
-`sim/faults/budget.py` says which of them the protocol promises to survive.
+Each fault starts and ends on its own, so any fault can be removed from a schedule. `KINDS`
+describes each kind, `sim/faults/strikes.py` executes faults, and `sim/faults/budget.py` defines
+those that the protocol promises to survive.
 """
 
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from tidelog.model.ids import Millis, NodeId
 
 LEADER: NodeId = 0
-"""In a fault: whoever leads the first partition when it strikes, as the newest image has it."""
+"""In a fault: the leader of the first partition at that time, by the newest image."""
 CONTROLLER: NodeId = -1
-"""In a fault: whoever is the active controller when it strikes."""
+"""In a fault: the active controller at that time."""
 NEXT_LEADER: NodeId = -2
-"""In a fault: the first in-sync follower of the first partition; not the controller, if it can."""
+"""In a fault: the first in-sync follower of the first partition; if possible not the controller."""
 LAST_FOLLOWER: NodeId = -3
-"""In a fault: the last follower of the first partition; not the controller, if it can be."""
+"""In a fault: the last follower of the first partition; if possible not the controller."""
 
 CLOCK_STEP = "clock-step"
 
@@ -43,27 +43,27 @@ KINDS: dict[str, str] = {
     CLOCK_STEP: "a machine's clock is set by up to two days, either way, and put right later",
     "drift": "a machine's clock runs faster or slower than the others'",
 }
-"""Every kind of fault, with what it is."""
+"""Every kind of fault, with its description."""
 
 
 @dataclass(frozen=True)
 class Fault:
-    """`nodes` are the machines meant, in the order in which the kind takes them."""
+    """A fault; `nodes` are its machines, in the order that the kind defines."""
 
     at_ms: Millis
-    """Since the workload began."""
+    """The time since the workload began."""
     kind: str
     nodes: tuple[NodeId, ...]
     lasts_ms: Millis = 0
     amount: int = 0
-    """How much: added delay in ms, lost segments per thousand, drift in parts per thousand,
-    how far a clock is set in ms.
+    """The added delay in ms, lost segments per thousand, drift in parts per thousand, or the clock
+    step in ms.
 
-    For damage: 1 after a shutdown in order, 0 after a kill.
+    For damage: 1 after a controlled shutdown, 0 after a kill.
     """
 
     def __post_init__(self) -> None:
-        assert self.kind in KINDS, f"{self.kind} is no kind of fault"
+        assert self.kind in KINDS, f"unknown kind of fault: {self.kind}"
 
     def __str__(self) -> str:
         where = ",".join(map(_called, self.nodes)) or "everywhere"

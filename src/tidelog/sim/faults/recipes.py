@@ -1,6 +1,6 @@
-"""Troubles that belong together: what it takes for a known loss, which chance would rarely bring.
+"""Recipes: sequences of faults that cause a known loss under a wrong rule and are rarely drawn.
 
-Each is a short schedule, with times drawn around those that matter.
+Each recipe is a short schedule with random times around the critical ones.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ Recipe: TypeAlias = Callable[[SeededDice, Millis, int], tuple[Fault, ...]]
 
 
 def last_one_standing(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
-    """The leader loses its followers, then its tail, and comes back before they do (F18, F43)."""
+    """The leader loses its followers, then its tail, and returns before they do (F18, F43)."""
     alone = 1_000 + dice.below(3_000)
     gone = 200 + dice.below(1_500)
     return (
@@ -24,11 +24,11 @@ def last_one_standing(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, 
 
 
 def unheard_commit(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
-    """The next leader has not heard what is committed, and a follower returns without it (F13).
+    """The next leader does not know what is committed, and a follower returns without it (F13).
 
-    The last follower goes, so the leader may commit without it; the leader is slow, so the other
-    one hears late of that, and leads before it has. The last follower is kept from the new leader
-    until it is known to be back, and is slow: it asks for what it lacks, and gets it late.
+    The last follower is killed, so the leader may commit without it. The leader's link is slow, so
+    the other follower learns late of the commit and is elected before it does. The last follower
+    cannot reach the new leader until its return is known, and its link is slow, so it fetches late.
     """
     slow = 200 + dice.below(400)
     down = dice.below(300)
@@ -43,10 +43,10 @@ def unheard_commit(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...
 
 
 def deaf_follower(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
-    """A follower has what the next leader has not, and hears of no election after that (F04).
+    """A follower holds records that the next leader lacks, and misses all later elections (F04).
 
-    The leader goes, returns as a follower, and leads once more; the deaf one still believes in the
-    epoch in which it led first, and fetches from it past what it has cut meanwhile.
+    The leader fails, returns as a follower, and leads again. The follower still assumes the
+    leader's first epoch, and fetches past the records that the leader has truncated meanwhile.
     """
     gone = 50 + dice.below(500)
     away = 100 + dice.below(400)
@@ -60,7 +60,7 @@ def deaf_follower(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]
 
 
 def back_as_the_leader_goes(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
-    """A follower returns just when a leader goes that has only now committed something (F13)."""
+    """A follower returns just when a leader fails that has just committed records (F13)."""
     away = 800 + dice.below(2_500)
     return (
         Fault(at, "pause", (1 + dice.below(nodes),), away),
@@ -69,7 +69,7 @@ def back_as_the_leader_goes(dice: SeededDice, at: Millis, nodes: int) -> tuple[F
 
 
 def lead_and_lead_again(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
-    """Leaders change quickly, and one node hears of none of it but follows on (F03, F04, F05)."""
+    """Leaders change quickly, and one node misses the changes but still follows (F03, F04, F05)."""
     deaf: NodeId = 1 + dice.below(nodes)
     first = 100 + dice.below(1_200)
     second = first + 100 + dice.below(1_500)
@@ -81,7 +81,7 @@ def lead_and_lead_again(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault
 
 
 def old_news(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
-    """What a follower said arrives after it has lost what it said it had (F15, F17)."""
+    """A follower's fetch arrives after it has lost the records that the fetch proves (F15, F17)."""
     follower: NodeId = 1 + dice.below(nodes)
     return (
         Fault(at, "slow-link", (follower,), 2_000, 100 + dice.below(600)),

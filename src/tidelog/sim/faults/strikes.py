@@ -1,6 +1,6 @@
-"""Carries out a schedule: each fault strikes when its time comes, if the budget has room, and ends.
+"""Executes a schedule: each fault starts at its time if the budget allows it, and ends later.
 
-`calm` ends them all and starts whatever is down: from then on the cluster has to get well.
+`calm` ends all faults and starts every node that is down; the cluster must then recover.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from tidelog.sim.runs.outcome import Counts
 from tidelog.sim.runs.recorder import Recorder
 
 QUICK_MS: Millis = 40
-"""How long a quick restart takes: nobody's patience ends in that time."""
+"""The duration of a quick restart, which is shorter than every timeout."""
 LOOK_AGAIN_MS: Millis = 250
 
 Undo = Callable[[], None]
@@ -43,7 +43,7 @@ class Strikes:
         self._counts = counts
         self._begun_at = begun_at
         self._partition = partition
-        """Whose leader is meant where a fault says so."""
+        """The partition whose leader a fault refers to."""
         self._recorder = recorder
         self._dice = cluster.world.dice.fork("strikes")
         self._is_calm = False
@@ -96,7 +96,7 @@ class Strikes:
         self._world.after(fault.lasts_ms, end)
 
     def calm(self) -> None:
-        """Everything works again, and whoever is down is started as soon as that can be."""
+        """End all faults and start every node that is down as soon as possible."""
         self._is_calm = True
         self._network.heal()
         for host in self._cluster.hosts.values():
@@ -105,10 +105,10 @@ class Strikes:
                 host.resume()
         self._start_all()
 
-    # -- who is meant ------------------------------------------------------------------------------
+    # -- the machines of a fault -------------------------------------------------------------------
 
     def _host(self, meant: NodeId) -> SimHost:
-        """The machine that a fault means; node 1 where there is no such one now."""
+        """The machine that a fault refers to; node 1 if there is no such machine now."""
         hosts = self._cluster.hosts
         if meant > 0:
             return hosts[meant]
@@ -132,7 +132,7 @@ class Strikes:
         return self._cluster.hosts[others[0 if meant == NEXT_LEADER else -1]]
 
     def _other(self, fault: Fault, host: SimHost) -> SimHost:
-        """The second machine of a fault, or the one after it where both would be the same."""
+        """The second machine of a fault, or the next one if it equals the first."""
         other = self._host(fault.nodes[1])
         return other if other is not host else self._host(host.id % len(self._cluster.hosts) + 1)
 
@@ -252,7 +252,7 @@ class Strikes:
     # -- disks -------------------------------------------------------------------------------------
 
     def _slow_disk(self, fault: Fault, host: SimHost) -> Undo | None:
-        """A node whose fsync takes too long takes itself out (F33)."""
+        """A node whose fsync takes too long stops itself (F33)."""
         if not self._budget.allows_bad_disk(host, is_lossy=False):
             return None
         self._breaks(host, is_lossy=False)
@@ -302,7 +302,7 @@ class Strikes:
         return lambda: self._start(host)
 
     def _flip(self, host: SimHost) -> None:
-        """A bit that a batch's checksum covers, in what was not synced; none if all was."""
+        """Flip a bit that a batch checksum covers in the unsynced data, if there is any."""
         places: list[tuple[str, int]] = []
         for directory in host.disk.list(""):
             for name in host.disk.list(directory):
@@ -325,7 +325,7 @@ class Strikes:
         self._budget.ended_uncleanly(host, is_lossy=is_lossy)
 
     def _repair(self, host: SimHost) -> None:
-        """The operator ends the process, sees to the disk, and starts it again."""
+        """Kill the process, repair its disk and start it again, as an operator would."""
         if host.is_up:
             host.kill()
         self._mend_disk(host)
@@ -347,7 +347,7 @@ class Strikes:
         return lambda: host.drift(0)
 
     def _set_clock(self, fault: Fault, host: SimHost) -> Undo | None:
-        """On one machine, or on all where none is named; put right at its end."""
+        """Set the clock of one machine, or of all if none is named; undo it at the end."""
         hosts = [host] if fault.nodes else list(self._cluster.hosts.values())
 
         def set_all(by_ms: Millis) -> None:
@@ -370,7 +370,7 @@ class Strikes:
             self._start(host)
 
     def _start_all(self) -> None:
-        """Again and again: a node that was shutting down may end only now."""
+        """Start stopped nodes repeatedly: a node that was shutting down may stop only now."""
         self._cluster.start()
         self._world.after(LOOK_AGAIN_MS, self._start_all)
 
@@ -380,4 +380,4 @@ class Strikes:
 
 
 def _nothing() -> None:
-    """A fault that is over in a moment has no end of its own."""
+    """The undo of a fault that has no duration."""

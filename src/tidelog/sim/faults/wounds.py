@@ -1,4 +1,4 @@
-"""Damages files of machines that are down, and remembers which damage has to be reported."""
+"""Damages files of machines that are down, and tracks which damage nodes must report."""
 
 from collections.abc import Callable
 from functools import partial
@@ -14,7 +14,7 @@ from tidelog.sim.machines.cluster import SimCluster
 from tidelog.sim.machines.host import SimHost
 
 AFTER_SHUTDOWN = 1
-"""As a fault's amount: the node is shut down in order before; otherwise it is killed."""
+"""A fault's amount for damage after a controlled shutdown; otherwise the node is killed."""
 LOOK_AGAIN_MS: Millis = 50
 
 
@@ -37,7 +37,7 @@ class Wounds:
     def strike(
         self, fault: Fault, host: SimHost, start: Callable[[SimHost], None]
     ) -> Callable[[], None] | None:
-        """End the node and damage a file of it; `start` is called when it is to run again."""
+        """Stop the node and damage one of its files; `start` is called to start it again."""
         if not self._budget.allows_damage(host):
             return None
         self._budget.damaged(host)
@@ -51,7 +51,7 @@ class Wounds:
 
     def _damage_when_down(self, host: SimHost, run: int) -> None:
         if host.runs != run:
-            return  # somebody else has ended and started it meanwhile
+            return  # another fault has restarted it
         if host.is_up:
             self._world.after(LOOK_AGAIN_MS, partial(self._damage_when_down, host, run))
         else:
@@ -80,7 +80,7 @@ class Wounds:
             self._to_report.append(Wound(host.id, harm, len(self._reports.messages)))
 
     def unreported(self) -> list[str]:
-        """What no node has said a word of, though it could have known."""
+        """The visible damage that no node has reported."""
         return [
             f"node {wound.node}: {wound.harm.what}"
             for wound in self._to_report

@@ -1,7 +1,7 @@
-"""What must always hold, one file for each; all are looked at after every event that touched them.
+"""The invariants, one file for each; every invariant is checked after the events that concern it.
 
-An invariant is told what a node's event has changed, so it looks only there. `ALL` are those of
-safety, which hold at every moment; `liveness` is what must come true once everything is mended.
+An invariant receives the changes of a node's event and checks only those. `ALL` are the safety
+invariants, which always hold. `liveness` holds some time after the last fault.
 """
 
 from tidelog.sim.invariants.acknowledged_kept import AcknowledgedKept

@@ -1,6 +1,6 @@
-"""Every write that was acknowledged with acks=all is committed, as it was sent, where it was told.
+"""A write acknowledged with acks=all is committed, unchanged, at the acknowledged offset.
 
-What is committed is in every later leader's log by leader completeness.
+By leader completeness, every later leader's log contains it.
 """
 
 from tidelog.sim.clients.history import ClientWrite
@@ -22,5 +22,5 @@ class AcknowledgedKept(Invariant):
                 )
         elif (batch.base, batch.crc) != (write.base_offset, write.crc) and not ledger.lost:
             raise self.violated(
-                f"offset {write.base_offset} was acknowledged and holds something else", ledger
+                f"offset {write.base_offset} was acknowledged and holds another batch", ledger
             )

@@ -1,7 +1,7 @@
-"""What a leader counts on, its followers hold: a fetch from N proves all below N (F04, F14, F15).
+"""A follower holds what its leader counts: a fetch at N proves all records below N (F04, F14, F15).
 
-Looked at while nobody has heard of a later epoch, in which a follower may cut, and for followers in
-the run of their broker that the leader has heard from, which has lost nothing since.
+It is checked while no later epoch exists, in which a follower may truncate, and for followers in
+the broker run that last fetched from the leader, which has lost nothing since.
 """
 
 from tidelog.sim.checks.scene import Copy
@@ -9,7 +9,7 @@ from tidelog.sim.invariants.invariant import Invariant
 
 
 class CountedIsHeld(Invariant):
-    name = "what is counted is held"
+    name = "a follower holds what its leader counts"
 
     def followers_counted(self, copy: Copy) -> None:
         placed = self.scene.placed(copy.ledger)
@@ -29,7 +29,7 @@ class CountedIsHeld(Invariant):
                 and (theirs is None or theirs.key != mine.key)
             ):
                 raise self.violated(
-                    f"node {copy.node}, which leads in epoch {copy.epoch}, counts on node {node} "
-                    f"for everything below {end}, and that does not hold it",
+                    f"node {copy.node}, which leads in epoch {copy.epoch}, counts node {node} "
+                    f"as holding all records below {end}, but node {node} does not",
                     copy.ledger,
                 )

@@ -1,8 +1,9 @@
-"""A voter opens a new epoch of the metadata quorum only when a majority would follow (F36).
+"""A voter starts a new epoch of the metadata quorum only if a majority would vote for it (F36).
 
-A new epoch deposes whoever leads, so it is asked for first (pre-vote, KIP-996): who leads, or is in
-touch with who does, says no. So somebody who opens one has asked for a while, and within that time
-a majority, itself included, was without a leader. Elections lose nothing, but stop all changes.
+A new epoch deposes the current leader, so a pre-vote precedes it (KIP-996). The leader, and every
+voter in contact with it, rejects the pre-vote. A voter that starts an epoch has therefore asked for
+some time, during which a majority, including itself, had no leader. Needless elections lose no
+records, but they block all metadata changes.
 """
 
 from typing import NamedTuple
@@ -20,13 +21,13 @@ class _Asking(NamedTuple):
 
 
 class EpochsAskedFor(Invariant):
-    name = "a new quorum epoch is asked for first"
+    name = "a pre-vote precedes a new quorum epoch"
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)
         self._stances: dict[NodeId, Stance] = {}
         self._turned: dict[NodeId, Millis] = {}
-        """When each was last content and then not, or the other way round."""
+        """When each voter last gained or lost contact with a leader."""
         self._asking: dict[NodeId, _Asking] = {}
 
     def stance_changed(self, stance: Stance, now: Millis) -> None:
@@ -36,7 +37,7 @@ class EpochsAskedFor(Invariant):
         if before is None or before.is_content is not stance.is_content:
             self._turned[node] = now
         if stance.role is Prospective:
-            # Answers of an earlier round in the same epoch count, however late they come.
+            # Responses of an earlier round in the same epoch count, even if they arrive late.
             since = self._asked_since(stance, stance.epoch, now)
             self._asking[node] = _Asking(stance.run, stance.epoch, since)
         if before is None or before.run != stance.run:
@@ -45,7 +46,7 @@ class EpochsAskedFor(Invariant):
             self._check(stance, before.epoch, now)
 
     def _asked_since(self, stance: Stance, epoch: LeaderEpoch, now: Millis) -> Millis:
-        """Since when it has asked in this epoch; now, if it has not."""
+        """Since when the voter has asked in this epoch; now, if it has not."""
         asking = self._asking.get(stance.node)
         if asking is None or (asking.run, asking.epoch) != (stance.run, epoch):
             return now
@@ -60,11 +61,11 @@ class EpochsAskedFor(Invariant):
         ]
         if len(stance.voters) - len(against) <= len(stance.voters) // 2:
             raise self.violated(
-                f"node {stance.node} opens epoch {stance.epoch} although {against} are in touch "
+                f"node {stance.node} starts epoch {stance.epoch} although {against} have contact "
                 f"with the leader of epoch {epoch}"
             )
 
     def _was_content(self, voter: NodeId, since: Millis) -> bool:
-        """All the time since then; a voter that nobody has seen may have said anything."""
+        """Whether the voter had contact since then; False for a voter that was never observed."""
         stance = self._stances.get(voter)
         return stance is not None and stance.is_content and self._turned[voter] < since

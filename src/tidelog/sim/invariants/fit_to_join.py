@@ -1,4 +1,4 @@
-"""Who joins an in-sync set is fit to lead: neither fenced nor shutting down then (F16)."""
+"""A replica that joins an in-sync set is neither fenced nor shutting down at that time (F16)."""
 
 from tidelog.controller.image.image import ClusterImage
 from tidelog.model.ids import NodeId, Offset, TopicId
@@ -7,7 +7,7 @@ from tidelog.sim.invariants.invariant import Invariant
 
 
 class FitToJoin(Invariant):
-    name = "who joins the in-sync set is fit"
+    name = "a joining replica is neither fenced nor shutting down"
 
     def __init__(self, scene: Scene) -> None:
         super().__init__(scene)

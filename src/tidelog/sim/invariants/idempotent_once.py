@@ -1,4 +1,4 @@
-"""An idempotent producer's batches stand in every log once and in order, without a gap (F44)."""
+"""Every log holds an idempotent producer's batches once, in order and without a gap (F44)."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from tidelog.sim.invariants.invariant import Invariant
 
 
 class IdempotentOnce(Invariant):
-    name = "idempotent once and in order"
+    name = "idempotent batches once and in order"
 
     def appended(self, copy: Copy, batches: Sequence[Batch]) -> None:
         newest: dict[int, Batch | None] = {}

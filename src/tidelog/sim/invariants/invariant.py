@@ -1,4 +1,4 @@
-"""What an invariant may be told; each listens to what it needs."""
+"""The events of the checker; each invariant overrides those that it needs."""
 
 from collections.abc import Sequence, Set
 from typing import ClassVar
@@ -17,33 +17,33 @@ class Invariant:
         self.scene = scene
 
     def appended(self, copy: Copy, batches: Sequence[Batch]) -> None:
-        """A log has grown by these, or was found with them when its node started."""
+        """A log has appended these batches, or contained them when its node started."""
 
     def cut(self, copy: Copy, before: Offset) -> None:
-        """A log ends earlier than it did."""
+        """A log was truncated."""
 
     def led(self, copy: Copy) -> None:
-        """A copy has begun to lead, in `copy.epoch`."""
+        """A copy has become leader in `copy.epoch`."""
 
     def watermark_moved(self, copy: Copy, before: Offset) -> None:
-        """Where a copy's high watermark was, and is not any more."""
+        """A copy's high watermark has moved from `before`."""
 
     def followers_counted(self, copy: Copy) -> None:
-        """A leader believes something else of how far the replicas are."""
+        """A leader has changed the end offset that it assumes for a replica."""
 
     def shrinking(self, copy: Copy, left: Set[NodeId], since: Millis) -> None:
-        """A leader asks to do without these, which it may who were level last before `since`."""
+        """A leader drops these; it may drop replicas that were last level before `since`."""
 
     def stance_changed(self, stance: Stance, now: Millis) -> None:
-        """A voter of the metadata quorum stands otherwise to an election than before."""
+        """The election state of a metadata quorum voter has changed."""
 
     def image_changed(self, node: NodeId, image: ClusterImage) -> None: ...
 
     def acknowledged(self, write: ClientWrite) -> None:
-        """A producer was told that its batch is written."""
+        """A producer has received an acknowledgement for its batch."""
 
     def read(self, partition: TopicPartition, batches: Sequence[Batch]) -> None:
-        """A consumer was given these."""
+        """A consumer has received these batches."""
 
     def violated(self, sentence: str, about: CommittedRecords | None = None) -> Violation:
         return Violation(self.name, sentence, None if about is None else about.partition)

@@ -1,11 +1,12 @@
-"""Leader completeness: whoever leads holds everything that was committed in epochs before its own.
+"""Leader completeness: a leader holds all records that were committed in earlier epochs.
 
-One that was elected and then paused may learn of it when others have led since, and committed what
-it lacks: it commits nothing of its own, since those whom it counts on follow somebody else.
+A node that was elected and then paused may learn of its election after others have led and
+committed records that it lacks. It cannot commit any record, because its followers follow another
+leader.
 
-The ledger learns what is committed from the high watermarks of leaders (and, for the metadata
-log, of any node). By log matching one batch is enough to compare: the last that is committed.
-Beyond the budget a leader may lack some, if it was elected uncleanly and is known for it.
+The checker learns the committed offsets from the high watermarks of leaders (and, for the metadata
+log, of any node). By log matching it is enough to compare the last committed batch. Beyond the
+fault budget, a leader may lack records if its election is marked as unclean.
 """
 
 from tidelog.model.ids import NO_EPOCH, Offset
@@ -39,12 +40,12 @@ class LeaderCompleteness(Invariant):
             return
         if self.scene.is_beyond and any(epoch > copy.epoch for epoch in ledger.unclean_epochs):
             ledger.lost += max(0, copy.high_watermark - before)
-            return  # it does not know yet that another was elected, who will take this back
+            return  # it does not know yet of the unclean leader, which will truncate these records
         settled = min(copy.high_watermark, ledger.committed_end)
         if not self._holds(copy, settled):
             raise self.violated(
                 f"node {copy.node} commits up to {copy.high_watermark} in epoch {copy.epoch}, "
-                f"but before {settled} others have committed something else",
+                f"but other leaders have committed different records below {settled}",
                 ledger,
             )
         if copy.high_watermark > ledger.committed_end:
@@ -58,5 +59,5 @@ class LeaderCompleteness(Invariant):
         settled = copy.ledger.committed.at(end - 1)
         found = copy.log.at(end - 1)
         if settled is None:
-            return end <= copy.end  # what is older than the first log that was seen
+            return end <= copy.end  # older than the first log that was observed
         return found is not None and found.key == settled.key

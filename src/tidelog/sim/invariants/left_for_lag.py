@@ -1,8 +1,8 @@
-"""A leader drops from the in-sync set only who was behind for longer than the lag time (F23, F25).
+"""A leader drops only followers that have lagged for longer than the lag time (F23, F25).
 
-Behind by how much does not matter: a burst is more than any follower has fetched. A follower that
-had everything with a fetch within that time stays, and so does one in the first lag time of a new
-leader. Nothing would be lost without this rule, but the set would shrink and grow with the load.
+The number of records does not matter, because a burst is larger than any follower's lag. A follower
+stays if a fetch within the lag time reached the log end, or if the leader is newer than the lag
+time. Without this rule no record would be lost, but the set would shrink and grow with the load.
 """
 
 from collections.abc import Set
@@ -13,7 +13,7 @@ from tidelog.sim.invariants.invariant import Invariant
 
 
 class LeftForLag(Invariant):
-    name = "who leaves the in-sync set was behind for long"
+    name = "only a lagging replica leaves the in-sync set"
 
     def shrinking(self, copy: Copy, left: Set[NodeId], since: Millis) -> None:
         for node in sorted(left):

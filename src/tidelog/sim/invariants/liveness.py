@@ -1,7 +1,7 @@
-"""Liveness: once every fault is over, the cluster gets well within a bounded simulated time.
+"""Liveness: after the last fault, the cluster recovers within a bounded simulated time.
 
-Every node takes writes, all hold the same image, every partition has a leader and a full in-sync
-set with equal logs, reassignments are complete, and no client waits for anything any more.
+Every node is ready, all nodes hold the same image, every partition has a leader and a full in-sync
+set with equal logs, reassignments are complete, and no client waits for a response.
 """
 
 from collections.abc import Iterator
@@ -16,10 +16,10 @@ LIMIT_MS: Millis = 90_000
 
 
 def missing(cluster: SimCluster, scene: Scene) -> Iterator[tuple[str, TopicPartition | None]]:
-    """What is not well yet, in words; nothing once all is."""
+    """Yield the conditions that do not hold yet."""
     for host in cluster.hosts.values():
         if host.node is None or not host.node.is_ready:
-            yield f"node {host.id} does not take writes", None
+            yield f"node {host.id} is not ready", None
             return
     images = [host.node.image for host in cluster.hosts.values() if host.node is not None]
     if len({image.offset for image in images}) > 1:
@@ -44,7 +44,7 @@ def _missing_in(scene: Scene, ledger: CommittedRecords, placed: PartitionImage) 
     else:
         copies = [scene.copy(node, ledger) for node in placed.replicas]
         if any(copy is None for copy in copies):
-            yield f"{called} is not open everywhere"
+            yield f"{called} is not open on every replica"
             return
         for copy in copies:
             if copy is not None and copy.rotten_at is not None:
@@ -52,4 +52,4 @@ def _missing_in(scene: Scene, ledger: CommittedRecords, placed: PartitionImage) 
         ends = {copy.end for copy in copies if copy is not None}
         leader = scene.copy(placed.leader, ledger)
         if len(ends) > 1 or leader is None or leader.high_watermark != leader.end:
-            yield f"{called} is not the same everywhere: its logs end at {sorted(ends)}"
+            yield f"{called} differs between replicas: its logs end at {sorted(ends)}"

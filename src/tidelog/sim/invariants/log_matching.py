@@ -1,6 +1,6 @@
-"""Log matching: where two logs hold a batch of one epoch at one offset, they agree up to there.
+"""Log matching: two logs with a batch of the same epoch at the same offset agree up to it.
 
-Shown by induction: such a batch is the same in every log, and so is the batch before it.
+The check is inductive: such a batch, and the batch before it, are equal in every log.
 """
 
 from collections.abc import Sequence

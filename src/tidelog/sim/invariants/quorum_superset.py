@@ -1,8 +1,8 @@
-"""Whoever may be elected holds what is committed.
+"""Every replica that may be elected holds all committed records.
 
-Two halves. The in-sync set that the controller has is never larger than the one that the leader of
-that epoch commits by (F12). And each member of it, in the run that the cluster knows, holds
-everything that was committed so far.
+The controller's in-sync set is never larger than the set by which the leader of that epoch commits
+(F12). Each member of it, in the broker run that the cluster knows, holds all records committed so
+far.
 """
 
 from tidelog.controller.image.image import ClusterImage, PartitionImage
@@ -35,14 +35,14 @@ class QuorumSuperset(Invariant):
             unknown = set(placed.isr) - leader.maximal_isr
             if unknown:
                 raise self.violated(
-                    f"the controller has {sorted(unknown)} in sync in epoch {leader.epoch}, "
-                    f"and the leader, node {leader.node}, commits without them",
+                    f"the controller counts {sorted(unknown)} as in sync in epoch {leader.epoch}, "
+                    f"but the leader, node {leader.node}, commits without them",
                     ledger,
                 )
 
     def _check_members(self, ledger: CommittedRecords, placed: PartitionImage) -> None:
         if self.scene.is_beyond and placed.leader_epoch in ledger.unclean_epochs:
-            return  # what its leader lacks is settled when it leads
+            return  # checked when the leader begins to lead
         end = ledger.committed_end
         settled = ledger.committed.at(end - 1)
         for member in placed.isr:
@@ -51,7 +51,7 @@ class QuorumSuperset(Invariant):
             if copy is None or broker is None or settled is None or end <= copy.start:
                 continue
             if self.scene.broker_epochs.get(member) != broker.epoch:
-                continue  # it has been started again, and the cluster does not know yet
+                continue  # it has restarted, and the cluster does not know yet
             found = copy.log.at(end - 1)
             if found is None or found.key != settled.key:
                 raise self.violated(

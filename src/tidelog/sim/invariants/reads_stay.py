@@ -1,4 +1,4 @@
-"""What was read stays readable: a consumer is given nothing but what is committed, as it is."""
+"""A consumer receives only committed records, so every record that was read stays readable."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from tidelog.sim.invariants.invariant import Invariant
 
 
 class ReadsStay(Invariant):
-    name = "what was read stays readable"
+    name = "a consumer reads only committed records"
 
     def read(self, partition: TopicPartition, batches: Sequence[Batch]) -> None:
         ledger = self.scene.by_name[partition]

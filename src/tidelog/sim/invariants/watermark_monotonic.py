@@ -1,7 +1,7 @@
-"""The high watermark of a replica never moves back while its node runs, in whatever role.
+"""The high watermark of a replica never moves back while its node runs, in any role.
 
-A start is the exception: then it is what was checkpointed last, and may be behind. So is a replica
-that has left the in-sync set to fetch again what was damaged at rest.
+There are two exceptions. At a start it is the checkpointed value, which may be older. And a replica
+that has left the in-sync set to fetch damaged records again may move it back.
 """
 
 from tidelog.model.ids import Offset
@@ -17,7 +17,7 @@ class WatermarkMonotonic(Invariant):
             (self.scene.is_beyond and copy.ledger.lost) or self._is_fetched_again(copy)
         ):
             raise self.violated(
-                f"on node {copy.node} it went from {before} to {copy.high_watermark}", copy.ledger
+                f"on node {copy.node} it moved from {before} to {copy.high_watermark}", copy.ledger
             )
 
     def _is_fetched_again(self, copy: Copy) -> bool:

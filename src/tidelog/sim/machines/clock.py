@@ -1,10 +1,10 @@
-"""A machine's clock: simulated time, at a rate and from a start of its own. It never goes back."""
+"""A machine's clock: simulated time with its own start and rate. It never moves back."""
 
 from tidelog.model.ids import Millis
 from tidelog.sim.machines.world import World
 
 MAX_DRIFT = 100
-"""Parts per thousand, far beyond what a real clock drifts by."""
+"""In parts per thousand, far more than a real clock drifts."""
 
 
 class DriftingClock:
@@ -20,7 +20,7 @@ class DriftingClock:
         return self._begun + (self._world.now - self._since) * self._rate // 1_000
 
     def skew(self, offset_ms: Millis) -> None:
-        """Begin ahead of the others, or behind; only while no process looks."""
+        """Shift the clock, ahead or behind; only while no process runs."""
         self._begun += offset_ms
 
     def drift(self, per_mille: int) -> None:
@@ -29,7 +29,7 @@ class DriftingClock:
         self._rate = 1_000 + per_mille
 
     def until(self, deadline: Millis) -> Millis:
-        """How much simulated time there is before this clock shows the deadline."""
+        """The simulated time until this clock reaches the deadline."""
         if deadline <= self.now:
             return 0
         return -((self._begun - deadline) * 1_000 // self._rate) - (self._world.now - self._since)

@@ -1,4 +1,4 @@
-"""Several simulated machines that form one cluster: node n is the machine `node<n>`."""
+"""A cluster of simulated machines; node n is the machine `node<n>`."""
 
 from collections.abc import Mapping
 
@@ -16,13 +16,13 @@ QUICK_FAILURE_DETECTION = {
     "broker.heartbeat.interval.ms": "250",
     "broker.session.timeout.ms": "2000",
 }
-"""What `tidelog up` sets."""
+"""The settings of `tidelog up`."""
 
 
 def node_settings(
     node: NodeId, nodes: int, overrides: Mapping[str, str] | None = None
 ) -> BrokerSettings:
-    """Broker and controller in one process, as `tidelog up` has them."""
+    """Settings for broker and controller in one process, as in `tidelog up`."""
     name = f"node{node}"
     voters = (f"{one}@node{one}:{CONTROLLER_PORT}" for one in range(1, nodes + 1))
     broker = f"PLAINTEXT://{name}:{BROKER_PORT}"
@@ -62,16 +62,16 @@ class SimCluster:
 
     @property
     def controllers(self) -> list[SimHost]:
-        """Those that believe to be the active controller; a paused one may do so wrongly."""
+        """Nodes that consider themselves the active controller; a paused one may be wrong."""
         return [host for host in self.up if host.node and host.node.is_active_controller]
 
     @property
     def is_ready(self) -> bool:
-        """Whether every node that runs takes writes."""
+        """Whether every running node is ready."""
         return bool(self.up) and all(host.node and host.node.is_ready for host in self.up)
 
     def start(self, *nodes: NodeId) -> None:
-        """Start these nodes, or all that do not run."""
+        """Start these nodes, or all that are not running."""
         for host in self.hosts.values():
             if not host.is_up and (not nodes or host.id in nodes):
                 host.start()

@@ -1,4 +1,4 @@
-"""A seeded `Dice`: the same seed gives the same throws."""
+"""A seeded `Dice`: the same seed produces the same numbers."""
 
 import random
 from uuid import UUID
@@ -11,12 +11,12 @@ class SeededDice:
         self._bits = self._random.getrandbits
 
     def fork(self, name: str) -> "SeededDice":
-        """Dice of their own for one purpose, so that its throws move nobody else's."""
+        """Independent dice for one purpose, so that their use does not affect other dice."""
         return SeededDice(f"{self._seed}/{name}")
 
     def below(self, bound: int) -> int:
         assert bound > 0
-        # What randrange does of Python 3.11, without its checks: this is thrown very often.
+        # Like randrange of Python 3.11 without its checks, because this is called very often.
         bits = bound.bit_length()
         drawn = self._bits(bits)
         while drawn >= bound:
@@ -26,6 +26,6 @@ class SeededDice:
     def uuid(self) -> UUID:
         while True:
             made = UUID(int=self._random.getrandbits(128), version=4)
-            # Its base64 must not look like an option of a command line.
+            # The base64 form must not start with a dash, as an option would.
             if made.bytes[0] >> 2 != 62:
                 return made

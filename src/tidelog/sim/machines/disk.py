@@ -1,9 +1,9 @@
-"""A disk in memory with a page cache: what was not synced may be lost or torn when the power goes.
+"""A disk in memory with a page cache: a power loss may lose or tear unsynced data.
 
-A write lands in the cache. `sync` makes a file's bytes durable, `sync_directory` the names in a
-directory. At a crash every page written since is kept, lost or torn, a file that grew or shrank
-ends somewhere between its sizes, and of the names created, renamed and removed in a directory a
-first part stays: all drawn from the dice, so a seed gives one outcome.
+A write goes to the cache. `sync` makes a file's bytes durable, and `sync_directory` the names in a
+directory. At a crash every unsynced page is kept, lost or torn. A file that grew or shrank gets a
+size between the two. Of the names that were created, renamed or removed in a directory, a prefix of
+the changes survives. All of this is drawn from the dice, so a seed has one outcome.
 """
 
 import errno
@@ -25,20 +25,20 @@ from tidelog.sim.machines.inodes import (
 
 @dataclass
 class DiskFaults:
-    """What is wrong with the disk at the moment."""
+    """The current faults of the disk."""
 
     capacity: int | None = None
-    """Bytes in all files together; an append beyond fails with ENOSPC."""
+    """The limit of bytes in all files; an append beyond it fails with ENOSPC."""
     is_read_only: bool = False
     fails_sync: bool = False
     sync_ms: int = 0
-    """How much longer every fsync takes, at most."""
+    """The largest added duration of an fsync."""
     fails_reads: set[str] = field(default_factory=set)
     """Paths with a bad sector."""
 
     @property
     def is_any(self) -> bool:
-        """Whether a node could end because of it."""
+        """Whether there is a fault that could stop a node."""
         return (
             self.capacity is not None
             or self.is_read_only
@@ -49,7 +49,7 @@ class DiskFaults:
 
 
 class SimFile:
-    """An open file; good until the disk crashes, also when its name is gone."""
+    """An open file; valid until the disk crashes, even if its name is removed."""
 
     __slots__ = ("_disk", "_inode", "_is_new", "path")
 
@@ -64,7 +64,7 @@ class SimFile:
         return len(self._inode.content)
 
     def append(self, chunks: Sequence[Buffer]) -> None:
-        """Write all chunks at the end, or raise with the file as it was."""
+        """Append all chunks, or raise and leave the file unchanged."""
         joined = b"".join(chunks)
         self._disk.check_write(len(joined))
         size = len(self._inode.content)
@@ -102,11 +102,11 @@ class SimFile:
             self._is_new = False
 
     def close(self) -> None:
-        """Nothing to let go of."""
+        """Do nothing: there is no resource to release."""
 
 
 _ENDLESS = 1 << 40
-"""What a disk whose capacity does not matter says that it has."""
+"""The reported capacity of a disk without a limit."""
 
 
 class SimDisk:
@@ -120,23 +120,23 @@ class SimDisk:
     # -- faults
 
     def crash(self, dice: Dice) -> None:
-        """The power goes: what was not synced is kept, lost or torn. Files held so far are void."""
+        """Lose power: unsynced data is kept, lost or torn. Open files become invalid."""
         self._root = self._root.survive(dice)
         self._new_directories.clear()
 
     def kill(self) -> None:
-        """The process ends, the machine lives: the cache stays. Files held so far are void."""
+        """End the process: the cache survives. Open files become invalid."""
         for inode in inodes_below(self._root):
             inode.handle = None
         self._new_directories.clear()
 
     def flip_bit(self, path: str, bit: int) -> None:
-        """A bit on the platter changes behind everyone's back."""
+        """Flip a bit on the disk without a write."""
         inode = self._inode(path)
         inode.content[bit // 8] ^= 1 << bit % 8
 
     def rot(self, path: str, content: bytes | None) -> None:
-        """A file has other content for good, or (None) is gone, though nobody did that."""
+        """Replace the content of a file permanently, or remove it (None), without a write."""
         parent, name = self._parent(path)
         for entries in (parent.entries, parent.durable):
             if content is None:
@@ -150,7 +150,7 @@ class SimDisk:
         return sorted(paths_below(self._root, ""))
 
     def durable_size(self, path: str) -> int:
-        """How much of a file that only grows is surely on the platter."""
+        """The durable size of an append-only file."""
         return self._inode(path).durable_size
 
     def check_write(self, growth: int) -> None:
@@ -170,7 +170,7 @@ class SimDisk:
 
     @property
     def used(self) -> int:
-        """Bytes in all files that have a name."""
+        """The number of bytes in all named files."""
         return sum(len(inode.content) for inode in inodes_below(self._root))
 
     # -- the port
@@ -220,7 +220,7 @@ class SimDisk:
         return bytes(self._inode(path).content)
 
     def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """Replace atomically, but for durability."""
+        """Replace a file atomically; the change is not durable until it is synced."""
         temporary = f"{path}.tmp"
         self.remove(temporary)
         file = self.open(temporary)
@@ -318,7 +318,7 @@ def _split(path: str) -> tuple[str, str]:
 
 
 def _follow(node: Node, path: str) -> None:
-    """Open files learn the path that they have now."""
+    """Update the paths of open files after a rename."""
     if isinstance(node, Directory):
         for name, inside in node.entries.items():
             _follow(inside, f"{path}/{name}")

@@ -1,7 +1,7 @@
-"""A simulated machine: the real Node on a simulated disk, its bytes carried by a simulated network.
+"""A simulated machine: the real Node on a simulated disk and a simulated network.
 
-A crash drops the Node object and, with the power, what the disk had not synced; a restart is a new
-Node on the same disk. Nothing in the node knows where it runs.
+A crash drops the Node object, and a power loss also drops unsynced data. A restart creates a new
+Node on the same disk. The node does not know that it is simulated.
 """
 
 from collections.abc import Callable
@@ -53,21 +53,21 @@ class SimHost:
         self.name = settings.listeners[0].host
         self.node: Node | None = None
         self.exit: Stop | None = None
-        """How the last process ended by itself, if it did."""
+        """The exit of the last process, if it stopped by itself."""
         self.is_paused = False
         self.clock = DriftingClock(self.world)
         self.told: Callable[[SimHost], None] = _nobody_listens
-        """Called after everything that its node was told, and after it began or ended."""
+        """Called after every event of its node, and after the node starts or ends."""
         self.wall_ahead_ms: Millis = 0
-        """How far the machine's clock was set ahead since its process was started."""
+        """How far the machine's clock was set ahead since its process started."""
         self._dice = self.world.dice.fork(self.name)
         self.runs = 0
-        """How often it has been started."""
+        """The number of starts."""
         self._conn_ids = count(1)
         self._conns: dict[ConnId, HostConnection] = {}
         self.jobs = SimJobs(self.world, self._dice, self.when_running, self.tell)
         self._slow_sync_in = 0
-        """In which run an fsync was begun on a disk with something wrong, and may end late."""
+        """The run in which an fsync started on a faulty disk; it may end late."""
         self._alarm: Millis | None = None
         self._missed: list[Callable[[], None]] = []
         self.wipe()
@@ -82,7 +82,7 @@ class SimHost:
 
     @property
     def has_bad_disk(self) -> bool:
-        """Whether something is wrong with its disk, or was when this process used it."""
+        """Whether the disk has a fault, or had one while this process used it."""
         return self.disk.faults.is_any or self._slow_sync_in == self.runs
 
     def address(self, listener: str = "PLAINTEXT") -> Address:
@@ -91,7 +91,7 @@ class SimHost:
     # -- life --------------------------------------------------------------------------------------
 
     def wipe(self) -> None:
-        """A new, formatted disk: whatever was on the old one is gone."""
+        """Replace the disk by a new, formatted one."""
         assert self.node is None
         self.disk = SimDisk()
         meta = MetaProperties(self.cluster_id, self.id, self._dice.uuid())
@@ -101,7 +101,7 @@ class SimHost:
         assert self.node is None
         self.runs += 1
         self.exit = None
-        # A process takes the machine's clock for its own when it starts.
+        # A process reads the machine's clock when it starts.
         self.clock.skew(self.wall_ahead_ms)
         self.wall_ahead_ms = 0
         self._note("starts")
@@ -117,13 +117,13 @@ class SimHost:
         self.told(self)
 
     def kill(self) -> None:
-        """kill -9: the process is gone, what it wrote stays, its connections end."""
+        """kill -9: the process ends, its writes stay in the page cache, its connections close."""
         self._note("is killed")
         self._end_process()
         self.told(self)
 
     def lose_power(self) -> None:
-        """The plug is pulled: what was not synced may be lost or torn, and nobody is told."""
+        """Lose power: unsynced data may be lost or torn, and no connection is closed."""
         self._note("loses power")
         self.network.lose_power(self.name)
         self._end_process()
@@ -131,7 +131,7 @@ class SimHost:
         self.told(self)
 
     def shutdown(self) -> None:
-        """Ask for a controlled shutdown; it has ended when `is_up` is False."""
+        """Request a controlled shutdown; it is complete when `is_up` is False."""
         assert self.node is not None
         try:
             self._carry_out(self.node.shutdown(self.clock.now))
@@ -140,18 +140,18 @@ class SimHost:
         self.told(self)
 
     def stop_now(self) -> None:
-        """Ask again: the logs are closed, and it has ended."""
+        """Request an immediate stop: the logs are closed, and the process ends."""
         if self.node is not None:
             self._carry_out(self.node.stop_now(self.clock.now))
             self.told(self)
 
     def pause(self) -> None:
-        """SIGSTOP: the machine takes connections and bytes, the process does nothing with them."""
+        """SIGSTOP: the machine accepts connections and bytes, the process handles none of them."""
         self._note("is paused")
         self.is_paused = True
 
     def resume(self) -> None:
-        """SIGCONT: everything that came in meanwhile is there at once, and only then the clock."""
+        """SIGCONT: deliver everything received meanwhile at once, and then the timers."""
         self._note("goes on")
         self.is_paused = False
         missed, self._missed = self._missed, []
@@ -160,14 +160,14 @@ class SimHost:
         self._set_alarm()
 
     def when_running(self, news: Callable[[], None]) -> None:
-        """Now, or when the process goes on."""
+        """Run now, or when the process resumes."""
         if self.is_paused:
             self._missed.append(news)
         else:
             news()
 
     def drift(self, per_mille: int) -> None:
-        """From now on the machine's clock runs so much faster, or slower."""
+        """Change the rate of the machine's clock."""
         self._note(f"drifts by {per_mille}")
         self.clock.drift(per_mille)
         self._alarm = None
@@ -175,13 +175,13 @@ class SimHost:
             self._set_alarm()
 
     def set_clock(self, by_ms: Millis) -> None:
-        """Set the machine's clock forward, or back."""
+        """Set the machine's clock forward or back."""
         self._note(f"sets its clock by {by_ms}")
         self.wall_ahead_ms += by_ms
         self.when_running(lambda: self.tell(WallClockMoved(self.wall_ahead_ms)))
 
     def _die(self, failure: Exception) -> None:
-        """An error that the node does not expect ends its process, as it would a real one."""
+        """End the process after an unexpected error, as a real one would."""
         self._note(f"dies: {failure}")
         self._end_process()
         self.exit = Stop(1, str(failure))
@@ -211,13 +211,13 @@ class SimHost:
         self.network.listen(address, accept)
 
     def cut(self, conn: HostConnection, reason: str) -> None:
-        """End a connection by which something came that cannot be read."""
+        """Close a connection that received an unreadable frame."""
         self._note(f"closes {conn.id}: {reason}")
         conn.close()
         self._soon(conn.lost)
 
     def forget(self, conn: ConnId) -> bool:
-        """The connection is gone. -> whether that is news."""
+        """Remove the connection; returns whether it was known."""
         return self._conns.pop(conn, None) is not None
 
     # -- the node's side ---------------------------------------------------------------------------
@@ -267,13 +267,13 @@ class SimHost:
         conn = self._conns.get(send.conn)
         if conn is not None:
             frame = b"".join(map(_bytes_of, send.chunks))
-            assert int.from_bytes(frame[:4], "big") == len(frame) - 4, "a frame lies of its length"
+            assert int.from_bytes(frame[:4], "big") == len(frame) - 4, "wrong frame length"
             self._note(f"sends {send.conn} {len(frame)} {crc32(frame)}")
             conn.send(frame[4:])
 
     def _connect(self, wish: Connect) -> None:
-        assert wish.conn < 0, "what a node opens itself has a negative id"
-        assert wish.conn not in self._conns, "one id, one connection"
+        assert wish.conn < 0, "connections that a node opens have negative ids"
+        assert wish.conn not in self._conns, "duplicate connection id"
         conn = HostConnection(self, wish.conn, wish.answer_bytes)
         self._conns[wish.conn] = conn
         conn.side = self.network.connect(self.name, (wish.host, wish.port), conn)
@@ -289,7 +289,7 @@ class SimHost:
                 self.forget(conn.id)
 
     def _run(self, run: Run) -> None:
-        """It does its work at some moment before the node receives its end."""
+        """Start a job; it does its work at some time before the node receives the result."""
         slower_by = 0
         if run.job.work is Work.FLUSH:
             slower_by = self.disk.faults.sync_ms
@@ -313,7 +313,7 @@ class SimHost:
         self.world.after(self.clock.until(deadline), ring)
 
     def _ring(self) -> None:
-        """Tell the node, unless what it wanted to be woken for was called off meanwhile."""
+        """Wake the node, unless the deadline was cancelled meanwhile."""
         deadline = self.node.next_deadline() if self.node is not None else None
         if deadline is not None and deadline <= self.clock.now:
             self.tell(Ticked())
@@ -321,7 +321,7 @@ class SimHost:
             self._set_alarm()
 
     def _soon(self, action: Callable[[], None]) -> None:
-        """In an event of its own, if the process still runs then."""
+        """Run as a separate event, if the same process still runs then."""
         runs = self.runs
 
         def act() -> None:
@@ -335,7 +335,7 @@ class SimHost:
 
 
 def _nobody_listens(host: SimHost) -> None:
-    """What a host does without a checker."""
+    """The default callback of a host without a checker."""
 
 
 def _described(event: Event) -> str:

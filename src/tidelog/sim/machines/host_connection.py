@@ -1,4 +1,4 @@
-"""A connection as a simulated host keeps it."""
+"""A connection of a simulated host."""
 
 from collections import deque
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 class HostConnection:
-    """A connection as a host keeps it: its id, and its frames while they may not be read."""
+    """A connection with its id, and with received frames while it is muted."""
 
     def __init__(self, host: "SimHost", id: ConnId, longest: int, side: Side | None = None) -> None:
         self.id = id
@@ -57,7 +57,7 @@ class HostConnection:
             self.side.close()
 
     def read_on(self) -> None:
-        """The node takes frames again."""
+        """Deliver frames again."""
         self.is_muted = False
         self._read()
 

@@ -1,4 +1,4 @@
-"""What a simulated disk holds: files, with the durable bytes that writes hide, and directories."""
+"""Files and directories of a simulated disk, with their durable state."""
 
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
@@ -12,18 +12,18 @@ PAGE = 4096
 
 
 class Inode:
-    """A file's bytes: as the cache has them, and what of the durable ones they hide."""
+    """A file's cached bytes, and the durable bytes that they replace."""
 
     __slots__ = ("content", "durable_size", "handle", "hidden")
 
     def __init__(self, content: bytes = b"") -> None:
         self.content = bytearray(content)
         self.durable_size = len(content)
-        self.hidden: dict[int, bytes] = {}  # by page: what a crash may bring back
+        self.hidden: dict[int, bytes] = {}  # durable bytes by page, which a crash may restore
         self.handle: SimFile | None = None
 
     def dirty(self, start: int, end: int) -> None:
-        """Remember the durable bytes of these pages before they change."""
+        """Save the durable bytes of these pages before they change."""
         for page in range(start // PAGE, (max(end, start + 1) - 1) // PAGE + 1):
             if page not in self.hidden:
                 first = page * PAGE
@@ -36,7 +36,7 @@ class Inode:
         self.durable_size = len(self.content)
 
     def survive(self, dice: Dice) -> "Inode":
-        """The file as it is found after a crash."""
+        """The file after a crash."""
         size = _between(dice, self.durable_size, len(self.content))
         content = self.content[:size].ljust(size, b"\0")
         for page in sorted(self.hidden):
@@ -51,7 +51,7 @@ class Inode:
 
 
 def _between(dice: Dice, one: int, other: int) -> int:
-    """One end, the other, or something between them, as likely as each other."""
+    """One bound, the other, or a value between them, with equal probability."""
     low, high = min(one, other), max(one, other)
     match dice.below(3):
         case 0:
@@ -63,7 +63,7 @@ def _between(dice: Dice, one: int, other: int) -> int:
 
 
 class Directory:
-    """Names in a directory: as they are, as they are durable, and the steps between the two."""
+    """The names in a directory: current, durable, and the changes between the two."""
 
     __slots__ = ("durable", "entries", "steps")
 

@@ -1,4 +1,4 @@
-"""The jobs of one simulated machine: they take simulated time, and a crash falls between steps."""
+"""The jobs of one simulated machine; they take simulated time, and crashes occur between steps."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,14 +11,14 @@ from tidelog.model.outbound import Run
 from tidelog.sim.machines.world import World
 
 JOB_MS = 8
-"""A job on a sound machine takes less, but for what each further step adds."""
+"""The maximum duration of a job on a healthy machine, except for additional steps."""
 STEP_MS = 4
 
 When = Callable[[Callable[[], None]], None]
 
 
 class SimJobs:
-    """`when_running` puts off what a paused process cannot do; `answer` is how the node hears."""
+    """`when_running` defers work of a paused process; `answer` delivers results to the node."""
 
     def __init__(
         self, world: World, dice: Dice, when_running: When, answer: Callable[[Ran], None]
@@ -33,11 +33,11 @@ class SimJobs:
         return len(self._tasks)
 
     def count(self, kind: type) -> int:
-        """How many jobs of this kind are under way."""
+        """The number of running jobs of this kind."""
         return sum(isinstance(task.run.job, kind) for task in self._tasks.values())
 
     def start(self, run: Run, slower_by: Millis) -> None:
-        """Begin a job; its first step falls into the time that it takes at least."""
+        """Start a job; its first step occurs within its minimum duration."""
         takes = 1 + self._dice.below(JOB_MS + slower_by)
         task = self._tasks[run.token] = _Task(run)
         self._world.after(self._dice.below(takes), lambda: self._go_on(task))
@@ -49,14 +49,14 @@ class SimJobs:
             task.steps.close()
 
     def end(self) -> None:
-        """The process is gone, and its threads with it, wherever they were."""
+        """Drop all jobs with the process, wherever they are."""
         tasks, self._tasks = self._tasks, {}
         for task in tasks.values():
             task.steps.close()
 
     def _go_on(self, task: "_Task") -> None:
         if task.run.job.work is Work.FLUSH:
-            self._step(task)  # the machine's kernel does that, whatever the process does
+            self._step(task)  # the kernel does this even if the process is paused
         else:
             self._when_running(lambda: self._step(task))
 

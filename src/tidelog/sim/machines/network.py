@@ -1,14 +1,14 @@
 """The simulated network: connections between machines, which may be slow, cut, reset or refused.
 
-A connection behaves as TCP does, its unit being a frame. What one side sends arrives in order or
-not at all. While the way is cut nothing is lost, since TCP repeats itself: it waits. A process that
-ends closes its connections, after all that it had sent. A machine without power says nothing, and
-what comes for its old connections is answered with a reset once it is back.
+A connection behaves as TCP does, with frames as units. Frames arrive in order or not at all. While
+a link is cut, frames wait, because TCP retransmits them. A process that ends closes its connections
+after all frames that it has sent. A machine without power does not answer, and resets its old
+connections when it is back.
 
-So what a network does to packets looks different from inside a stream. A lost segment is a delay,
-for itself and for all behind it, until it was repeated; too many end in a reset. Two copies of a
-request, or one that overtakes another, take two connections: a client gives one up, asks again by
-the next, and the first is still under way. Each way has delays of its own, so that happens.
+Packet faults therefore look different inside a stream. A lost segment delays itself and all later
+bytes until it is retransmitted; too many losses reset the connection. Duplicate or reordered
+requests require two connections: a client gives one up and repeats the request on the next while
+the first request is still in transit. Each connection has its own delays, so this happens.
 """
 
 from collections import Counter, deque
@@ -24,32 +24,32 @@ Address: TypeAlias = tuple[str, int]
 _Trouble = TypeVar("_Trouble", str, tuple[str, str])
 
 RETRANSMIT_MS: Millis = 200
-"""When Linux first repeats a lost segment; each time after that it waits twice as long."""
+"""When Linux first retransmits a lost segment; the interval doubles each time."""
 MAX_RETRANSMIT_MS: Millis = 5_000
 CONNECT_TIMEOUT_MS: Millis = 127_000
-"""How long Linux tries to connect to an address that does not answer at all."""
+"""How long Linux tries to connect to an address that does not answer."""
 
 
 class Party(Protocol):
-    """Who holds one side of a connection, and what it is told."""
+    """The owner of one side of a connection, and its callbacks."""
 
     def connected(self, side: "Side") -> None:
-        """The connection that was asked for is there."""
+        """The requested connection is established."""
 
     def connect_failed(self, was_refused: bool, reason: str) -> None: ...
 
     def received(self, frame: bytes) -> None: ...
 
     def lost(self) -> None:
-        """The other side has closed it, or it broke."""
+        """The other side closed the connection, or it was reset."""
 
 
 Accept: TypeAlias = Callable[["Side", str], Party]
-"""Takes a connection that came in from a machine."""
+"""Accepts a connection from a machine."""
 
 
 class _Way:
-    """One direction of a connection: in order, each after its delay, none while it is blocked."""
+    """One direction of a connection: frames arrive in order after a delay, unless it is cut."""
 
     __slots__ = ("_is_moving", "_network", "_queue", "source", "target")
 
@@ -104,19 +104,19 @@ class Side:
             self._out.put(lambda: self.other._arrived(frame))
 
     def close(self) -> None:
-        """The other side hears of it after all that was sent."""
+        """Close the side; the other side learns of it after all sent frames."""
         if self.is_open:
             self._end()
             self._out.put(self.other.told_of_end)
 
     def vanish(self) -> None:
-        """The power is gone: nobody is told."""
+        """Lose power: the other side does not learn of it."""
         self._end()
         self._has_vanished = True
         self._out.clear()
 
     def tell(self, arrive: Callable[[], None]) -> None:
-        """Carry something to the other side behind all that was sent."""
+        """Deliver to the other side after all sent frames."""
         self._out.put(arrive)
 
     def told_of_end(self) -> None:
@@ -142,7 +142,7 @@ class SimNetwork:
     def __init__(self, world: World, delay_ms: Millis = 3) -> None:
         self.world = world
         self.delay_ms = delay_ms
-        """A frame takes 1 ms to this many."""
+        """The maximum delay of a frame; the minimum is 1 ms."""
         self.stalled: dict[_Way, None] = {}
         self._dice = world.dice.fork("network")
         self._listening: dict[Address, Accept] = {}
@@ -164,7 +164,7 @@ class SimNetwork:
             del self._listening[address]
 
     def connect(self, source: str, to: Address, party: Party) -> Side:
-        """Begin to connect; `close` on what is returned gives up."""
+        """Start to connect; `close` on the result cancels it."""
         near, far = Side(self, source, to[0]), Side(self, to[0], source)
         near.other, far.other = far, near
         near.party = party
@@ -206,11 +206,11 @@ class SimNetwork:
     # -- what happens to machines and ways ---------------------------------------------------------
 
     def cut(self, source: str, target: str) -> None:
-        """Nothing gets from `source` to `target` any more; the way back is left alone."""
+        """Block frames from `source` to `target`; the other direction is unaffected."""
         self._cuts[source, target] += 1
 
     def mend(self, source: str, target: str) -> None:
-        """Take one cut back; what waited goes on when it was the last."""
+        """Undo one cut; waiting frames continue after the last one."""
         _take(self._cuts, (source, target))
         self._move_on()
 
@@ -219,7 +219,7 @@ class SimNetwork:
         self.cut(other, one)
 
     def isolate(self, machine: str) -> None:
-        """Cut it off from everyone."""
+        """Cut the machine off from all others."""
         self._isolated[machine] += 1
 
     def rejoin(self, machine: str) -> None:
@@ -227,21 +227,21 @@ class SimNetwork:
         self._move_on()
 
     def slow_down(self, machine: str, added_ms: Millis) -> None:
-        """All from and to this machine takes up to so much longer; less than 0 takes it back."""
+        """Add up to this delay to all frames of the machine; a negative value undoes it."""
         self._slow[machine] += added_ms
 
     def lose_segments(self, machine: str, per_mille: int) -> None:
-        """So many in a thousand from and to this machine must be repeated."""
+        """Lose this many segments per thousand of the machine's traffic."""
         self._lossy[machine] += per_mille
 
     def heal(self) -> None:
-        """Mend every way; what waited goes on."""
+        """Repair all links; waiting frames continue."""
         for troubles in (self._cuts, self._isolated, self._slow, self._lossy):
             troubles.clear()
         self._move_on()
 
     def reset(self, one: str, other: str) -> None:
-        """Break the connections between two machines; both sides hear of it, data is lost."""
+        """Reset the connections between two machines; both sides learn of it, data is lost."""
         for side in list(self._sides):
             if side.place == one and side.other.place == other:
                 self.world.after(self.delay(one, other), side.told_of_end)
@@ -260,7 +260,7 @@ class SimNetwork:
 
     @property
     def machines(self) -> list[str]:
-        """Whoever has a connection."""
+        """The machines that have a connection."""
         return sorted({side.place for side in self._sides})
 
     # -- inside ------------------------------------------------------------------------------------
@@ -296,7 +296,7 @@ class SimNetwork:
 
 
 def _take(troubles: Counter[_Trouble], trouble: _Trouble) -> None:
-    """One less, if there is any: all may have been healed meanwhile."""
+    """Decrement the counter unless everything was healed meanwhile."""
     if troubles[trouble] > 1:
         troubles[trouble] -= 1
     else:

@@ -1,4 +1,4 @@
-"""What simulated nodes log belongs to nobody's terminal."""
+"""Suppresses the log output of simulated nodes."""
 
 import logging
 from collections.abc import Iterator
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def silenced() -> Iterator[None]:
-    """Nothing is logged inside; also a decorator."""
+    """Disable logging inside the block; also usable as a decorator."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

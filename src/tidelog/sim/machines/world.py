@@ -1,6 +1,6 @@
 """Simulated time: a heap of (time, tie, action), and a running hash of everything that happens.
 
-Invariant: the same seed gives the same trace, whatever the machine or PYTHONHASHSEED.
+Invariant: the same seed produces the same trace on any machine and with any PYTHONHASHSEED.
 """
 
 import hashlib
@@ -12,7 +12,7 @@ from tidelog.model.ids import Millis
 from tidelog.sim.machines.dice import SeededDice
 
 EPOCH_MS = 1_700_000_000_000
-"""Simulated time begins at a plausible wall-clock time, since records carry timestamps."""
+"""Simulated time starts at a plausible wall-clock time, because records carry timestamps."""
 
 
 class World:
@@ -21,7 +21,7 @@ class World:
         self.dice = SeededDice(seed)
         self.now: Millis = EPOCH_MS
         self.events = 0
-        """How many there have been."""
+        """The number of events so far."""
         self._heap: list[tuple[Millis, int, Callable[[], None]]] = []
         self._ties = count()
         self._trace = hashlib.blake2b(digest_size=16)
@@ -31,14 +31,14 @@ class World:
         return self._trace.hexdigest()
 
     def note(self, what: str) -> None:
-        """Make an event part of the trace."""
+        """Add an event to the trace."""
         self._trace.update(f"{self.now} {what}\n".encode())
 
     def after(self, delay: Millis, action: Callable[[], None]) -> None:
         heappush(self._heap, (self.now + delay, next(self._ties), action))
 
     def run(self, duration: Millis) -> None:
-        """Let this much simulated time pass."""
+        """Advance simulated time by this much."""
         end = self.now + duration
         heap = self._heap
         while heap and heap[0][0] <= end:
@@ -48,7 +48,7 @@ class World:
         self.now = end
 
     def run_until(self, condition: Callable[[], bool], limit: Millis) -> bool:
-        """Run until the condition holds; False when the limit of simulated time came first."""
+        """Run until the condition holds; False if the time limit is reached first."""
         end = self.now + limit
         while not condition():
             if not self._heap or self._heap[0][0] > end:

@@ -1,4 +1,4 @@
-"""Many runs, on several processes: what is counted over all of them."""
+"""Many runs on several processes, and their combined counts."""
 
 import gc
 from collections import Counter
@@ -15,7 +15,7 @@ from tidelog.sim.runs.run import simulate
 
 
 class Result(NamedTuple):
-    """What is kept of one run."""
+    """The result of one run."""
 
     seed: int
     nodes: int
@@ -25,7 +25,7 @@ class Result(NamedTuple):
     acknowledged: int
     read: int
     lost: int
-    """Records that were acknowledged with acks=all and lost, which was reported."""
+    """Records acknowledged with acks=all whose loss was reported."""
     cpu_seconds: float
 
 
@@ -46,7 +46,7 @@ class CampaignSummary:
 
     @property
     def speed(self) -> float:
-        """Simulated time against the time of one core."""
+        """Simulated seconds per second of one core."""
         return self.simulated_ms / 1_000 / max(self.cpu_seconds, 1e-9)
 
     def add(self, result: Result) -> None:
@@ -67,8 +67,8 @@ class CampaignSummary:
 
 @silenced()
 def one(plan: Plan) -> Result:
-    """One run, with nothing on the terminal."""
-    # A run makes few cycles: the collector would only look at the same objects again and again.
+    """Run one plan without terminal output."""
+    # A run creates few cycles, so the collector would scan the same objects repeatedly.
     gc.collect()
     gc.disable()
     began = process_time()
@@ -93,7 +93,7 @@ def one(plan: Plan) -> Result:
 def run_all(
     plans: Iterator[Plan], jobs: int, may_go_on: Callable[[], bool] = lambda: True
 ) -> Iterator[Result]:
-    """Run plans as long as there are any and one may go on; results come as they are ready."""
+    """Run plans while there are any and more may start; results come in order of completion."""
     if jobs == 1:
         for plan in plans:
             if not may_go_on():

@@ -1,4 +1,4 @@
-"""A whole run out of a seed: how many nodes, their settings, topics, workload and faults."""
+"""Derives a complete run from a seed: nodes, settings, topics, workload and faults."""
 
 from dataclasses import replace
 
@@ -9,20 +9,20 @@ from tidelog.sim.machines.dice import SeededDice
 from tidelog.sim.runs.plan import MAX_NODES, MIN_NODES, WORKLOADS, Plan, TopicPlan, Workload
 
 SETTLE_MS: Millis = 1_000
-"""Before the first fault."""
+"""The time before the first fault."""
 LONGEST_MS: Millis = 9_000
 HOUR_MS: Millis = 3_600_000
 STORM_MS: Millis = 1_200
-"""Between two faults of a storm, at most."""
+"""The maximum time between two faults of a storm."""
 
 _FEW = 100
-"""So many records of a batch fit into the smallest segment, which must hold a whole batch."""
+"""A batch with this many records fits into the smallest segment, as a whole batch must."""
 _OFTEN = ("kill", "power-loss", "quick-restart", "pause", "isolate", "one-way", "sever")
-"""Kinds that are drawn more often: they are where most has gone wrong in such systems."""
+"""Kinds that are drawn more often, because they reveal the most bugs in such systems."""
 
 
 def filled_in(plan: Plan) -> Plan:
-    """The plan with everything that was left to the seed."""
+    """The plan with all open fields drawn from the seed."""
     dice = SeededDice(plan.seed).fork("plan")
     nodes = plan.nodes or MIN_NODES + dice.fork("nodes").below(MAX_NODES - MIN_NODES + 1)
     workload = plan.workload or _drawn_workload(dice.fork("workload"))
@@ -54,7 +54,7 @@ def _drawn_workload(dice: SeededDice) -> Workload:
 def _drawn_topics(
     dice: SeededDice, nodes: int, beyond: bool, records: int
 ) -> tuple[TopicPlan, ...]:
-    """One or two; now and then every write is flushed first, so that all may lose power."""
+    """One or two topics; sometimes every write is flushed, so that all nodes may lose power."""
     least = 4_096 if records <= _FEW else 131_072
     flushes = dice.below(4) == 0
     topics: list[TopicPlan] = []
@@ -89,7 +89,7 @@ def _drawn_settings(dice: SeededDice) -> tuple[tuple[str, str], ...]:
         ("offsets.topic.replication.factor", "3"),
         ("offsets.topic.num.partitions", "1"),
         ("unclean.leader.election.enable", "false"),
-        # Clocks are set back by days, and the workload's records have one fixed time.
+        # Clocks are set back by days, and the workload's records have a fixed timestamp.
         ("log.message.timestamp.after.max.ms", str(2**63 - 1)),
     )
 
@@ -101,7 +101,7 @@ def _drawn_schedule(dice: SeededDice, plan: Plan, nodes: int) -> tuple[Fault, ..
         return ()
     kinds += [kind for kind in _OFTEN if kind in kinds]
     if dice.below(3):
-        # A few kinds only: then each of their combinations comes often (swarm testing).
+        # With only a few kinds, each combination of them is frequent (swarm testing).
         kinds = [kinds[dice.below(len(kinds))] for _ in range(2 + dice.below(4))]
     end = plan.seconds * 1_000
     pause = (2_000, 4_000, 8_000)[dice.below(3)]
@@ -114,7 +114,7 @@ def _drawn_schedule(dice: SeededDice, plan: Plan, nodes: int) -> tuple[Fault, ..
         if plan.faults is None and not plan.beyond and dice.below(8) == 0:
             faults += RECIPES[dice.below(len(RECIPES))](dice, at, nodes)
             continue
-        # Troubles come singly, or several upon each other and on whoever leads then.
+        # Faults occur singly, or several at once, often on the current leader.
         is_storm = dice.below(3) == 0
         for _ in range(2 + dice.below(3) if is_storm else 1):
             target = _drawn_target(dice, nodes, leaders=2 if is_storm else 1)
@@ -125,7 +125,7 @@ def _drawn_schedule(dice: SeededDice, plan: Plan, nodes: int) -> tuple[Fault, ..
 def _with_clock_steps(
     faults: tuple[Fault, ...], dice: SeededDice, plan: Plan, nodes: int
 ) -> tuple[Fault, ...]:
-    """In one run of three clocks are set as well, of one machine or of all."""
+    """Add clock steps to one run of three, on one machine or on all."""
     if plan.faults is not None and CLOCK_STEP not in plan.faults:
         return faults
     if plan.faults is None and dice.below(3):
@@ -142,7 +142,7 @@ def _with_clock_steps(
 
 
 def _drawn_target(dice: SeededDice, nodes: int, leaders: int) -> NodeId:
-    """`leaders` times in four whoever leads: it is where most can go wrong."""
+    """A machine; in `leaders` of four cases the current leader, where faults reveal the most."""
     drawn = dice.below(4)
     if drawn < leaders:
         return LEADER

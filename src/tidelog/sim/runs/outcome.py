@@ -1,4 +1,4 @@
-"""What came of one run: its trace, what was counted, what clients saw, and what went wrong."""
+"""The outcome of one run: its trace, its counts, the clients' history and the failure."""
 
 from collections import Counter
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ class Failure:
     invariant: str
     sentence: str
     at_ms: Millis
-    """Since the workload began."""
+    """The time since the workload began."""
     partition: TopicPartition | None = None
 
 
@@ -23,17 +23,17 @@ class Counts:
     events: int = 0
     simulated_ms: Millis = 0
     faults: Counter[str] = field(default_factory=Counter)
-    """By kind, those that struck."""
+    """The number of executed faults by kind."""
     held_back: Counter[str] = field(default_factory=Counter)
-    """By kind, those for which the budget had no room."""
+    """The number of faults by kind that exceeded the budget."""
     checks: Counter[str] = field(default_factory=Counter)
-    """By invariant, how often it was looked at."""
+    """The number of checks by invariant."""
 
 
 @dataclass(frozen=True)
 class Outcome:
     plan: Plan
-    """With everything filled in that the seed decided."""
+    """The plan, with all fields that the seed determined."""
     trace_hash: str
     failure: Failure | None
     counts: Counts

@@ -1,7 +1,7 @@
-"""What one simulated run is: a seed, and whatever was not left to it.
+"""The plan of one simulated run: a seed, and the fields that the seed does not determine.
 
 Every field that is None is drawn from the seed (`sim/runs/drawing.py`). `Plan(seed=7)` is a
-whole run, and a plan with everything filled in can be edited one piece at a time.
+complete run, and each field of a complete plan can be changed on its own.
 """
 
 from dataclasses import dataclass
@@ -28,23 +28,23 @@ class TopicPlan:
 
 @dataclass(frozen=True)
 class Workload:
-    """Who talks to the cluster, and how much."""
+    """The clients of a run and their load."""
 
     name: str
     idempotent: int = 1
-    """Producers with acks=all that repeat until they are sure."""
+    """The number of producers with acks=all that retry until acknowledged."""
     plain_acks: tuple[int, ...] = ()
-    """One producer that repeats nothing for each: 0, 1 or -1 (all)."""
+    """One producer without retries for each value: 0, 1 or -1 (all)."""
     every_ms: Millis = 250
-    """Between the batches of one producer."""
+    """The interval between the batches of one producer."""
     burst: int = 1
-    """Batches at a time."""
+    """The number of batches per interval."""
     records: int = 3
-    """In a batch, at most."""
+    """The maximum number of records in a batch."""
     consumers: int = 1
     group_members: int = 0
     admin_every_ms: Millis = 0
-    """Between two acts of an admin; 0: there is none."""
+    """The interval between two requests of the admin client; 0 for none."""
 
 
 WORKLOADS: dict[str, Workload] = {
@@ -79,13 +79,13 @@ class Plan:
     workload: Workload | None = None
     rules: Rules = TODAYS
     beyond: bool = False
-    """Leave the budget behind, and hold the cluster to *saying* what is lost."""
+    """Ignore the budget, and require that the cluster *reports* every loss."""
     schedule: tuple[Fault, ...] | None = None
-    """The faults themselves."""
+    """The faults of the run."""
     topics: tuple[TopicPlan, ...] | None = None
     settings: tuple[tuple[str, str], ...] | None = None
-    """Kafka's keys, for every node."""
+    """Kafka's configuration keys and values, for every node."""
     delay_ms: Millis | None = None
-    """How long a frame is under way, at most, where nothing is wrong."""
+    """The maximum delay of a frame on a healthy link."""
     is_limited: bool = True
-    """Whether a budget holds faults back; without, and with `beyond`, loss is only counted."""
+    """Whether the budget limits faults; if not, and with `beyond`, losses are only counted."""

@@ -1,6 +1,6 @@
-"""A time line of each partition: who leads, who is in sync, how far each replica is, what struck.
+"""A time line of each partition: its leader, in-sync set, replica offsets and faults.
 
-Recorded only where somebody wants to see it: the same seed gives the same run again.
+It is recorded only on request, because the same seed reproduces the same run.
 """
 
 from dataclasses import dataclass, field
@@ -15,22 +15,22 @@ class ReplicaMoment(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """A partition as it is from `at_ms` on; everything in it is what someone could know."""
+    """The state of a partition from `at_ms` on, as an observer could know it."""
 
     at_ms: Millis
-    """Since the workload began; negative while the cluster starts."""
+    """The time since the workload began; negative while the cluster starts."""
     leader: NodeId
     leader_epoch: LeaderEpoch
     isr: tuple[NodeId, ...]
     elr: tuple[NodeId, ...]
     replicas: tuple[tuple[NodeId, ReplicaMoment], ...]
-    """Of the nodes that run, by id."""
+    """The replicas on running nodes, by id."""
     what: str
-    """What has changed, in words."""
+    """A description of the change."""
 
 
 class TimelineMark(NamedTuple):
-    """Something that happened to machines: a fault or its end."""
+    """An event of machines: a fault or its end."""
 
     at_ms: Millis
     what: str

@@ -1,4 +1,4 @@
-"""Fills a `Recorder` while a run goes on: a moment for every change of a partition."""
+"""Fills a `Recorder` during a run: one moment for every change of a partition."""
 
 from collections.abc import Callable
 
@@ -19,7 +19,7 @@ class Recording:
         self._record(copy.ledger, what)
 
     def image_changed(self) -> None:
-        """The newest image may place some partitions anew."""
+        """Record the partitions that the newest image has changed."""
         for key, ledger in self._scene.ledgers.items():
             placed = self._scene.placed(ledger)
             before = self._placed.get(key)

@@ -1,4 +1,4 @@
-"""What is printed of a failure: the seed, the invariant, what happened last, how to replay it."""
+"""The report of a failure: the seed, the invariant, the last events and the replay command."""
 
 from collections.abc import Iterator, Sequence
 
@@ -12,7 +12,7 @@ LAST_EVENTS = 25
 
 
 def replay_command(plan: Plan, only: Sequence[int] | None = None) -> str:
-    """The command that runs this plan again; what it does not name is as the seed has it."""
+    """The command that replays this plan; omitted options are determined by the seed."""
     parts = ["tidelog simulate", f"--seed {plan.seed}"]
     if plan.nodes is not None:
         parts.append(f"--nodes {plan.nodes}")
@@ -36,9 +36,9 @@ def headline(seed: int, failure: Failure) -> str:
 
 
 def failure_report(plan: Plan, only: Sequence[int] | None = None) -> Iterator[str]:
-    """Run a failing plan once more, and tell what happened; the same seed does the same again.
+    """Run a failing plan again and report its events; the same seed reproduces the same run.
 
-    `only` are the faults that were left of the seed's schedule, if some were taken out.
+    `only` are the remaining faults of the seed's schedule, if some were removed.
     """
     recorder = Recorder()
     outcome = simulate(plan, recorder)

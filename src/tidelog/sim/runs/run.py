@@ -1,7 +1,7 @@
-"""One run of a plan, from the first start of its nodes to the last look at what is left.
+"""One run of a plan, from the start of its nodes to the final check.
 
-The nodes start, topics are made, clients begin, faults strike for as long as the plan says; then
-everything is mended and the cluster has to get well. The run ends at the first violation.
+The nodes start, topics are created, clients begin, and faults occur for the planned time. Then all
+faults end and the cluster must recover. The run ends at the first violation.
 """
 
 from collections.abc import Iterator
@@ -34,12 +34,12 @@ from tidelog.sim.runs.recording import Recording
 
 START_LIMIT_MS: Millis = 60_000
 SKEW_MS: Millis = 2_000
-"""How much two clocks may differ at the start."""
+"""The maximum difference of two clocks at the start."""
 CALM_STEP_MS: Millis = 250
 
 
 def simulate(plan: Plan, recorder: Recorder | None = None) -> Outcome:
-    """Run it. A violated invariant is a value in the outcome, and so is a bug of the node's."""
+    """Run the plan. Violated invariants and bugs of the node are reported in the outcome."""
     with wired(plan.rules), kept() as reports:
         return _Run(filled_in(plan), recorder, reports).outcome()
 
@@ -87,10 +87,10 @@ class _Run:
             self._recorder,
         )
 
-    # -- three acts --------------------------------------------------------------------------------
+    # -- the three phases --------------------------------------------------------------------------
 
     def _start(self) -> None:
-        """Nodes and topics; nothing goes wrong yet."""
+        """Start the nodes and create the topics, without faults."""
         world, cluster = self._world, self._cluster
         cluster.start()
         assert world.run_until(lambda: cluster.is_ready, START_LIMIT_MS), "not ready in time"
@@ -162,7 +162,7 @@ class _Run:
         return chain(liveness.missing(self._cluster, self._scene), clients.missing())
 
     def _look_back(self) -> None:
-        """Is everything still there that a client was told is written?"""
+        """Check that every acknowledged write still exists."""
         for write in self._history.acknowledged:
             ledger = self._scene.by_name[write.partition]
             if self._holds(write):

@@ -1,7 +1,7 @@
-"""A shorter schedule that still fails: faults are taken out as long as the same invariant breaks.
+"""Shrinks a failing schedule: removes faults as long as the same invariant still breaks.
 
-First in halves, then in ever smaller pieces, at last one by one (delta debugging). What is left is
-a subset of the schedule that the seed gives, so it is named by the places in that.
+It removes halves first, then smaller pieces, and at last single faults (delta debugging). The
+result is a subset of the seed's schedule, so it is identified by the indices of its faults.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,17 +13,17 @@ from tidelog.sim.runs.plan import Plan
 from tidelog.sim.runs.run import simulate
 
 Tried = Callable[[int, int], None]
-"""Told how many runs there were, and how many faults are left."""
+"""Called with the number of runs and the number of remaining faults."""
 
 
 def only(plan: Plan, places: Sequence[int]) -> Plan:
-    """The plan with these faults alone of those that its seed gives."""
+    """The plan with only these faults of the schedule that its seed gives."""
     schedule = filled_in(plan).schedule or ()
     return replace(plan, schedule=tuple(schedule[place] for place in places))
 
 
 def shrink(plan: Plan, tried: Tried = lambda runs, left: None) -> tuple[int, ...]:
-    """The places of faults that are enough to make the plan fail as it does."""
+    """The indices of faults that suffice to make the plan fail in the same way."""
     first = simulate(plan).failure
     assert first is not None, "there is nothing to shrink"
     schedule = filled_in(plan).schedule or ()

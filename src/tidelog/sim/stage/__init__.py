@@ -1,1 +1,1 @@
-"""A small cluster with its controllers apart: the ground for stories and for `whatif`."""
+"""A small cluster with separate controllers, for stories and for `whatif`."""

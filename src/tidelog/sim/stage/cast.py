@@ -1,4 +1,4 @@
-"""Who takes part: brokers 1 to n, and controllers from 101 on, which are machines of their own."""
+"""The nodes of a stage: brokers 1 to n, and controllers from 101 on, on separate machines."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ QUICK_FAILURE_DETECTION = {
     "broker.heartbeat.interval.ms": "250",
     "broker.session.timeout.ms": "2000",
 }
-"""What `tidelog up` sets."""
+"""The settings of `tidelog up`."""
 
 
 @dataclass(slots=True)
@@ -22,7 +22,7 @@ class Cast:
     controllers: int = 1
     seed: int = 1
     settings: dict[str, str] = field(default_factory=dict)
-    """Kafka's keys, for every node."""
+    """Kafka's configuration keys and values, for every node."""
 
     @property
     def broker_ids(self) -> list[NodeId]:

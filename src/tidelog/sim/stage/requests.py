@@ -1,4 +1,4 @@
-"""What a story asks of the cluster besides what every simulated client does."""
+"""Requests of stories that other simulated clients do not send."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -15,7 +15,7 @@ from tidelog.model.ids import NodeId, TopicPartition
 def reassign(
     partition: TopicPartition, replicas: Sequence[NodeId]
 ) -> AlterPartitionReassignmentsRequest:
-    """Let these brokers hold the partition from now on."""
+    """Reassign the partition to these brokers."""
     one = ReassignablePartition(partition_index=partition.partition, replicas=tuple(replicas))
     return AlterPartitionReassignmentsRequest(
         timeout=timedelta(seconds=10),

@@ -1,4 +1,4 @@
-"""The machines of a small cluster under simulated time, and what can be seen of them."""
+"""The machines of a small cluster under simulated time, and their observable state."""
 
 from collections.abc import Callable
 from typing import Any
@@ -20,12 +20,12 @@ PATIENCE_MS: Millis = 30_000
 
 
 def replica_of(node: Node, partition: TopicPartition) -> Replica | None:
-    """What a node holds of a partition: the one place that looks inside."""
+    """A node's replica of a partition; the only access to the node's internals."""
     return node._broker.partitions.get(partition)
 
 
 class _LosesAll:
-    """Dice for the worst power cut: nothing that was not synced is left."""
+    """Dice for the worst power loss: no unsynced data survives."""
 
     def below(self, bound: int) -> int:
         return 0
@@ -47,19 +47,19 @@ class Stage:
         self.watcher: Callable[[], None] | None = None
         """Called after every simulated event."""
         self.patience_ms: Millis = PATIENCE_MS
-        """How long a client waits for an answer before it closes the connection."""
+        """How long a client waits for a response before it closes the connection."""
         self._clients: dict[NodeId, SimClient] = {}
         self._known = ClusterImage()
 
     def begin(self) -> None:
-        """Start every machine and wait until all take part."""
+        """Start every machine and wait until all are ready."""
         for host in self.hosts.values():
             host.start()
         assert self.run_until(lambda: self.is_ready, 60_000), "the cluster does not come up"
 
     @property
     def now(self) -> Millis:
-        """Since the beginning."""
+        """The simulated time since the start."""
         return self.world.now - self.began_at
 
     @property
@@ -74,13 +74,13 @@ class Stage:
     def is_ready(self) -> bool:
         return all(host.node is not None and host.node.is_ready for host in self.hosts.values())
 
-    # -- time ------------------------------------------------------------------------------------
+    # -- time --------------------------------------------------------------------------------------
 
     def run(self, duration: Millis) -> None:
         self.run_until(lambda: False, duration)
 
     def run_until(self, condition: Callable[[], bool], limit: Millis) -> bool:
-        """Whether the condition came true within the limit."""
+        """Run until the condition holds; whether it did within the limit."""
 
         def look() -> bool:
             if self.watcher is not None:
@@ -89,11 +89,11 @@ class Stage:
 
         return self.world.run_until(look, limit)
 
-    # -- what can be seen --------------------------------------------------------------------------
+    # -- observation -------------------------------------------------------------------------------
 
     @property
     def image(self) -> ClusterImage:
-        """The newest committed metadata that any machine knows or has known."""
+        """The newest committed metadata that any machine has had."""
         for host in self.hosts.values():
             if host.node is not None and host.node.image.offset > self._known.offset:
                 self._known = host.node.image
@@ -101,7 +101,7 @@ class Stage:
 
     @property
     def controller(self) -> NodeId:
-        """The active controller; of several that believe so, the one of the latest epoch."""
+        """The active controller; if several nodes claim to be, that of the latest epoch."""
         active = [
             (host.node.image.epoch, host.id)
             for host in self.controllers
@@ -117,12 +117,12 @@ class Stage:
         return NO_NODE if placed is None else placed.leader
 
     def replica(self, node: NodeId, partition: TopicPartition) -> Replica | None:
-        """A replica as its running process has it."""
+        """The replica in the node's running process."""
         running = self.hosts[node].node
         return None if running is None else replica_of(running, partition)
 
     def records(self, node: NodeId, partition: TopicPartition) -> list[Record]:
-        """What is in a replica's files, whether or not its process runs."""
+        """The records in a replica's files, whether or not its process runs."""
         disk, directory = self.hosts[node].disk, f"{partition.topic}-{partition.partition}"
         found: list[Record] = []
         for name in disk.list(directory):
@@ -130,17 +130,17 @@ class Stage:
                 found += records_in(disk.read_file(f"{directory}/{name}"))
         return found
 
-    # -- what is done to it ------------------------------------------------------------------------
+    # -- actions -----------------------------------------------------------------------------------
 
     def power_off(self, node: NodeId) -> None:
-        """Pull the plug at the worst moment: whatever was not synced is gone."""
+        """Lose power at the worst moment: all unsynced data is lost."""
         host = self.hosts[node]
         self.network.lose_power(host.name)
         host.kill()
         host.disk.crash(_LosesAll())
 
     def client(self, node: NodeId) -> SimClient:
-        """A connection from the clients' machine, made anew when it is lost."""
+        """A connection from the clients' machine, opened again if it is lost."""
         client = self._clients.get(node)
         if client is None or client.is_lost:
             address = self.hosts[node].address()
@@ -149,7 +149,7 @@ class Stage:
         return client
 
     def ask(self, node: NodeId, message: Any) -> Any:
-        """The answer to a request; None if there was none."""
+        """The response to a request; None if there is none."""
         answers: list[bytes | None] = []
         self.client(node).request(frame_of(message), answers.append)
         self.run_until(lambda: bool(answers), PATIENCE_MS)

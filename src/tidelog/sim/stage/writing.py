@@ -1,6 +1,6 @@
-"""Writes to the stage's partitions, and the ledger of what was acknowledged.
+"""Writes to the stage's partitions, and the ledger of acknowledged records.
 
-A write with acks=0 counts as acknowledged once it is sent: its client will never hear more.
+A write with acks=0 counts as acknowledged when it is sent, because it has no response.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,13 +15,13 @@ REQUEST_TIMEOUT_MS: Millis = 1_500
 
 
 class StageWrite:
-    """One batch on its way, and what became of it."""
+    """A batch that was sent, and its result."""
 
     def __init__(self, values: Sequence[bytes]) -> None:
         self.values = values
         self.is_done = False
         self.error: ErrorCode | None = None
-        """None also when the connection was lost before an answer came."""
+        """None also if the connection was lost before the response arrived."""
         self.base_offset: Offset = NO_OFFSET
 
     @property
@@ -30,7 +30,7 @@ class StageWrite:
 
 
 class StageLedger:
-    """What clients were promised."""
+    """The records that were acknowledged to clients."""
 
     def __init__(self, stage: Stage) -> None:
         self._stage = stage
@@ -46,7 +46,7 @@ class StageLedger:
         records: int = 1,
         then: Callable[[StageWrite], None] | None = None,
     ) -> StageWrite:
-        """Send one batch to the leader, or to a node that may believe to be it."""
+        """Send one batch to the leader, or to a given node that may consider itself the leader."""
         values = [b"%d" % next(self._numbers) for _ in range(records)]
         write = StageWrite(values)
         target = self._stage.leader(partition) if node == NO_NODE else node
@@ -87,7 +87,7 @@ class StageLedger:
 
     @property
     def count(self) -> int:
-        """Records acknowledged in all partitions."""
+        """The number of acknowledged records in all partitions."""
         return sum(map(len, self.acknowledged.values()))
 
     def lost(self, partition: TopicPartition) -> list[bytes] | None:

@@ -1,7 +1,7 @@
 # A burst does not make the in-sync set flap
-# replica.lag.max.messages, removed in 0.9. Followers that fetch all the time are behind by one burst.
-# Measured in records they are out of sync, and in sync again when the burst is over: the set
-# shrinks and grows with the load. Measured in time, they are simply in sync.
+# replica.lag.max.messages, removed in Kafka 0.9. Followers that fetch continuously are one burst
+# behind. If the lag is measured in records, they leave the in-sync set and join it again after each
+# burst: the set shrinks and grows with the load. If it is measured in time, they stay in sync.
 
 brokers 3
 set replica.lag.time.max.ms 2000

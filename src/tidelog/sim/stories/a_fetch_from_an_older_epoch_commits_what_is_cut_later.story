@@ -1,7 +1,7 @@
 # A fetch from an older epoch commits what is cut later
-# F04, KIP-320. Broker 3 has not heard of two elections. It still fetches from 1, which has cut its
-# log and leads again, and seems to hold what it does not. A leader that counts such a fetch commits
-# a write that no other replica has. Today a fetch says in which epoch it believes, and is refused.
+# F04, KIP-320. Broker 3 has missed two elections. It still fetches from 1, which has truncated its
+# log and leads again, and seems to hold records that it lacks. A leader that counts such a fetch
+# commits a write that no other replica has. Today a fetch carries its leader epoch and is refused.
 
 brokers 3
 set broker.session.timeout.ms 20000
@@ -14,13 +14,13 @@ cut 1 from 2
 begin write acks 1
 wait 50 ms
 
-# From here on 3 hears nothing from the controller.
+# From here on 3 receives nothing from the controller.
 kill 1
 heal
 cut 3 from 101
 wait until leader of orders-0 is 2
 
-# 1 is back, follows 2, and cuts the record that 2 has never seen.
+# 1 returns, follows 2, and truncates the record that 2 never received.
 start 1
 wait until isr of orders-0 has 1
 wait 500 ms
@@ -28,7 +28,7 @@ kill 2
 wait until leader of orders-0 is 1
 wait 200 ms
 
-# 1 leads in epoch 2 and takes another record at that offset; 3 holds the old one, and fetches past it.
+# 1 leads in epoch 2 and appends another record at that offset; 3 holds the old one and fetches past it.
 write 1
 kill 1
 heal

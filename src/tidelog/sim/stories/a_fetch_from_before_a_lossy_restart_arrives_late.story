@@ -1,14 +1,14 @@
 # A fetch from before a lossy restart arrives late
-# F15, KIP-903. Broker 2 sends a fetch, is killed, loses its log and comes back. Only then does the
-# fetch arrive. If it counted, 2 would be in sync with a log that is empty. Today a fetch carries the
-# epoch of the broker's run, and so does the request to change the in-sync set.
+# F15, KIP-903. Broker 2 sends a fetch, is killed, loses its log and restarts. Only then does the
+# fetch arrive. If the leader counted it, 2 would be in sync with an empty log. Today a fetch carries
+# the broker epoch, and so does the request to change the in-sync set.
 
 brokers 3
 topic orders on 1 2 3 min-isr 2
 write 3
 wait 1 s
 
-# The next fetch of 2 is under way, and stays so.
+# The next fetch of 2 is delayed in the network.
 cut 2 to 1
 wait 1 s
 kill 2
@@ -18,7 +18,7 @@ start 2
 wait until 2 is not fenced
 wait 500 ms
 
-# The old fetch arrives; what 1 sends to 2 does not.
+# The old fetch arrives; nothing that 1 sends reaches 2.
 heal
 cut 1 to 2
 wait 500 ms

@@ -1,7 +1,7 @@
 # A leader back before it was missed does not lead with what is left
-# F17. The leader's machine loses power and is back within a second: nobody has missed it. If it kept
-# its place in the in-sync set it would lead with a log that has lost its tail, and the others would
-# cut theirs to match. Today a new run of a broker must earn its places again.
+# F17. The leader's machine loses power and returns within a second, before its session expires. If
+# it stayed in the in-sync set, it would lead with a log that has lost its tail, and the followers
+# would truncate theirs to match. Today each new run of a broker must rejoin the in-sync sets.
 
 brokers 3
 topic orders on 1 2 3 min-isr 2

@@ -1,7 +1,7 @@
 # A leader behind a partition commits nothing alone
 # F29. The leader and one follower are cut off from the controller and from the third replica, which
-# is elected. The old leader does not know that. If it dropped the silent replica by itself, it could
-# go on to commit with the follower that still fetches from it. Today the controller must agree.
+# is elected. The old leader does not know that. If it could drop the unreachable replica by itself,
+# it could commit with the follower that still fetches from it. Today the controller must agree.
 
 brokers 3
 set replica.lag.time.max.ms 1000
@@ -12,7 +12,7 @@ cut 2 from 101
 cut 1 from 3
 cut 2 from 3
 
-# A client that has not heard of it writes to the old leader, which still takes itself for one.
+# A client with old metadata writes to the old leader, which still considers itself the leader.
 begin write at 1
 wait until leader of orders-0 is 3
 heal

@@ -9,12 +9,12 @@ topic orders on 1 2 3 min-isr 2
 # Each write is acknowledged when all three replicas hold it.
 write 5
 
-# kill -9. The controller sees the connection end and the port refuse: it need not wait for the session.
+# kill -9. The controller sees the closed connection and the refused port, so it does not wait for the session.
 kill the leader
 wait until leader of orders-0 is not 1
 expect isr of orders-0 is 2 3
 
-# The next leader goes on where the first one stopped.
+# The new leader continues where the first one stopped.
 write 3
 expect lost 0
 

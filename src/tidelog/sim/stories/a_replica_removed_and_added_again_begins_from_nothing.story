@@ -1,7 +1,7 @@
 # A replica that is removed and added again begins from nothing
-# F14. A replica is taken from a broker and given back to it; its log is empty now. A leader that
-# remembers how far it was lets it into the in-sync set at once. Today what counts is a fetch that
-# was seen in this epoch of the leader.
+# F14. A replica is moved away from a broker and back to it; its log is now empty. A leader that
+# remembers its old end offset adds it to the in-sync set at once. Today only a fetch in the leader's
+# current epoch counts.
 
 brokers 3
 topic orders on 1 2 3 min-isr 2
@@ -15,7 +15,7 @@ move orders-0 to 1 2 3
 wait 500 ms
 heal
 
-# Its first fetch arrives, from offset 0; the answer does not.
+# Its first fetch, at offset 0, arrives; the response does not.
 wait until 2 has fetched orders-0
 cut 1 to 2
 wait 500 ms

@@ -1,8 +1,8 @@
 # A replica that has lost a segment does not lead without it
-# F54. A follower stops in order, and while it is down a segment in the middle of its log is lost. Its
-# end is where it was, so it is in sync as soon as it fetches, and the next leader: with a hole that
-# nobody notices. Today a log is opened only as far as its segments follow each other. What is missing
-# is reported, and the replica fetches it again before it counts.
+# F54. A follower shuts down cleanly, and loses a segment in the middle of its log while it is down.
+# Its end offset is unchanged, so it is in sync as soon as it fetches, and may lead with an undetected
+# gap. Today a log is opened only up to the first missing segment. The gap is reported, and the
+# replica fetches the missing records again before it counts.
 
 brokers 3
 topic orders on 1 2 3 min-isr 2 internal.segment.bytes=300

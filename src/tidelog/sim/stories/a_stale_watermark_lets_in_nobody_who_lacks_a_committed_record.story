@@ -10,24 +10,24 @@ wait 1 s
 kill 3
 wait until isr of orders-0 is 1 2
 
-# Committed by 1 and 2; but 2 has not heard that it is.
+# 1 and 2 have committed it, but 2 does not know that yet.
 write 1
 kill 1
 wait until leader of orders-0 is 2
 
-# 3 is back, and everyone knows it.
+# 3 has restarted and is registered.
 cut 2 from 3
 start 3
 wait until 3 is not fenced
 wait 500 ms
 
-# It asks for what it lacks. Its question arrives, the answer does not.
+# 3 fetches the records that it lacks. The fetch arrives, the response does not.
 heal
 wait until 3 has fetched orders-0
 cut 2 to 3
 wait 500 ms
 
-# Whoever is in the in-sync set now may be elected.
+# Every member of the in-sync set may now be elected.
 kill 2
 wait 3 s
 heal

@@ -1,7 +1,7 @@
 # A voter back from a partition does not depose the controller
-# F36, KIP-996. Controller 103 hears nothing for a while. If it opened a new epoch each time it
-# gives up waiting, its first words after the partition would depose a healthy leader. Today it asks
-# first whether it could win, and who hears from the leader says no.
+# F36, KIP-996. Controller 103 is cut off for a while. If it started a new epoch at each election
+# timeout, its first message after the partition would depose a healthy leader. Today it sends a
+# pre-vote first, and voters that have contact with the leader reject it.
 
 brokers 3
 controllers 3

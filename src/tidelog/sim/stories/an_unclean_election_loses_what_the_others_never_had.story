@@ -1,7 +1,7 @@
 # An unclean election loses what the others never had
-# Only broker 1 is in sync, and it dies. Broker 2 is alive but behind. With
-# unclean.leader.election.enable=true it leads all the same: writes go on, and what it lacks is lost,
-# also for broker 1 when it returns. Without, the partition would wait for broker 1.
+# Only broker 1 is in sync, and it fails. Broker 2 is alive but lags. With
+# unclean.leader.election.enable=true it becomes leader: writes continue, and the records that it
+# lacks are lost, on broker 1 too when it returns. Otherwise the partition would wait for broker 1.
 
 brokers 3
 topic orders on 1 2 min-isr 1 unclean.leader.election.enable=true
@@ -9,7 +9,7 @@ write 2
 kill 2
 wait until isr of orders-0 is 1
 
-# Acknowledged by everyone in sync, which is broker 1 alone.
+# Acknowledged by all in-sync replicas, which is broker 1 alone.
 write 3
 kill 1
 start 2

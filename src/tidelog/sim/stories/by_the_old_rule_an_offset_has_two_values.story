@@ -1,7 +1,7 @@
 # By the old rule an offset has two values
-# The second half of KIP-101. Everyone loses power, and the first one back is elected without its
-# tail. By the old rule the other one keeps everything below its watermark, though the new leader has
-# written something else there: the two logs never agree again.
+# The second problem of KIP-101. All brokers lose power, and the first one to return is elected
+# without its tail. By the old rule the other one keeps all records below its watermark, although the
+# new leader has written others there: the two logs never agree again.
 
 brokers 2
 mutant truncate-to-hw

@@ -1,12 +1,12 @@
 # One lookup is not enough after two quick elections
-# F03, KIP-279. After two quick changes of leader a follower holds records of an epoch that its new
-# leader never knew. The leader's answer for the end of that epoch lies past the point where the
-# two logs part: a follower that cuts there once, and does not ask again, keeps the difference.
+# F03, KIP-279. After two quick elections a follower holds records of an epoch that its new leader
+# does not know. The end offset that the leader returns lies after the point where the two logs
+# diverge: a follower that truncates there and does not ask again keeps different records.
 
 brokers 3
 topic orders on 1 3 2 min-isr 1
 
-# Everyone has the first record.
+# All replicas hold the first record.
 write 1
 wait 1 s
 
@@ -15,7 +15,7 @@ cut 1 from 3
 write 4 acks 1
 wait 100 ms
 
-# Epoch 1: 3 is still in the in-sync set, leads, and takes three writes that nobody else gets.
+# Epoch 1: 3 is still in sync, leads, and accepts three writes that no other replica receives.
 cut 2 from 3
 kill 1
 wait until leader of orders-0 is 3
@@ -27,7 +27,7 @@ wait until leader of orders-0 is 2
 write 1 acks 1
 heal
 
-# 3 asks where epoch 1 ends. 2 has never heard of it: epoch 0 ends at 5, it says.
+# 3 asks for the end of epoch 1. 2 does not know it and returns the end of epoch 0, which is 5.
 start 3
 wait until isr of orders-0 is 2 3
 start 1

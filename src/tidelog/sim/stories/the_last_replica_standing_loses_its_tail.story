@@ -1,8 +1,8 @@
 # The last replica standing loses its tail
-# F18, F43, KIP-966. Two of three brokers are stopped in order, and the in-sync set is the third one
-# alone. Its machine loses power and its log. If only the last member of the set could lead again,
-# the others would cut their good logs to its empty one. Today those who left the set while it was
-# too small to commit without them stay eligible.
+# F18, F43, KIP-966. Two of three brokers shut down cleanly, so only the third one is in sync. Its
+# machine loses power and its log. If only the last member of the set could lead again, the others
+# would truncate their good logs to its empty one. Today replicas that leave the set while it is
+# smaller than min.insync.replicas stay eligible.
 
 brokers 3
 topic orders on 1 2 3 min-isr 2
@@ -11,7 +11,7 @@ shut down 2
 shut down 3
 wait until isr of orders-0 is 1
 
-# Too few are in sync: 1 takes no more writes with acks=all.
+# Too few replicas are in sync: 1 refuses writes with acks=all.
 write 1
 power off 1
 start 2 3

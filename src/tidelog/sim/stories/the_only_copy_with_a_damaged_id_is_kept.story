@@ -1,7 +1,7 @@
 # The only copy with a damaged id is kept
-# F58. The file partition.metadata says to which topic a directory belongs. When it is damaged on the
-# only replica, a node that deletes what it cannot place deletes the only copy. The directory is kept,
-# and since the metadata shows that no other topic had this name, it is the topic's own.
+# F58. The file partition.metadata names the topic of a directory. If it is damaged on the only
+# replica, a node that deletes unknown directories deletes the only copy. Today the directory is kept.
+# The metadata shows that no other topic had this name, so the directory belongs to the topic.
 
 brokers 1
 set log.flush.offset.checkpoint.interval.ms 100

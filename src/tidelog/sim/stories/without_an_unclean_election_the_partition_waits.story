@@ -1,6 +1,6 @@
-# Without an unclean election the partition waits for who has the records
-# The same as an unclean election, but the topic does not allow one, which is the default. There is no
-# leader until broker 1 is back, and nothing is lost.
+# Without an unclean election the partition waits
+# Like the unclean election, but the topic does not allow one, which is the default. The partition has
+# no leader until broker 1 returns, and no record is lost.
 
 brokers 3
 topic orders on 1 2 min-isr 1

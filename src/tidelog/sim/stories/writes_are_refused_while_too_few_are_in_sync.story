@@ -1,6 +1,6 @@
 # Writes are refused while too few are in sync
-# min.insync.replicas=2, and one replica is left. A write with acks=all is refused, and its client is
-# told why; one with acks=1 is taken, but no consumer sees it until two are in sync again.
+# min.insync.replicas=2, and one replica is left. A write with acks=all is refused with an error. A
+# write with acks=1 is accepted, but no consumer sees it until two replicas are in sync again.
 
 brokers 3
 topic orders on 1 2 3 min-isr 2

@@ -1,4 +1,4 @@
-"""Carries out the steps of a story on its stage; what each returns is told in the transcript."""
+"""Executes the steps of a story on its stage; the transcript contains each result."""
 
 from collections.abc import Callable
 from typing import Any
@@ -27,7 +27,7 @@ class Actor:
         self._witness = witness
 
     def act(self, step: Step) -> str:
-        """What came of it, if that is not seen anyway."""
+        """Execute a step and return its result, if it is not visible otherwise."""
         acting: Callable[[dict[str, str]], str] = getattr(self, f"_{step.kind}")
         return acting(step.places)
 
@@ -58,7 +58,7 @@ class Actor:
             return all(host.node and host.node.image.partition(partition) for host in everyone)
 
         self._stage.run_until(is_known, LIMIT_MS)
-        self._stage.run(100)  # all followers have begun to fetch
+        self._stage.run(100)  # let all followers start to fetch
         return ""
 
     def _write(self, places: dict[str, str]) -> str:
@@ -67,7 +67,7 @@ class Actor:
             done.append(self._begin_write(places))
             self._stage.run_until(lambda: done[-1].is_done, LIMIT_MS)
         if places.get("acks") == "0":
-            self._stage.run(20)  # nobody says when they have arrived
+            self._stage.run(20)  # no response reports their arrival
         return _told(done)
 
     def _begin(self, places: dict[str, str]) -> str:
@@ -199,7 +199,7 @@ def millis(text: str) -> Millis:
 
 
 def _told(writes: list[StageWrite]) -> str:
-    """Runs of the same answer together: 3 acknowledged, then 1 refused."""
+    """Summarise consecutive equal results: 3 acknowledged, then 1 refused."""
     told: list[tuple[str, int]] = []
     for write in writes:
         if write.is_acknowledged:

@@ -1,4 +1,4 @@
-"""What a story may wait for or expect: each condition with what is found when it does not hold."""
+"""The conditions of stories; each reports what it found if it does not hold."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -14,11 +14,11 @@ from tidelog.sim.story.language import Condition
 class ConditionVerdict(NamedTuple):
     holds: bool
     found: str
-    """What is the case, in words."""
+    """A description of the actual state."""
 
 
 class Witness:
-    """Looks at the stage on behalf of a story."""
+    """Evaluates conditions on the stage."""
 
     def __init__(self, stage: Stage, ledger: StageLedger, watcher: Watcher) -> None:
         self._stage = stage
@@ -26,12 +26,12 @@ class Witness:
         self._watcher = watcher
         self.partitions: list[TopicPartition] = []
         self.begun: StageWrite | None = None
-        """The last write that nobody waited for."""
+        """The last write that was started without waiting for it."""
 
     # -- names -------------------------------------------------------------------------------------
 
     def partition(self, text: str | None) -> TopicPartition:
-        """The one that is named, or the first that was made."""
+        """The named partition, or the first one that was created."""
         if text is None:
             return self.partitions[0]
         topic, _, index = text.rpartition("-")
@@ -62,7 +62,7 @@ class Witness:
         return judge(condition.places)
 
     def _leading(self, partition: TopicPartition) -> Replica | None:
-        """The leader's replica once the leader itself knows of the election."""
+        """The leader's replica, once the leader itself knows of its election."""
         placed = self._stage.placed(partition)
         if placed is None or placed.leader == NO_NODE:
             return None
@@ -91,7 +91,7 @@ class Witness:
     def _isr(self, places: dict[str, str]) -> ConditionVerdict:
         isr, wanted = self._isr_of(places), set(self.nodes(places["nodes"]))
         leading = self._leading(self.partition(places["partition"]))
-        # The leader hears of it last, and acts on it: wait for that, too.
+        # The leader learns of it last and acts on it, so wait for that too.
         knows = leading is None or (leading.leader is not None and leading.leader.isr == wanted)
         return ConditionVerdict(isr == wanted and knows, f"in sync: {_told(isr)}")
 
@@ -135,7 +135,7 @@ class Witness:
     # -- records -----------------------------------------------------------------------------------
 
     def lost(self) -> int | None:
-        """In all partitions; None while one has no leader."""
+        """The lost records of all partitions; None while one has no leader."""
         lost = [self._ledger.lost(partition) for partition in self.partitions]
         if any(one is None for one in lost):
             return None

@@ -1,6 +1,6 @@
-"""Reads a story: one step per line, comments explain the step that follows.
+"""Parses a story: one step per line; a comment explains the step that follows it.
 
-Everything that can be known without playing is checked here, and an error names its line.
+All errors that do not depend on playing the story are reported here, with their line.
 """
 
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ from tidelog.sim.story.phrases import CONDITIONS, STEPS, Phrase
 
 
 class BadStory(Exception):
-    """What is wrong, and in which line."""
+    """An error in a story, with its line."""
 
     def __init__(self, line: int, message: str) -> None:
         super().__init__(f"line {line}: {message}")
@@ -32,7 +32,7 @@ class Step:
     places: dict[str, str]
     condition: Condition | None
     note: str
-    """The comment above it."""
+    """The comment above the step."""
 
 
 @dataclass(slots=True)
@@ -47,7 +47,7 @@ SETUP = ("brokers", "controllers", "seed", "mutant", "set", "delay")
 
 
 def parse(text: str) -> Story:
-    """The story, or BadStory."""
+    """Parse a story; raises BadStory."""
     lines = text.splitlines()
     title, about, first = _opening(lines)
     story = Story(title, about)
@@ -109,7 +109,7 @@ def _not_understood(text: str, phrases: tuple[Phrase, ...], what: str) -> str:
     return f"no {what} begins with {word!r}; {hint}"
 
 
-# -- what the steps say of each other --------------------------------------------------------------
+# -- consistency of steps --------------------------------------------------------------------------
 
 
 def _check(story: Story) -> None:

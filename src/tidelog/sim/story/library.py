@@ -1,4 +1,4 @@
-"""The stories that come with Tidelog, each beside the transcript of how it goes."""
+"""The stories that come with Tidelog, each with its transcript."""
 
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -20,5 +20,5 @@ def story(name: str) -> Story:
 
 
 def transcript_of(name: str, mutant: str | None = None) -> Traversable:
-    """The file that holds how the story goes, by today's rules or by a mutant's."""
+    """The transcript of a story, with the rules of the source or those of a mutant."""
     return _SHELF / (f"{name}.{mutant}.out" if mutant else f"{name}.out")

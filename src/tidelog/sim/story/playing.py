@@ -1,7 +1,7 @@
-"""Plays a story and writes down what happened: a transcript for readers, frames for the page.
+"""Plays a story and records it: a transcript for readers, frames for the replay page.
 
-A story that fails goes on to its end where it can, so that its transcript shows what came of it; a
-wait that is never over ends it. An assertion of a node's own is a failure like any other.
+A failed expectation does not end the story, so that the transcript shows the consequences. A wait
+that times out ends it. An assertion of a node is a failure like any other.
 """
 
 from dataclasses import dataclass, field
@@ -25,19 +25,19 @@ class Played:
     mutant: str | None
     transcript: list[str] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
-    """What did not hold, each with its line."""
+    """The failed conditions, each with its line."""
     frames: list[Frame] = field(default_factory=list)
     outcomes: dict[int, str] = field(default_factory=dict)
-    """By step: what is told of it besides what is seen."""
+    """By step: its result, in addition to what is observed."""
     broken: dict[int, str] = field(default_factory=dict)
-    """By step: what did not hold."""
+    """By step: the failed condition."""
     brokers: list[NodeId] = field(default_factory=list)
     promised: dict[int, tuple[int, int | None]] = field(default_factory=dict)
-    """By step: records acknowledged so far, and how many of them were lost when it was over."""
+    """By step: the records acknowledged so far, and how many of them are lost after it."""
 
 
 def play(story: Story, mutant: str | None = None) -> Played:
-    """Play it by the rules of today, of the mutant that it names, or of the one given here."""
+    """Play a story with the rules of the source, of its mutant, or of the given mutant."""
     cast, named, delay_ms = _cast(story)
     name = mutant or named
     played = Played(story, name, brokers=cast.broker_ids)
@@ -104,7 +104,7 @@ class _Player:
         self._played.frames = self._watcher.frames
 
     def _take(self, number: int, step: Step) -> bool:
-        """Whether the story can go on."""
+        """Execute a step; whether the story can continue."""
         if step.kind in SETUP:
             return True
         if step.condition is None:
@@ -136,7 +136,7 @@ class _Player:
 
 
 def _progress(old: ReplayScene | None, new: ReplayScene) -> list[str]:
-    """How far the replicas are now, if that has changed."""
+    """The offsets of the replicas, if they have changed."""
     told = []
     for partition in new.partitions:
         was = old.partition(partition.name) if old is not None else None
@@ -146,7 +146,7 @@ def _progress(old: ReplayScene | None, new: ReplayScene) -> list[str]:
 
 
 def _ends(partition: PartitionScene) -> str:
-    """Each replica's log end offset and high watermark; the star is the leader's."""
+    """Each replica's log end offset and high watermark; a star marks the leader."""
 
     def told(node: NodeId, end: Offset, high_watermark: Offset) -> str:
         star = "*" if node == partition.leader else ""

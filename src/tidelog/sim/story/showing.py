@@ -1,4 +1,4 @@
-"""A story that was played, as the page shows it."""
+"""The data of a played story for the replay page."""
 
 from tidelog.sim.replay.page import RecordedRun, StepShown
 from tidelog.sim.story.playing import Played

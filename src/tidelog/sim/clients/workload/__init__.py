@@ -1,1 +1,1 @@
-"""Clients inside the simulation: real requests, whose answers go to the checker."""
+"""Simulated clients that send real requests and report the responses to the checker."""

@@ -1,7 +1,6 @@
-"""An admin who creates, alters, deletes and reassigns, and elects, all along.
+"""An admin client that creates, alters and deletes topics, reassigns partitions and elects leaders.
 
-What it was told is done must be so in the end: a topic made and not deleted is there, a deleted one
-is not.
+Acknowledged changes must hold at the end: a created topic exists, and a deleted one does not.
 """
 
 from collections.abc import Callable
@@ -37,7 +36,7 @@ class Admin(WorkloadClient):
     ) -> None:
         super().__init__(around, name)
         self.made: dict[str, bool] = {}
-        """Topics of its own: whether they are surely there (True) or surely gone (False)."""
+        """Its own topics: True if the topic must exist, False if it must not."""
         self._partitions = partitions
         self._every_ms = every_ms
         self._number = 0

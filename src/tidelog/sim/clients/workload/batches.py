@@ -1,6 +1,6 @@
-"""Batches that simulated producers send: small ones with each value only once, or large ones.
+"""The batches of simulated producers: small ones with unique values, or large ones.
 
-What is in a large one nobody looks at: they are all alike but for what stands in their headers.
+The records of large batches are never read, so these batches differ only in their headers.
 """
 
 from functools import cache
@@ -16,12 +16,12 @@ from tidelog.sim.clients.messages import batch
 from tidelog.sim.machines.dice import SeededDice
 
 LARGE = 100
-"""From so many records on, a batch is one of the large ones."""
+"""A batch with at least this many records is large."""
 
 _TIMES, _TIMES_AT = Struct(">qq"), 27
 _PRODUCER, _PRODUCER_AT = Struct(">qhi"), 43
 _CRC, _CRC_AT = Struct(">I"), 17
-"""Where these stand in a batch's header."""
+"""The positions of these fields in a batch header."""
 
 
 class Made(NamedTuple):
@@ -40,7 +40,7 @@ class Batches:
     def make(
         self, now: Millis, producer_id: int = -1, producer_epoch: int = -1, sequence: int = -1
     ) -> Made:
-        """Of one record to as many as there may be; a large one has all of them."""
+        """A batch of a random number of records; a large batch has the maximum."""
         if self._records >= LARGE:
             return self._large(now, producer_id, producer_epoch, sequence)
         padding = b"." * self._dice.below(200)
@@ -70,6 +70,6 @@ def _large_batch(records: int) -> bytes:
 
 
 def renumber(batch: memoryview, producer_id: int, producer_epoch: int, sequence: int) -> None:
-    """Give a batch to another producer; this moves its checksum."""
+    """Assign a batch to another producer; this changes its checksum."""
     _PRODUCER.pack_into(batch, _PRODUCER_AT, producer_id, producer_epoch, sequence)
     _CRC.pack_into(batch, _CRC_AT, crc32c(batch[_CRC_AT + _CRC.size :]))

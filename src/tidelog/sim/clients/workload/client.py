@@ -1,7 +1,7 @@
-"""What every simulated client has: dice, connections, and somebody's word on who leads.
+"""The base of simulated clients: dice, connections, and lookups of the leader.
 
-A client learns who leads from a node that runs, as that node's image has it: so it may be told
-what is long past, and asks elsewhere the next time.
+A client learns the leader from the image of a random running node. That image may be old, so the
+client asks another node on the next attempt.
 """
 
 from dataclasses import dataclass
@@ -17,18 +17,18 @@ from tidelog.sim.machines.host import SimHost
 
 PATIENCE_MS: Millis = 3_000
 RETRY_MS: Millis = 60
-"""How long a client waits before it tries again, at least."""
+"""The minimum delay before a retry."""
 
 
 @dataclass
 class ClientSurroundings:
-    """Where clients live."""
+    """The environment of simulated clients."""
 
     cluster: SimCluster
     checker: Checker
     history: History
     is_over: bool = False
-    """Nothing new is to be begun; what is under way is brought to its end."""
+    """Whether clients only complete pending work and start nothing new."""
 
 
 class Leadership(NamedTuple):
@@ -45,7 +45,7 @@ class WorkloadClient:
         self.dice: SeededDice = self.world.dice.fork(name)
 
     def any_host(self) -> SimHost | None:
-        """Some node that runs and says something."""
+        """A random node that runs and is not paused."""
         awake = [host for host in self.cluster.up if not host.is_paused]
         return awake[self.dice.below(len(awake))] if awake else None
 
@@ -62,5 +62,5 @@ class WorkloadClient:
         return Talk(self.cluster, node, patience_ms=PATIENCE_MS, name=self.name)
 
     def later(self) -> Millis:
-        """When to try again."""
+        """The delay before the next retry."""
         return RETRY_MS + self.dice.below(RETRY_MS)

@@ -1,8 +1,8 @@
-"""A consumer of one partition: reads all along, and asks where the end is; neither may go back.
+"""A consumer of one partition that reads records and queries the end offset; neither may move back.
 
-As clients do, it names the newest leader epoch that it has heard of, so that a leader that was
-replaced without knowing refuses it. What it is told of the end counts against what it had seen when
-it asked: a question may lie in a sleeping leader's socket for long, and its answer is then as old.
+Like real clients, it sends the newest leader epoch that it knows, so that a deposed leader refuses
+it. A reported end offset is compared with the position at the time of the request, because the
+request may wait for long in the socket of a paused leader.
 """
 
 from typing import Any
@@ -77,13 +77,13 @@ class Consumer(WorkloadClient):
         self._turn_away()
 
     def _turn_away(self) -> None:
-        """Ask somebody else who leads, in a moment."""
+        """Look up the leader again after a delay."""
         talk, self._talk = self._talk, None
         if talk is not None:
             talk.close()
         self.world.after(self.later(), self._fetch)
 
-    # -- where the end is --------------------------------------------------------------------------
+    # -- the end offset ----------------------------------------------------------------------------
 
     def _look(self) -> None:
         leader = self.leader_of(self.partition)
@@ -113,6 +113,6 @@ class Consumer(WorkloadClient):
         if end.error_code is ErrorCode.none and end.offset < seen and not is_lost:
             raise Violation(
                 "the watermark never moves back",
-                f"a consumer that had read up to {seen} was told that the end is {end.offset}",
+                f"a consumer that had read up to {seen} received the end offset {end.offset}",
                 self.partition,
             )

@@ -1,8 +1,8 @@
-"""Members of a classic consumer group: they join, share partitions, read, and commit how far.
+"""Members of a classic consumer group: they join, share partitions, read and commit offsets.
 
-An offset whose commit was acknowledged is what the next owner begins with, or something later. A
-coordinator that does not know yet that it was replaced may tell an earlier one, as in Kafka: so
-some records are read again, none is left out.
+The next owner of a partition starts at the last acknowledged commit or later. As in Kafka, a
+coordinator that does not know yet that it was replaced may return an earlier offset; then some
+records are read again, but none is skipped.
 """
 
 from typing import Any
@@ -20,11 +20,11 @@ from tidelog.sim.clients.workload.reading import batches_in
 GROUP = "audit"
 POLL_MS: Millis = 1_000
 PATIENCE_MS: Millis = 12_000
-"""A join waits for all members."""
+"""A join waits for all members, so it takes longer."""
 
 
 class Commits:
-    """What the group's members were told is committed."""
+    """The offsets whose commits were acknowledged to the group's members."""
 
     def __init__(self) -> None:
         self.acknowledged: dict[TopicPartition, Offset] = {}
@@ -51,15 +51,15 @@ class GroupMember(WorkloadClient):
         self._talk: Talk | None = None
         self._coordinator: NodeId = NO_NODE
         self._turn = 0
-        """Counts assignments: whatever belongs to an earlier one is void."""
+        """The number of assignments; responses of an earlier assignment are ignored."""
         self._find()
 
     @property
     def is_at_work(self) -> bool:
-        """Whether it has its share of the partitions, however small."""
+        """Whether it has an assignment, which may be empty."""
         return self._generation >= 0 and self._talk is not None and not self._talk.is_lost
 
-    # -- becoming a member -------------------------------------------------------------------------
+    # -- joining -----------------------------------------------------------------------------------
 
     def _find(self) -> None:
         host = self.any_host()
@@ -83,7 +83,7 @@ class GroupMember(WorkloadClient):
         talk.begin(messages.find_coordinator(GROUP), then=found)
 
     def _again(self) -> None:
-        """From the beginning, in a moment."""
+        """Start again with FindCoordinator after a delay."""
         self._turn += 1
         self._generation = -1
         talk, self._talk = self._talk, None
@@ -170,7 +170,7 @@ class GroupMember(WorkloadClient):
             raise Violation(
                 "committed offsets never go back",
                 f"{promised} was committed for {partition.topic}-{partition.partition}, and a "
-                f"member of the group is told {offset}",
+                f"member of the group received {offset}",
                 partition,
             )
 
@@ -183,7 +183,7 @@ class GroupMember(WorkloadClient):
         else:
             self._again()
 
-    # -- being one ---------------------------------------------------------------------------------
+    # -- working -----------------------------------------------------------------------------------
 
     def _begin(self, positions: dict[TopicPartition, Offset]) -> None:
         self._positions = positions

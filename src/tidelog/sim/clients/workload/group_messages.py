@@ -1,4 +1,4 @@
-"""The requests of a member of a classic consumer group, and the bytes that members pass around."""
+"""The requests of a classic group member, and the encoding of subscriptions and assignments."""
 
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
@@ -19,7 +19,7 @@ from tidelog.sim.clients.messages import ask
 
 FIND_COORDINATOR, JOIN, SYNC, HEARTBEAT, COMMIT, FETCH_OFFSETS = 10, 11, 14, 12, 8, 9
 BY_NAME = 8
-"""The version of OffsetCommit and OffsetFetch that is sent: both name topics."""
+"""The version of OffsetCommit and OffsetFetch; it identifies topics by name."""
 SESSION_MS, REBALANCE_MS = 6_000, 6_000
 
 _SHORT, _INT, _HEAD = Struct(">h"), Struct(">i"), Struct(">hi")

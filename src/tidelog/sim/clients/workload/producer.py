@@ -1,4 +1,4 @@
-"""Producers: one that repeats until it is sure, and one that never repeats anything."""
+"""Producers: an idempotent one that retries until acknowledged, and one that never retries."""
 
 from collections import deque
 from typing import Any
@@ -29,7 +29,7 @@ class _Batch:
         self.is_in_flight = False
 
     def renew(self, producer_id: int, producer_epoch: int, sequence: int) -> None:
-        """The same records under another producer id."""
+        """Assign the records to another producer id."""
         content = bytearray(self.made.content)
         renumber(memoryview(content), producer_id, producer_epoch, sequence)
         self.made = Made(bytes(content), self.made.records, read_header(content).crc)
@@ -37,7 +37,7 @@ class _Batch:
 
 
 class IdempotentProducer(WorkloadClient):
-    """acks=all, up to five batches in flight, all repeated in order after any failure (F44)."""
+    """acks=all with up to five batches in flight, all sent again in order after a failure (F44)."""
 
     def __init__(
         self, around: ClientSurroundings, name: str, partition: TopicPartition, workload: Workload
@@ -55,12 +55,12 @@ class IdempotentProducer(WorkloadClient):
 
     @property
     def is_known(self) -> bool:
-        """Whether it has been given a producer id."""
+        """Whether it has a producer id."""
         return self._id >= 0
 
     @property
     def pending(self) -> int:
-        """Batches that are not acknowledged yet."""
+        """The number of batches that are not acknowledged yet."""
         return len(self._queue)
 
     def _introduce(self) -> None:
@@ -85,7 +85,7 @@ class IdempotentProducer(WorkloadClient):
         talk.begin(ask(INIT_PRODUCER_ID, transactional_id=None), then=answered)
 
     def _number_anew(self) -> None:
-        """As a new producer: what is not acknowledged yet is sent under the new id."""
+        """Assign unacknowledged batches to the new producer id and send them."""
         self._sequence = 0
         for one in self._queue:
             one.renew(self._id, self._epoch, self._sequence)
@@ -100,7 +100,7 @@ class IdempotentProducer(WorkloadClient):
             self.world.after(self._workload.every_ms, self._produce)
 
     def produce_more(self) -> None:
-        """Some batches now, besides those of every day."""
+        """Send a few additional batches now."""
         if self.is_known and not self.around.is_over:
             self._write(1 + self.dice.below(3))
 
@@ -158,7 +158,7 @@ class IdempotentProducer(WorkloadClient):
         self._fail()
 
     def _is_forgotten(self, one: _Batch) -> bool:
-        """Whether the cluster lost what it acknowledged; a leader of old times only seems to."""
+        """Whether the cluster lost acknowledged batches; a deposed leader only seems to have."""
         return one is self._queue[0] and self.around.checker.scene.by_name[self.partition].lost > 0
 
     def _acknowledge(self, one: _Batch, base_offset: int) -> None:
@@ -176,7 +176,7 @@ class IdempotentProducer(WorkloadClient):
         self.around.checker.acknowledged(write)
 
     def _fail(self) -> None:
-        """Give up the connection, and send everything again in order by another."""
+        """Close the connection and send all batches again, in order, on another."""
         talk, self._talk = self._talk, None
         if talk is not None:
             talk.close()
@@ -199,7 +199,7 @@ class IdempotentProducer(WorkloadClient):
 
 
 class PlainProducer(WorkloadClient):
-    """Sends each batch once, with whatever acks, and takes what it is told."""
+    """Sends each batch once, with the given acks, and never retries."""
 
     def __init__(
         self,
@@ -224,7 +224,7 @@ class PlainProducer(WorkloadClient):
             self.world.after(self._workload.every_ms, self._produce)
 
     def produce_more(self) -> None:
-        """Some batches now, besides those of every day."""
+        """Send a few additional batches now."""
         if not self.around.is_over:
             for _ in range(1 + self.dice.below(3)):
                 self._send()

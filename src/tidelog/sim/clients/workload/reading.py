@@ -1,4 +1,4 @@
-"""What a fetch brought: checked, and taken apart into batches."""
+"""Validates the records of a fetch and splits them into batches."""
 
 from tidelog.model.ids import Offset
 from tidelog.protocol.fetch import PartitionFetched
@@ -7,7 +7,7 @@ from tidelog.sim.checks.shadow import Batch
 
 
 def batches_in(fetched: PartitionFetched, position: Offset) -> list[Batch] | None:
-    """The whole batches from `position` on; None if one is damaged, which no reader accepts."""
+    """The complete batches from `position` on; None if a batch is damaged."""
     if not isinstance(fetched.records, memoryview | bytes | bytearray):
         return []
     view = memoryview(fetched.records)

@@ -1,4 +1,4 @@
-"""All clients of one run, made as its workload says, and what they still wait for."""
+"""All clients of one run, created by its workload, and the responses that they still wait for."""
 
 from collections.abc import Iterator, Sequence
 
@@ -11,7 +11,7 @@ from tidelog.sim.clients.workload.producer import IdempotentProducer, PlainProdu
 from tidelog.sim.runs.plan import TopicPlan, Workload
 
 BEFORE: int = 6
-"""How many delays of the network: so many ways a write takes until all have heard of it."""
+"""In network delays: about what a write takes until all replicas know that it is committed."""
 AFTER_MS: Millis = 600
 
 
@@ -52,7 +52,7 @@ class Clients:
         return self.partitions[number % len(self.partitions)]
 
     def gather_at(self, moments: Sequence[Millis]) -> None:
-        """Write more just before and after these: there should be something to lose."""
+        """Write more just before and after these moments, so that faults have records to lose."""
         cluster = self._around.cluster
         world = cluster.world
         dice = world.dice.fork("gathering")
@@ -68,11 +68,11 @@ class Clients:
             plain.produce_more()
 
     def finish(self) -> None:
-        """Begin nothing new."""
+        """Start nothing new."""
         self._around.is_over = True
 
     def missing(self) -> Iterator[tuple[str, TopicPartition | None]]:
-        """Who still waits, and for what; nobody once all is well."""
+        """Yield what clients still wait for."""
         scene = self._around.checker.scene
         for producer in self._producers:
             if not producer.is_known:
