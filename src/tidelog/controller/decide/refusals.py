@@ -1,8 +1,9 @@
 """The error response to each controller request that no active controller has decided on."""
 
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from datetime import timedelta
-from functools import singledispatch
+from functools import partial, singledispatch
 from typing import Any
 
 from kio.schema.add_raft_voter.v1.request import AddRaftVoterRequest
@@ -89,10 +90,54 @@ def _is_refused_by_a_follower(response: DescribeQuorumResponse) -> bool:
     )
 
 
+_ERROR_ONLY: Mapping[type, Callable[..., Any]] = {
+    AllocateProducerIdsRequest: partial(
+        AllocateProducerIdsResponse, throttle_time=_NOW, producer_id_start=-1, producer_id_len=0
+    ),
+    AlterPartitionRequest: partial(AlterPartitionResponse, throttle_time=_NOW, topics=()),
+    AssignReplicasToDirsRequest: partial(
+        AssignReplicasToDirsResponse, throttle_time=_NOW, directories=()
+    ),
+    BrokerHeartbeatRequest: partial(
+        BrokerHeartbeatResponse, throttle_time=_NOW, should_shut_down=False
+    ),
+    BrokerRegistrationRequest: partial(BrokerRegistrationResponse, throttle_time=_NOW),
+    ElectLeadersRequest: partial(
+        ElectLeadersResponse, throttle_time=_NOW, replica_election_results=()
+    ),
+    UpdateRaftVoterRequest: partial(
+        UpdateRaftVoterResponse,
+        throttle_time=_NOW,
+        current_leader=CurrentLeader(host="", port=0),
+    ),
+}
+"""Responses with an error code and no message."""
+
+_ERROR_AND_MESSAGE: Mapping[type, Callable[..., Any]] = {
+    AddRaftVoterRequest: partial(AddRaftVoterResponse, throttle_time=_NOW),
+    AlterPartitionReassignmentsRequest: partial(
+        AlterPartitionReassignmentsResponse, throttle_time=_NOW, responses=()
+    ),
+    ControllerRegistrationRequest: partial(ControllerRegistrationResponse, throttle_time=_NOW),
+    DescribeQuorumRequest: partial(DescribeQuorumResponse, topics=(), nodes=()),
+    ListPartitionReassignmentsRequest: partial(
+        ListPartitionReassignmentsResponse, throttle_time=_NOW, topics=()
+    ),
+    RemoveRaftVoterRequest: partial(RemoveRaftVoterResponse, throttle_time=_NOW),
+    UnregisterBrokerRequest: partial(UnregisterBrokerResponse, throttle_time=_NOW),
+    UpdateFeaturesRequest: partial(UpdateFeaturesResponse, throttle_time=_NOW),
+}
+
+
 @singledispatch
 def refusal(request: Any, error: ErrorCode) -> Any:
     """The response to a request that no controller has decided on."""
-    raise AssertionError(f"not a request to the controller: {type(request)}")
+    kind = type(request)
+    if kind in _ERROR_ONLY:
+        return _ERROR_ONLY[kind](error_code=error)
+    if kind in _ERROR_AND_MESSAGE:
+        return _ERROR_AND_MESSAGE[kind](error_code=error, error_message=_text(error))
+    raise AssertionError(f"not a request to the controller: {kind}")
 
 
 @refusal.register
@@ -173,94 +218,3 @@ def _(request: AlterConfigsRequest, error: ErrorCode) -> alter.AlterConfigsRespo
             for resource in request.resources
         ),
     )
-
-
-@refusal.register
-def _(request: AllocateProducerIdsRequest, error: ErrorCode) -> AllocateProducerIdsResponse:
-    return AllocateProducerIdsResponse(
-        throttle_time=_NOW, error_code=error, producer_id_start=-1, producer_id_len=0
-    )
-
-
-@refusal.register
-def _(request: BrokerRegistrationRequest, error: ErrorCode) -> BrokerRegistrationResponse:
-    return BrokerRegistrationResponse(throttle_time=_NOW, error_code=error)
-
-
-@refusal.register
-def _(request: BrokerHeartbeatRequest, error: ErrorCode) -> BrokerHeartbeatResponse:
-    return BrokerHeartbeatResponse(throttle_time=_NOW, error_code=error, should_shut_down=False)
-
-
-@refusal.register
-def _(request: UnregisterBrokerRequest, error: ErrorCode) -> UnregisterBrokerResponse:
-    return UnregisterBrokerResponse(
-        throttle_time=_NOW, error_code=error, error_message=_text(error)
-    )
-
-
-@refusal.register
-def _(request: ControllerRegistrationRequest, error: ErrorCode) -> ControllerRegistrationResponse:
-    return ControllerRegistrationResponse(
-        throttle_time=_NOW, error_code=error, error_message=_text(error)
-    )
-
-
-@refusal.register
-def _(request: ElectLeadersRequest, error: ErrorCode) -> ElectLeadersResponse:
-    return ElectLeadersResponse(throttle_time=_NOW, error_code=error, replica_election_results=())
-
-
-@refusal.register
-def _(request: AlterPartitionRequest, error: ErrorCode) -> AlterPartitionResponse:
-    return AlterPartitionResponse(throttle_time=_NOW, error_code=error, topics=())
-
-
-@refusal.register
-def _(
-    request: AlterPartitionReassignmentsRequest, error: ErrorCode
-) -> AlterPartitionReassignmentsResponse:
-    return AlterPartitionReassignmentsResponse(
-        throttle_time=_NOW, error_code=error, error_message=_text(error), responses=()
-    )
-
-
-@refusal.register
-def _(
-    request: ListPartitionReassignmentsRequest, error: ErrorCode
-) -> ListPartitionReassignmentsResponse:
-    return ListPartitionReassignmentsResponse(
-        throttle_time=_NOW, error_code=error, error_message=_text(error), topics=()
-    )
-
-
-@refusal.register
-def _(request: DescribeQuorumRequest, error: ErrorCode) -> DescribeQuorumResponse:
-    return DescribeQuorumResponse(error_code=error, error_message=_text(error), topics=(), nodes=())
-
-
-@refusal.register
-def _(request: UpdateFeaturesRequest, error: ErrorCode) -> UpdateFeaturesResponse:
-    return UpdateFeaturesResponse(throttle_time=_NOW, error_code=error, error_message=_text(error))
-
-
-@refusal.register
-def _(request: AddRaftVoterRequest, error: ErrorCode) -> AddRaftVoterResponse:
-    return AddRaftVoterResponse(throttle_time=_NOW, error_code=error, error_message=_text(error))
-
-
-@refusal.register
-def _(request: RemoveRaftVoterRequest, error: ErrorCode) -> RemoveRaftVoterResponse:
-    return RemoveRaftVoterResponse(throttle_time=_NOW, error_code=error, error_message=_text(error))
-
-
-@refusal.register
-def _(request: UpdateRaftVoterRequest, error: ErrorCode) -> UpdateRaftVoterResponse:
-    return UpdateRaftVoterResponse(
-        throttle_time=_NOW, error_code=error, current_leader=CurrentLeader(host="", port=0)
-    )
-
-
-@refusal.register
-def _(request: AssignReplicasToDirsRequest, error: ErrorCode) -> AssignReplicasToDirsResponse:
-    return AssignReplicasToDirsResponse(throttle_time=_NOW, error_code=error, directories=())
