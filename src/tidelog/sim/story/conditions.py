@@ -217,7 +217,7 @@ def _told(nodes: set[NodeId]) -> str:
 
 
 def _told_lost(lost: int | None) -> str:
-    return "nobody leads, so nobody can say" if lost is None else f"lost {lost}"
+    return "unknown while a partition has no leader" if lost is None else f"lost {lost}"
 
 
 def _told_write(write: StageWrite | None) -> str:
