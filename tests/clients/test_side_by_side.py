@@ -11,12 +11,12 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from tests.clients.agreement import agrees, difference
 from tests.clients.batches import NOW, Batch, Record
 from tests.clients.parity.produce import producing_many
 from tests.clients.schema import Schemas
 from tests.clients.systems import ApacheKafka, Broker
 from tests.clients.talk import Answer, Talk, Topic, fetching
-from tests.clients.test_wire_parity import agrees, difference
 
 STEPS = 400
 NOWHERE = Topic("nowhere", UUID("00000000-0000-0000-0000-0000deadbeef"))

@@ -7,13 +7,12 @@ The answers of Apache Kafka are in golden/, recorded with
 and `--system kafka` alone shows that Apache Kafka gives them again.
 """
 
-import difflib
 import json
 from collections.abc import Iterator
-from typing import Any
 
 import pytest
 from tests.clients import golden
+from tests.clients.agreement import agrees, difference
 from tests.clients.parity import (
     CASES,
     Case,
@@ -90,37 +89,6 @@ def talk(broker: Broker, case: Case, version: int) -> golden.Transcript:
     finally:
         talk.hang_up()
     return json.loads(json.dumps(talk.transcript))  # as it would be read back
-
-
-UNKNOWN_SERVER_ERROR = -1
-
-
-def agrees(kafka: Any, ours: Any) -> bool:
-    """Equal, but for what Kafka leaves open or gets wrong itself.
-
-    Where Kafka fails with UNKNOWN_SERVER_ERROR (an exception that it did not foresee) any error
-    will do; we may explain an error where Kafka says nothing; and what a failed Produce says of
-    the log's start depends, in Kafka, on how far the request came.
-    """
-    if isinstance(kafka, dict) and isinstance(ours, dict):
-        if kafka.keys() != ours.keys():
-            return False
-        failed = ours.get("errorCode", 0) != 0
-        return all(
-            (key == "errorCode" and kafka[key] == UNKNOWN_SERVER_ERROR and failed)
-            or (key == "errorMessage" and kafka[key] is None)
-            or (key == "logStartOffset" and failed and {kafka[key], ours[key]} <= {-1, 0})
-            or agrees(kafka[key], ours[key])
-            for key in kafka
-        )
-    if isinstance(kafka, list) and isinstance(ours, list):
-        return len(kafka) == len(ours) and all(map(agrees, kafka, ours))
-    return bool(kafka == ours)
-
-
-def difference(expected: Any, got: Any) -> str:
-    lines = (json.dumps(said, indent=1).splitlines() for said in (expected, got))
-    return "\n".join(difflib.unified_diff(*lines, "Apache Kafka", "this broker", lineterm="", n=4))
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.api}-{case.name}")

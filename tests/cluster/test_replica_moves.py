@@ -2,36 +2,20 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TypeVar
 
 import pytest
-from kio.schema.alter_partition_reassignments.v0.request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
-from kio.schema.alter_partition_reassignments.v0.response import (
-    AlterPartitionReassignmentsResponse,
-)
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
 from kio.schema.describe_cluster.v2.response import DescribeClusterResponse
-from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsRequest
-from kio.schema.list_partition_reassignments.v0.response import (
-    ListPartitionReassignmentsResponse,
-    OngoingPartitionReassignment,
-)
 from kio.schema.unregister_broker.v0.request import UnregisterBrokerRequest
 from kio.schema.unregister_broker.v0.response import UnregisterBrokerResponse
-from kio.static.protocol import RequestPayload, ResponsePayload
 from tests.clients.librdkafka import producer_of, send_values
 from tests.clients.samples import numbered
-from tests.clients.systems import PATIENCE
+from tests.cluster.reassignments import change, moves, reassign
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NodeId
 from tidelog.testing import Cluster
 
-R = TypeVar("R", bound=ResponsePayload)
 Move = tuple[tuple[NodeId, ...], tuple[NodeId, ...]]
 
 
@@ -42,31 +26,6 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
         properties={"log.segment.delete.delay.ms": "0", "min.insync.replicas": "1"},
     ) as cluster:
         yield cluster
-
-
-def change(cluster: Cluster, request: RequestPayload, response: type[R]) -> R:
-    """Ask the controller itself, with time enough: one that is asked again after it was slow would
-    find that nothing is left to change.
-    """
-    return cluster.ask(request, response, cluster.controller(), PATIENCE)
-
-
-def reassign(cluster: Cluster, topic: str, replicas: list[NodeId] | None) -> ErrorCode:
-    """Move partition 0; None cancels."""
-    wanted = None if replicas is None else tuple(replicas)
-    partition = ReassignablePartition(partition_index=0, replicas=wanted)
-    request = AlterPartitionReassignmentsRequest(
-        topics=(ReassignableTopic(name=topic, partitions=(partition,)),)
-    )
-    answer = change(cluster, request, AlterPartitionReassignmentsResponse)
-    assert answer.error_code is ErrorCode.none
-    return answer.responses[0].partitions[0].error_code
-
-
-def moves(cluster: Cluster) -> list[OngoingPartitionReassignment]:
-    request = ListPartitionReassignmentsRequest(topics=None)
-    answer = cluster.ask(request, ListPartitionReassignmentsResponse)
-    return [one for topic in answer.topics for one in topic.partitions]
 
 
 def known_brokers(cluster: Cluster) -> dict[NodeId, bool]:

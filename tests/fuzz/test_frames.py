@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from kio.serial import entity_writer
 from tests.fuzz.target import EVERY_VERSION, Target, listener_of, request_frame
 from tests.sim.messages import batch
-from tests.unit.api.test_any_request import message
+from tests.unit.api.any_message import message
 
 from tidelog.api.registry import Api
 from tidelog.protocol.messages.schema import request_class

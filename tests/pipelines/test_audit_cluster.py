@@ -1,16 +1,14 @@
 """A real loss on a real cluster, made with acks=1 by killing a leader: found, and explained."""
 
-import json
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
+from tests.pipelines.recorded_events import recorded_events
 
 from tidelog.client.client import Client
-from tidelog.client.fetcher import EARLIEST, LATEST, Fetcher
 from tidelog.client.ledger import Ledger
 from tidelog.client.producer import ACKS_ALL, Producer
 from tidelog.model.ids import NodeId
@@ -82,18 +80,6 @@ def has_recorded(client: Client, topic: str, node: NodeId) -> bool | None:
         )
         or None
     )
-
-
-def recorded_events(client: Client) -> list[dict[str, Any]]:
-    """What the cluster has told so far; nodes write of what has happened a moment later."""
-    client.partitions(EVENTS)
-    fetcher = Fetcher(client, EVENTS)
-    fetcher.start([0], EARLIEST)
-    end = fetcher.end_of(0, LATEST)
-    found = []
-    while fetcher.positions[0] < end:
-        found += [json.loads(one.record.value or b"{}") for one in fetcher.poll()]
-    return found
 
 
 def test_a_loss_is_found_through_the_cluster_and_explained(

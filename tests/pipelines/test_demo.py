@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 from tests.pipelines import records
-from tests.pipelines.test_audit_cluster import recorded_events
+from tests.pipelines.recorded_events import recorded_events
 
 from tidelog.cli.demos.orders import OrderLoad
 from tidelog.client.client import Client

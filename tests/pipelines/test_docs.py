@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
-from tests.cluster.test_readme import Newcomer, Step, steps
+from tests.cluster.documented_commands import Newcomer, Step, steps
 
 from tidelog_pipelines.jobs import ingest, query, transform
 

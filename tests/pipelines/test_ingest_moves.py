@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
-from tests.cluster.test_replica_moves import reassign
+from tests.cluster.reassignments import reassign
 from tests.pipelines import records
 from tests.pipelines.chaos import Load
 

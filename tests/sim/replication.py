@@ -9,9 +9,9 @@ from itertools import count
 from typing import Any
 
 from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsTopic
+from tests.sim.cluster_steps import created, images_agree
 from tests.sim.messages import ask, batch, create_topic, fetch_from, produce_to, records_in
 from tests.sim.talk import Talk, await_true
-from tests.sim.test_cluster import created, images_agree
 
 from tidelog.controller.image.image import PartitionImage
 from tidelog.log.checkpoints.checkpoints import read_epochs

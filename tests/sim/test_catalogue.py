@@ -4,7 +4,9 @@ from datetime import timedelta
 from typing import Any
 
 from kio.schema.metadata.v12.request import MetadataRequestTopic
+from tests.sim.cluster_steps import created
 from tests.sim.messages import ask, batch, create_topic, produce_to
+from tests.sim.reassignments import reassign
 from tests.sim.replication import (
     TOPIC,
     Producer,
@@ -18,8 +20,6 @@ from tests.sim.replication import (
     newest,
 )
 from tests.sim.talk import Talk, await_ready, await_true, running
-from tests.sim.test_cluster import created
-from tests.sim.test_partition_faults import reassign
 
 from tidelog.model.errors import ErrorCode
 from tidelog.sim.machines.cluster import SimCluster

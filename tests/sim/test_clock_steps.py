@@ -11,6 +11,7 @@ from kio.schema.offset_fetch.v9.request import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from tests.sim.cluster_steps import created
 from tests.sim.messages import ask, batch, create_topic, fetch_from, produce_to
 from tests.sim.replication import (
     TOPIC,
@@ -23,7 +24,6 @@ from tests.sim.replication import (
     newest,
 )
 from tests.sim.talk import Talk, await_ready, await_true, running
-from tests.sim.test_cluster import created
 
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.records.batch import iterate

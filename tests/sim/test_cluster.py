@@ -1,23 +1,10 @@
 """Three simulated nodes: they elect, register, agree on every change, and start again together."""
 
+from tests.sim.cluster_steps import created, images_agree
 from tests.sim.messages import create_topic, delete_topic
 from tests.sim.talk import Talk, await_ready, await_true, running
 
 from tidelog.model.errors import ErrorCode
-from tidelog.sim.machines.cluster import SimCluster
-
-
-def created(answer: object) -> bool:
-    return answer is not None and answer.topics[0].error_code is ErrorCode.none
-
-
-def images_agree(cluster: SimCluster) -> bool:
-    """All nodes that run are at the same offset, and then their images are equal."""
-    images = [host.node.image for host in cluster.up]
-    if len({image.offset for image in images}) > 1:
-        return False
-    assert all(image == images[0] for image in images), "same offset, different images"
-    return True
 
 
 def test_three_nodes_elect_one_controller_and_are_all_unfenced(seed: int) -> None:

@@ -2,10 +2,10 @@
 
 from typing import Any
 
+from tests.sim.controllers import SESSION_MS, only_controller
 from tests.sim.messages import batch, fetch_from, produce_to, records_in
 from tests.sim.replication import TOPIC, check_healed, leader_of, make_topic, newest
 from tests.sim.talk import Asked, Talk, await_true, running
-from tests.sim.test_quorum_faults import SESSION_MS, only_controller
 
 from tidelog.model.errors import ErrorCode
 from tidelog.sim.machines.cluster import SimCluster

@@ -4,10 +4,10 @@ from datetime import timedelta
 from typing import Any
 
 from kio.schema.delete_records.v2.request import DeleteRecordsPartition, DeleteRecordsTopic
+from tests.sim.controllers import only_controller
 from tests.sim.messages import ask, batch, fetch_from, produce_to
 from tests.sim.replication import TOPIC, followers_of, isr_is_full, leader_of, make_topic, newest
 from tests.sim.talk import Talk, await_true, running
-from tests.sim.test_quorum_faults import only_controller
 
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import Offset

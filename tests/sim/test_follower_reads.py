@@ -4,6 +4,7 @@ from datetime import timedelta
 from typing import Any
 
 from kio.schema.elect_leaders.v2.request import TopicPartitions
+from tests.sim.controllers import only_controller
 from tests.sim.messages import ask, batch, fetch_from, produce_to, records_in
 from tests.sim.replication import (
     TOPIC,
@@ -15,7 +16,6 @@ from tests.sim.replication import (
     placed,
 )
 from tests.sim.talk import Talk, await_ready, await_true, running
-from tests.sim.test_quorum_faults import only_controller
 
 from tidelog.config.broker_keys import RACK_AWARE_SELECTOR
 from tidelog.config.settings import BrokerSettings

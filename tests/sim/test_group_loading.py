@@ -10,9 +10,9 @@ from kio.schema.offset_fetch.v9.request import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopics,
 )
+from tests.sim.cluster_steps import created
 from tests.sim.messages import ask, create_topic
 from tests.sim.talk import Talk, await_ready, await_true, running
-from tests.sim.test_cluster import created
 
 from tidelog.model.errors import ErrorCode
 from tidelog.sim.machines.cluster import SimCluster

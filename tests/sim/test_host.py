@@ -1,8 +1,8 @@
 """The simulated machine keeps a host's contract with its node: backpressure, pauses, ends."""
 
+from tests.sim.cluster_steps import created
 from tests.sim.messages import ask, batch, create_topic, fetch_from, produce_to
 from tests.sim.talk import Talk, await_true, running
-from tests.sim.test_cluster import created
 
 API_VERSIONS = ask(18, client_software_name="test", client_software_version="1")
 

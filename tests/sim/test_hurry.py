@@ -1,9 +1,9 @@
 """A follower that has more to ask for does not sit out the fetch that its leader holds."""
 
+from tests.sim.cluster_steps import created
 from tests.sim.messages import batch, create_topic, produce_to
 from tests.sim.replication import TOPIC, followers_of, isr_is_full, leader_of, make_topic, newest
 from tests.sim.talk import Talk, await_true, running
-from tests.sim.test_cluster import created
 
 from tidelog.model.errors import ErrorCode
 from tidelog.sim.machines.cluster import SimCluster

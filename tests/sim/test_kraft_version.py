@@ -4,10 +4,10 @@ from datetime import timedelta
 from typing import Any
 
 from kio.schema.update_features.v2.request import FeatureUpdateKey
+from tests.sim.cluster_steps import created, images_agree
+from tests.sim.controllers import another, await_new_controller, only_controller
 from tests.sim.messages import ask, create_topic
 from tests.sim.talk import Talk, await_ready, await_true, running
-from tests.sim.test_cluster import created, images_agree
-from tests.sim.test_quorum_faults import another, await_new_controller, only_controller
 
 from tidelog.model.errors import ErrorCode
 from tidelog.sim.machines.cluster import SimCluster

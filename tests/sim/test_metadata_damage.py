@@ -3,11 +3,11 @@
 from random import Random
 
 import pytest
+from tests.sim.cluster_steps import created, images_agree
 from tests.sim.messages import create_topic
 from tests.sim.metadata_damage import KINDS, damage
 from tests.sim.replication import Producer, check_healed, isr_is_full, make_topic
 from tests.sim.talk import Talk, await_ready, await_true, running
-from tests.sim.test_cluster import created, images_agree
 
 from tidelog.node.metadata.snapshots import DIRECTORY
 from tidelog.sim.machines.cluster import SimCluster

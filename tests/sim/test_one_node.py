@@ -1,9 +1,9 @@
 """One simulated node, crashed in the middle of writes: what it acknowledged is there afterwards."""
 
 import pytest
+from tests.sim.cluster_steps import created
 from tests.sim.messages import create_topic
 from tests.sim.talk import Talk, await_ready, running
-from tests.sim.test_cluster import created
 from tests.sim.writers import Writer, read_all
 
 from tidelog.sim.machines.cluster import SimCluster

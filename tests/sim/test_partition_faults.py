@@ -1,16 +1,10 @@
 """Faults around partitions on three simulated nodes, with the catalogue's numbers."""
 
-from datetime import timedelta
-
-from kio.schema.alter_partition_reassignments.v1.request import (
-    AlterPartitionReassignmentsRequest,
-    ReassignablePartition,
-    ReassignableTopic,
-)
+from tests.sim.cluster_steps import created, images_agree
+from tests.sim.controllers import another, await_new_controller, only_controller
 from tests.sim.messages import create_topic, delete_topic
+from tests.sim.reassignments import reassign
 from tests.sim.talk import Talk, await_ready, await_true, running
-from tests.sim.test_cluster import created, images_agree
-from tests.sim.test_quorum_faults import another, await_new_controller, only_controller
 from tests.sim.writers import Writer, read_all
 
 from tidelog.controller.image.image import PartitionImage
@@ -20,14 +14,6 @@ from tidelog.sim.machines.host import SimHost
 
 def placed(host: SimHost, topic: str = "orders", partition: int = 0) -> PartitionImage:
     return host.node.image.topics[topic].partitions[partition]
-
-
-def reassign(topic: str, replicas: list[int]) -> AlterPartitionReassignmentsRequest:
-    partition = ReassignablePartition(partition_index=0, replicas=tuple(replicas))
-    return AlterPartitionReassignmentsRequest(
-        timeout=timedelta(seconds=10),
-        topics=(ReassignableTopic(name=topic, partitions=(partition,)),),
-    )
 
 
 def write(cluster: SimCluster, writer: Writer, batches: int, seen_by: SimHost) -> None:

@@ -4,15 +4,14 @@ What every test ends with: the nodes that run agree on one image, and every chan
 told of is in it.
 """
 
+from tests.sim.cluster_steps import created, images_agree
+from tests.sim.controllers import SESSION_MS, another, await_new_controller, only_controller
 from tests.sim.messages import ask, create_topic
 from tests.sim.talk import Talk, await_ready, await_true, running
-from tests.sim.test_cluster import created, images_agree
 
 from tidelog.model.errors import ErrorCode
 from tidelog.sim.machines.cluster import SimCluster
 from tidelog.sim.machines.host import SimHost
-
-SESSION_MS = 2_000
 
 
 class Creations:
@@ -44,23 +43,6 @@ class Creations:
         talk = Talk(self._cluster, node)
         talk.begin(create_topic(name, 2, 2), version=4, then=answered)
         self._cluster.world.after(self._every_ms, self._create)
-
-
-def only_controller(cluster: SimCluster) -> SimHost:
-    [controller] = cluster.controllers
-    return controller
-
-
-def another(cluster: SimCluster, *than: SimHost) -> SimHost:
-    return next(host for host in cluster.hosts.values() if host not in than)
-
-
-def await_new_controller(cluster: SimCluster, old: SimHost, limit_ms: int = 20_000) -> SimHost:
-    def has_changed() -> bool:
-        return any(host is not old for host in cluster.controllers)
-
-    await_true(cluster, has_changed, limit_ms)
-    return next(host for host in cluster.controllers if host is not old)
 
 
 def check_nothing_is_lost_or_half_made(cluster: SimCluster, creations: Creations) -> None:

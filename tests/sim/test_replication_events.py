@@ -3,9 +3,11 @@
 from typing import Any
 
 import pytest
+from tests.sim.cluster_steps import created
 from tests.sim.event_topic import check_told, events, leader_of_events
 from tests.sim.messages import create_topic
 from tests.sim.node_faults import TROUBLES, begin, mend
+from tests.sim.reassignments import reassign
 from tests.sim.replication import (
     TOPIC,
     Producer,
@@ -16,8 +18,6 @@ from tests.sim.replication import (
     newest,
 )
 from tests.sim.talk import Talk, await_true, running
-from tests.sim.test_cluster import created
-from tests.sim.test_partition_faults import reassign
 
 from tidelog.model.replication_events import REPLICATION_EVENTS
 from tidelog.sim.machines.cluster import SimCluster

@@ -3,6 +3,8 @@
 import pytest
 from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
 from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsTopic
+from tests.sim.cluster_steps import created, images_agree
+from tests.sim.controllers import only_controller
 from tests.sim.messages import ask, batch, create_topic, fetch_from, produce_to, records_in
 from tests.sim.replication import (
     TOPIC,
@@ -19,8 +21,6 @@ from tests.sim.replication import (
     placed,
 )
 from tests.sim.talk import Talk, await_ready, await_true, running
-from tests.sim.test_cluster import created, images_agree
-from tests.sim.test_quorum_faults import only_controller
 
 from tidelog.model.errors import ErrorCode
 from tidelog.node.partitions import assignments

@@ -2,9 +2,9 @@
 
 import pytest
 from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsTopic
+from tests.sim.cluster_steps import created
 from tests.sim.messages import ask, batch, create_topic, fetch_from, produce_to
 from tests.sim.talk import Asked, Talk, await_ready, await_true, running
-from tests.sim.test_cluster import created
 
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.records.records import Record, build_batch

@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from itertools import count
 
 from kio.schema.create_topics.v7.request import CreateTopicsRequest
+from tests.sim.cluster_steps import created, images_agree
 from tests.sim.messages import batch, create_topic, produce_to
 from tests.sim.talk import Talk, await_ready, await_true, running
-from tests.sim.test_cluster import created, images_agree
 
 from tidelog.controller.image.image import PartitionImage
 from tidelog.model.errors import ErrorCode

@@ -1,9 +1,9 @@
 """Metadata snapshots are written beside the node; a crash within one leaves the log as it is."""
 
 import pytest
+from tests.sim.cluster_steps import created
 from tests.sim.messages import create_topic
 from tests.sim.talk import Talk, await_ready, await_true, running
-from tests.sim.test_cluster import created
 
 from tidelog.node.metadata.snapshots import DIRECTORY, WriteSnapshot
 from tidelog.sim.machines.host import SimHost

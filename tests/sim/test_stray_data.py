@@ -3,6 +3,7 @@
 from collections.abc import Callable
 
 import pytest
+from tests.sim.cluster_steps import created
 from tests.sim.messages import create_topic, delete_topic, fetch_from
 from tests.sim.replication import (
     TOPIC,
@@ -16,7 +17,6 @@ from tests.sim.replication import (
     newest,
 )
 from tests.sim.talk import Talk, await_ready, await_true, running
-from tests.sim.test_cluster import created
 from tests.sim.writers import read_all
 
 from tidelog.log.checkpoints import partition_metadata

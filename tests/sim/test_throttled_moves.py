@@ -3,9 +3,9 @@
 import pytest
 from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
 from tests.sim.messages import ask, batch, produce_to
+from tests.sim.reassignments import reassign
 from tests.sim.replication import TOPIC, leader_of, make_topic, newest
 from tests.sim.talk import Talk, await_true, running
-from tests.sim.test_partition_faults import reassign
 
 from tidelog.model.errors import ErrorCode
 from tidelog.sim.machines.cluster import SimCluster

@@ -5,6 +5,7 @@ from datetime import timedelta
 
 import pytest
 from kio.schema.elect_leaders.v2.request import TopicPartitions
+from tests.sim.controllers import only_controller
 from tests.sim.messages import ask, batch, fetch_from, produce_to, records_in
 from tests.sim.replication import (
     TOPIC,
@@ -17,7 +18,6 @@ from tests.sim.replication import (
     newest,
 )
 from tests.sim.talk import Talk, await_ready, await_true, running
-from tests.sim.test_quorum_faults import only_controller
 
 from tidelog.model.errors import ErrorCode
 from tidelog.sim.machines.cluster import SimCluster
