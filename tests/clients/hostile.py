@@ -63,7 +63,7 @@ class Bystander:
         return records(data)[-1].value
 
 
-def told_about(broker: Broker, peer: str) -> list[str]:
+def log_lines_about(broker: Broker, peer: str) -> list[str]:
     """The lines of the broker's log that name this peer, but for those of the freeze meter."""
     lines = broker.log_text().splitlines()
     return [line for line in lines if peer in line and "the loop was held up" not in line]
@@ -82,8 +82,8 @@ def await_room_in_the_log(broker: Broker) -> None:
 def tells_once(broker: Broker, peer: str) -> None:
     """One line in the broker's log, no more and no less."""
     if broker.logs_one_line_per_bad_peer:
-        eventually(lambda: bool(told_about(broker, peer)), f"a log line about {peer}")
-        assert len(told_about(broker, peer)) == 1, told_about(broker, peer)
+        eventually(lambda: bool(log_lines_about(broker, peer)), f"a log line about {peer}")
+        assert len(log_lines_about(broker, peer)) == 1, log_lines_about(broker, peer)
 
 
 class Memory:

@@ -57,18 +57,18 @@ def test_console_consumer_prints_timestamps_nulls_and_offsets(tools: Tools, topi
 def test_perf_tools(tools: Tools, topic: str, codec: str) -> None:
     create(tools.broker, topic, 3)
     acks = {"none": "all", "gzip": "1", "snappy": "all", "lz4": "0", "zstd": "all"}[codec]
-    told = tools.run(
+    output = tools.run(
         "kafka-producer-perf-test", "--topic", topic, "--num-records", "20000",
         "--record-size", "200",
         "--throughput", "-1", "--command-property", f"acks={acks}", f"compression.type={codec}",
         f"enable.idempotence={'true' if acks == 'all' else 'false'}",
     )  # fmt: skip
-    assert "20000 records sent" in told
-    told = tools.run(
+    assert "20000 records sent" in output
+    output = tools.run(
         "kafka-consumer-perf-test", "--topic", topic, "--num-records", "20000", "--hide-header",
         "--timeout", "60000",
     )  # fmt: skip
-    (line,) = [row for row in told.splitlines() if row.count(",") > 5]
+    (line,) = [row for row in output.splitlines() if row.count(",") > 5]
     assert int(line.split(",")[4]) == 20000
 
 
@@ -118,11 +118,11 @@ def test_configs(tools: Tools, topic: str) -> None:
 
 
 def test_broker_configs_are_listed(tools: Tools) -> None:
-    told = tools.run(
+    output = tools.run(
         "kafka-configs", "--describe", "--all", "--entity-type", "brokers", "--entity-name", "1"
     )
-    assert "node.id=1" in told
-    assert "replica.lag.time.max.ms=30000" in told
+    assert "node.id=1" in output
+    assert "replica.lag.time.max.ms=30000" in output
 
 
 def test_offsets_and_deletion(tools: Tools, topic: str) -> None:
@@ -132,24 +132,24 @@ def test_offsets_and_deletion(tools: Tools, topic: str) -> None:
     send_values(producer_of(tools.broker), topic, numbered(10), 1)
 
     def offsets(when: str) -> list[str]:
-        told = tools.run("kafka-get-offsets", "--topic", topic, "--time", when)
-        return [line for line in told.splitlines() if line.startswith(f"{topic}:")]
+        output = tools.run("kafka-get-offsets", "--topic", topic, "--time", when)
+        return [line for line in output.splitlines() if line.startswith(f"{topic}:")]
 
     assert offsets("latest") == [f"{topic}:0:3", f"{topic}:1:10"]
     assert offsets("max-timestamp")[0] == f"{topic}:0:1"
     assert offsets(str(BASE_TIME + 1))[0] == f"{topic}:0:1"
     plan = {"version": 1, "partitions": [{"topic": topic, "partition": 1, "offset": 4}]}
     path = tools.file("delete.json", json.dumps(plan))
-    told = tools.run("kafka-delete-records", "--offset-json-file", path)
-    assert re.search(r"low_watermark:\s*4", told)
+    output = tools.run("kafka-delete-records", "--offset-json-file", path)
+    assert re.search(r"low_watermark:\s*4", output)
     assert offsets("earliest") == [f"{topic}:0:0", f"{topic}:1:4"]
 
 
 def test_log_dirs(tools: Tools, topic: str) -> None:
     create(tools.broker, topic, 2)
     send_values(producer_of(tools.broker), topic, numbered(10))
-    told = tools.run("kafka-log-dirs", "--describe", "--topic-list", topic)
-    report = json.loads(next(line for line in told.splitlines() if line.startswith("{")))
+    output = tools.run("kafka-log-dirs", "--describe", "--topic-list", topic)
+    report = json.loads(next(line for line in output.splitlines() if line.startswith("{")))
     (directory,) = report["brokers"][0]["logDirs"]
     assert directory["logDir"] == str(tools.broker.data)
     sizes = {found["partition"]: found["size"] for found in directory["partitions"]}
@@ -168,8 +168,8 @@ def test_consumer_groups(tools: Tools, topic: str) -> None:
     assert topic in tools.run("kafka-consumer-groups", "--list").split()
 
     def lag() -> dict[int, tuple[int, ...]]:
-        told = tools.run("kafka-consumer-groups", "--describe", "--group", topic)
-        rows = [line.split() for line in told.splitlines() if line.startswith(topic)]
+        output = tools.run("kafka-consumer-groups", "--describe", "--group", topic)
+        rows = [line.split() for line in output.splitlines() if line.startswith(topic)]
         return {int(row[2]): tuple(int(value) for value in row[3:6]) for row in rows}
 
     assert lag() == {0: (10, 10, 0), 1: (20, 20, 0)}
@@ -190,7 +190,7 @@ def test_consumer_groups(tools: Tools, topic: str) -> None:
 
 
 def test_api_versions(tools: Tools) -> None:
-    told = tools.run("kafka-broker-api-versions")
-    assert f"{tools.broker.bootstrap} (id: 1 rack: null" in told
-    assert re.search(r"Produce\(0\): 0 to \d+ \[usable: \d+\]", told)
-    assert re.search(r"Fetch\(1\): 4 to \d+ \[usable: \d+\]", told)
+    output = tools.run("kafka-broker-api-versions")
+    assert f"{tools.broker.bootstrap} (id: 1 rack: null" in output
+    assert re.search(r"Produce\(0\): 0 to \d+ \[usable: \d+\]", output)
+    assert re.search(r"Fetch\(1\): 4 to \d+ \[usable: \d+\]", output)

@@ -27,10 +27,10 @@ def kcat(broker: Broker, *args: str, stdin: bytes = b"") -> bytes:
 
 def test_lists(broker: Broker, topic: str) -> None:
     create(broker, topic, 3)
-    told = kcat(broker, "-L", "-t", topic).decode()
-    assert re.search(rf"broker 1 at {broker.bootstrap} \(controller\)", told)
-    assert f'topic "{topic}" with 3 partitions' in told
-    assert told.count("leader 1, replicas: 1, isrs: 1") == 3
+    output = kcat(broker, "-L", "-t", topic).decode()
+    assert re.search(rf"broker 1 at {broker.bootstrap} \(controller\)", output)
+    assert f'topic "{topic}" with 3 partitions' in output
+    assert output.count("leader 1, replicas: 1, isrs: 1") == 3
     described = json.loads(kcat(broker, "-L", "-J"))
     assert topic in [found["topic"] for found in described["topics"]]
     assert described["controllerid"] == 1
@@ -39,7 +39,7 @@ def test_lists(broker: Broker, topic: str) -> None:
 def test_reads(broker: Broker, topic: str) -> None:
     create(broker, topic)
     send(producer_of(broker), topic, SAMPLES)
-    told = kcat(
+    output = kcat(
         broker, "-C", "-t", topic, "-o", "beginning", "-e", "-q", "-f", "%o %T %K %S\\n"
     ).decode()
     expected = []
@@ -47,7 +47,7 @@ def test_reads(broker: Broker, topic: str) -> None:
         key = -1 if sample.key is None else len(sample.key)
         value = -1 if sample.value is None else len(sample.value)
         expected.append(f"{offset} {sample.timestamp} {key} {value}")
-    assert told.splitlines() == expected
+    assert output.splitlines() == expected
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -63,5 +63,5 @@ def test_produces(broker: Broker, topic: str, codec: str) -> None:
 def test_queries_offsets(broker: Broker, topic: str) -> None:
     create(broker, topic)
     send(producer_of(broker), topic, SAMPLES[:5])
-    told = kcat(broker, "-Q", "-t", f"{topic}:0:{SAMPLES[3].timestamp}").decode()
-    assert re.search(rf"{topic} \[0\] offset 3", told)
+    output = kcat(broker, "-Q", "-t", f"{topic}:0:{SAMPLES[3].timestamp}").decode()
+    assert re.search(rf"{topic} \[0\] offset 3", output)

@@ -59,9 +59,9 @@ def interrupted(
     assert up.stdout is not None
     is_interrupted = False
     with up.stdout:
-        for number, told in enumerate(up.stdout, start=1):
-            yield told
-            if not is_interrupted and "takes writes" in told:
+        for number, printed in enumerate(up.stdout, start=1):
+            yield printed
+            if not is_interrupted and "takes writes" in printed:
                 is_interrupted = True
                 stop_in_order(up)
             elif number == line and not is_interrupted:

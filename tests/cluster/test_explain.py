@@ -129,7 +129,7 @@ def test_without_a_leader_it_is_said_who_could_lead(cluster: Cluster) -> None:
 
 
 def test_the_events_tell_the_same_story(cluster: Cluster) -> None:
-    def told() -> Counter[str]:
+    def event_counts() -> Counter[str]:
         """How often the topic tells of what; nodes tell in no common order, so only counts hold."""
         done = attempt(
             *("consume", "--topic", REPLICATION_EVENTS, "--from-beginning"),
@@ -144,11 +144,11 @@ def test_the_events_tell_the_same_story(cluster: Cluster) -> None:
 
     victim = cluster.leader_of("orders")
     # What a controller has not written yet dies with it, and the victim may be the controller.
-    await_seen(told, lambda counts: counts["leader_elected"] == 1)
+    await_seen(event_counts, lambda counts: counts["leader_elected"] == 1)
     cluster.kill(victim)
     cluster.wait_for_isr("orders", size=BROKERS - 1)
     cluster.start(victim)
     cluster.wait_for_isr("orders", size=BROKERS)
 
     expected = {"leader_elected": 2, "isr_shrink": 1, "isr_expand": 1, "broker_fenced": 1}
-    await_that(lambda: {event: told()[event] for event in expected}, expected)
+    await_that(lambda: {event: event_counts()[event] for event in expected}, expected)

@@ -41,7 +41,7 @@ class RackConsumer:
                 "client.rack": rack,
                 "enable.auto.commit": False,
                 "statistics.interval.ms": 50,
-                "stats_cb": self._told,
+                "stats_cb": self._count_fetches,
                 "fetch.wait.max.ms": 100,
                 **QUIET,
             }
@@ -65,7 +65,7 @@ class RackConsumer:
     def close(self) -> None:
         self._consumer.close()
 
-    def _told(self, statistics: str) -> None:
+    def _count_fetches(self, statistics: str) -> None:
         for broker in json.loads(statistics)["brokers"].values():
             self._statistics[broker["nodeid"]] = broker.get("req", {}).get("Fetch", 0)
 

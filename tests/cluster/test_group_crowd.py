@@ -20,8 +20,8 @@ PROPERTIES = {"offsets.topic.replication.factor": "3", "broker.session.timeout.m
 
 
 def longest_freeze_ms(cluster: Cluster, node: NodeId) -> int:
-    told = re.findall(r"held up for (\d+) ms \((\d+) ms of CPU\)", cluster.nodes[node].log_text())
-    return max((int(cpu) for _, cpu in told), default=0)
+    delays = re.findall(r"held up for (\d+) ms \((\d+) ms of CPU\)", cluster.nodes[node].log_text())
+    return max((int(cpu) for _, cpu in delays), default=0)
 
 
 def test_two_hundred_members_come_and_go_through_the_deaths_of_their_coordinators(

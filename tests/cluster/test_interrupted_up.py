@@ -50,6 +50,6 @@ def test_f17_an_interrupted_start_is_no_unclean_end(
     read = ("--from-beginning", "--max-messages", str(len(RECORDS)))
     printed = tidelog("consume", "--topic", "t", *read, "--bootstrap-server", bootstrap)
     last.process.send_signal(signal.SIGINT)
-    _, told = last.process.communicate()
+    _, errors = last.process.communicate()
     assert printed.splitlines() == RECORDS
-    check_quiet(told.splitlines())
+    check_quiet(errors.splitlines())

@@ -43,5 +43,5 @@ def test_the_admin_client(
     assert done.returncode == 0, done.stdout + done.stderr
     if request.config.getoption("--record-golden"):
         GOLDEN.write_text(done.stdout)
-    told, expected = done.stdout.splitlines(), GOLDEN.read_text().splitlines()
-    assert told == expected, "\n".join(difflib.unified_diff(expected, told, "Kafka", "Tidelog"))
+    output, expected = done.stdout.splitlines(), GOLDEN.read_text().splitlines()
+    assert output == expected, "\n".join(difflib.unified_diff(expected, output, "Kafka", "Tidelog"))

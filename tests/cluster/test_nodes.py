@@ -54,7 +54,7 @@ def test_a_killed_node_stays_down_and_is_missed_until_it_is_started(nodes: Nodes
     await_that(nodes.in_sync, {1: "in", 2: "OUT", 3: "in"})
     await_seen(
         lambda: nodes.asks("cluster", "describe"),
-        lambda told: bool(re.search(r"^ +2 .* fenced$", told, re.MULTILINE)),
+        lambda output: bool(re.search(r"^ +2 .* fenced$", output, re.MULTILINE)),
     )
 
     assert nodes.node("start", "2").startswith("Node 2 is starting (pid ")
@@ -66,7 +66,7 @@ def test_a_majority_that_is_missing_is_named(nodes: Nodes) -> None:
     await_that(nodes.has_leader, True)
     await_seen(
         lambda: nodes.asks("quorum", "describe", "--replication"),
-        lambda told: told.count("Follower") == 2,
+        lambda output: output.count("Follower") == 2,
     )
     nodes.node("stop", "1")
     nodes.node("kill", "3")

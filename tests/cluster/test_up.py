@@ -167,15 +167,15 @@ def test_f40_a_node_whose_directory_is_gone_starts_empty_and_gets_all_of_it_agai
     bootstrap = again.bootstrap()
     assert acknowledged(bootstrap, "second") == 1
     described = ("topics", "--describe", "--topic", "t", "--bootstrap-server", bootstrap)
-    await_seen(lambda: tidelog(*described), lambda told: "Isr: 1,2,3" in _sorted_isr(told))
+    await_seen(lambda: tidelog(*described), lambda output: "Isr: 1,2,3" in _sorted_isr(output))
     again.process.send_signal(signal.SIGINT)
-    _, told = again.process.communicate()
-    assert told.startswith(f"tidelog: {up.directory}/2/data is missing: node 2 starts empty")
-    assert "uncleanly" not in told
+    _, output = again.process.communicate()
+    assert output.startswith(f"tidelog: {up.directory}/2/data is missing: node 2 starts empty")
+    assert "uncleanly" not in output
 
 
-def _sorted_isr(told: str) -> str:
-    isr = told.partition("Isr: ")[2].split()[0]
+def _sorted_isr(output: str) -> str:
+    isr = output.partition("Isr: ")[2].split()[0]
     return f"Isr: {','.join(sorted(isr.split(',')))}"
 
 

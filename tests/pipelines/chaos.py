@@ -128,8 +128,8 @@ class Driver:
 
     def await_batch(self) -> None:
         """Wait until it has told of one more batch."""
-        told, deadline = self._batches(), time.monotonic() + PATIENCE_SECONDS
-        while self._batches() == told:
+        before, deadline = self._batches(), time.monotonic() + PATIENCE_SECONDS
+        while self._batches() == before:
             assert self._process is not None
             assert self._process.poll() is None, self.said()
             assert time.monotonic() < deadline, self.said()

@@ -15,7 +15,7 @@ from tidelog.testing import Cluster
 from tidelog_pipelines.jobs.demo import Demo, DemoSettings
 
 
-def has_told(cluster: Cluster, topic: str, leader: NodeId) -> bool | None:
+def has_elected(cluster: Cluster, topic: str, leader: NodeId) -> bool | None:
     """Whether the events tell that somebody took over from this leader."""
     with Client(cluster.bootstrap) as client:
         events = recorded_events(client)
@@ -46,7 +46,7 @@ def test_orders_are_ingested_watched_and_audited_while_a_broker_dies(
     cluster.wait_for(lambda: load.acknowledged > before + 200 or None, "orders after the kill")
     cluster.start(leader)
     cluster.wait_for_isr(topic, size=3)
-    cluster.wait_for(lambda: has_told(cluster, topic, leader), "the election being recorded")
+    cluster.wait_for(lambda: has_elected(cluster, topic, leader), "the election being recorded")
     load.stop()
     ended.set()
     watching.join()

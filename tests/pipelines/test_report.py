@@ -52,8 +52,8 @@ def page(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> str:
         one.elect(5, 1, "created")
         one.shrink(600, 3)
         one.elect(6000, 2)
-    told = [line for one in (log, *own) for line in one.lines]
-    events.write_text("\n".join([*a_bad_day(every=60), *told]) + "\n")
+    recorded = [line for one in (log, *own) for line in one.lines]
+    events.write_text("\n".join([*a_bad_day(every=60), *recorded]) + "\n")
     out = home / "report.html"
     settings = report.ReportSettings(events=str(events), out=str(out), title="A bad day")
     assert report.write(spark, settings) == 0

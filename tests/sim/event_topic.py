@@ -26,16 +26,16 @@ def events(cluster: SimCluster, *kinds: str, topic: str | None = None) -> list[d
     leader = leader_of_events(cluster)
     if leader < 0 or not cluster.hosts[leader].is_up:
         return []
-    told = []
+    recorded = []
     for record in records_in(_log(cluster.hosts[leader], f"{REPLICATION_EVENTS}-0")):
         event = json.loads(record.value)
         assert (event["v"], event["ts"]) == (1, record.timestamp)
         number = event["partition"] if "topic" in event else event["broker"]
         assert record.key == f"{event.get('topic', 'broker')}-{number}".encode()
-        told.append(event)
+        recorded.append(event)
     return [
         one
-        for one in told
+        for one in recorded
         if (not kinds or one["event"] in kinds) and topic in (None, one.get("topic"))
     ]
 
@@ -49,18 +49,18 @@ def leader_of_events(cluster: SimCluster) -> NodeId:
     return NO_NODE
 
 
-def check_told(cluster: SimCluster) -> int:
+def check_events(cluster: SimCluster) -> int:
     """Every change that is told of is in the metadata log, and is told once. -> how many."""
     history = _history(cluster.up[0])
-    told = events(cluster, *OF_PARTITIONS)
-    for event in told:
+    recorded = events(cluster, *OF_PARTITIONS)
+    for event in recorded:
         key = (event["topic"], event["partition"], event["partition_epoch"])
         placed = history[key]
         assert sorted(event["isr"]) == sorted(placed.isr), event
         assert (event["leader"], event["leader_epoch"]) == (placed.leader, placed.leader_epoch)
         assert sorted(event["replicas"]) == sorted(placed.replicas), event
     times = Counter(
-        (one["event"], one["topic"], one["partition"], one["partition_epoch"]) for one in told
+        (one["event"], one["topic"], one["partition"], one["partition_epoch"]) for one in recorded
     )
     assert not [one for one, count in times.items() if count > 1], "told twice"
     of_brokers = Counter(
@@ -68,7 +68,7 @@ def check_told(cluster: SimCluster) -> int:
         for one in events(cluster, "broker_fenced", "broker_unfenced")
     )
     assert not [one for one, count in of_brokers.items() if count > 1], "told twice"
-    return len(told)
+    return len(recorded)
 
 
 def _history(host: SimHost) -> dict[tuple[str, int, int], PartitionImage]:

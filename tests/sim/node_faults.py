@@ -6,11 +6,11 @@ from tidelog.sim.machines.cluster import SimCluster
 from tidelog.sim.machines.dice import SeededDice
 from tidelog.sim.machines.host import SimHost
 
-TROUBLES = ("kill", "power", "isolate", "pause", "one way", "reset", "shutdown")
+NODE_FAULTS = ("kill", "power", "isolate", "pause", "one way", "reset", "shutdown")
 
 
-def begin(cluster: SimCluster, host: SimHost, trouble: str, dice: SeededDice) -> None:
-    match trouble:
+def begin(cluster: SimCluster, host: SimHost, fault: str, dice: SeededDice) -> None:
+    match fault:
         case "kill":
             host.kill()
         case "power":
@@ -30,7 +30,7 @@ def begin(cluster: SimCluster, host: SimHost, trouble: str, dice: SeededDice) ->
             host.shutdown()
             await_true(cluster, lambda: not host.is_up)
         case _:
-            raise AssertionError(trouble)
+            raise AssertionError(fault)
 
 
 def mend(cluster: SimCluster) -> None:

@@ -153,7 +153,7 @@ class Reader:
             host = up[self._dice.below(len(up))]
             epoch = self._epoch = max(self._epoch, placed(host).leader_epoch)
             talk = Talk(self._cluster, host.id, patience_ms=1_000, name="reader")
-            talk.begin(latest_offset(epoch), then=partial(self._told_end, len(self.seen)))
+            talk.begin(latest_offset(epoch), then=partial(self._end_received, len(self.seen)))
             is_leader = placed(host).leader == host.id
             talk.begin(
                 fetch_from(TOPIC, len(self.seen), epoch=epoch),
@@ -162,11 +162,11 @@ class Reader:
             self._cluster.world.after(500, talk.close)
         self._cluster.world.after(40, self._look)
 
-    def _told_end(self, seen: int, answer: Any) -> None:
+    def _end_received(self, seen: int, answer: Any) -> None:
         if answer is not None and answer.topics[0].partitions[0].error_code is ErrorCode.none:
-            told: Offset = answer.topics[0].partitions[0].offset
-            assert told >= seen, "the end has moved back"
-            self.latest = max(self.latest, told)
+            reported: Offset = answer.topics[0].partitions[0].offset
+            assert reported >= seen, "the end has moved back"
+            self.latest = max(self.latest, reported)
 
     def _fetched(self, answer: Any, is_leader: bool) -> None:
         if answer is None:
@@ -209,9 +209,11 @@ def check_epochs(host: SimHost) -> None:
     starts: dict[int, int] = {}
     for _, header in iterate(files_of(host)):
         starts.setdefault(header.leader_epoch, header.base_offset)
-    told = dict(read_epochs(host.disk, f"{TOPIC}-0/leader-epoch-checkpoint").starts)
+    reported = dict(read_epochs(host.disk, f"{TOPIC}-0/leader-epoch-checkpoint").starts)
     for epoch, start in starts.items():
-        assert told.get(epoch) == start, f"node {host.id}: epoch {epoch} of {told}, not {start}"
+        assert reported.get(epoch) == start, (
+            f"node {host.id}: epoch {epoch} of {reported}, not {start}"
+        )
 
 
 def check_healed(

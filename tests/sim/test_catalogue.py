@@ -139,13 +139,13 @@ def _watch_metadata(cluster: SimCluster, lists: list[Any]) -> None:
     wish = ask(METADATA, topics=topics, allow_auto_topic_creation=False)
     talks = [Talk(cluster, node) for node in cluster.hosts]
 
-    def told(answer: Any) -> None:
+    def received(answer: Any) -> None:
         if answer is not None:
             lists.extend(answer.topics)
 
     def look() -> None:
         for talk in talks:
-            talk.begin(wish, then=told)
+            talk.begin(wish, then=received)
         cluster.world.after(40, look)
 
     look()

@@ -20,7 +20,7 @@ class Asker:
     """Asks one node who leads; `told` has the leaders it was told of, with the time each took."""
 
     def __init__(self, cluster: SimCluster, node: NodeId, topic: str | None = TOPIC) -> None:
-        self.told: list[tuple[NodeId, int]] = []
+        self.answers: list[tuple[NodeId, int]] = []
         self.listed: list[NodeId] = []
         self._cluster = cluster
         self._talk = Talk(cluster, node)
@@ -34,7 +34,7 @@ class Asker:
             [topic] = answer.topics
             self.listed = [broker.node_id for broker in answer.brokers]
             leader = topic.partitions[0].leader_id if topic.partitions else -1
-            self.told.append((leader, self._cluster.world.now - asked))
+            self.answers.append((leader, self._cluster.world.now - asked))
 
         self._talk.begin(self._wish(), then=answered)
 
@@ -61,7 +61,7 @@ def test_who_asks_after_a_leader_died_is_told_of_its_successor(seed: int) -> Non
     cluster.world.run(2 * PATIENCE_MS)
 
     for asker in askers:
-        [(leader, _)] = asker.told
+        [(leader, _)] = asker.answers
         assert leader in {other.id for other in others}
 
 
@@ -81,7 +81,7 @@ def test_nobody_waits_for_a_successor_that_cannot_be_elected(seed: int) -> None:
     asker.begin()
     cluster.world.run(2 * PATIENCE_MS)
 
-    [(first, waited), (second, waited_again)] = asker.told
+    [(first, waited), (second, waited_again)] = asker.answers
     assert (first, second) == (dead.id, dead.id)
     assert waited <= PATIENCE_MS + NOTICED_MS
     assert waited_again <= NOTICED_MS
@@ -98,7 +98,7 @@ def test_other_topics_are_answered_at_once_while_a_successor_is_sought(seed: int
     asker.begin()
     cluster.world.run(2 * PATIENCE_MS)
 
-    [(_, waited)] = asker.told
+    [(_, waited)] = asker.answers
     assert waited <= NOTICED_MS
 
 
@@ -114,8 +114,8 @@ def test_a_connection_that_breaks_while_the_leader_lives_holds_nobody_up(seed: i
     asker.begin()
     cluster.world.run(2 * PATIENCE_MS)
 
-    [(told, waited)] = asker.told
-    assert told == leader.id
+    [(answers, waited)] = asker.answers
+    assert answers == leader.id
     assert waited < PATIENCE_MS
 
 
@@ -132,7 +132,7 @@ def test_a_dead_broker_is_listed_for_as_long_as_a_session_of_kafka(seed: int) ->
     asker.begin()
     cluster.world.run(NOTICED_MS)
     assert asker.listed == [1, 2, 3]
-    assert asker.told[-1][0] != dead.id
+    assert asker.answers[-1][0] != dead.id
 
     cluster.world.run(LISTED_MS)
     asker.begin()

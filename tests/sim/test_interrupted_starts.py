@@ -56,8 +56,8 @@ def stop_all(cluster: SimCluster) -> None:
 
 
 def check_quiet(caplog: pytest.LogCaptureFixture) -> None:
-    told = [record.getMessage() for record in caplog.records]
-    assert not [line for line in told if any(alarm in line for alarm in ALARMS)], told
+    logged = [record.getMessage() for record in caplog.records]
+    assert not [line for line in logged if any(alarm in line for alarm in ALARMS)], logged
 
 
 def events_of_a_start(seed: int) -> int:

@@ -13,21 +13,21 @@ class End:
     """One side of a connection, which remembers what it was told."""
 
     def __init__(self) -> None:
-        self.told: list[object] = []
+        self.seen: list[object] = []
         self.side: Side | None = None
 
     def connected(self, side: Side) -> None:
         self.side = side
-        self.told.append("connected")
+        self.seen.append("connected")
 
     def connect_failed(self, was_refused: bool, reason: str) -> None:
-        self.told.append(("refused" if was_refused else "failed", reason))
+        self.seen.append(("refused" if was_refused else "failed", reason))
 
     def received(self, frame: bytes) -> None:
-        self.told.append(frame)
+        self.seen.append(frame)
 
     def lost(self) -> None:
-        self.told.append("lost")
+        self.seen.append("lost")
 
 
 class Wire:
@@ -67,8 +67,8 @@ def numbered(count: int) -> list[bytes]:
 def test_both_ends_hear_of_a_connection() -> None:
     wire = Wire()
     near, far = wire.established()
-    assert near.told == ["connected"]
-    assert far.told == []
+    assert near.seen == ["connected"]
+    assert far.seen == []
 
 
 def test_frames_take_time_and_arrive_in_order(seed: int) -> None:
@@ -77,10 +77,10 @@ def test_frames_take_time_and_arrive_in_order(seed: int) -> None:
     for frame in numbered(50):
         near.side.send(frame)
         far.side.send(frame)
-    assert far.told == []
+    assert far.seen == []
     wire.world.run(wire.network.delay_ms)
-    assert far.told == numbered(50)
-    assert near.told[1:] == numbered(50)
+    assert far.seen == numbered(50)
+    assert near.seen[1:] == numbered(50)
 
 
 def test_a_port_where_nobody_listens_refuses() -> None:
@@ -88,7 +88,7 @@ def test_a_port_where_nobody_listens_refuses() -> None:
     wire.network.stop_listening(THERE)
     near = wire.connect()
     wire.world.run(20)
-    assert near.told == [("refused", "Connection refused")]
+    assert near.seen == [("refused", "Connection refused")]
 
 
 def test_a_machine_without_power_does_not_even_refuse() -> None:
@@ -96,9 +96,9 @@ def test_a_machine_without_power_does_not_even_refuse() -> None:
     wire.network.lose_power(THERE)
     near = wire.connect()
     wire.world.run(CONNECT_TIMEOUT_MS - 1)
-    assert near.told == []
+    assert near.seen == []
     wire.world.run(1)
-    assert near.told == [("failed", "Connection timed out")]
+    assert near.seen == [("failed", "Connection timed out")]
 
 
 def test_a_connection_asked_for_while_the_machine_was_away_is_made_when_it_is_back() -> None:
@@ -109,7 +109,7 @@ def test_a_connection_asked_for_while_the_machine_was_away_is_made_when_it_is_ba
     wire.network.regain_power(THERE)
     wire.listen()
     wire.world.run(20)
-    assert near.told == ["connected"]
+    assert near.seen == ["connected"]
 
 
 def test_the_end_of_a_process_is_told_after_all_that_it_sent() -> None:
@@ -119,10 +119,10 @@ def test_the_end_of_a_process_is_told_after_all_that_it_sent() -> None:
         far.side.send(frame)
     far.side.close()
     wire.world.run(20)
-    assert near.told == ["connected", *numbered(5), "lost"]
+    assert near.seen == ["connected", *numbered(5), "lost"]
     near.side.send(b"too late")
     wire.world.run(20)
-    assert far.told == []
+    assert far.seen == []
 
 
 def test_who_closes_is_not_told_of_it() -> None:
@@ -131,8 +131,8 @@ def test_who_closes_is_not_told_of_it() -> None:
     near.side.close()
     near.side.close()
     wire.world.run(20)
-    assert near.told == ["connected"]
-    assert far.told == ["lost"]
+    assert near.seen == ["connected"]
+    assert far.seen == ["lost"]
 
 
 def test_what_is_sent_into_a_cut_arrives_in_order_when_it_heals(seed: int) -> None:
@@ -150,7 +150,7 @@ def test_what_is_sent_into_a_cut_arrives_in_order_when_it_heals(seed: int) -> No
     wire.network.heal()
     near.side.send(b"last")
     wire.world.run(20)
-    assert far.told == [b"first", *numbered(10), b"last"]
+    assert far.seen == [b"first", *numbered(10), b"last"]
 
 
 def test_a_cut_in_one_direction_leaves_the_other_alone() -> None:
@@ -160,8 +160,8 @@ def test_a_cut_in_one_direction_leaves_the_other_alone() -> None:
     near.side.send(b"unheard")
     far.side.send(b"heard")
     wire.world.run(1_000)
-    assert near.told == ["connected", b"heard"]
-    assert far.told == []
+    assert near.seen == ["connected", b"heard"]
+    assert far.seen == []
 
 
 @pytest.mark.parametrize("cut", [(HERE, THERE), (THERE, HERE)])
@@ -170,11 +170,11 @@ def test_no_connection_is_made_across_a_cut_in_either_direction(cut: tuple[str, 
     wire.network.cut(*cut)
     near = wire.connect()
     wire.world.run(1_000)
-    assert near.told == []
+    assert near.seen == []
     assert wire.accepted == []
     wire.network.heal()
     wire.world.run(20)
-    assert near.told == ["connected"]
+    assert near.seen == ["connected"]
     assert len(wire.accepted) == 1
 
 
@@ -196,9 +196,9 @@ def test_a_reset_is_told_to_both_and_loses_what_is_on_its_way() -> None:
     wire.network.delay_ms = 1
     wire.network.reset(HERE, THERE)
     wire.world.run(2_000)
-    assert near.told == ["connected", "lost"]
-    assert far.told[-1] == "lost"
-    assert len(far.told) < 20
+    assert near.seen == ["connected", "lost"]
+    assert far.seen[-1] == "lost"
+    assert len(far.seen) < 20
 
 
 def test_power_loss_is_told_to_nobody_until_they_write_to_the_machine_that_is_back() -> None:
@@ -207,16 +207,16 @@ def test_power_loss_is_told_to_nobody_until_they_write_to_the_machine_that_is_ba
     far.side.send(b"never arrives")
     wire.network.lose_power(THERE)
     wire.world.run(60_000)
-    assert near.told == ["connected"]
+    assert near.seen == ["connected"]
     near.side.send(b"hello?")
     wire.world.run(60_000)
-    assert near.told == ["connected"]
+    assert near.seen == ["connected"]
 
     wire.network.regain_power(THERE)
     wire.world.run(20)
 
-    assert near.told == ["connected", "lost"]
-    assert far.told == []
+    assert near.seen == ["connected", "lost"]
+    assert far.seen == []
 
 
 def test_hanging_up_while_it_still_connects_is_heard_by_nobody() -> None:
@@ -225,7 +225,7 @@ def test_hanging_up_while_it_still_connects_is_heard_by_nobody() -> None:
     side = wire.network.connect(HERE, ADDRESS, end)
     side.close()
     wire.world.run(CONNECT_TIMEOUT_MS)
-    assert end.told == []
+    assert end.seen == []
     assert wire.accepted == []
 
 
@@ -238,10 +238,10 @@ def test_a_way_that_was_cut_twice_is_open_when_both_cuts_are_mended() -> None:
 
     wire.network.mend(HERE, THERE)
     wire.world.run(1_000)
-    assert far.told == []
+    assert far.seen == []
     wire.network.mend(HERE, THERE)
     wire.world.run(20)
-    assert far.told == [b"frame"]
+    assert far.seen == [b"frame"]
     wire.network.mend(HERE, THERE)  # there is nothing left to mend
 
 
@@ -251,12 +251,12 @@ def test_an_isolated_machine_rejoins() -> None:
     wire.network.isolate(THERE)
     near.side.send(b"frame")
     wire.world.run(1_000)
-    assert far.told == []
+    assert far.seen == []
 
     wire.network.rejoin(THERE)
     wire.world.run(20)
 
-    assert far.told == [b"frame"]
+    assert far.seen == [b"frame"]
 
 
 def test_a_lost_segment_holds_up_all_behind_it_and_none_is_missing(seed: int) -> None:
@@ -268,10 +268,10 @@ def test_a_lost_segment_holds_up_all_behind_it_and_none_is_missing(seed: int) ->
         near.side.send(frame)
 
     wire.world.run(150)
-    assert far.told != frames, "nothing was lost in thirty"
+    assert far.seen != frames, "nothing was lost in thirty"
     wire.world.run(60_000)
 
-    assert far.told == frames
+    assert far.seen == frames
 
 
 def test_a_slow_link_is_as_fast_as_before_when_that_is_over() -> None:
@@ -280,10 +280,10 @@ def test_a_slow_link_is_as_fast_as_before_when_that_is_over() -> None:
     wire.network.slow_down(HERE, 5_000)
     near.side.send(b"slow")
     wire.world.run(10)
-    assert far.told == []
+    assert far.seen == []
     wire.world.run(6_000)
     wire.network.slow_down(HERE, -5_000)
     near.side.send(b"quick")
     wire.world.run(10)
 
-    assert far.told == [b"slow", b"quick"]
+    assert far.seen == [b"slow", b"quick"]

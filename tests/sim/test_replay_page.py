@@ -15,8 +15,8 @@ from tidelog.sim.story.showing import as_run
 
 
 def run_in(document: str) -> dict[str, object]:
-    [told] = re.findall(r'<script type="application/json" id="run">(.*?)</script>', document)
-    decoded = json.loads(told)
+    [recounted] = re.findall(r'<script type="application/json" id="run">(.*?)</script>', document)
+    decoded = json.loads(recounted)
     assert isinstance(decoded, dict)
     return decoded
 
@@ -45,9 +45,9 @@ def test_a_seed_has_its_faults_as_steps_and_every_election_among_its_moments() -
     assert len(run.steps) == len(recorder.marks) + 1
     assert run.frames
     assert [frame.at_ms for frame in run.frames] == sorted(frame.at_ms for frame in run.frames)
-    told = {what for frame in run.frames for what in frame.happened}
+    recounted = {what for frame in run.frames for what in frame.happened}
     for mark in recorder.marks:
-        assert mark.what in told
+        assert mark.what in recounted
     assert all(run_in(page(run))[key] for key in ("frames", "steps", "brokers"))
 
 
@@ -58,9 +58,9 @@ def scene(leader: int, isr: tuple[int, ...], end: int, state: str = "up") -> Rep
 
 
 def test_the_difference_of_two_scenes_is_told_in_words() -> None:
-    told = list(happenings(scene(1, (1, 2), 7), scene(2, (2,), 5, "down")))
+    recounted = list(happenings(scene(1, (1, 2), 7), scene(2, (2,), 5, "down")))
 
-    assert told == [
+    assert recounted == [
         "broker 1 is down",
         "orders-0 is led by 2 in epoch 2",
         "in-sync set of orders-0: 1,2 -> 2",

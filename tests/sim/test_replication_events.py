@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 from tests.sim.cluster_steps import created
-from tests.sim.event_topic import check_told, events, leader_of_events
+from tests.sim.event_topic import check_events, events, leader_of_events
 from tests.sim.messages import create_topic
-from tests.sim.node_faults import TROUBLES, begin, mend
+from tests.sim.node_faults import NODE_FAULTS, begin, mend
 from tests.sim.reassignments import reassign
 from tests.sim.replication import (
     TOPIC,
@@ -104,7 +104,7 @@ def test_a_follower_that_is_killed_is_dead_and_one_that_is_back_has_joined() -> 
     expanded = await_event(cluster, "isr_expand")
     assert (expanded["joined"], expanded["node"]) == ([follower.id], leader.id)
     await_event(cluster, "broker_unfenced", broker=follower.id, reason="registered")
-    check_told(cluster)
+    check_events(cluster)
 
 
 def test_a_leader_that_is_silent_is_dead_and_has_returned_when_it_is_heard_again() -> None:
@@ -120,7 +120,7 @@ def test_a_leader_that_is_silent_is_dead_and_has_returned_when_it_is_heard_again
     assert (elected["reason"], elected["clean"]) == ("dead", True)
     assert fenced["reason"] == "session-expired"
     assert fenced["silent_ms"] >= leader.settings.broker_session_timeout_ms
-    check_told(cluster)
+    check_events(cluster)
 
 
 @pytest.mark.parametrize("removed", ["leader", "follower"])
@@ -137,15 +137,15 @@ def test_the_end_of_a_reassignment_is_told_as_it_was_made(removed: str) -> None:
     await_true(cluster, lambda: isr_is_full(cluster))
     after = newest(cluster)
     if removed == "leader":
-        told = await_event(cluster, "leader_elected", leader_before=gone)
-        assert (told["reason"], told["clean"]) == ("reassigned", True)
+        event = await_event(cluster, "leader_elected", leader_before=gone)
+        assert (event["reason"], event["clean"]) == ("reassigned", True)
     else:
-        told = await_event(cluster, "isr_expand", joined=[added])
-        assert told["isr_before"] == sorted(before.isr)
-    assert sorted(told["isr"]) == sorted(after.isr) == sorted(wanted)
-    assert sorted(told["replicas"]) == sorted(wanted)
-    assert told["leader_epoch"] == after.leader_epoch
-    check_told(cluster)
+        event = await_event(cluster, "isr_expand", joined=[added])
+        assert event["isr_before"] == sorted(before.isr)
+    assert sorted(event["isr"]) == sorted(after.isr) == sorted(wanted)
+    assert sorted(event["replicas"]) == sorted(wanted)
+    assert event["leader_epoch"] == after.leader_epoch
+    check_events(cluster)
 
 
 def test_a_follower_that_does_not_fetch_at_all_is_stuck() -> None:
@@ -167,7 +167,7 @@ def test_a_follower_that_does_not_fetch_at_all_is_stuck() -> None:
     producer.stop()
     follower.resume()
     await_event(cluster, "isr_expand", joined=[follower.id])
-    check_told(cluster)
+    check_events(cluster)
 
 
 def test_a_broker_that_shuts_down_says_so() -> None:
@@ -183,7 +183,7 @@ def test_a_broker_that_shuts_down_says_so() -> None:
     assert [(one["broker"], one["reason"]) for one in shrunk["left"]] == [
         (leader.id, "shutting-down")
     ]
-    check_told(cluster)
+    check_events(cluster)
 
 
 def test_a_partition_that_nobody_can_lead_says_so_and_when_somebody_can_again() -> None:
@@ -200,7 +200,7 @@ def test_a_partition_that_nobody_can_lead_says_so_and_when_somebody_can_again() 
 
     assert (lost["leader"], lost["isr"], lost["elr"]) == (-1, [], [leader.id])
     assert (back["leader"], back["clean"]) == (leader.id, True)
-    check_told(cluster)
+    check_events(cluster)
 
 
 def test_what_a_follower_cuts_is_told(seed: int) -> None:
@@ -220,7 +220,7 @@ def test_what_a_follower_cuts_is_told(seed: int) -> None:
     for cut in events(cluster, "truncated", topic=TOPIC):
         assert cut["from_offset"] > cut["to_offset"] >= cut["high_watermark"]
     assert not events(cluster, "unclean_loss")
-    check_told(cluster)
+    check_events(cluster)
 
 
 def test_the_state_of_replicas_is_told_when_it_moves_and_once_a_minute_if_not() -> None:
@@ -247,19 +247,19 @@ def test_the_state_of_replicas_is_told_when_it_moves_and_once_a_minute_if_not() 
     assert not events(cluster, "replica_state", topic=REPLICATION_EVENTS)
 
 
-@pytest.mark.parametrize("trouble", TROUBLES)
-def test_whatever_happens_what_is_told_is_true_and_told_once(trouble: str, seed: int) -> None:
+@pytest.mark.parametrize("fault", NODE_FAULTS)
+def test_whatever_happens_what_is_told_is_true_and_told_once(fault: str, seed: int) -> None:
     cluster = telling(seed, replica_lag_time_max_ms="3000")
     dice = cluster.world.dice.fork("troubles")
     producer = Producer(cluster)
     for _ in range(4):
         cluster.world.run(300 + dice.below(500))
         host = leader_of(cluster) if dice.below(2) else cluster.hosts[1 + dice.below(3)]
-        begin(cluster, host, trouble, dice)
+        begin(cluster, host, fault, dice)
         cluster.world.run(dice.below(4_000))
         mend(cluster)
         await_true(cluster, lambda: isr_is_full(cluster) and cluster.is_ready)
     producer.stop()
     cluster.world.run(10_000)
 
-    assert check_told(cluster) > 0
+    assert check_events(cluster) > 0

@@ -304,8 +304,8 @@ def test_f50_a_new_leader_does_not_say_where_the_end_is_before_it_knows(seed: in
     leader = leader_of(cluster)
     for number in range(3):
         assert write(cluster, leader, b"%d" % number) is ErrorCode.none
-    told = latest_at(cluster, leader.id)
-    assert told == (ErrorCode.none, 3)
+    latest = latest_at(cluster, leader.id)
+    assert latest == (ErrorCode.none, 3)
 
     leader.kill()
     new = await_leader(cluster, other_than=leader)

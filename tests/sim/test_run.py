@@ -157,10 +157,10 @@ def test_a_wrong_rule_is_caught_reported_and_shrunk_to_what_it_takes() -> None:
     failure = simulate(shrunk).failure
     assert failure is not None
     assert failure.invariant == outcome.failure.invariant
-    told = list(failure_report(shrunk, kept))
-    assert told[0].startswith(f"seed 0: {failure.invariant}: ")
-    assert told[-1] == f"  again: {replay_command(shrunk, kept)}"
-    assert any("epoch" in line for line in told)
+    lines = list(failure_report(shrunk, kept))
+    assert lines[0].startswith(f"seed 0: {failure.invariant}: ")
+    assert lines[-1] == f"  again: {replay_command(shrunk, kept)}"
+    assert any("epoch" in line for line in lines)
 
 
 def test_the_rules_are_todays_again_after_a_run_with_wrong_ones() -> None:

@@ -32,10 +32,10 @@ def played(name: str, mutant: str | None = None) -> Played:
 
 def check(seen: Played, name: str, mutant: str | None, rewrite: bool) -> None:
     path = Path(str(library.transcript_of(name, mutant)))
-    told = "\n".join(seen.transcript) + "\n"
+    text = "\n".join(seen.transcript) + "\n"
     if rewrite:
-        path.write_text(told)
-    assert told.splitlines() == path.read_text().splitlines()
+        path.write_text(text)
+    assert text.splitlines() == path.read_text().splitlines()
 
 
 @pytest.mark.parametrize("name", library.names())

@@ -63,8 +63,8 @@ def test_f19_after_lossy_crashes_of_all_the_last_leader_leads_and_says_what_may_
         cluster.start()
         await_ready(cluster)
         await_true(cluster, lambda: isr_is_full(cluster))
-    told = [record.getMessage() for record in caplog.records]
-    assert any("elected uncleanly" in line and "may be lost" in line for line in told), told
+    logged = [record.getMessage() for record in caplog.records]
+    assert any("elected uncleanly" in line and "may be lost" in line for line in logged), logged
     check_healed(cluster)
     kept = values_of(last)
     assert kept == [b"%d" % number for number in range(len(kept))], "not a beginning of what was"
@@ -100,9 +100,9 @@ def test_f34_an_unclean_election_says_how_much_was_lost_and_blocks_no_reader(
         cluster.start()
         await_ready(cluster)
         await_true(cluster, lambda: isr_is_full(cluster))
-    told = [record.getMessage() for record in caplog.records]
-    assert any("elected uncleanly" in line for line in told), told
-    assert any("lost what was committed from 1 to 5" in line for line in told), told
+    logged = [record.getMessage() for record in caplog.records]
+    assert any("elected uncleanly" in line for line in logged), logged
+    assert any("lost what was committed from 1 to 5" in line for line in logged), logged
     check_healed(cluster)
     assert values_of(leader) == [b"kept", b"new"]
     for isolation in (READ_UNCOMMITTED, READ_COMMITTED):

@@ -246,6 +246,10 @@ def resources(t: Talk) -> None:
 
 def but_topics(answer: dict[str, Any]) -> Any:
     """Topics and groups are as many as other cases have made."""
-    told = sorted({found.get("resourceType", 16) for found in answer["configResources"]})
+    resource_types = sorted({found.get("resourceType", 16) for found in answer["configResources"]})
     brokers = [r for r in answer["configResources"] if r.get("resourceType", 16) in (4, 8)]
-    return [answer["errorCode"], told, sorted(brokers, key=lambda found: found["resourceType"])]
+    return [
+        answer["errorCode"],
+        resource_types,
+        sorted(brokers, key=lambda found: found["resourceType"]),
+    ]

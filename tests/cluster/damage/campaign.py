@@ -57,8 +57,8 @@ class Outcome:
     problems: list[str] = field(default_factory=list)
 
     def __str__(self) -> str:
-        told = f"seed {self.seed}: node {self.node} {self.how}, {self.kind}: {self.what[:110]}"
-        lines = [f"{told}: {self.verdict} ({self.seconds:.1f} s)", *self.problems]
+        summary = f"seed {self.seed}: node {self.node} {self.how}, {self.kind}: {self.what[:110]}"
+        lines = [f"{summary}: {self.verdict} ({self.seconds:.1f} s)", *self.problems]
         return "\n      ".join(lines)
 
 
@@ -121,8 +121,8 @@ class Campaign:
         lines.append(f"  {'':38}" + "".join(f"{total[head]:>20}" for head in heads))
         found = [problem for one in self.outcomes for problem in one.problems] + self.ends
         sorts = Counter(sort_of(problem) for problem in found)
-        told = ", ".join(f"{sort} {sorts[sort]}" for sort in SORTS)
-        return [*lines, f"  acknowledged {self.acknowledged:,}; problems: {told}"]
+        summary = ", ".join(f"{sort} {sorts[sort]}" for sort in SORTS)
+        return [*lines, f"  acknowledged {self.acknowledged:,}; problems: {summary}"]
 
 
 SORTS = {

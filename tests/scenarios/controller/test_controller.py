@@ -91,8 +91,8 @@ class Storyteller:
 def outcomes(response: Any) -> Iterator[str]:
     """Every error of a response, or that there is none; and what a heartbeat is told."""
     found = [f"{code.name}{': ' if text else ''}{text or ''}" for code, text in errors(response)]
-    told = [name for name in HEARTBEAT_ANSWER if getattr(response, name, False)]
-    yield from [one for one in found if one != ErrorCode.none.name] or [" ".join(["ok", *told])]
+    flags = [name for name in HEARTBEAT_ANSWER if getattr(response, name, False)]
+    yield from [one for one in found if one != ErrorCode.none.name] or [" ".join(["ok", *flags])]
 
 
 def errors(response: Any) -> Iterator[tuple[ErrorCode, str | None]]:

@@ -14,7 +14,13 @@ from typing import Any
 
 import pytest
 from tests.scenarios.transcript import check, transcripts
-from tests.unit.coordination.group_client import GROUP, Desk, beating, joining, syncing
+from tests.unit.coordination.group_client import (
+    GROUP,
+    CoordinatorUnderTest,
+    beating,
+    joining,
+    syncing,
+)
 
 from tidelog.coordination.effects import ClientInfo
 from tidelog.coordination.records import OffsetCommitKey, decode_key, decode_value
@@ -26,20 +32,20 @@ OFFSET = re.compile(r"(.+)-(\d+)=(\d+)")
 
 class Storyteller:
     def __init__(self) -> None:
-        self.desk = Desk()
+        self.coordinator = CoordinatorUnderTest()
         self.ids: dict[str, str] = {}
         self.generations: dict[str, int] = {}
         self.parked: dict[int, tuple[str, str]] = {}
-        self.told_of_log = 0
-        self.told: list[str] = []
+        self.shown_records = 0
+        self.shown: list[str] = []
 
     def respond(self, line: str) -> str:
         command, *words = line.split()
         flags = {word for word in words[1:] if "=" not in word}
         values = dict(word.split("=", 1) for word in words[1:] if "=" in word)
         getattr(self, f"do_{command}")(words, flags, values)
-        told, self.told = [*self.told, *self.log_lines(), *self.answer_lines()], []
-        return "\n".join([*told, f"[{self.desk.state()}]"])
+        shown, self.shown = [*self.shown, *self.log_lines(), *self.answer_lines()], []
+        return "\n".join([*shown, f"[{self.coordinator.state()}]"])
 
     # -- Commands ----------------------------------------------------------------------------------
 
@@ -66,14 +72,17 @@ class Storyteller:
         self.ask(name, "heartbeat", request)
 
     def do_leave(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
-        self.parked[self.desk.leave(*(self.ids[name] for name in words))] = (words[0], "leave")
+        self.parked[self.coordinator.leave(*(self.ids[name] for name in words))] = (
+            words[0],
+            "leave",
+        )
 
     def do_commit(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
         name, offset = words[0], OFFSET.fullmatch(words[1])
         assert offset is not None
         topic, partition, value = offset.groups()
         generation = int(values.get("generation", self.generations.get(name, -1)))
-        ticket = self.desk.commit(
+        ticket = self.coordinator.commit(
             {(topic, int(partition)): int(value)},
             member=self.ids.get(name, ""),
             generation=generation,
@@ -81,35 +90,35 @@ class Storyteller:
         self.parked[ticket] = (name, "commit")
 
     def do_offsets(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
-        self.parked[self.desk.fetch()] = ("-", "offsets")
+        self.parked[self.coordinator.fetch()] = ("-", "offsets")
 
     def do_delete(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
-        self.parked[self.desk.delete_groups(GROUP)] = ("-", "delete")
+        self.parked[self.coordinator.delete_groups(GROUP)] = ("-", "delete")
 
     def do_wait(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
-        self.desk.advance(int(words[0]))
+        self.coordinator.advance(int(words[0]))
 
     def do_writes(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
-        self.desk.writes_succeed = words != ["held"]
+        self.coordinator.writes_succeed = words != ["held"]
 
     def do_write(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
-        self.desk.settle(ErrorCode[words[0]] if words else ErrorCode.none)
+        self.coordinator.settle(ErrorCode[words[0]] if words else ErrorCode.none)
 
     def do_fail(self, words: list[str], flags: set[str], values: dict[str, str]) -> None:
         assert words == ["over"]
-        self.desk.carry_out(self.desk.shard.abandon())
-        self.told = self.answer_lines()
-        self.desk = self.desk.successor()
+        self.coordinator.carry_out(self.coordinator.shard.abandon())
+        self.shown = self.answer_lines()
+        self.coordinator = self.coordinator.successor()
 
     def ask(self, name: str, kind: str, request: Any) -> None:
-        ticket = self.desk.ask(request, client=ClientInfo(name, "127.0.0.1"))
+        ticket = self.coordinator.ask(request, client=ClientInfo(name, "127.0.0.1"))
         self.parked[ticket] = (name, kind)
 
     # -- What came of them -------------------------------------------------------------------------
 
     def log_lines(self) -> list[str]:
-        new = self.desk.log[self.told_of_log :]
-        self.told_of_log = len(self.desk.log)
+        new = self.coordinator.log[self.shown_records :]
+        self.shown_records = len(self.coordinator.log)
         return [f"log: {self.record(key, value)}" for key, value in new]
 
     def record(self, key_bytes: bytes, value_bytes: bytes | None) -> str:
@@ -117,8 +126,8 @@ class Storyteller:
         assert key is not None
         value: Any = None if value_bytes is None else decode_value(key, value_bytes)
         if isinstance(key, OffsetCommitKey):
-            told = f"offset {key.topic}-{key.partition}"
-            return f"{told} removed" if value is None else f"{told}={value.offset}"
+            shown = f"offset {key.topic}-{key.partition}"
+            return f"{shown} removed" if value is None else f"{shown}={value.offset}"
         if value is None:
             return "group removed"
         parts = [f"{short(m.member_id)}={m.assignment.decode()}" for m in value.members]
@@ -126,10 +135,10 @@ class Storyteller:
 
     def answer_lines(self) -> list[str]:
         lines = []
-        for ticket in [ticket for ticket in self.parked if ticket in self.desk.answers]:
+        for ticket in [ticket for ticket in self.parked if ticket in self.coordinator.answers]:
             name, kind = self.parked.pop(ticket)
-            told = getattr(self, f"tell_{kind}")(name, self.desk.answers[ticket])
-            lines.append(f"{name} {kind}: {told}")
+            shown = getattr(self, f"tell_{kind}")(name, self.coordinator.answers[ticket])
+            lines.append(f"{name} {kind}: {shown}")
         return lines
 
     def tell_join(self, name: str, answer: Any) -> str:
@@ -139,15 +148,15 @@ class Storyteller:
                 return f"{error(answer)} id={short(answer.member_id)}"
             return error(answer)
         self.ids[name], self.generations[name] = answer.member_id, answer.generation_id
-        told = [
+        shown = [
             f"generation={answer.generation_id} id={short(answer.member_id)}",
             f"leader={short(answer.leader)} protocol={answer.protocol_name}",
         ]
         if answer.members:
-            told.append("members=" + ",".join(short(m.member_id) for m in answer.members))
+            shown.append("members=" + ",".join(short(m.member_id) for m in answer.members))
         if answer.skip_assignment:
-            told.append("skip assignment")
-        return " ".join(told)
+            shown.append("skip assignment")
+        return " ".join(shown)
 
     def tell_sync(self, name: str, answer: Any) -> str:
         if answer.error_code is not ErrorCode.none:

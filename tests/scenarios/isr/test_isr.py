@@ -42,10 +42,10 @@ class Storyteller:
         command, *words = line.split()
         flags = {word for word in words if "=" not in word}
         values = dict(word.split("=", 1) for word in words if "=" in word)
-        told = getattr(self, f"do_{command}")(values, flags)
+        shown = getattr(self, f"do_{command}")(values, flags)
         assert self.leader is not None
         isr = ",".join(map(str, sorted(self.leader.isr)))
-        return "\n".join([*told, f"[hw={self.leader.high_watermark} isr={isr}]"])
+        return "\n".join([*shown, f"[hw={self.leader.high_watermark} isr={isr}]"])
 
     def do_lead(self, values: dict[str, str], flags: set[str]) -> list[str]:
         self.lag = int(values.get("lag", self.lag))
@@ -101,14 +101,14 @@ class Storyteller:
 
     def step(self, event: LeaderEvent) -> list[str]:
         assert self.leader is not None
-        return [told(effect) for effect in self.leader.step(event, self.now)]
+        return [shown(effect) for effect in self.leader.step(event, self.now)]
 
 
 def members(text: str) -> frozenset[int]:
     return frozenset(map(int, text.split(",")))
 
 
-def told(effect: LeaderEffect) -> str:
+def shown(effect: LeaderEffect) -> str:
     match effect:
         case AdvanceHighWatermark():
             return f"AdvanceHighWatermark(to={effect.to})"

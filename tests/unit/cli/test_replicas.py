@@ -32,7 +32,7 @@ def at(moment: int, took: int = 0) -> LookTime:
     return LookTime(moment - took, moment)
 
 
-def told(memory: Memory, *partitions: PartitionOffsets) -> list[str]:
+def table(memory: Memory, *partitions: PartitionOffsets) -> list[str]:
     return list(report(partitions, memory))
 
 
@@ -80,7 +80,7 @@ def test_events_tell_for_how_long_and_why() -> None:
     memory = Memory(history)
     memory.note([HURT], at(NOW))
 
-    assert told(memory, HURT) == [
+    assert table(memory, HURT) == [
         "PARTITION  LEADER  WATERMARK  REPLICA  END OFFSET  LAG  BEHIND    ISR  SINCE",
         "a-0             2       1000        2        1004    0  0 ms      in   2 h",
         "                                    1        1000    4  < 400 ms  in   3.0 s",
@@ -91,13 +91,13 @@ def test_events_tell_for_how_long_and_why() -> None:
 def test_without_events_it_is_told_as_far_as_it_was_watched() -> None:
     memory = Memory(ReplicaHistory())
     memory.note([HURT], at(NOW))
-    assert [line.split()[-1] for line in told(memory, HURT)[1:]] == ["-", "-", "-"]
+    assert [line.split()[-1] for line in table(memory, HURT)[1:]] == ["-", "-", "-"]
 
     back = HURT._replace(replicas=(*HURT.replicas[:2], ReplicaOffsets(3, 900, True)))
     memory.note([back], at(NOW + 20_000))
     memory.note([back], at(NOW + 33_000))
 
-    assert [line.split()[-2:] for line in told(memory, back)[1:]] == [
+    assert [line.split()[-2:] for line in table(memory, back)[1:]] == [
         ["33", "s"],
         ["33", "s"],
         ["13", "s"],
@@ -115,9 +115,9 @@ def behind(history: ReplicaHistory, *looks: tuple[LookTime, int, int]) -> list[s
     return seen
 
 
-def with_follower(*told: int | None) -> ReplicaHistory:
+def with_follower(*ends: int | None) -> ReplicaHistory:
     history = ReplicaHistory()
-    history.of(WHERE).followers = {2: FollowerHistory(NOW, 1, *told, is_in_sync=True)}
+    history.of(WHERE).followers = {2: FollowerHistory(NOW, 1, *ends, is_in_sync=True)}
     return history
 
 
@@ -195,7 +195,7 @@ def test_an_event_that_has_not_come_yet_is_not_contradicted() -> None:
     history.of(WHERE).members = {3: IsrMembership(True, NOW - 60_000)}
     memory = Memory(history)
     memory.note([HURT], at(NOW))
-    assert told(memory, HURT)[3].endswith("OUT  -")
+    assert table(memory, HURT)[3].endswith("OUT  -")
 
 
 def test_what_no_event_tells_of_has_been_so_for_longer_than_events_go_back() -> None:

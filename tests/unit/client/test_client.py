@@ -52,15 +52,17 @@ def test_the_brokers_words_go_before_the_name_of_an_error() -> None:
 
 
 def test_text_that_the_protocol_cannot_carry_is_told_in_a_sentence() -> None:
-    told_of(CreateTopicsRequest(topics=(CreatableTopic(name="a\udcff", **ONE),), timeout=MINUTE))
+    check_refused(
+        CreateTopicsRequest(topics=(CreatableTopic(name="a\udcff", **ONE),), timeout=MINUTE)
+    )
 
 
 def test_a_number_that_the_protocol_cannot_carry_is_told_in_a_sentence() -> None:
     brokers = CreatableReplicaAssignment(partition_index=0, broker_ids=(99_999_999_999,))
     topic = CreatableTopic(name="orders", **{**ONE, "assignments": (brokers,)})
-    told_of(CreateTopicsRequest(topics=(topic,), timeout=MINUTE))
+    check_refused(CreateTopicsRequest(topics=(topic,), timeout=MINUTE))
 
 
-def told_of(request: CreateTopicsRequest) -> None:
+def check_refused(request: CreateTopicsRequest) -> None:
     with pytest.raises(UserError, match="a value does not fit into Kafka's protocol"):
         connection._frame(request, 1)

@@ -14,26 +14,26 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> list[float]:
 
 
 def test_what_is_over_soon_is_not_mentioned(clock: list[float]) -> None:
-    told: list[str] = []
-    notice = WaitNotice(told.append)
+    notices: list[str] = []
+    notice = WaitNotice(notices.append)
     for _ in range(5):
         for _ in range(15):
             notice.waiting("t-0 has no leader")
             clock[0] += 0.1
         notice.over()
         clock[0] += 60
-    assert told == []
+    assert notices == []
 
 
 def test_each_long_wait_is_told_once(clock: list[float]) -> None:
-    told: list[str] = []
-    notice = WaitNotice(told.append)
+    notices: list[str] = []
+    notice = WaitNotice(notices.append)
     for _ in range(2):
         for _ in range(100):
             notice.waiting("t-0 has no leader")
             clock[0] += 0.1
         notice.over()
-    assert told == ["waiting: t-0 has no leader"] * 2
+    assert notices == ["waiting: t-0 has no leader"] * 2
 
 
 def test_nobody_need_listen(clock: list[float]) -> None:

@@ -115,9 +115,9 @@ def test_a_node_that_does_not_say_whose_it_is_is_refused(
     meta.with_name("meta.properties.copy").unlink()
     if content is not None:
         meta.write_bytes(content)
-    told = refusal(tmp_path)
-    assert told.startswith("DIR/2/data/meta.properties ")
-    assert "Put it back, or move DIR/2 away" in told
+    message = refusal(tmp_path)
+    assert message.startswith("DIR/2/data/meta.properties ")
+    assert "Put it back, or move DIR/2 away" in message
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\xff\xfe\x00garbage", b"cluster.id=x\n"])
@@ -144,9 +144,9 @@ def test_a_node_of_another_cluster_is_refused(tmp_path: Path) -> None:
         made(tmp_path / name)
     shutil.rmtree(tmp_path / "one" / "3")
     shutil.copytree(tmp_path / "other" / "3", tmp_path / "one" / "3")
-    told = refusal(tmp_path / "one")
-    assert told.startswith("the nodes in DIR belong to different clusters: DIR/1/data to ")
-    assert told.endswith("Each cluster needs a --dir of its own.")
+    message = refusal(tmp_path / "one")
+    assert message.startswith("the nodes in DIR belong to different clusters: DIR/1/data to ")
+    assert message.endswith("Each cluster needs a --dir of its own.")
 
 
 def test_a_node_in_the_place_of_another_is_refused(tmp_path: Path) -> None:
@@ -211,15 +211,15 @@ def test_the_holder_of_a_lock_is_known_from_the_kernel(tmp_path: Path) -> None:
 
 def test_a_node_that_still_runs_is_waited_for(tmp_path: Path) -> None:
     made(tmp_path)
-    told: list[str] = []
+    message: list[str] = []
     with holding(tmp_path / "2" / "data" / ".lock") as holder:
 
         def tell(sentence: str) -> None:
-            told.append(sentence)
+            message.append(sentence)
             holder.communicate()
 
         ClusterDirectory(tmp_path).await_end_of_nodes(tell)
-        assert told == [f"waiting for node 2 of an earlier start to end (process {holder.pid})"]
+        assert message == [f"waiting for node 2 of an earlier start to end (process {holder.pid})"]
 
 
 def test_a_node_that_does_not_end_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

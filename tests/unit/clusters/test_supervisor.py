@@ -114,11 +114,11 @@ def await_death(pid: int) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_stops_every_node(supervise: Launcher, number: signal.Signals) -> None:
     running = supervise(["serves", "serves", "serves"])
-    told = [running.ready() for _ in range(3)]
-    assert sorted(node for node, _ in told) == [1, 2, 3]
+    started = [running.ready() for _ in range(3)]
+    assert sorted(node for node, _ in started) == [1, 2, 3]
     running.process.send_signal(number)
     assert running.process.wait() == 0
-    for _, pid in told:
+    for _, pid in started:
         await_death(pid)
 
 

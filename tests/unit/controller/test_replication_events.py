@@ -45,7 +45,7 @@ from tidelog.protocol.metadata.metadata_records import MetadataRecord
 ORDERS = TopicPartition("orders", 0)
 
 
-def told(
+def events_of(
     image: ClusterImage,
     records: Iterable[MetadataRecord],
     why: FenceReason = FenceReason.REQUESTED,
@@ -63,7 +63,7 @@ def three(**changes: Any) -> ClusterImage:
 def test_a_leader_that_is_fenced_is_dead(why: FenceReason) -> None:
     image = three()
 
-    fenced, shrunk, elected = told(
+    fenced, shrunk, elected = events_of(
         image, elections.fence(image, image.brokers[1], context(image)), why, 2_001
     )
 
@@ -91,20 +91,26 @@ def test_a_leader_that_is_fenced_is_dead(why: FenceReason) -> None:
 def test_a_follower_that_is_fenced_leaves_and_nobody_is_elected() -> None:
     image = three()
 
-    kinds = [one.kind for one in told(image, elections.fence_expired(image, [3], context(image)))]
+    kinds = [
+        one.kind for one in events_of(image, elections.fence_expired(image, [3], context(image)))
+    ]
 
     assert kinds == ["broker_fenced", "isr_shrink"]
 
 
 def test_a_leader_that_shuts_down_says_so_and_is_fenced_for_it() -> None:
     image = three()
-    shrunk, elected = told(image, elections.begin_shutdown(image, image.brokers[1], context(image)))
+    shrunk, elected = events_of(
+        image, elections.begin_shutdown(image, image.brokers[1], context(image))
+    )
     assert isinstance(shrunk, IsrShrunk)
     assert isinstance(elected, LeaderElected)
     assert (shrunk.left, elected.reason) == ((Left(1, LeaveReason.SHUTTING_DOWN),), "shutting-down")
 
     stopping = cluster([broker(1, in_controlled_shutdown=True), broker(2)])
-    (fenced,) = told(stopping, elections.fence(stopping, stopping.brokers[1], context(stopping)))
+    (fenced,) = events_of(
+        stopping, elections.fence(stopping, stopping.brokers[1], context(stopping))
+    )
     assert fenced == BrokerFenced(broker=1, broker_epoch=101, reason=FenceReason.SHUTTING_DOWN)
 
 
@@ -117,7 +123,7 @@ def test_a_failed_directory_is_neither_death_nor_slowness() -> None:
         image, image.brokers[1], frozenset({directory(1)}), context(image)
     )
 
-    shrunk, elected = told(image, lost)
+    shrunk, elected = events_of(image, lost)
 
     assert isinstance(shrunk, IsrShrunk)
     assert isinstance(elected, LeaderElected)
@@ -149,7 +155,7 @@ def test_f35_why_somebody_leads_and_whether_that_was_clean(
     record = elections.elect(image, located, elections.Election.PREFERRED, context(image))
     assert record is not None
 
-    (elected,) = told(image, [record])
+    (elected,) = events_of(image, [record])
 
     assert isinstance(elected, LeaderElected)
     assert (elected.reason, elected.clean, elected.leader) == expected
@@ -159,8 +165,8 @@ def test_a_broker_is_unfenced_as_a_new_run_or_as_one_that_has_returned() -> None
     image = cluster([broker(1, fenced=True)])
     records = elections.unfence(image, image.brokers[1], context(image))
 
-    (new,) = told(image, records)
-    (back,) = told(image, records, FenceReason.RETURNED)
+    (new,) = events_of(image, records)
+    (back,) = events_of(image, records, FenceReason.RETURNED)
 
     assert new == BrokerUnfenced(broker=1, broker_epoch=101, reason=FenceReason.REGISTERED)
     assert back == BrokerUnfenced(broker=1, broker_epoch=101, reason=FenceReason.RETURNED)
@@ -181,7 +187,7 @@ def test_what_the_leader_asked_for_is_the_leaders_to_tell() -> None:
     decision = ask(image, request)
 
     assert decision.records
-    assert told(image, decision.records) == []
+    assert events_of(image, decision.records) == []
 
 
 def test_f35_a_reassignment_that_completes_with_a_new_leader_is_a_clean_election() -> None:
@@ -204,7 +210,7 @@ def test_f35_a_reassignment_that_completes_with_a_new_leader_is_a_clean_election
     topics = (WishOfTopic(topic_id=image.topics["orders"].topic_id, partitions=(wish,)),)
     decision = ask(image, AlterPartitionRequest(broker_id=1, broker_epoch=101, topics=topics))
 
-    elected = [one for one in told(image, decision.records) if isinstance(one, LeaderElected)]
+    elected = [one for one in events_of(image, decision.records) if isinstance(one, LeaderElected)]
 
     assert [(one.leader, one.clean) for one in elected] == [(2, True)]
 

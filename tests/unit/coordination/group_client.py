@@ -140,13 +140,13 @@ def beating(
     )
 
 
-class Desk:
+class CoordinatorUnderTest:
     def __init__(
         self,
         settings: GroupSettings = SETTINGS,
         *,
         writes_succeed: bool = True,
-        predecessor: "Desk | None" = None,
+        predecessor: "CoordinatorUnderTest | None" = None,
     ) -> None:
         self.settings = settings
         self.dice = CountingDice() if predecessor is None else predecessor.dice
@@ -202,9 +202,9 @@ class Desk:
             self.carry_out(self.shard.tick(self.now))
         self.now = end
 
-    def successor(self, settings: GroupSettings | None = None) -> "Desk":
+    def successor(self, settings: GroupSettings | None = None) -> "CoordinatorUnderTest":
         """Another coordinator, made from what this one has written."""
-        return Desk(settings or self.settings, predecessor=self)
+        return CoordinatorUnderTest(settings or self.settings, predecessor=self)
 
     # -- Members -----------------------------------------------------------------------------------
 

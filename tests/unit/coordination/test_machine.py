@@ -18,7 +18,7 @@ from hypothesis.stateful import (
     precondition,
     rule,
 )
-from tests.unit.coordination.group_client import Desk
+from tests.unit.coordination.group_client import CoordinatorUnderTest
 
 from tidelog.config.group_settings import GroupSettings
 from tidelog.model.errors import ErrorCode
@@ -53,7 +53,7 @@ class Client:
 class Coordinator(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.desk = Desk(SETTINGS, writes_succeed=False)
+        self.coordinator = CoordinatorUnderTest(SETTINGS, writes_succeed=False)
         self.clients = [
             Client(GROUPS[number % 2], f"static-{number}" if number >= 4 else None)
             for number in range(6)
@@ -70,9 +70,9 @@ class Coordinator(RuleBasedStateMachine):
         self.read_answers()
 
     def read_answers(self) -> None:
-        for ticket in [ticket for ticket in self.asked if ticket in self.desk.answers]:
+        for ticket in [ticket for ticket in self.asked if ticket in self.coordinator.answers]:
             kind, client = self.asked.pop(ticket)
-            answer = self.desk.answers[ticket]
+            answer = self.coordinator.answers[ticket]
             if kind == "join":
                 self.joined(client, answer)
             elif kind == "sync" and answer.error_code is ErrorCode.none:
@@ -100,7 +100,8 @@ class Coordinator(RuleBasedStateMachine):
     def incarnation(self, group: str) -> int:
         """A group that is removed and made again counts its generations from the start."""
         return sum(
-            value is None or value.generation == 0 for value in self.desk.written_groups(group)
+            value is None or value.generation == 0
+            for value in self.coordinator.written_groups(group)
         )
 
     @rule(number=clients, protocols=st.sampled_from(PROTOCOLS), fresh=st.booleans())
@@ -108,7 +109,7 @@ class Coordinator(RuleBasedStateMachine):
         client = self.clients[number]
         if fresh and client.instance is not None:
             client.member = ""
-        ticket = self.desk.join(
+        ticket = self.coordinator.join(
             client.member,
             group=client.group,
             instance=client.instance,
@@ -122,7 +123,7 @@ class Coordinator(RuleBasedStateMachine):
         client = self.clients[number]
         self.requests += 1
         part = f"{client.generation - behind}:{self.requests}".encode()
-        ticket = self.desk.sync(
+        ticket = self.coordinator.sync(
             client.member,
             client.generation - behind,
             dict.fromkeys(client.peers, part),
@@ -135,19 +136,19 @@ class Coordinator(RuleBasedStateMachine):
     @rule(group=st.sampled_from(GROUPS), rounds=st.integers(1, 4))
     def rally(self, group: str, rounds: int) -> None:
         """The clients of a group do what clients should, while the log works."""
-        self.desk.write_all()
-        self.desk.writes_succeed = True
+        self.coordinator.write_all()
+        self.coordinator.writes_succeed = True
         for _ in range(rounds):
             for number, client in enumerate(self.clients):
                 parked = any(who is client for _, who in self.asked.values())
                 if client.group == group and not parked:
                     self.step(number, client)
-            self.desk.advance(3_000)
+            self.coordinator.advance(3_000)
             self.read_answers()
-        self.desk.writes_succeed = False
+        self.coordinator.writes_succeed = False
 
     def step(self, number: int, client: Client) -> None:
-        error = self.desk.heartbeat(
+        error = self.coordinator.heartbeat(
             client.member, client.generation, group=client.group, instance=client.instance
         )
         if error is ErrorCode.none:
@@ -160,14 +161,14 @@ class Coordinator(RuleBasedStateMachine):
     @rule(number=clients)
     def heartbeat(self, number: int) -> None:
         client = self.clients[number]
-        self.desk.heartbeat(
+        self.coordinator.heartbeat(
             client.member, client.generation, group=client.group, instance=client.instance
         )
 
     @rule(number=clients)
     def leave(self, number: int) -> None:
         client = self.clients[number]
-        ticket = self.desk.leave((client.member, client.instance), group=client.group)
+        ticket = self.coordinator.leave((client.member, client.instance), group=client.group)
         self.ask("leave", client, ticket)
 
     # -- Offsets and administration ----------------------------------------------------------------
@@ -176,7 +177,7 @@ class Coordinator(RuleBasedStateMachine):
     def commit(self, number: int, partition: int, behind: int) -> None:
         client = self.clients[number]
         self.requests += 1
-        ticket = self.desk.commit(
+        ticket = self.coordinator.commit(
             {("topic", partition): self.requests, ("other", partition): self.requests},
             member=client.member,
             generation=client.generation - behind,
@@ -188,66 +189,66 @@ class Coordinator(RuleBasedStateMachine):
     @rule(group=st.sampled_from([*GROUPS, "simple"]), partition=st.integers(0, 2))
     def commit_alone(self, group: str, partition: int) -> None:
         self.requests += 1
-        ticket = self.desk.commit({("topic", partition): self.requests}, group=group)
+        ticket = self.coordinator.commit({("topic", partition): self.requests}, group=group)
         self.ask("commit", self.clients[0], ticket)
 
     @rule(group=st.sampled_from(GROUPS), partition=st.integers(0, 2))
     def fetch_stable(self, group: str, partition: int) -> None:
-        ticket = self.desk.fetch(("topic", partition), group=group, require_stable=True)
+        ticket = self.coordinator.fetch(("topic", partition), group=group, require_stable=True)
         self.ask("fetch", self.clients[0], ticket)
 
     @rule(group=st.sampled_from([*GROUPS, "simple"]))
     def delete_group(self, group: str) -> None:
-        self.ask("delete", self.clients[0], self.desk.delete_groups(group))
+        self.ask("delete", self.clients[0], self.coordinator.delete_groups(group))
 
     @rule(group=st.sampled_from([*GROUPS, "simple"]), partition=st.integers(0, 2))
     def delete_offsets(self, group: str, partition: int) -> None:
-        ticket = self.desk.delete_offsets(("topic", partition), group=group)
+        ticket = self.coordinator.delete_offsets(("topic", partition), group=group)
         self.ask("delete", self.clients[0], ticket)
 
     # -- The log and time --------------------------------------------------------------------------
 
     @rule()
-    @precondition(lambda self: self.desk.unwritten)
+    @precondition(lambda self: self.coordinator.unwritten)
     def write(self) -> None:
-        self.desk.settle(ErrorCode.none)
+        self.coordinator.settle(ErrorCode.none)
         self.read_answers()
 
     @rule()
     def write_everything(self) -> None:
-        self.desk.write_all()
+        self.coordinator.write_all()
         self.read_answers()
 
     @rule(error=st.sampled_from(FAILURES))
-    @precondition(lambda self: self.desk.unwritten)
+    @precondition(lambda self: self.coordinator.unwritten)
     def fail_the_latest_write(self, error: ErrorCode) -> None:
         """A refusal is known at once, before any later write is asked for."""
         self.failed = True
-        self.desk.settle(error, index=len(self.desk.unwritten) - 1)
+        self.coordinator.settle(error, index=len(self.coordinator.unwritten) - 1)
         self.read_answers()
 
     @rule(milliseconds=st.sampled_from([1, 1_000, 3_000, 4_000]))
     def wait(self, milliseconds: int) -> None:
-        self.failed |= bool(self.desk.unwritten)  # a timeout fails what waits for it
-        self.desk.advance(milliseconds)
+        self.failed |= bool(self.coordinator.unwritten)  # a timeout fails what waits for it
+        self.coordinator.advance(milliseconds)
         self.read_answers()
 
     @rule(milliseconds=st.sampled_from([10_000, 60_000, 400_000]))
     def wait_long(self, milliseconds: int) -> None:
-        self.desk.write_all()
-        self.desk.writes_succeed = True
-        self.desk.advance(milliseconds)
-        self.desk.writes_succeed = False
+        self.coordinator.write_all()
+        self.coordinator.writes_succeed = True
+        self.coordinator.advance(milliseconds)
+        self.coordinator.writes_succeed = False
         self.read_answers()
 
     @rule()
     def fail_over(self) -> None:
         """Another coordinator takes over with what has been written."""
-        self.desk.carry_out(self.desk.shard.abandon())
+        self.coordinator.carry_out(self.coordinator.shard.abandon())
         self.read_answers()
         assert not self.asked, "tickets left without an answer"
-        self.desk = self.desk.successor()
-        self.desk.writes_succeed = False
+        self.coordinator = self.coordinator.successor()
+        self.coordinator.writes_succeed = False
         self.failed = False
 
     def teardown(self) -> None:
@@ -257,18 +258,18 @@ class Coordinator(RuleBasedStateMachine):
 
     @invariant()
     def committed_is_what_the_log_says(self) -> None:
-        after = self.desk.successor()
+        after = self.coordinator.successor()
         for group in [*GROUPS, "simple"]:
-            assert self.desk.committed(group) == after.committed(group)
+            assert self.coordinator.committed(group) == after.committed(group)
 
     @invariant()
     def settled_groups_are_found_again(self) -> None:
-        if self.failed or self.desk.unwritten:
+        if self.failed or self.coordinator.unwritten:
             return
-        after = self.desk.successor()
-        assert sorted(after.list_groups()) == sorted(self.desk.list_groups())
-        for group in self.desk.list_groups(states=["Stable", "Empty"]):
-            assert after.describe(group) == self.desk.describe(group)
+        after = self.coordinator.successor()
+        assert sorted(after.list_groups()) == sorted(self.coordinator.list_groups())
+        for group in self.coordinator.list_groups(states=["Stable", "Empty"]):
+            assert after.describe(group) == self.coordinator.describe(group)
 
 
 Coordinator.TestCase.settings = settings(max_examples=100, stateful_step_count=40, deadline=None)

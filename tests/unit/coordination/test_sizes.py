@@ -1,7 +1,7 @@
 """What cannot be written because it is too large is refused, and nothing of it is kept (F61)."""
 
 import pytest
-from tests.unit.coordination.group_client import GROUP, LARGEST_BATCH, Desk
+from tests.unit.coordination.group_client import GROUP, LARGEST_BATCH, CoordinatorUnderTest
 
 from tidelog.coordination.core import MAX_RECORDS
 from tidelog.model.errors import ErrorCode
@@ -12,13 +12,13 @@ REFUSED = ErrorCode.unknown_server_error
 """What Kafka makes of MESSAGE_TOO_LARGE for members of a group."""
 
 
-def is_as_written(desk: Desk) -> bool:
+def is_as_written(coordinator: CoordinatorUnderTest) -> bool:
     """Whether a coordinator that takes over from the log knows the same as this one."""
-    other = desk.successor()
+    other = coordinator.successor()
     return (
-        other.list_groups() == desk.list_groups()
-        and other.committed() == desk.committed()
-        and len(other.describe().members) == len(desk.describe().members)
+        other.list_groups() == coordinator.list_groups()
+        and other.committed() == coordinator.committed()
+        and len(other.describe().members) == len(coordinator.describe().members)
     )
 
 
@@ -27,118 +27,118 @@ def is_as_written(desk: Desk) -> bool:
 def test_f61_a_member_whose_metadata_fits_no_batch_does_not_join(
     version: int, instance: str | None
 ) -> None:
-    desk = Desk()
-    ticket = desk.join(version=version, instance=instance, protocols=[("range", TOO_MUCH)])
-    assert desk.answers[ticket].error_code is REFUSED
-    assert (desk.list_groups(), desk.log) == ([], [])
+    coordinator = CoordinatorUnderTest()
+    ticket = coordinator.join(version=version, instance=instance, protocols=[("range", TOO_MUCH)])
+    assert coordinator.answers[ticket].error_code is REFUSED
+    assert (coordinator.list_groups(), coordinator.log) == ([], [])
 
 
 def test_f61_protocols_that_only_fit_apart_are_refused() -> None:
-    desk = Desk()
-    ticket = desk.join(protocols=[("range", HALF), ("sticky", HALF)])
-    assert desk.answers[ticket].error_code is REFUSED
-    assert desk.list_groups() == []
+    coordinator = CoordinatorUnderTest()
+    ticket = coordinator.join(protocols=[("range", HALF), ("sticky", HALF)])
+    assert coordinator.answers[ticket].error_code is REFUSED
+    assert coordinator.list_groups() == []
 
 
 def test_f61_a_member_that_does_not_fit_beside_the_others_leaves_them_alone() -> None:
-    desk = Desk()
-    [member] = desk.stable_group(protocols=[("range", HALF)])
-    ticket = desk.join(protocols=[("range", HALF)])
-    assert desk.answers[ticket].error_code is REFUSED
-    assert desk.state() == "Stable"
-    assert desk.heartbeat(member, 1) is ErrorCode.none
-    assert is_as_written(desk)
+    coordinator = CoordinatorUnderTest()
+    [member] = coordinator.stable_group(protocols=[("range", HALF)])
+    ticket = coordinator.join(protocols=[("range", HALF)])
+    assert coordinator.answers[ticket].error_code is REFUSED
+    assert coordinator.state() == "Stable"
+    assert coordinator.heartbeat(member, 1) is ErrorCode.none
+    assert is_as_written(coordinator)
 
 
 def test_f61_a_member_that_joins_again_counts_once() -> None:
-    desk = Desk()
-    [member] = desk.stable_group(protocols=[("range", HALF)])
-    ticket = desk.join(member, protocols=[("range", HALF + b"!")])
-    assert desk.answers[ticket].error_code is ErrorCode.none
+    coordinator = CoordinatorUnderTest()
+    [member] = coordinator.stable_group(protocols=[("range", HALF)])
+    ticket = coordinator.join(member, protocols=[("range", HALF + b"!")])
+    assert coordinator.answers[ticket].error_code is ErrorCode.none
 
 
 def test_f61_an_assignment_that_fits_no_batch_is_refused_and_the_members_join_again() -> None:
-    desk = Desk()
-    leader, joined = desk.enter()
-    desk.advance(6_000)
-    log = list(desk.log)
-    generation = desk.answers[joined].generation_id
+    coordinator = CoordinatorUnderTest()
+    leader, joined = coordinator.enter()
+    coordinator.advance(6_000)
+    log = list(coordinator.log)
+    generation = coordinator.answers[joined].generation_id
 
-    ticket = desk.sync(leader, generation, {leader: TOO_MUCH})
+    ticket = coordinator.sync(leader, generation, {leader: TOO_MUCH})
 
-    assert desk.answers[ticket].error_code is REFUSED
-    assert desk.log == log
-    assert desk.state() == "PreparingRebalance"
-    assert desk.heartbeat(leader, generation) is ErrorCode.rebalance_in_progress
-    again = desk.join(leader)
-    generation = desk.answers[again].generation_id
-    ticket = desk.sync(leader, generation, {leader: b"less"})
-    assert desk.answers[ticket].assignment == b"less"
-    assert is_as_written(desk)
+    assert coordinator.answers[ticket].error_code is REFUSED
+    assert coordinator.log == log
+    assert coordinator.state() == "PreparingRebalance"
+    assert coordinator.heartbeat(leader, generation) is ErrorCode.rebalance_in_progress
+    again = coordinator.join(leader)
+    generation = coordinator.answers[again].generation_id
+    ticket = coordinator.sync(leader, generation, {leader: b"less"})
+    assert coordinator.answers[ticket].assignment == b"less"
+    assert is_as_written(coordinator)
 
 
 def test_f61_offsets_that_fit_no_batch_are_refused_together() -> None:
-    desk = Desk()
-    desk.commit({("t", 0): 1})
+    coordinator = CoordinatorUnderTest()
+    coordinator.commit({("t", 0): 1})
     many = {("t" * 200, partition): 2 for partition in range(5_000)} | {("t", 0): 2}
 
-    ticket = desk.commit(many)
+    ticket = coordinator.commit(many)
 
-    answer = desk.answers[ticket]
+    answer = coordinator.answers[ticket]
     errors = {one.error_code for topic in answer.topics for one in topic.partitions}
     assert errors == {REFUSED}
-    assert desk.committed() == {("t", 0): 1}
-    assert is_as_written(desk)
+    assert coordinator.committed() == {("t", 0): 1}
+    assert is_as_written(coordinator)
 
 
 def test_f61_a_group_that_only_a_refused_commit_named_does_not_exist() -> None:
-    desk = Desk()
-    desk.largest_batch = 100
-    ticket = desk.commit({("t", 0): 1}, metadata="m" * 100)
-    assert desk.commit_error(ticket) is REFUSED
-    assert desk.list_groups() == []
+    coordinator = CoordinatorUnderTest()
+    coordinator.largest_batch = 100
+    ticket = coordinator.commit({("t", 0): 1}, metadata="m" * 100)
+    assert coordinator.commit_error(ticket) is REFUSED
+    assert coordinator.list_groups() == []
 
 
 def test_f61_a_group_whose_first_record_fits_no_batch_does_not_exist() -> None:
-    desk = Desk()
-    desk.largest_batch = 70
-    ticket = desk.join(version=3)
-    assert desk.answers[ticket].error_code is REFUSED
-    assert (desk.list_groups(), desk.log) == ([], [])
+    coordinator = CoordinatorUnderTest()
+    coordinator.largest_batch = 70
+    ticket = coordinator.join(version=3)
+    assert coordinator.answers[ticket].error_code is REFUSED
+    assert (coordinator.list_groups(), coordinator.log) == ([], [])
 
 
 def test_f61_the_last_member_that_leaves_is_told_that_this_could_not_be_written() -> None:
-    desk = Desk()
-    [member] = desk.stable_group()
-    desk.largest_batch = 70
-    assert desk.answers[desk.leave(member)].error_code is REFUSED
+    coordinator = CoordinatorUnderTest()
+    [member] = coordinator.stable_group()
+    coordinator.largest_batch = 70
+    assert coordinator.answers[coordinator.leave(member)].error_code is REFUSED
 
 
 def test_f61_a_group_with_more_offsets_than_a_batch_holds_is_deleted_all_the_same() -> None:
-    desk = Desk()
+    coordinator = CoordinatorUnderTest()
     count = MAX_RECORDS // 2
-    desk.commit({("t" * 249, partition): 1 for partition in range(count)})
-    desk.largest_batch = 10_000
-    desk.writes_succeed = False
+    coordinator.commit({("t" * 249, partition): 1 for partition in range(count)})
+    coordinator.largest_batch = 10_000
+    coordinator.writes_succeed = False
 
-    ticket = desk.delete_groups(GROUP)
-    assert ticket not in desk.answers
-    desk.write_all()
+    ticket = coordinator.delete_groups(GROUP)
+    assert ticket not in coordinator.answers
+    coordinator.write_all()
 
-    [result] = desk.answers[ticket].results
+    [result] = coordinator.answers[ticket].results
     assert result.error_code is ErrorCode.none
-    assert (desk.list_groups(), desk.committed()) == ([], {})
-    assert is_as_written(desk)
+    assert (coordinator.list_groups(), coordinator.committed()) == ([], {})
+    assert is_as_written(coordinator)
 
 
 def test_f61_offsets_are_deleted_in_as_many_writes_as_it_takes() -> None:
-    desk = Desk()
+    coordinator = CoordinatorUnderTest()
     offsets = {("t" * 249, partition): 1 for partition in range(200)}
-    desk.commit(offsets)
-    desk.largest_batch = 10_000
+    coordinator.commit(offsets)
+    coordinator.largest_batch = 10_000
 
-    ticket = desk.delete_offsets(*offsets)
+    ticket = coordinator.delete_offsets(*offsets)
 
-    assert desk.answers[ticket].error_code is ErrorCode.none
-    assert desk.committed() == {}
-    assert is_as_written(desk)
+    assert coordinator.answers[ticket].error_code is ErrorCode.none
+    assert coordinator.committed() == {}
+    assert is_as_written(coordinator)

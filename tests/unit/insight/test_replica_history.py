@@ -73,8 +73,8 @@ def test_what_a_follower_knew_of_a_loss_takes_nothing_from_what_its_leader_knew(
     known = history(elected([1, 2]), lost(100, 40), lost(45, 40, node=2)).of(WHERE)
     assert known.losses == [Loss(101, 100, 40)]
 
-    told_by_three = history(lost(50, 40), lost(90, 80), lost(85, 45)).of(WHERE)
-    assert told_by_three.losses == [Loss(100, 90, 40)]
+    reported_by_three = history(lost(50, 40), lost(90, 80), lost(85, 45)).of(WHERE)
+    assert reported_by_three.losses == [Loss(100, 90, 40)]
 
 
 def test_two_losses_are_two() -> None:
@@ -86,8 +86,8 @@ def test_a_topic_that_was_made_anew_has_lost_nothing_and_has_no_old_followers() 
     known = history(elected([1, 2]), lost(100, 40), state(2), elected([1, 2])).of(WHERE)
     assert (known.losses, known.followers) == ([], {})
 
-    told_before_its_beginning = state(2, ts=200), elected([1, 2], ts=150)
-    assert list(history(*told_before_its_beginning).of(WHERE).followers) == [2]
+    reported_before_its_beginning = state(2, ts=200), elected([1, 2], ts=150)
+    assert list(history(*reported_before_its_beginning).of(WHERE).followers) == [2]
 
 
 def test_a_broker_is_as_it_was_told_of_last() -> None:
@@ -111,8 +111,8 @@ def test_events_of_a_later_version_are_passed_over() -> None:
 
 def test_what_is_told_late_changes_nothing_that_came_after_it() -> None:
     """The controller and the leader write to the topic each for itself, in no common order."""
-    told_late = elected([1, 2, 3], partition_epoch=0, ts=90)
-    known = history(shrunk(2, partition_epoch=1), told_late).of(WHERE)
+    reported_late = elected([1, 2, 3], partition_epoch=0, ts=90)
+    known = history(shrunk(2, partition_epoch=1), reported_late).of(WHERE)
     assert not known.members[2].is_in_sync
     assert known.members[3] == IsrMembership(True, 90)
 

@@ -21,7 +21,7 @@ from tidelog.protocol.malformed import MalformedMessage
 BAD = b"bad"
 
 
-class Desk:
+class ChannelHost:
     """One channel, with what it asks of its host and what it tells those who wait."""
 
     def __init__(self) -> None:
@@ -70,257 +70,257 @@ def answer(correlation_id: int, text: bytes) -> memoryview:
 
 
 def test_it_connects_when_first_needed_and_sends_once_connected() -> None:
-    desk = Desk()
-    assert desk.outbound == []
+    host = ChannelHost()
+    assert host.outbound == []
 
-    desk.ask(b"a")
-    desk.ask(b"b")
-    assert desk.take() == [Connect(-1, "node2", 9093, ANSWER_BYTES)]
-    desk.channel.connected()
+    host.ask(b"a")
+    host.ask(b"b")
+    assert host.take() == [Connect(-1, "node2", 9093, ANSWER_BYTES)]
+    host.channel.connected()
 
-    assert desk.take() == [Send(-1, [pack(">i", 1) + b"a"]), Send(-1, [pack(">i", 2) + b"b"])]
-    desk.ask(b"c")
-    assert desk.take() == [Send(-1, [pack(">i", 3) + b"c"])]
+    assert host.take() == [Send(-1, [pack(">i", 1) + b"a"]), Send(-1, [pack(">i", 2) + b"b"])]
+    host.ask(b"c")
+    assert host.take() == [Send(-1, [pack(">i", 3) + b"c"])]
 
 
 def test_each_channel_has_connections_of_its_own() -> None:
-    desk = Desk()
-    other = desk.peers.channel("node2", 9093, lambda: None)
-    desk.ask()
+    host = ChannelHost()
+    other = host.peers.channel("node2", 9093, lambda: None)
+    host.ask()
     other.probe()
 
-    ids = [connect.conn for connect in desk.take()]
+    ids = [connect.conn for connect in host.take()]
 
     assert ids == [-1, -2]
-    assert desk.peers.find(-1) is desk.channel
-    assert desk.peers.find(-2) is other
+    assert host.peers.find(-1) is host.channel
+    assert host.peers.find(-2) is other
 
 
 def test_answers_go_to_whom_they_are_for_in_any_order() -> None:
-    desk = Desk()
-    desk.ask()
-    desk.ask()
-    desk.connected()
+    host = ChannelHost()
+    host.ask()
+    host.ask()
+    host.connected()
 
-    desk.channel.received(answer(2, b"second"))
-    desk.channel.received(answer(1, b"first"))
+    host.channel.received(answer(2, b"second"))
+    host.channel.received(answer(1, b"first"))
 
-    assert desk.answers == [b"second", b"first"]
-    assert desk.channel.is_idle
+    assert host.answers == [b"second", b"first"]
+    assert host.channel.is_idle
 
 
 def test_an_answer_that_nobody_waits_for_is_passed_over() -> None:
-    desk = Desk()
-    desk.ask()
-    desk.connected()
+    host = ChannelHost()
+    host.ask()
+    host.connected()
 
-    desk.channel.received(answer(99, b"?"))
-    desk.channel.received(answer(1, b"yes"))
-    desk.channel.received(answer(1, b"again"))
+    host.channel.received(answer(99, b"?"))
+    host.channel.received(answer(1, b"yes"))
+    host.channel.received(answer(1, b"again"))
 
-    assert desk.answers == [b"yes"]
+    assert host.answers == [b"yes"]
 
 
 def test_no_answer_in_time_gives_up_the_connection_and_all_that_waits_on_it() -> None:
-    desk = Desk()
-    desk.ask(timeout_ms=1_000)
-    desk.ask(timeout_ms=5_000)
-    conn = desk.connected()
-    desk.take()
+    host = ChannelHost()
+    host.ask(timeout_ms=1_000)
+    host.ask(timeout_ms=5_000)
+    conn = host.connected()
+    host.take()
 
-    desk.pass_time(1_000)
+    host.pass_time(1_000)
 
-    assert desk.take() == [CloseConnection(conn, "")]
-    assert desk.answers == [Unanswered("no answer in time", was_connected=True)] * 2
-    assert desk.peers.find(conn) is None
-    desk.ask()
-    assert desk.take() == [Connect(-2, "node2", 9093, ANSWER_BYTES)]
+    assert host.take() == [CloseConnection(conn, "")]
+    assert host.answers == [Unanswered("no answer in time", was_connected=True)] * 2
+    assert host.peers.find(conn) is None
+    host.ask()
+    assert host.take() == [Connect(-2, "node2", 9093, ANSWER_BYTES)]
 
 
 def test_a_request_that_has_less_time_than_its_elder_is_given_up_in_its_own() -> None:
-    desk = Desk()
-    desk.ask(timeout_ms=5_000)
-    desk.ask(timeout_ms=1_000)
-    desk.connected()
+    host = ChannelHost()
+    host.ask(timeout_ms=5_000)
+    host.ask(timeout_ms=1_000)
+    host.connected()
 
-    desk.pass_time(999)
-    assert desk.answers == []
-    desk.pass_time(1_000)
+    host.pass_time(999)
+    assert host.answers == []
+    host.pass_time(1_000)
 
-    assert desk.answers == [Unanswered("no answer in time", was_connected=True)] * 2
+    assert host.answers == [Unanswered("no answer in time", was_connected=True)] * 2
 
 
 def test_a_request_has_all_its_time_though_its_elder_was_answered() -> None:
-    desk = Desk()
-    desk.ask(timeout_ms=1_000)
-    desk.connected()
-    desk.pass_time(500)
-    desk.ask(timeout_ms=1_000)
-    desk.channel.received(answer(1, b"yes"))
+    host = ChannelHost()
+    host.ask(timeout_ms=1_000)
+    host.connected()
+    host.pass_time(500)
+    host.ask(timeout_ms=1_000)
+    host.channel.received(answer(1, b"yes"))
 
-    desk.pass_time(1_000)
-    desk.pass_time(1_499)
-    assert desk.answers == [b"yes"]
-    desk.pass_time(1_500)
+    host.pass_time(1_000)
+    host.pass_time(1_499)
+    assert host.answers == [b"yes"]
+    host.pass_time(1_500)
 
-    assert desk.answers == [b"yes", Unanswered("no answer in time", was_connected=True)]
+    assert host.answers == [b"yes", Unanswered("no answer in time", was_connected=True)]
 
 
 def test_who_asks_again_when_told_of_a_loss_has_time_anew() -> None:
-    desk = Desk()
+    host = ChannelHost()
 
-    def ask_again(told: object) -> None:
-        desk.answers.append(told)
-        desk.ask(timeout_ms=2_000)
+    def ask_again(unanswered: object) -> None:
+        host.answers.append(unanswered)
+        host.ask(timeout_ms=2_000)
 
-    desk.channel.request(lambda _: [b"?"], _decoded, ask_again, 1_000)
-    desk.connected()
+    host.channel.request(lambda _: [b"?"], _decoded, ask_again, 1_000)
+    host.connected()
 
-    desk.pass_time(1_000)
-    desk.pass_time(2_999)
-    assert len(desk.answers) == 1
-    desk.pass_time(3_000)
+    host.pass_time(1_000)
+    host.pass_time(2_999)
+    assert len(host.answers) == 1
+    host.pass_time(3_000)
 
-    assert desk.answers == [
+    assert host.answers == [
         Unanswered("no answer in time", was_connected=True),
         Unanswered("no answer in time"),
     ]
 
 
 def test_a_request_after_a_long_silence_times_out_as_well() -> None:
-    desk = Desk()
-    desk.ask(timeout_ms=1_000)
-    desk.connected()
-    desk.channel.received(answer(1, b"yes"))
-    desk.pass_time(10_000)
-    desk.ask(timeout_ms=1_000)
+    host = ChannelHost()
+    host.ask(timeout_ms=1_000)
+    host.connected()
+    host.channel.received(answer(1, b"yes"))
+    host.pass_time(10_000)
+    host.ask(timeout_ms=1_000)
 
-    desk.pass_time(11_000)
+    host.pass_time(11_000)
 
-    assert desk.answers == [b"yes", Unanswered("no answer in time", was_connected=True)]
+    assert host.answers == [b"yes", Unanswered("no answer in time", was_connected=True)]
 
 
 def test_the_time_for_an_answer_runs_while_it_connects() -> None:
-    desk = Desk()
-    desk.ask(timeout_ms=1_000)
-    desk.take()
+    host = ChannelHost()
+    host.ask(timeout_ms=1_000)
+    host.take()
 
-    desk.pass_time(1_000)
+    host.pass_time(1_000)
 
-    assert desk.take() == [CloseConnection(-1, "")]
-    assert desk.answers == [Unanswered("no answer in time")]
+    assert host.take() == [CloseConnection(-1, "")]
+    assert host.answers == [Unanswered("no answer in time")]
 
 
 def test_an_answered_request_does_not_time_out() -> None:
-    desk = Desk()
-    desk.ask()
-    desk.connected()
-    desk.take()
-    desk.channel.received(answer(1, b"yes"))
+    host = ChannelHost()
+    host.ask()
+    host.connected()
+    host.take()
+    host.channel.received(answer(1, b"yes"))
 
-    desk.pass_time(10_000)
+    host.pass_time(10_000)
 
-    assert desk.answers == [b"yes"]
-    assert desk.take() == []
+    assert host.answers == [b"yes"]
+    assert host.take() == []
 
 
 def test_a_lost_connection_is_told_and_made_again_to_see_whether_anyone_is_there() -> None:
-    desk = Desk()
-    desk.ask()
-    desk.connected()
-    desk.take()
+    host = ChannelHost()
+    host.ask()
+    host.connected()
+    host.take()
 
-    desk.channel.disconnected()
-    assert desk.answers == [
+    host.channel.disconnected()
+    assert host.answers == [
         Unanswered("the connection was lost", was_lost=True, was_connected=True)
     ]
-    assert desk.take() == [Connect(-2, "node2", 9093, ANSWER_BYTES)]
-    assert desk.refusals == 0
-    desk.channel.connect_failed(True, "Connection refused")
+    assert host.take() == [Connect(-2, "node2", 9093, ANSWER_BYTES)]
+    assert host.refusals == 0
+    host.channel.connect_failed(True, "Connection refused")
 
-    assert desk.refusals == 1
-    assert desk.take() == [], "it does not hammer a port that refuses"
+    assert host.refusals == 1
+    assert host.take() == [], "it does not hammer a port that refuses"
 
 
 def test_a_loss_whose_news_makes_someone_ask_again_connects_once() -> None:
-    desk = Desk()
-    desk.channel.request(
-        lambda _: [b"?"], _decoded, lambda _: desk.ask(b"once more"), timeout_ms=1_000
+    host = ChannelHost()
+    host.channel.request(
+        lambda _: [b"?"], _decoded, lambda _: host.ask(b"once more"), timeout_ms=1_000
     )
-    desk.connected()
-    desk.take()
+    host.connected()
+    host.take()
 
-    desk.channel.disconnected()
-    assert desk.take() == [Connect(-2, "node2", 9093, ANSWER_BYTES)]
-    desk.channel.connected()
+    host.channel.disconnected()
+    assert host.take() == [Connect(-2, "node2", 9093, ANSWER_BYTES)]
+    host.channel.connected()
 
-    assert desk.take() == [Send(-2, [pack(">i", 2) + b"once more"])]
+    assert host.take() == [Send(-2, [pack(">i", 2) + b"once more"])]
 
 
 @pytest.mark.parametrize("was_refused", [True, False])
 def test_who_waits_hears_why_there_is_no_connection(was_refused: bool) -> None:
-    desk = Desk()
-    desk.ask()
+    host = ChannelHost()
+    host.ask()
 
-    desk.channel.connect_failed(was_refused, "because")
+    host.channel.connect_failed(was_refused, "because")
 
-    assert desk.answers == [Unanswered("because", was_refused)]
-    assert desk.refusals == was_refused
+    assert host.answers == [Unanswered("because", was_refused)]
+    assert host.refusals == was_refused
 
 
 def test_a_probe_that_is_answered_waits_a_moment_and_hangs_up() -> None:
-    desk = Desk()
-    desk.channel.probe()
-    conn = desk.connected()
-    assert desk.take() == []
+    host = ChannelHost()
+    host.channel.probe()
+    conn = host.connected()
+    assert host.take() == []
 
-    desk.pass_time(PROBE_MS)
+    host.pass_time(PROBE_MS)
 
-    assert desk.take() == [CloseConnection(conn, "")]
-    assert desk.refusals == 0
+    assert host.take() == [CloseConnection(conn, "")]
+    assert host.refusals == 0
 
 
 def test_a_probe_that_a_dying_process_still_accepted_is_made_again() -> None:
-    desk = Desk()
-    desk.channel.probe()
-    desk.connected()
+    host = ChannelHost()
+    host.channel.probe()
+    host.connected()
 
-    desk.channel.disconnected()
-    assert desk.take() == [Connect(-2, "node2", 9093, ANSWER_BYTES)]
-    desk.channel.connect_failed(True, "Connection refused")
+    host.channel.disconnected()
+    assert host.take() == [Connect(-2, "node2", 9093, ANSWER_BYTES)]
+    host.channel.connect_failed(True, "Connection refused")
 
-    assert desk.refusals == 1
+    assert host.refusals == 1
 
 
 def test_a_probe_that_is_refused_says_so() -> None:
-    desk = Desk()
-    desk.channel.probe()
+    host = ChannelHost()
+    host.channel.probe()
 
-    desk.channel.connect_failed(True, "Connection refused")
+    host.channel.connect_failed(True, "Connection refused")
 
-    assert desk.refusals == 1
+    assert host.refusals == 1
 
 
 def test_a_probe_of_a_silent_address_says_nothing() -> None:
-    desk = Desk()
-    desk.channel.probe()
+    host = ChannelHost()
+    host.channel.probe()
 
-    desk.channel.connect_failed(False, "Connection timed out")
+    host.channel.connect_failed(False, "Connection timed out")
 
-    assert desk.refusals == 0
+    assert host.refusals == 0
 
 
 def test_closing_tells_whoever_waits() -> None:
-    desk = Desk()
-    desk.ask()
-    conn = desk.connected()
-    desk.take()
+    host = ChannelHost()
+    host.ask()
+    conn = host.connected()
+    host.take()
 
-    desk.channel.close()
-    desk.channel.close()
+    host.channel.close()
+    host.channel.close()
 
-    assert desk.answers == [Unanswered("closed")]
-    assert desk.take() == [CloseConnection(conn, "")]
+    assert host.answers == [Unanswered("closed")]
+    assert host.take() == [CloseConnection(conn, "")]
 
 
 @pytest.mark.parametrize(
@@ -329,79 +329,79 @@ def test_closing_tells_whoever_waits() -> None:
     ids=["body", "empty", "short"],
 )
 def test_a_bad_answer_ends_the_connection_and_everyone_on_it_is_told(frame: memoryview) -> None:
-    desk = Desk()
-    desk.ask()
-    desk.ask()
-    conn = desk.connected()
-    desk.take()
+    host = ChannelHost()
+    host.ask()
+    host.ask()
+    conn = host.connected()
+    host.take()
 
-    desk.channel.received(frame)
+    host.channel.received(frame)
 
-    [close] = desk.take()
+    [close] = host.take()
     assert isinstance(close, CloseConnection)
     assert close.conn == conn
-    assert len(desk.answers) == 2
-    assert all(isinstance(one, Unanswered) for one in desk.answers)
-    desk.ask()
-    assert desk.take() == [Connect(-2, "node2", 9093, ANSWER_BYTES)]
+    assert len(host.answers) == 2
+    assert all(isinstance(one, Unanswered) for one in host.answers)
+    host.ask()
+    assert host.take() == [Connect(-2, "node2", 9093, ANSWER_BYTES)]
 
 
 def test_correlation_ids_stay_positive() -> None:
-    desk = Desk()
+    host = ChannelHost()
     for _ in range(3):
-        desk.ask()
-    desk.connected()
-    ids = [int.from_bytes(send.chunks[0][:4], "big") for send in desk.take()]
+        host.ask()
+    host.connected()
+    ids = [int.from_bytes(send.chunks[0][:4], "big") for send in host.take()]
     assert ids == [1, 2, 3]
 
 
 def test_one_who_ends_every_connection_at_once_is_not_pestered() -> None:
-    desk = Desk()
-    desk.channel.probe()
-    desk.connected()
+    host = ChannelHost()
+    host.channel.probe()
+    host.connected()
     for _ in range(QUICK_RECONNECTS):
-        desk.channel.disconnected()
-        desk.connected()
-    desk.channel.disconnected()
-    assert desk.take() == []
-    desk.pass_time(RECONNECT_MS - 1)
-    assert desk.take() == []
-    desk.pass_time(RECONNECT_MS)
-    desk.connected()
-    desk.pass_time(2 * RECONNECT_MS)
-    desk.channel.disconnected()
-    [again] = desk.take()
+        host.channel.disconnected()
+        host.connected()
+    host.channel.disconnected()
+    assert host.take() == []
+    host.pass_time(RECONNECT_MS - 1)
+    assert host.take() == []
+    host.pass_time(RECONNECT_MS)
+    host.connected()
+    host.pass_time(2 * RECONNECT_MS)
+    host.channel.disconnected()
+    [again] = host.take()
     assert isinstance(again, Connect), "the last one has lived for long enough"
 
 
 def test_a_channel_that_was_closed_does_not_connect_again() -> None:
-    desk = Desk()
-    desk.channel.probe()
-    desk.connected()
+    host = ChannelHost()
+    host.channel.probe()
+    host.connected()
     for _ in range(QUICK_RECONNECTS):
-        desk.channel.disconnected()
-        desk.connected()
-    desk.channel.disconnected()
-    desk.channel.close()
-    desk.pass_time(RECONNECT_MS)
-    assert desk.take() == []
+        host.channel.disconnected()
+        host.connected()
+    host.channel.disconnected()
+    host.channel.close()
+    host.pass_time(RECONNECT_MS)
+    assert host.take() == []
 
 
 def test_whoever_waits_is_told_when_an_answer_meets_a_bug_of_ours() -> None:
     """Else a follower would never fetch again from the leader whose answer it could not take."""
-    desk = Desk()
+    host = ChannelHost()
 
     def broken(_: memoryview) -> bytes:
         raise AssertionError("not to be")
 
-    desk.channel.request(lambda _: [b""], broken, desk.answers.append, 1_000)
-    conn = desk.connected()
-    desk.take()
+    host.channel.request(lambda _: [b""], broken, host.answers.append, 1_000)
+    conn = host.connected()
+    host.take()
     with pytest.raises(AssertionError, match="not to be"):
-        desk.channel.received(answer(1, b"fine"))
-    [told] = desk.answers
-    assert isinstance(told, Unanswered)
-    [close] = desk.take()
+        host.channel.received(answer(1, b"fine"))
+    [unanswered] = host.answers
+    assert isinstance(unanswered, Unanswered)
+    [close] = host.take()
     assert isinstance(close, CloseConnection)
     assert close.conn == conn
-    assert desk.channel.is_idle
+    assert host.channel.is_idle

@@ -42,7 +42,7 @@ class Count:
         return len(self.steps)
 
 
-class Desk:
+class JobThreadsHost:
     def __init__(self) -> None:
         self.answers: list[Ran] = []
         self.rung = threading.Semaphore(0)
@@ -57,8 +57,8 @@ class Desk:
 
 
 @contextmanager
-def desk() -> Iterator[Desk]:
-    one = Desk()
+def threads_host() -> Iterator[JobThreadsHost]:
+    one = JobThreadsHost()
     try:
         yield one
     finally:
@@ -66,7 +66,7 @@ def desk() -> Iterator[Desk]:
 
 
 def test_a_job_runs_in_another_thread_and_its_result_is_answered() -> None:
-    with desk() as host:
+    with threads_host() as host:
         host.jobs.start(Run(7, Call(threading.get_ident)))
         answer = host.await_one()
     assert answer is not None
@@ -75,7 +75,7 @@ def test_a_job_runs_in_another_thread_and_its_result_is_answered() -> None:
 
 
 def test_what_waits_for_the_disk_does_not_wait_for_what_computes() -> None:
-    with desk() as host:
+    with threads_host() as host:
         gate, begun = threading.Semaphore(0), threading.Semaphore(0)
         host.jobs.start(Run(1, Count(gate, begun, [])))
         begun.acquire()
@@ -89,7 +89,7 @@ def test_a_bug_in_a_job_is_logged_and_answered(caplog: pytest.LogCaptureFixture)
     def bug() -> None:
         raise ZeroDivisionError("a bug")
 
-    with desk() as host:
+    with threads_host() as host:
         host.jobs.start(Run(1, Call(bug)))
         answer = host.await_one()
         assert answer is not None
@@ -104,7 +104,7 @@ def test_an_error_of_the_disk_is_answered_and_no_bug(caplog: pytest.LogCaptureFi
     def fail() -> None:
         raise OSError(5, "Input/output error")
 
-    with desk() as host:
+    with threads_host() as host:
         host.jobs.start(Run(1, Call(fail)))
         answer = host.await_one()
     assert answer is not None
@@ -113,7 +113,7 @@ def test_an_error_of_the_disk_is_answered_and_no_bug(caplog: pytest.LogCaptureFi
 
 
 def test_a_cancelled_job_stops_at_its_next_step_and_is_not_answered() -> None:
-    with desk() as host:
+    with threads_host() as host:
         gate, begun = threading.Semaphore(0), threading.Semaphore(0)
         running, waiting = Count(gate, begun, []), Count(gate, begun, [])
         host.jobs.start(Run(1, running))

@@ -128,9 +128,9 @@ def test_a_bug_in_a_request_that_waits_ends_the_connection_of_who_sent_it(
         assert good.ask(b"bserved") == b"served"
         assert unlucky.is_closed_by_peer()
         assert good.ask(b"bserved on") == b"served on", "whoever is gone cannot be closed again"
-    told = [one for one in caplog.records if "a request could not be handled" in one.message]
-    assert len(told) == 2
-    assert all(one.exc_info and str(one.exc_info[1]) == "a bug" for one in told)
+    logged = [one for one in caplog.records if "a request could not be handled" in one.message]
+    assert len(logged) == 2
+    assert all(one.exc_info and str(one.exc_info[1]) == "a bug" for one in logged)
 
 
 def test_the_node_hears_of_every_connection_and_its_end() -> None:

@@ -54,29 +54,29 @@ def test_jobs_are_told_in_the_order_in_which_they_end() -> None:
     files = [GatedFile(is_open=False) for _ in range(4)]
     rung = threading.Semaphore(0)
     workers = Workers(4, rung.release)
-    told: list[int] = []
+    finished: list[int] = []
     for number, file in enumerate(files):
-        workers.submit(file.sync, lambda error, number=number: told.append(number))
+        workers.submit(file.sync, lambda error, number=number: finished.append(number))
     for number in (2, 0, 3, 1):
         files[number].gate.set()
         rung.acquire()
         workers.finish()
     workers.stop()
-    assert told == [2, 0, 3, 1]
+    assert finished == [2, 0, 3, 1]
 
 
 def test_more_jobs_than_threads_all_end() -> None:
     file = GatedFile()
     rung = threading.Semaphore(0)
     workers = Workers(4, rung.release)
-    told: list[str | None] = []
+    finished: list[str | None] = []
     for _ in range(100):
-        workers.submit(file.sync, told.append)
+        workers.submit(file.sync, finished.append)
     for _ in range(100):
         rung.acquire()
-    assert told == []
+    assert finished == []
     workers.finish()
-    assert told == [None] * 100
+    assert finished == [None] * 100
     assert len(file.synced_in) == 100
     workers.stop()
 
@@ -90,18 +90,18 @@ def test_where_no_thread_can_be_started_jobs_are_done_all_the_same(
     file = GatedFile()
     file.gate.set()
     rung = threading.Semaphore(0)
-    told: list[Exception | None] = []
+    finished: list[Exception | None] = []
     workers = Workers(4, rung.release)
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", refuse)
-        workers.submit(file.sync, told.append)
+        workers.submit(file.sync, finished.append)
         assert rung.acquire(blocking=False)
-    workers.submit(file.sync, told.append)
+    workers.submit(file.sync, finished.append)
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", refuse)
-        workers.submit(file.sync, told.append)
+        workers.submit(file.sync, finished.append)
     rung.acquire()
     rung.acquire()
     workers.finish()
-    assert told == [None, None, None]
+    assert finished == [None, None, None]
     workers.stop()

@@ -48,10 +48,10 @@ def test_a_topic_takes_configs_of_its_own() -> None:
     ],
 )
 def test_a_line_that_is_wrong_is_named_with_what_would_be_right(line: str, says: str) -> None:
-    with pytest.raises(BadStory) as told:
+    with pytest.raises(BadStory) as refused:
         parse(OPENING + line + "\n")
 
-    assert str(told.value).startswith(says)
+    assert str(refused.value).startswith(says)
 
 
 @pytest.mark.parametrize(
@@ -65,10 +65,10 @@ def test_a_line_that_is_wrong_is_named_with_what_would_be_right(line: str, says:
     ],
 )
 def test_a_story_without_its_beginning_is_refused(text: str, says: str) -> None:
-    with pytest.raises(BadStory, match=r"line \d+") as told:
+    with pytest.raises(BadStory, match=r"line \d+") as refused:
         parse(text)
 
-    assert str(told.value).startswith(says)
+    assert str(refused.value).startswith(says)
 
 
 def test_every_form_has_a_name_of_its_own() -> None:

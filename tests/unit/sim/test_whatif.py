@@ -41,10 +41,10 @@ def test_what_makes_no_sense_is_not_asked() -> None:
 
 
 def test_losses_are_summed_up() -> None:
-    told = summary(0, 3, 0, 7, 1)
+    result = summary(0, 3, 0, 7, 1)
 
-    assert (told.runs, told.lossy, told.median_lost, told.worst_lost) == (5, 3, 3, 7)
-    assert (told.median_unavailable_ms, told.p99_unavailable_ms) == (22, 24)
+    assert (result.runs, result.lossy, result.median_lost, result.worst_lost) == (5, 3, 3, 7)
+    assert (result.median_unavailable_ms, result.p99_unavailable_ms) == (22, 24)
 
 
 def test_no_loss_in_n_runs_bounds_the_share_by_three_over_n() -> None:
@@ -62,18 +62,18 @@ def test_quantiles(values: list[int], percent: int, expected: int) -> None:
 
 
 def test_one_set_of_settings_is_told_fault_by_fault() -> None:
-    told = "\n".join(details([summary(*[0] * 500), summary(2, 0, fault="all-crash")]))
+    result = "\n".join(details([summary(*[0] * 500), summary(2, 0, fault="all-crash")]))
 
-    assert "acks=all min.insync.replicas=2 replication.factor=3: 500 runs per fault" in told
-    assert "0 of 500 runs lost anything; with 95 % confidence fewer than 0.6%" in told
-    assert "all-crash: 1 of 2 runs lost acknowledged records" in told
+    assert "acks=all min.insync.replicas=2 replication.factor=3: 500 runs per fault" in result
+    assert "0 of 500 runs lost anything; with 95 % confidence fewer than 0.6%" in result
+    assert "all-crash: 1 of 2 runs lost acknowledged records" in result
 
 
 def test_many_settings_are_told_in_a_grid() -> None:
-    told = list(matrix([summary(0, 1, acks="1"), summary(0, 0, acks="all")]))
+    result = list(matrix([summary(0, 1, acks="1"), summary(0, 0, acks="all")]))
 
-    assert told[1].split() == ["FAULT", "1/2", "all/2"]
-    assert told[2].split() == ["leader-crash", "50%", "0"]
+    assert result[1].split() == ["FAULT", "1/2", "all/2"]
+    assert result[2].split() == ["leader-crash", "50%", "0"]
 
 
 def test_the_page_on_it_shows_every_fault_in_every_grid() -> None:

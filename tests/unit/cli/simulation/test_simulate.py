@@ -8,20 +8,20 @@ from tidelog.cli.main import run
 def test_one_seed_prints_its_summary_and_trace(capsys: pytest.CaptureFixture[str]) -> None:
     assert run(["simulate", "--seed", "3", "--seconds", "5", "--nodes", "3"]) == 0
 
-    told = capsys.readouterr().out
-    assert "seeds        1 (nodes: 1 with 3)" in told
-    assert "failures     none" in told
-    assert "leader completeness" in told
-    assert "trace        " in told
+    output = capsys.readouterr().out
+    assert "seeds        1 (nodes: 1 with 3)" in output
+    assert "failures     none" in output
+    assert "leader completeness" in output
+    assert "trace        " in output
 
 
 def test_many_seeds_print_one_summary(capsys: pytest.CaptureFixture[str]) -> None:
     command = ["simulate", "--seeds", "2", "--seconds", "3", "--jobs", "1", "--faults", "kill"]
     assert run(command) == 0
 
-    told = capsys.readouterr().out
-    assert "seeds        2" in told
-    assert "times as fast as real time" in told
+    output = capsys.readouterr().out
+    assert "seeds        2" in output
+    assert "times as fast as real time" in output
 
 
 def test_only_some_of_a_seeds_faults_can_be_struck(capsys: pytest.CaptureFixture[str]) -> None:

@@ -19,10 +19,10 @@ def test_a_story_is_told_and_its_page_written(
 
     assert run(["simulate", "--story", str(story), "--html", str(html)]) == 0
 
-    told = capsys.readouterr().out
-    assert told.startswith("Nothing happens\n")
-    assert "  2 acknowledged\n" in told
-    assert "All of it came true." in told
+    output = capsys.readouterr().out
+    assert output.startswith("Nothing happens\n")
+    assert "  2 acknowledged\n" in output
+    assert "All of it came true." in output
     assert "<title>Nothing happens</title>" in html.read_text()
 
 
@@ -89,7 +89,7 @@ def test_a_mutant_is_tried_by_its_story_and_by_seeds(capsys: pytest.CaptureFixtu
 
     assert run(asked) == 0
 
-    told = capsys.readouterr().out
-    assert "today's rule  passes" in told
-    assert "the mutant    caught, line" in told
-    assert "Random seeds from 0 on, at most 2:" in told
+    output = capsys.readouterr().out
+    assert "today's rule  passes" in output
+    assert "the mutant    caught, line" in output
+    assert "Random seeds from 0 on, at most 2:" in output

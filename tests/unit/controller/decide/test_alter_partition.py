@@ -53,10 +53,15 @@ def error_of(image: ClusterImage, request: AlterPartitionRequest) -> str:
 def test_a_shrink_and_an_expansion_move_the_partition_epoch() -> None:
     image = cluster(3, {"t": partition()})
     shrunk = ask(image, alteration([1, 2]))
-    told = shrunk.response.topics[0].partitions[0]
+    answer = shrunk.response.topics[0].partitions[0]
 
-    assert told.error_code is ErrorCode.none
-    assert (told.leader_id, told.isr, told.leader_epoch, told.partition_epoch) == (1, (1, 2), 5, 8)
+    assert answer.error_code is ErrorCode.none
+    assert (answer.leader_id, answer.isr, answer.leader_epoch, answer.partition_epoch) == (
+        1,
+        (1, 2),
+        5,
+        8,
+    )
     image = after(image, shrunk)
     grown = ask(image, alteration([1, 2, 3], partition_epoch=8))
     assert after(image, grown).topics["t"].partitions[0].isr == (1, 2, 3)

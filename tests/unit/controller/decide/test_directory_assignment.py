@@ -54,8 +54,8 @@ def test_a_move_to_another_directory_changes_nothing_else() -> None:
     moved = placed_in(after(image, decision))
     assert moved.directories == (SECOND, directory(2), directory(3))
     assert (moved.leader, moved.isr, moved.leader_epoch) == (1, (1, 2, 3), 5)
-    told = decision.response.directories[0]
-    assert (told.id_, told.topics[0].partitions[0].error_code) == (SECOND, ErrorCode.none)
+    answer = decision.response.directories[0]
+    assert (answer.id_, answer.topics[0].partitions[0].error_code) == (SECOND, ErrorCode.none)
 
 
 def test_what_is_known_already_is_no_record() -> None:
@@ -108,14 +108,14 @@ def test_a_replica_on_a_new_disk_is_not_the_last_known_leader_any_more() -> None
 def test_what_is_not_there_is_told_so(changes: dict[str, int], error: ErrorCode) -> None:
     decision = ask(two_directories(), assignment(SECOND, **changes))
     assert decision.records == ()
-    told = decision.response.directories[0].topics[0].partitions[0]
-    assert told.error_code is error
+    answer = decision.response.directories[0].topics[0].partitions[0]
+    assert answer.error_code is error
 
 
 def test_a_broker_without_a_replica_assigns_nothing() -> None:
     decision = ask(cluster(4, {"t": partition()}), assignment(directory(4), broker=4))
-    told = decision.response.directories[0].topics[0].partitions[0]
-    assert told.error_code is ErrorCode.not_leader_or_follower
+    answer = decision.response.directories[0].topics[0].partitions[0]
+    assert answer.error_code is ErrorCode.not_leader_or_follower
 
 
 def test_an_earlier_run_of_the_broker_is_not_heard() -> None:

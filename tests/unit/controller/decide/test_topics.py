@@ -106,9 +106,12 @@ def test_the_answer_says_what_was_made() -> None:
     assert result.configs is not None
     assert [config.name for config in result.configs] == sorted(c.name for c in result.configs)
     assert len(result.configs) == 33
-    told = {config.name: config for config in result.configs}
-    assert (told["retention.ms"].value, told["retention.ms"].config_source) == (" 5 ", 1)
-    assert (told["segment.bytes"].value, told["segment.bytes"].config_source) == ("1073741824", 5)
+    described = {config.name: config for config in result.configs}
+    assert (described["retention.ms"].value, described["retention.ms"].config_source) == (" 5 ", 1)
+    assert (described["segment.bytes"].value, described["segment.bytes"].config_source) == (
+        "1073741824",
+        5,
+    )
     assert not any(config.read_only or config.is_sensitive for config in result.configs)
 
 

@@ -4,7 +4,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from tests.unit.coordination.group_client import GROUP, Desk, subscription
+from tests.unit.coordination.group_client import GROUP, CoordinatorUnderTest, subscription
 
 from tidelog.config.group_settings import GroupSettings
 from tidelog.model.errors import ErrorCode
@@ -13,38 +13,38 @@ from tidelog.model.errors import ErrorCode
 
 
 def test_commit_is_answered_and_seen_when_it_is_written() -> None:
-    desk = Desk(writes_succeed=False)
-    ticket = desk.commit({("t", 0): 5, ("t", 1): 6})
-    assert ticket not in desk.answers
-    assert desk.committed() == {}
-    desk.settle(ErrorCode.none)
-    assert desk.commit_error(ticket) is ErrorCode.none
-    assert desk.committed() == {("t", 0): 5, ("t", 1): 6}
+    coordinator = CoordinatorUnderTest(writes_succeed=False)
+    ticket = coordinator.commit({("t", 0): 5, ("t", 1): 6})
+    assert ticket not in coordinator.answers
+    assert coordinator.committed() == {}
+    coordinator.settle(ErrorCode.none)
+    assert coordinator.commit_error(ticket) is ErrorCode.none
+    assert coordinator.committed() == {("t", 0): 5, ("t", 1): 6}
 
 
 def test_commit_without_members_makes_a_simple_group() -> None:
-    desk = Desk()
-    desk.commit({("t", 0): 5})
-    described = desk.describe()
+    coordinator = CoordinatorUnderTest()
+    coordinator.commit({("t", 0): 5})
+    described = coordinator.describe()
     assert (described.group_state, described.protocol_type) == ("Empty", "")
-    assert desk.list_groups() == [GROUP]
+    assert coordinator.list_groups() == [GROUP]
 
 
 def test_record_of_a_commit() -> None:
-    desk = Desk()
+    coordinator = CoordinatorUnderTest()
     topic_id = UUID(int=9)
-    desk.commit({("t", 2): 5}, metadata="note", topic_id=topic_id)
-    ((key, value),) = desk.written_offsets()
+    coordinator.commit({("t", 2): 5}, metadata="note", topic_id=topic_id)
+    ((key, value),) = coordinator.written_offsets()
     assert (key.group, key.topic, key.partition) == (GROUP, "t", 2)
     assert value is not None
     assert (value.offset, value.leader_epoch, value.metadata) == (5, 3, "note")
-    assert (value.commit_timestamp, value.topic_id) == (desk.now, topic_id)
+    assert (value.commit_timestamp, value.topic_id) == (coordinator.now, topic_id)
 
 
 def test_null_metadata_is_stored_as_nothing() -> None:
-    desk = Desk()
-    desk.commit({("t", 0): 5}, metadata=None)
-    (group,) = desk.answers[desk.fetch(("t", 0))].groups
+    coordinator = CoordinatorUnderTest()
+    coordinator.commit({("t", 0): 5}, metadata=None)
+    (group,) = coordinator.answers[coordinator.fetch(("t", 0))].groups
     assert group.topics[0].partitions[0].metadata == ""
 
 
@@ -57,12 +57,12 @@ def test_null_metadata_is_stored_as_nothing() -> None:
     ],
 )
 def test_commit_that_cannot_be_written(failure: ErrorCode, error: ErrorCode) -> None:
-    desk = Desk(writes_succeed=False)
-    ticket = desk.commit({("t", 0): 5})
-    desk.settle(failure)
-    assert desk.commit_error(ticket) is error
-    assert desk.committed() == {}
-    assert desk.list_groups() == []
+    coordinator = CoordinatorUnderTest(writes_succeed=False)
+    ticket = coordinator.commit({("t", 0): 5})
+    coordinator.settle(failure)
+    assert coordinator.commit_error(ticket) is error
+    assert coordinator.committed() == {}
+    assert coordinator.list_groups() == []
 
 
 @pytest.mark.parametrize(
@@ -78,82 +78,82 @@ def test_commit_that_cannot_be_written(failure: ErrorCode, error: ErrorCode) -> 
     ],
 )
 def test_commit_to_a_group_with_members_is_checked(about: dict[str, Any], error: ErrorCode) -> None:
-    desk = Desk()
-    (member,) = desk.stable_group()
-    ticket = desk.commit({("t", 0): 5}, **{"member": member, **about})
-    assert desk.commit_error(ticket) is error
+    coordinator = CoordinatorUnderTest()
+    (member,) = coordinator.stable_group()
+    ticket = coordinator.commit({("t", 0): 5}, **{"member": member, **about})
+    assert coordinator.commit_error(ticket) is error
 
 
 @pytest.mark.parametrize(
     ("version", "error"), [(9, ErrorCode.group_id_not_found), (8, ErrorCode.illegal_generation)]
 )
 def test_member_of_an_unknown_group(version: int, error: ErrorCode) -> None:
-    desk = Desk()
-    ticket = desk.commit({("t", 0): 5}, member="m", generation=1, version=version)
-    assert desk.commit_error(ticket) is error
+    coordinator = CoordinatorUnderTest()
+    ticket = coordinator.commit({("t", 0): 5}, member="m", generation=1, version=version)
+    assert coordinator.commit_error(ticket) is error
 
 
 def test_commit_of_an_old_generation_during_a_rebalance_is_accepted() -> None:
-    desk = Desk()
-    leader, follower = desk.stable_group(2)
-    desk.join(leader)
-    assert desk.state() == "PreparingRebalance"
-    ticket = desk.commit({("t", 0): 5}, member=follower, generation=1)
-    assert desk.commit_error(ticket) is ErrorCode.none
+    coordinator = CoordinatorUnderTest()
+    leader, follower = coordinator.stable_group(2)
+    coordinator.join(leader)
+    assert coordinator.state() == "PreparingRebalance"
+    ticket = coordinator.commit({("t", 0): 5}, member=follower, generation=1)
+    assert coordinator.commit_error(ticket) is ErrorCode.none
 
 
 def test_commit_before_the_assignment_is_refused() -> None:
-    desk = Desk()
-    member, _ = desk.enter()
-    desk.advance(3_000)
-    ticket = desk.commit({("t", 0): 5}, member=member, generation=1)
-    assert desk.commit_error(ticket) is ErrorCode.rebalance_in_progress
+    coordinator = CoordinatorUnderTest()
+    member, _ = coordinator.enter()
+    coordinator.advance(3_000)
+    ticket = coordinator.commit({("t", 0): 5}, member=member, generation=1)
+    assert coordinator.commit_error(ticket) is ErrorCode.rebalance_in_progress
 
 
 def test_commit_after_the_group_has_emptied() -> None:
-    desk = Desk()
-    (member,) = desk.stable_group()
-    desk.leave(member)
-    as_member = desk.commit({("t", 0): 5}, member=member, generation=1)
-    assert desk.commit_error(as_member) is ErrorCode.unknown_member_id
-    as_nobody = desk.commit({("t", 0): 5})
-    assert desk.commit_error(as_nobody) is ErrorCode.none
+    coordinator = CoordinatorUnderTest()
+    (member,) = coordinator.stable_group()
+    coordinator.leave(member)
+    as_member = coordinator.commit({("t", 0): 5}, member=member, generation=1)
+    assert coordinator.commit_error(as_member) is ErrorCode.unknown_member_id
+    as_nobody = coordinator.commit({("t", 0): 5})
+    assert coordinator.commit_error(as_nobody) is ErrorCode.none
 
 
 def test_metadata_has_a_limit_in_utf16_units() -> None:
-    desk = Desk(GroupSettings(offset_metadata_max_bytes=4))
-    fits = desk.commit({("t", 0): 1}, metadata="\U0001f600\U0001f600")
-    too_large = desk.commit({("t", 0): 2}, metadata="\U0001f600\U0001f600x")
-    assert desk.commit_error(fits) is ErrorCode.none
-    assert desk.commit_error(too_large) is ErrorCode.offset_metadata_too_large
-    assert desk.committed() == {("t", 0): 1}
+    coordinator = CoordinatorUnderTest(GroupSettings(offset_metadata_max_bytes=4))
+    fits = coordinator.commit({("t", 0): 1}, metadata="\U0001f600\U0001f600")
+    too_large = coordinator.commit({("t", 0): 2}, metadata="\U0001f600\U0001f600x")
+    assert coordinator.commit_error(fits) is ErrorCode.none
+    assert coordinator.commit_error(too_large) is ErrorCode.offset_metadata_too_large
+    assert coordinator.committed() == {("t", 0): 1}
 
 
 def test_group_exists_from_its_first_commit_on_whatever_comes_of_it() -> None:
-    desk = Desk()
-    desk.commit({("t", 0): 2}, metadata="x" * 4_097)
-    ticket = desk.commit({("t", 0): 5}, member="x", generation=3)
-    assert desk.commit_error(ticket) is ErrorCode.unknown_member_id
+    coordinator = CoordinatorUnderTest()
+    coordinator.commit({("t", 0): 2}, metadata="x" * 4_097)
+    ticket = coordinator.commit({("t", 0): 5}, member="x", generation=3)
+    assert coordinator.commit_error(ticket) is ErrorCode.unknown_member_id
 
 
 def test_empty_group_id_may_commit() -> None:
-    desk = Desk()
-    assert desk.commit_error(desk.commit({("t", 0): 5}, group="")) is ErrorCode.none
-    assert desk.committed("") == {("t", 0): 5}
+    coordinator = CoordinatorUnderTest()
+    assert coordinator.commit_error(coordinator.commit({("t", 0): 5}, group="")) is ErrorCode.none
+    assert coordinator.committed("") == {("t", 0): 5}
 
 
 def test_commit_of_nothing() -> None:
-    desk = Desk(writes_succeed=False)
-    assert desk.answers[desk.commit({})].topics == ()
-    assert desk.unwritten == []
+    coordinator = CoordinatorUnderTest(writes_succeed=False)
+    assert coordinator.answers[coordinator.commit({})].topics == ()
+    assert coordinator.unwritten == []
 
 
 # -- OffsetFetch -----------------------------------------------------------------------------------
 
 
 def test_fetch_of_what_was_never_committed() -> None:
-    desk = Desk()
-    (group,) = desk.answers[desk.fetch(("t", 0))].groups
+    coordinator = CoordinatorUnderTest()
+    (group,) = coordinator.answers[coordinator.fetch(("t", 0))].groups
     (partition,) = group.topics[0].partitions
     assert group.error_code is ErrorCode.none
     assert (partition.committed_offset, partition.committed_leader_epoch) == (-1, -1)
@@ -161,17 +161,17 @@ def test_fetch_of_what_was_never_committed() -> None:
 
 
 def test_fetch_of_all_is_in_order() -> None:
-    desk = Desk()
-    desk.commit({("b", 1): 1, ("a", 10): 2, ("b", 0): 3, ("a", 9): 4})
-    assert list(desk.committed()) == [("a", 9), ("a", 10), ("b", 0), ("b", 1)]
+    coordinator = CoordinatorUnderTest()
+    coordinator.commit({("b", 1): 1, ("a", 10): 2, ("b", 0): 3, ("a", 9): 4})
+    assert list(coordinator.committed()) == [("a", 9), ("a", 10), ("b", 0), ("b", 1)]
 
 
 def test_fetch_by_another_id_of_the_same_name_finds_nothing() -> None:
-    desk = Desk()
-    desk.commit({("t", 0): 5}, topic_id=UUID(int=1))
+    coordinator = CoordinatorUnderTest()
+    coordinator.commit({("t", 0): 5}, topic_id=UUID(int=1))
 
     def found(topic_id: UUID | None) -> int:
-        (group,) = desk.answers[desk.fetch(("t", 0), topic_id=topic_id)].groups
+        (group,) = coordinator.answers[coordinator.fetch(("t", 0), topic_id=topic_id)].groups
         offset: int = group.topics[0].partitions[0].committed_offset
         return offset
 
@@ -181,79 +181,82 @@ def test_fetch_by_another_id_of_the_same_name_finds_nothing() -> None:
 
 
 def test_stable_fetch_waits_for_what_is_in_flight() -> None:
-    desk = Desk(writes_succeed=False)
-    desk.commit({("t", 0): 5})
-    unstable = desk.fetch(("t", 0))
-    stable = desk.fetch(("t", 0), require_stable=True)
-    assert desk.answers[unstable].groups[0].topics[0].partitions[0].committed_offset == -1
-    assert stable not in desk.answers
-    desk.commit({("t", 0): 6})
-    desk.settle(ErrorCode.none)
-    assert desk.answers[stable].groups[0].topics[0].partitions[0].committed_offset == 5
+    coordinator = CoordinatorUnderTest(writes_succeed=False)
+    coordinator.commit({("t", 0): 5})
+    unstable = coordinator.fetch(("t", 0))
+    stable = coordinator.fetch(("t", 0), require_stable=True)
+    assert coordinator.answers[unstable].groups[0].topics[0].partitions[0].committed_offset == -1
+    assert stable not in coordinator.answers
+    coordinator.commit({("t", 0): 6})
+    coordinator.settle(ErrorCode.none)
+    assert coordinator.answers[stable].groups[0].topics[0].partitions[0].committed_offset == 5
 
 
 def test_stable_fetch_outlives_a_failed_write() -> None:
-    desk = Desk(writes_succeed=False)
-    desk.commit({("t", 0): 5})
-    desk.commit({("t", 0): 6})
-    stable = desk.fetch(("t", 0), require_stable=True)
-    desk.settle(ErrorCode.message_too_large, index=1)
-    assert stable not in desk.answers
-    desk.settle(ErrorCode.none)
-    assert desk.answers[stable].groups[0].topics[0].partitions[0].committed_offset == 5
+    coordinator = CoordinatorUnderTest(writes_succeed=False)
+    coordinator.commit({("t", 0): 5})
+    coordinator.commit({("t", 0): 6})
+    stable = coordinator.fetch(("t", 0), require_stable=True)
+    coordinator.settle(ErrorCode.message_too_large, index=1)
+    assert stable not in coordinator.answers
+    coordinator.settle(ErrorCode.none)
+    assert coordinator.answers[stable].groups[0].topics[0].partitions[0].committed_offset == 5
 
 
 def test_stable_fetch_after_the_only_write_failed() -> None:
-    desk = Desk(writes_succeed=False)
-    desk.commit({("t", 0): 5})
-    stable = desk.fetch(("t", 0), require_stable=True)
-    desk.settle(ErrorCode.message_too_large)
-    assert desk.answers[stable].groups[0].topics[0].partitions[0].committed_offset == -1
+    coordinator = CoordinatorUnderTest(writes_succeed=False)
+    coordinator.commit({("t", 0): 5})
+    stable = coordinator.fetch(("t", 0), require_stable=True)
+    coordinator.settle(ErrorCode.message_too_large)
+    assert coordinator.answers[stable].groups[0].topics[0].partitions[0].committed_offset == -1
 
 
 def test_stable_fetch_does_not_wait_for_ever() -> None:
-    desk = Desk(writes_succeed=False)
-    desk.commit({("t", 0): 5})
-    early = desk.fetch(("t", 0), require_stable=True)
-    desk.advance(5_000)
-    late = desk.fetch(("t", 0), require_stable=True)
+    coordinator = CoordinatorUnderTest(writes_succeed=False)
+    coordinator.commit({("t", 0): 5})
+    early = coordinator.fetch(("t", 0), require_stable=True)
+    coordinator.advance(5_000)
+    late = coordinator.fetch(("t", 0), require_stable=True)
     for ticket in (early, late):
-        (group,) = desk.answers[ticket].groups
+        (group,) = coordinator.answers[ticket].groups
         assert (group.error_code, group.topics) == (ErrorCode.not_coordinator, ())
 
 
 # -- OffsetDelete ----------------------------------------------------------------------------------
 
 
-def deletion_errors(desk: Desk, ticket: int) -> list[ErrorCode]:
-    return [topic.partitions[0].error_code for topic in desk.answers[ticket].topics]
+def deletion_errors(coordinator: CoordinatorUnderTest, ticket: int) -> list[ErrorCode]:
+    return [topic.partitions[0].error_code for topic in coordinator.answers[ticket].topics]
 
 
 def test_offsets_of_an_empty_group_are_deleted() -> None:
-    desk = Desk()
-    desk.commit({("t", 0): 5, ("u", 0): 6})
-    ticket = desk.delete_offsets(("t", 0), ("nowhere", 3))
-    assert desk.answers[ticket].error_code is ErrorCode.none
-    assert deletion_errors(desk, ticket) == [ErrorCode.none, ErrorCode.none]
-    assert desk.committed() == {("u", 0): 6}
-    *_, (key, value) = desk.written_offsets()
+    coordinator = CoordinatorUnderTest()
+    coordinator.commit({("t", 0): 5, ("u", 0): 6})
+    ticket = coordinator.delete_offsets(("t", 0), ("nowhere", 3))
+    assert coordinator.answers[ticket].error_code is ErrorCode.none
+    assert deletion_errors(coordinator, ticket) == [ErrorCode.none, ErrorCode.none]
+    assert coordinator.committed() == {("u", 0): 6}
+    *_, (key, value) = coordinator.written_offsets()
     assert (key.topic, value) == ("t", None)
 
 
 def test_topic_that_is_read_keeps_its_offsets() -> None:
-    desk = Desk()
-    (member,) = desk.stable_group(protocols=[("range", subscription("t"))])
-    desk.commit({("t", 0): 5, ("u", 0): 6}, member=member, generation=1)
-    ticket = desk.delete_offsets(("t", 0), ("u", 0))
-    assert deletion_errors(desk, ticket) == [ErrorCode.group_subscribed_to_topic, ErrorCode.none]
-    assert desk.committed() == {("t", 0): 5}
+    coordinator = CoordinatorUnderTest()
+    (member,) = coordinator.stable_group(protocols=[("range", subscription("t"))])
+    coordinator.commit({("t", 0): 5, ("u", 0): 6}, member=member, generation=1)
+    ticket = coordinator.delete_offsets(("t", 0), ("u", 0))
+    assert deletion_errors(coordinator, ticket) == [
+        ErrorCode.group_subscribed_to_topic,
+        ErrorCode.none,
+    ]
+    assert coordinator.committed() == {("t", 0): 5}
 
 
 def test_group_of_unknown_subscriptions_keeps_all() -> None:
-    desk = Desk()
-    desk.stable_group(protocols=[("range", b"not a subscription")])
-    ticket = desk.delete_offsets(("t", 0))
-    assert deletion_errors(desk, ticket) == [ErrorCode.group_subscribed_to_topic]
+    coordinator = CoordinatorUnderTest()
+    coordinator.stable_group(protocols=[("range", b"not a subscription")])
+    ticket = coordinator.delete_offsets(("t", 0))
+    assert deletion_errors(coordinator, ticket) == [ErrorCode.group_subscribed_to_topic]
 
 
 @pytest.mark.parametrize(
@@ -265,27 +268,29 @@ def test_group_of_unknown_subscriptions_keeps_all() -> None:
     ],
 )
 def test_deletion_of_offsets_is_checked(group: str, error: ErrorCode) -> None:
-    desk = Desk()
-    desk.stable_group(protocol_type="connect")
-    assert desk.answers[desk.delete_offsets(("t", 0), group=group)].error_code is error
+    coordinator = CoordinatorUnderTest()
+    coordinator.stable_group(protocol_type="connect")
+    assert (
+        coordinator.answers[coordinator.delete_offsets(("t", 0), group=group)].error_code is error
+    )
 
 
 def test_deletion_reaches_a_commit_in_flight() -> None:
-    desk = Desk()
-    desk.commit({("u", 0): 1})
-    desk.writes_succeed = False
-    desk.commit({("t", 0): 5})
-    ticket = desk.delete_offsets(("t", 0))
-    desk.write_all()
-    assert deletion_errors(desk, ticket) == [ErrorCode.none]
-    assert desk.committed() == {("u", 0): 1}
+    coordinator = CoordinatorUnderTest()
+    coordinator.commit({("u", 0): 1})
+    coordinator.writes_succeed = False
+    coordinator.commit({("t", 0): 5})
+    ticket = coordinator.delete_offsets(("t", 0))
+    coordinator.write_all()
+    assert deletion_errors(coordinator, ticket) == [ErrorCode.none]
+    assert coordinator.committed() == {("u", 0): 1}
 
 
 def test_deletion_of_offsets_that_cannot_be_written() -> None:
-    desk = Desk()
-    desk.commit({("t", 0): 5})
-    desk.writes_succeed = False
-    ticket = desk.delete_offsets(("t", 0))
-    desk.settle(ErrorCode.not_enough_replicas)
-    assert desk.answers[ticket].error_code is ErrorCode.coordinator_not_available
-    assert desk.committed() == {("t", 0): 5}
+    coordinator = CoordinatorUnderTest()
+    coordinator.commit({("t", 0): 5})
+    coordinator.writes_succeed = False
+    ticket = coordinator.delete_offsets(("t", 0))
+    coordinator.settle(ErrorCode.not_enough_replicas)
+    assert coordinator.answers[ticket].error_code is ErrorCode.coordinator_not_available
+    assert coordinator.committed() == {("t", 0): 5}

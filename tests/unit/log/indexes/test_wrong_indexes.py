@@ -56,10 +56,10 @@ def test_f55_a_wrong_offset_index_is_rebuilt_as_it_was_and_reported(damage: str)
         wrote.disk.make_directory(path)
     log = opened(wrote)
     assert consume(log, wrote) == (set(wrote.batches), set())
-    told = mended(log)
+    reported = mended(log)
     assert consume(log, wrote) == (set(wrote.batches), set())
     if damage != "cut":
-        assert any("index" in note for note in told), told
+        assert any("index" in note for note in reported), reported
         assert wrote.disk.read_file(path) == was
 
 

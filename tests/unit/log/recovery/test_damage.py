@@ -69,9 +69,9 @@ def test_f54_a_damaged_log_is_whole_or_says_so(struck: list[Damage], clean: bool
             break
     else:
         raise AssertionError("it is never mended")
-    told = is_reported(log) or log.take_notes()
+    reported = is_reported(log) or log.take_notes()
     lost = set(wrote.batches) - consumed.batches
-    assert not lost or told or lost <= consumed.errors, (done, lost)
+    assert not lost or reported or lost <= consumed.errors, (done, lost)
     ranges = [(one.first_offset, one.end_offset) for one in (*log.recovery.damages, *log.damages)]
     assert not (lost - consumed.errors) or not log.recovery.is_proven, done
     for base in lost - consumed.errors:

@@ -51,7 +51,7 @@ def disk_of_epoch(epoch: int, interrupted: UUID | None = None) -> SimDisk:
     return disk
 
 
-class Desk:
+class LifecycleHost:
     """The controller's place, taken by the test: it sees each request and answers when it likes."""
 
     def __init__(self, interrupted: UUID | None = None) -> None:
@@ -111,10 +111,10 @@ class Desk:
 
 
 def test_it_introduces_itself() -> None:
-    desk = Desk()
-    desk.life.register()
+    host = LifecycleHost()
+    host.life.register()
 
-    [(request, _, patience_ms)] = desk.asked
+    [(request, _, patience_ms)] = host.asked
 
     assert isinstance(request, BrokerRegistrationRequest)
     assert request.broker_id == 1
@@ -129,26 +129,26 @@ def test_it_introduces_itself() -> None:
 
 
 def test_each_process_is_another_incarnation_and_says_so_each_time() -> None:
-    desk = Desk()
-    desk.life.register()
-    first = desk.answer(ErrorCode.request_timed_out)
-    desk.pass_time(REGISTRATION_RETRY_MS)
-    again = desk.answer()
+    host = LifecycleHost()
+    host.life.register()
+    first = host.answer(ErrorCode.request_timed_out)
+    host.pass_time(REGISTRATION_RETRY_MS)
+    again = host.answer()
     assert first.incarnation_id == again.incarnation_id
 
 
 def test_f15_its_epoch_is_known_from_the_image_before_the_answer_to_its_registration() -> None:
-    desk = Desk()
-    desk.life.register()
-    [(request, _, _)] = desk.asked
+    host = LifecycleHost()
+    host.life.register()
+    [(request, _, _)] = host.asked
     me = BrokerImage(1, 12, request.incarnation_id, {}, fenced=True)
     earlier_run = replace(me, epoch=8, incarnation=UUID(int=9))
 
-    assert desk.life.epoch_in(desk.image) == -1
-    assert desk.life.epoch_in(replace(desk.image, brokers={1: earlier_run})) == -1
-    assert desk.life.epoch_in(replace(desk.image, brokers={1: me})) == 12
-    desk.answer(broker_epoch=12)
-    assert desk.life.epoch_in(desk.image) == 12
+    assert host.life.epoch_in(host.image) == -1
+    assert host.life.epoch_in(replace(host.image, brokers={1: earlier_run})) == -1
+    assert host.life.epoch_in(replace(host.image, brokers={1: me})) == 12
+    host.answer(broker_epoch=12)
+    assert host.life.epoch_in(host.image) == 12
 
 
 @pytest.mark.parametrize(
@@ -162,17 +162,17 @@ def test_f15_its_epoch_is_known_from_the_image_before_the_answer_to_its_registra
 def test_it_tries_again_while_its_earlier_session_lives_or_nobody_decides(
     error: ErrorCode,
 ) -> None:
-    desk = Desk()
-    desk.life.register()
+    host = LifecycleHost()
+    host.life.register()
 
     for _ in range(5):
-        desk.answer(error)
-        assert desk.asked == []
-        desk.pass_time(REGISTRATION_RETRY_MS)
+        host.answer(error)
+        assert host.asked == []
+        host.pass_time(REGISTRATION_RETRY_MS)
 
-    assert isinstance(desk.answer(broker_epoch=5), BrokerRegistrationRequest)
-    assert desk.life.epoch == 5
-    assert desk.failures == []
+    assert isinstance(host.answer(broker_epoch=5), BrokerRegistrationRequest)
+    assert host.life.epoch == 5
+    assert host.failures == []
 
 
 @pytest.mark.parametrize(
@@ -184,198 +184,198 @@ def test_it_tries_again_while_its_earlier_session_lives_or_nobody_decides(
     ],
 )
 def test_a_refusal_that_will_not_change_ends_the_process(error: ErrorCode) -> None:
-    desk = Desk()
-    desk.life.register()
+    host = LifecycleHost()
+    host.life.register()
 
-    desk.answer(error)
-    desk.pass_time(60_000)
+    host.answer(error)
+    host.pass_time(60_000)
 
-    assert desk.failures == [f"the controller refused this broker: {error.name}"]
-    assert desk.asked == []
+    assert host.failures == [f"the controller refused this broker: {error.name}"]
+    assert host.asked == []
 
 
 def test_f17_what_it_proves_is_noted_before_it_registers() -> None:
-    desk = Desk()
-    desk.life.register()
-    [(request, _, _)] = desk.asked
-    again = CleanShutdownMark(desk.disk)
+    host = LifecycleHost()
+    host.life.register()
+    [(request, _, _)] = host.asked
+    again = CleanShutdownMark(host.disk)
     assert again.found == CleanShutdown(True, 77, request.incarnation_id)
 
 
 @pytest.mark.parametrize("refusals", [0, 3])
 def test_f17_the_run_of_an_interrupted_start_is_settled_first(refusals: int) -> None:
     """It may have been registered in an epoch that nobody here knows."""
-    desk = Desk(interrupted=UUID(int=4_711))
-    desk.life.register()
+    host = LifecycleHost(interrupted=UUID(int=4_711))
+    host.life.register()
     for _ in range(refusals):
-        desk.answer(ErrorCode.request_timed_out)
-        desk.pass_time(REGISTRATION_RETRY_MS)
+        host.answer(ErrorCode.request_timed_out)
+        host.pass_time(REGISTRATION_RETRY_MS)
 
-    earlier = desk.answer(broker_epoch=90)
+    earlier = host.answer(broker_epoch=90)
     assert (earlier.incarnation_id, earlier.previous_broker_epoch) == (UUID(int=4_711), 77)
-    assert desk.life.epoch == -1
-    own = desk.answer(broker_epoch=91)
+    assert host.life.epoch == -1
+    own = host.answer(broker_epoch=91)
     assert own.incarnation_id not in (None, UUID(int=4_711))
     assert own.previous_broker_epoch == 90
-    assert CleanShutdownMark(desk.disk).found == CleanShutdown(True, 90, own.incarnation_id)
-    assert desk.life.epoch == 91
+    assert CleanShutdownMark(host.disk).found == CleanShutdown(True, 90, own.incarnation_id)
+    assert host.life.epoch == 91
 
 
 def test_f17_a_run_that_has_found_damage_proves_nothing_any_more() -> None:
-    desk = Desk()
-    desk.registered()
-    desk.asked.clear()
-    desk.life.reregister_as_unclean()
-    [(request, _, _)] = desk.asked
+    host = LifecycleHost()
+    host.registered()
+    host.asked.clear()
+    host.life.reregister_as_unclean()
+    [(request, _, _)] = host.asked
     assert request.previous_broker_epoch == -1
-    assert CleanShutdownMark(desk.disk).found == CleanShutdown(False)
+    assert CleanShutdownMark(host.disk).found == CleanShutdown(False)
 
 
 # -- heartbeats ------------------------------------------------------------------------------------
 
 
 def test_it_heartbeats_at_its_interval_in_its_epoch() -> None:
-    desk = Desk()
-    desk.registered(epoch=5)
+    host = LifecycleHost()
+    host.registered(epoch=5)
     for _ in range(4):
-        request = desk.answer()
+        request = host.answer()
         assert isinstance(request, BrokerHeartbeatRequest)
         assert request.broker_epoch == 5
         assert not request.want_fence
         assert not request.want_shut_down
-        assert desk.asked == []
-        desk.pass_time(HEARTBEAT_MS - 1)
-        assert desk.asked == []
-        desk.pass_time(1)
-        assert len(desk.asked) == 1
+        assert host.asked == []
+        host.pass_time(HEARTBEAT_MS - 1)
+        assert host.asked == []
+        host.pass_time(1)
+        assert len(host.asked) == 1
 
 
 def test_a_heartbeat_says_how_far_the_metadata_is_read() -> None:
-    desk = Desk()
-    desk.registered(epoch=5)
-    assert desk.answer().current_metadata_offset == -1
+    host = LifecycleHost()
+    host.registered(epoch=5)
+    assert host.answer().current_metadata_offset == -1
 
-    desk.publish(epoch=5, fenced=True, offset=6)
+    host.publish(epoch=5, fenced=True, offset=6)
 
-    assert desk.answer().current_metadata_offset == 6, "it does not wait for its next turn"
+    assert host.answer().current_metadata_offset == 6, "it does not wait for its next turn"
 
 
 def test_a_new_controller_is_told_at_once() -> None:
-    desk = Desk()
-    desk.life.controller_changed()
-    assert desk.asked == [], "it has not registered with any"
-    desk.unfenced()
-    desk.pass_time(HEARTBEAT_MS - 1)
+    host = LifecycleHost()
+    host.life.controller_changed()
+    assert host.asked == [], "it has not registered with any"
+    host.unfenced()
+    host.pass_time(HEARTBEAT_MS - 1)
 
-    desk.life.controller_changed()
+    host.life.controller_changed()
 
-    assert isinstance(desk.answer(), BrokerHeartbeatRequest)
-    desk.pass_time(HEARTBEAT_MS - 1)
-    assert desk.asked == [], "and its turns go on from there"
+    assert isinstance(host.answer(), BrokerHeartbeatRequest)
+    host.pass_time(HEARTBEAT_MS - 1)
+    assert host.asked == [], "and its turns go on from there"
 
 
 def test_it_is_cut_off_when_no_controller_has_answered_for_a_session() -> None:
-    desk = Desk()
-    desk.pass_time(SESSION_MS)
-    assert not desk.life.is_cut_off, "it is not known to any yet"
-    desk.unfenced()
-    desk.pass_time(SESSION_MS - 1)
-    assert not desk.life.is_cut_off
-    desk.pass_time(1)
-    assert desk.life.is_cut_off
+    host = LifecycleHost()
+    host.pass_time(SESSION_MS)
+    assert not host.life.is_cut_off, "it is not known to any yet"
+    host.unfenced()
+    host.pass_time(SESSION_MS - 1)
+    assert not host.life.is_cut_off
+    host.pass_time(1)
+    assert host.life.is_cut_off
 
-    desk.answer(ErrorCode.request_timed_out)
-    assert desk.life.is_cut_off, "that is its own clock, not a controller"
-    desk.answer()
-    assert not desk.life.is_cut_off
+    host.answer(ErrorCode.request_timed_out)
+    assert host.life.is_cut_off, "that is its own clock, not a controller"
+    host.answer()
+    assert not host.life.is_cut_off
 
 
 def test_a_heartbeat_that_is_not_answered_does_not_keep_the_next_from_going() -> None:
-    desk = Desk()
-    desk.registered()
-    desk.pass_time(SESSION_MS)
-    assert len(desk.asked) == 1 + SESSION_MS // HEARTBEAT_MS
+    host = LifecycleHost()
+    host.registered()
+    host.pass_time(SESSION_MS)
+    assert len(host.asked) == 1 + SESSION_MS // HEARTBEAT_MS
 
 
 def test_it_serves_while_the_image_says_that_it_is_unfenced_in_this_epoch() -> None:
-    desk = Desk()
-    desk.publish(epoch=4, fenced=False, offset=5)
-    assert not desk.life.is_unfenced, "that was its earlier run"
-    desk.registered(epoch=7)
-    desk.publish(epoch=7, fenced=True, offset=7)
-    assert not desk.life.is_unfenced
-    desk.publish(epoch=7, fenced=False, offset=8)
-    assert desk.life.is_unfenced
-    desk.publish(epoch=7, fenced=True, offset=9)
-    assert not desk.life.is_unfenced
+    host = LifecycleHost()
+    host.publish(epoch=4, fenced=False, offset=5)
+    assert not host.life.is_unfenced, "that was its earlier run"
+    host.registered(epoch=7)
+    host.publish(epoch=7, fenced=True, offset=7)
+    assert not host.life.is_unfenced
+    host.publish(epoch=7, fenced=False, offset=8)
+    assert host.life.is_unfenced
+    host.publish(epoch=7, fenced=True, offset=9)
+    assert not host.life.is_unfenced
 
 
 @pytest.mark.parametrize(
     "error", [ErrorCode.stale_broker_epoch, ErrorCode.broker_id_not_registered]
 )
 def test_a_broker_that_is_not_known_any_more_registers_once_again(error: ErrorCode) -> None:
-    desk = Desk()
-    desk.unfenced(epoch=5)
-    desk.pass_time(HEARTBEAT_MS)
+    host = LifecycleHost()
+    host.unfenced(epoch=5)
+    host.pass_time(HEARTBEAT_MS)
 
-    desk.answer(error)
-    desk.pass_time(10 * HEARTBEAT_MS)
+    host.answer(error)
+    host.pass_time(10 * HEARTBEAT_MS)
 
-    assert [type(message) for message, _, _ in desk.asked] == [BrokerRegistrationRequest]
-    desk.answer(broker_epoch=9)
-    assert desk.life.epoch == 9
-    assert desk.answer().broker_epoch == 9
+    assert [type(message) for message, _, _ in host.asked] == [BrokerRegistrationRequest]
+    host.answer(broker_epoch=9)
+    assert host.life.epoch == 9
+    assert host.answer().broker_epoch == 9
 
 
 def test_a_late_answer_to_an_earlier_epoch_changes_nothing() -> None:
-    desk = Desk()
-    desk.unfenced(epoch=5)
-    desk.pass_time(2 * HEARTBEAT_MS)
-    old, newer = desk.asked
-    desk.asked.clear()
+    host = LifecycleHost()
+    host.unfenced(epoch=5)
+    host.pass_time(2 * HEARTBEAT_MS)
+    old, newer = host.asked
+    host.asked.clear()
     old[1](replace(HEARD, error_code=ErrorCode.stale_broker_epoch))
-    desk.answer(broker_epoch=9)
-    desk.asked.clear()
+    host.answer(broker_epoch=9)
+    host.asked.clear()
 
     newer[1](replace(HEARD, error_code=ErrorCode.stale_broker_epoch))
 
-    assert desk.life.epoch == 9
-    assert desk.asked == []
+    assert host.life.epoch == 9
+    assert host.asked == []
 
 
 # -- shutdown --------------------------------------------------------------------------------------
 
 
 def test_it_asks_before_it_goes_and_goes_when_it_may() -> None:
-    desk = Desk()
-    desk.unfenced()
+    host = LifecycleHost()
+    host.unfenced()
     stopped: list[bool] = []
 
-    desk.life.shut_down(lambda: stopped.append(True))
-    assert desk.answer(should_shut_down=False).want_shut_down
+    host.life.shut_down(lambda: stopped.append(True))
+    assert host.answer(should_shut_down=False).want_shut_down
     assert stopped == []
-    desk.pass_time(HEARTBEAT_MS)
-    assert desk.answer(should_shut_down=True).want_shut_down
+    host.pass_time(HEARTBEAT_MS)
+    assert host.answer(should_shut_down=True).want_shut_down
 
     assert stopped == [True]
 
 
 def test_it_goes_once_however_often_it_is_allowed_to() -> None:
-    desk = Desk()
-    desk.unfenced()
+    host = LifecycleHost()
+    host.unfenced()
     stopped: list[bool] = []
-    desk.life.shut_down(lambda: stopped.append(True))
-    desk.pass_time(HEARTBEAT_MS)
+    host.life.shut_down(lambda: stopped.append(True))
+    host.pass_time(HEARTBEAT_MS)
 
-    desk.answer(should_shut_down=True)
-    desk.answer(should_shut_down=True)
+    host.answer(should_shut_down=True)
+    host.answer(should_shut_down=True)
 
     assert stopped == [True]
 
 
 def test_a_broker_that_nobody_knows_need_not_ask() -> None:
-    desk = Desk()
-    desk.life.register()
+    host = LifecycleHost()
+    host.life.register()
     stopped: list[bool] = []
-    desk.life.shut_down(lambda: stopped.append(True))
+    host.life.shut_down(lambda: stopped.append(True))
     assert stopped == [True]

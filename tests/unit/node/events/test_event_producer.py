@@ -31,7 +31,7 @@ PRODUCE, INIT_PRODUCER_ID = 0, 22
 RECORDS = [Record(b"a-0", b"{}", NOW), Record(b"a-1", b"{}", NOW)]
 
 
-class Desk:
+class ProducerHost:
     def __init__(self, image: ClusterImage, **properties: str) -> None:
         self.image = image
         self.clock, self.timers = Clock(NOW), Timers()
@@ -122,98 +122,98 @@ def with_topic() -> ClusterImage:
     return cluster(3, {REPLICATION_EVENTS: partition()})
 
 
-def ready() -> Desk:
-    desk = Desk(with_topic())
-    desk.send()
-    desk.identify()
-    assert desk.produced() == (7, 0, 2)
-    return desk
+def ready() -> ProducerHost:
+    host = ProducerHost(with_topic())
+    host.send()
+    host.identify()
+    assert host.produced() == (7, 0, 2)
+    return host
 
 
 def test_what_is_acknowledged_is_done_and_the_next_batch_follows_in_sequence() -> None:
-    desk = ready()
-    desk.say(ErrorCode.none)
-    assert desk.outcomes == [True]
+    host = ready()
+    host.say(ErrorCode.none)
+    assert host.outcomes == [True]
 
-    desk.send()
+    host.send()
 
-    assert desk.produced() == (7, 2, 2)
+    assert host.produced() == (7, 2, 2)
 
 
 @pytest.mark.parametrize(
     "error", [ErrorCode.not_leader_or_follower, ErrorCode.not_enough_replicas_after_append]
 )
 def test_what_may_have_been_written_is_repeated_under_its_sequence(error: ErrorCode) -> None:
-    desk = ready()
-    desk.say(error)
-    assert desk.outcomes == []
+    host = ready()
+    host.say(error)
+    assert host.outcomes == []
 
-    desk.wait()
+    host.wait()
 
-    assert desk.produced() == (7, 0, 2)
-    desk.say(ErrorCode.duplicate_sequence_number)
-    assert desk.outcomes == [True]
+    assert host.produced() == (7, 0, 2)
+    host.say(ErrorCode.duplicate_sequence_number)
+    assert host.outcomes == [True]
 
 
 def test_a_lost_connection_is_no_reason_to_write_twice() -> None:
-    desk = ready()
-    desk.lose_connection()
-    desk.wait()
-    assert desk.produced() == (7, 0, 2)
+    host = ready()
+    host.lose_connection()
+    host.wait()
+    assert host.produced() == (7, 0, 2)
 
 
 def test_a_topic_that_does_not_know_the_producer_is_written_to_by_a_new_one() -> None:
-    desk = ready()
-    desk.say(ErrorCode.out_of_order_sequence_number)
-    desk.wait()
-    desk.identify(8)
-    assert desk.produced() == (8, 0, 2)
+    host = ready()
+    host.say(ErrorCode.out_of_order_sequence_number)
+    host.wait()
+    host.identify(8)
+    assert host.produced() == (8, 0, 2)
 
 
 def test_what_can_never_be_written_is_given_up() -> None:
-    desk = ready()
-    desk.say(ErrorCode.message_too_large)
-    assert desk.outcomes == [False]
+    host = ready()
+    host.say(ErrorCode.message_too_large)
+    assert host.outcomes == [False]
 
 
 def test_without_a_leader_nothing_is_sent_until_there_is_one() -> None:
-    desk = Desk(cluster(3, {REPLICATION_EVENTS: partition(leader=-1, isr=())}))
-    desk.send()
-    desk.wait(60_000)
-    desk.image = with_topic()
+    host = ProducerHost(cluster(3, {REPLICATION_EVENTS: partition(leader=-1, isr=())}))
+    host.send()
+    host.wait(60_000)
+    host.image = with_topic()
 
-    desk.wait()
-    desk.identify()
+    host.wait()
+    host.identify()
 
-    assert (desk.submitted, desk.produced()) == ([], (7, 0, 2))
+    assert (host.submitted, host.produced()) == ([], (7, 0, 2))
 
 
 def test_the_topic_is_made_once_there_are_brokers_for_it() -> None:
-    desk = Desk(cluster([broker(1)]))
-    desk.send()
-    desk.wait(1_000)
-    assert desk.submitted == []
+    host = ProducerHost(cluster([broker(1)]))
+    host.send()
+    host.wait(1_000)
+    assert host.submitted == []
 
-    desk.image = cluster(3)
-    desk.wait()
+    host.image = cluster(3)
+    host.wait()
 
-    [request] = desk.submitted
+    [request] = host.submitted
     assert [(one.name, one.replication_factor) for one in request.topics] == [
         (REPLICATION_EVENTS, 3)
     ]
 
 
 def test_a_cluster_that_stays_small_gets_a_small_topic() -> None:
-    desk = Desk(cluster([broker(1), broker(2, fenced=True)]))
-    desk.send()
+    host = ProducerHost(cluster([broker(1), broker(2, fenced=True)]))
+    host.send()
 
-    desk.wait(PLACES_MS)
+    host.wait(PLACES_MS)
 
-    assert desk.submitted[0].topics[0].replication_factor == 1
+    assert host.submitted[0].topics[0].replication_factor == 1
 
 
 def test_f60_events_that_no_leader_would_read_are_given_up() -> None:
-    desk = Desk(with_topic(), socket_request_max_bytes="1000")
-    desk.producer.send([Record(b"a-0", bytes(1_000), NOW)], desk.outcomes.append)
-    desk.identify()
-    assert desk.outcomes == [False]
+    host = ProducerHost(with_topic(), socket_request_max_bytes="1000")
+    host.producer.send([Record(b"a-0", bytes(1_000), NOW)], host.outcomes.append)
+    host.identify()
+    assert host.outcomes == [False]

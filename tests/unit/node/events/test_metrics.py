@@ -18,11 +18,11 @@ from tidelog.node.partitions.replica import Replica
 from tidelog.replication.isr.leader import IsrAgreed
 
 
-def values(told: list[Metric]) -> dict[str, int]:
+def values(reported: list[Metric]) -> dict[str, int]:
     """Of those that are one number each."""
     return {
         metric.name: metric.samples[0][1]
-        for metric in told
+        for metric in reported
         if isinstance(metric, Gauge | Counter) and metric.samples
     }
 
@@ -33,9 +33,9 @@ def test_a_broker_counts_what_it_holds_and_what_passes_through() -> None:
     bench.ask(produce_to("orders", batch(b"a", b"bc")))
     bench.ask(fetch_from("orders", 0))
 
-    told = bench.node.metrics()
+    reported = bench.node.metrics()
 
-    found = values(told)
+    found = values(reported)
     assert found["kafka_server_replicamanager_partitioncount"] == 3
     assert found["kafka_server_replicamanager_leadercount"] == 3
     assert found["kafka_server_replicamanager_underreplicatedpartitions"] == 0
@@ -46,9 +46,9 @@ def test_a_broker_counts_what_it_holds_and_what_passes_through() -> None:
     size = len(batch(b"a", b"bc"))
     assert found["kafka_server_brokertopicmetrics_bytesin"] == size
     assert found["kafka_server_brokertopicmetrics_bytesout"] == size
-    elections = next(one for one in told if isinstance(one, Summary))
+    elections = next(one for one in reported if isinstance(one, Summary))
     assert elections.count == 3
-    requests = next(one for one in told if one.name == "kafka_network_requestmetrics_requests")
+    requests = next(one for one in reported if one.name == "kafka_network_requestmetrics_requests")
     assert isinstance(requests, Counter)
     assert {labels[0][1]: count for labels, count in requests.samples} == {
         "CreateTopics": 1,
@@ -67,9 +67,9 @@ def test_a_replica_that_is_only_being_added_is_not_missed(
     held.lead(1, 5, IsrAgreed(frozenset(in_sync), frozenset(replicas), 7, 1))
     image = cluster(4, {"orders": partition(replicas, isr=in_sync, adding=(4,), removing=(3,))})
 
-    told = metrics.of_broker([held], image, 0, 0, 0, Counters())
+    reported = metrics.of_broker([held], image, 0, 0, 0, Counters())
 
-    assert values(list(told))["kafka_server_replicamanager_underreplicatedpartitions"] == missed
+    assert values(list(reported))["kafka_server_replicamanager_underreplicatedpartitions"] == missed
 
 
 def test_every_name_is_given_once() -> None:
@@ -97,13 +97,13 @@ def test_requests_fall_into_the_place_of_their_time() -> None:
     counters = Counters()
     counters.requests[0] = times
 
-    told = list(metrics.of_requests(["PLAINTEXT", "CONTROLLER"], ["PLAINTEXT"] * 2, counters))
+    reported = list(metrics.of_requests(["PLAINTEXT", "CONTROLLER"], ["PLAINTEXT"] * 2, counters))
 
-    histogram = next(one for one in told if isinstance(one, Histogram))
+    histogram = next(one for one in reported if isinstance(one, Histogram))
     (sample,) = histogram.samples
     assert (sample.labels, sample.total) == ((("request", "Produce"),), 100_005)
     assert list(sample.places) == [2, 1, 1, *[0] * (len(BOUNDS_MS) - 3), 1]
-    connections: Any = next(one for one in told if "connection_count" in one.name)
+    connections: Any = next(one for one in reported if "connection_count" in one.name)
     assert connections.samples == (
         ((("listener", "PLAINTEXT"),), 2),
         ((("listener", "CONTROLLER"),), 0),

@@ -27,7 +27,7 @@ from tidelog.node.peers import Peers
 from tidelog.node.timers import Timers
 
 
-class Desk:
+class EventsHost:
     """Events of a node in a cluster whose topic of events nobody leads."""
 
     def __init__(self, is_on: str = "true") -> None:
@@ -59,32 +59,32 @@ def loss(offset: int) -> UncleanLoss:
 
 
 def test_over_the_limit_the_oldest_events_go_and_are_counted() -> None:
-    desk = Desk()
+    host = EventsHost()
     for offset in range(LIMIT + 5):
-        desk.events.tell(loss(offset))
-    assert desk.events.counters.events_lost == 5
+        host.events.tell(loss(offset))
+    assert host.events.counters.events_lost == 5
 
-    desk.wait(5_000)
+    host.wait(5_000)
 
-    assert desk.events.counters.events_lost == 5
-    assert desk.events.counters.events_written == 0
+    assert host.events.counters.events_lost == 5
+    assert host.events.counters.events_written == 0
 
 
 def test_when_it_is_off_nothing_waits_but_elections_are_counted() -> None:
-    desk = Desk("false")
+    host = EventsHost("false")
     before = cluster(3, {"orders": partition()})
     after = cluster(
         [broker(1, fenced=True), broker(2), broker(3)],
         {"orders": partition(leader=2, isr=(2, 3), leader_epoch=6, partition_epoch=8)},
     )
 
-    desk.events.decided(before, after, 12, FenceReason.SESSION_EXPIRED)
-    desk.events.tell(loss(1))
-    desk.wait(1_000)
+    host.events.decided(before, after, 12, FenceReason.SESSION_EXPIRED)
+    host.events.tell(loss(1))
+    host.wait(1_000)
 
-    counters = desk.events.counters
+    counters = host.events.counters
     assert (counters.elections, counters.election_ms, counters.unclean_elections) == (1, 12, 0)
-    assert (counters.events_lost, desk.outbound, desk.timers.next_deadline()) == (0, [], None)
+    assert (counters.events_lost, host.outbound, host.timers.next_deadline()) == (0, [], None)
 
 
 @pytest.mark.parametrize(
@@ -99,7 +99,7 @@ def test_when_it_is_off_nothing_waits_but_elections_are_counted() -> None:
 def test_f35_only_an_election_that_may_lose_records_is_counted_as_unclean(
     before: dict[str, Any], leader: int, recovery: int, unclean: int
 ) -> None:
-    desk = Desk("false")
+    host = EventsHost("false")
     after = partition(
         leader=leader,
         isr=(leader,),
@@ -108,46 +108,46 @@ def test_f35_only_an_election_that_may_lose_records_is_counted_as_unclean(
         leader_recovery_state=recovery,
     )
 
-    desk.events.decided(
+    host.events.decided(
         cluster(3, {"orders": partition(**before)}),
         cluster([broker(1, fenced=True), broker(2), broker(3)], {"orders": after}),
         0,
         FenceReason.SESSION_EXPIRED,
     )
-    desk.wait(1_000)
+    host.wait(1_000)
 
-    counters = desk.events.counters
+    counters = host.events.counters
     assert (counters.elections, counters.unclean_elections) == (1, unclean)
 
 
 def test_a_decision_about_many_partitions_is_told_a_slice_at_a_time() -> None:
-    desk = Desk("false")
+    host = EventsHost("false")
     count = 3 * PER_SLICE
     after = cluster(3, {"orders": [partition() for _ in range(count)]})
     seen = []
 
-    desk.events.decided(cluster(3), after, 0, FenceReason.REQUESTED)
-    while (deadline := desk.timers.next_deadline()) is not None:
-        desk.wait(deadline - desk.clock.now)
-        seen.append(desk.events.counters.elections)
+    host.events.decided(cluster(3), after, 0, FenceReason.REQUESTED)
+    while (deadline := host.timers.next_deadline()) is not None:
+        host.wait(deadline - host.clock.now)
+        seen.append(host.events.counters.elections)
 
     assert seen == [PER_SLICE, 2 * PER_SLICE, count, count]
 
 
 def test_a_node_that_ends_waits_for_its_events_but_not_for_long() -> None:
     ended: list[int] = []
-    idle = Desk()
+    idle = EventsHost()
     idle.events.drain(lambda: ended.append(idle.clock.now))
     assert ended == [NOW]
 
-    busy = Desk()
+    busy = EventsHost()
     busy.events.tell(loss(1))
     busy.events.drain(lambda: ended.append(busy.clock.now))
     busy.wait(10_000)
     assert ended == [NOW, NOW + DRAIN_MS]
 
 
-def told(event: ReplicationEvent) -> dict[str, Any]:
+def as_json(event: ReplicationEvent) -> dict[str, Any]:
     decoded: dict[str, Any] = json.loads(encode_event(event, NOW, 3))
     return decoded
 
@@ -155,7 +155,7 @@ def told(event: ReplicationEvent) -> dict[str, Any]:
 def test_an_event_is_one_json_object_with_its_key() -> None:
     fenced = BrokerFenced(broker=2, broker_epoch=9, reason=FenceReason.SESSION_EXPIRED)
     assert (key_of(fenced), key_of(loss(1))) == (b"broker-2", b"a-0")
-    assert told(fenced) == {
+    assert as_json(fenced) == {
         "v": 1,
         "event": "broker_fenced",
         "ts": NOW,
@@ -165,7 +165,7 @@ def test_an_event_is_one_json_object_with_its_key() -> None:
         "reason": "session-expired",
         "silent_ms": None,
     }
-    assert told(loss(4)) == {
+    assert as_json(loss(4)) == {
         "v": 1,
         "event": "unclean_loss",
         "ts": NOW,

@@ -15,66 +15,66 @@ def corrupt(base_offset: int, epoch: int) -> memoryview:
     return memoryview(batch)
 
 
-def follow(desk: Following, partitions: int) -> list[PartitionLog]:
+def follow(follower: Following, partitions: int) -> list[PartitionLog]:
     """Follow so many partitions, with all of them in one session."""
-    replicas = [desk.replica(partition) for partition in range(partitions)]
+    replicas = [follower.replica(partition) for partition in range(partitions)]
     for replica in replicas:
-        desk.fetcher.follow(replica, 3)
-    desk.answer()
-    desk.answer()
+        follower.fetcher.follow(replica, 3)
+    follower.answer()
+    follower.answer()
     return [replica.log for replica in replicas]
 
 
 def test_f62_a_corrupt_answer_for_one_partition_does_not_hold_up_the_others() -> None:
-    desk = Following()
-    logs = follow(desk, 3)
+    follower = Following()
+    logs = follow(follower, 3)
 
-    desk.answer(
+    follower.answer(
         fetched(0, records=records(0, 3)),
         fetched(1, records=corrupt(0, 3)),
         fetched(2, records=records(0, 3)),
     )
 
     assert [log.log_end_offset for log in logs] == [1, 0, 1]
-    assert sorted(desk.asked_for()) == [0, 2]
-    assert desk.forgotten() == [1]
+    assert sorted(follower.asked_for()) == [0, 2]
+    assert follower.forgotten() == [1]
 
 
 def test_f62_a_partition_that_fails_again_and_again_waits_longer_each_time() -> None:
-    desk = Following()
-    follow(desk, 1)
+    follower = Following()
+    follow(follower, 1)
     waits = []
     for _ in range(10):
-        desk.answer(fetched(0, records=corrupt(0, 3)))
-        began = desk.clock.now
-        while desk.asked is None:
-            desk.advance(RETRY_MS)
-        waits.append(desk.clock.now - began)
+        follower.answer(fetched(0, records=corrupt(0, 3)))
+        began = follower.clock.now
+        while follower.asked is None:
+            follower.advance(RETRY_MS)
+        waits.append(follower.clock.now - began)
 
     assert waits == sorted(waits)
     assert (waits[0], waits[-1]) == (RETRY_MS, LONGEST_RETRY_MS)
 
 
 def test_f62_a_partition_that_is_sound_again_is_followed_as_before() -> None:
-    desk = Following()
-    [log] = follow(desk, 1)
+    follower = Following()
+    [log] = follow(follower, 1)
     for _ in range(4):
-        desk.answer(fetched(0, records=corrupt(0, 3)))
-        desk.advance(LONGEST_RETRY_MS)
-    desk.answer(fetched(0, records=records(0, 3)))
+        follower.answer(fetched(0, records=corrupt(0, 3)))
+        follower.advance(LONGEST_RETRY_MS)
+    follower.answer(fetched(0, records=records(0, 3)))
     assert log.log_end_offset == 1
 
-    desk.answer(fetched(0, records=corrupt(1, 3)))
-    desk.advance(RETRY_MS)
+    follower.answer(fetched(0, records=corrupt(1, 3)))
+    follower.advance(RETRY_MS)
 
-    assert list(desk.asked_for()) == [0]
+    assert list(follower.asked_for()) == [0]
 
 
 def test_f62_a_log_that_refuses_to_be_written_to_does_not_hold_up_the_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    desk = Following()
-    logs = follow(desk, 3)
+    follower = Following()
+    logs = follow(follower, 3)
     append = PartitionLog.append_as_follower
 
     def fail(log: PartitionLog, batches: memoryview, newest_epoch: int = 0) -> object:
@@ -85,29 +85,29 @@ def test_f62_a_log_that_refuses_to_be_written_to_does_not_hold_up_the_others(
         return append(log, batches)
 
     monkeypatch.setattr(PartitionLog, "append_as_follower", fail)
-    desk.answer(*(fetched(one, records=records(0, 3)) for one in range(3)))
+    follower.answer(*(fetched(one, records=records(0, 3)) for one in range(3)))
 
     assert [log.log_end_offset for log in logs] == [0, 0, 1]
-    assert [str(failure) for failure in desk.failures] == ["[Errno 5] the disk is ill"]
-    assert list(desk.asked_for()) == [2]
+    assert [str(failure) for failure in follower.failures] == ["[Errno 5] the disk is ill"]
+    assert list(follower.asked_for()) == [2]
 
 
-def answer_unless(desk: Following, bad: set[int], *, loses: bool) -> set[int]:
+def answer_unless(follower: Following, bad: set[int], *, loses: bool) -> set[int]:
     """The leader's next answer: no good one while a bad partition is in its session."""
-    asked = desk.asked
+    asked = follower.asked
     assert asked is not None
     if asked.session_epoch == 0:
-        desk.session = set()  # type: ignore[attr-defined]
-    session: set[int] = desk.session  # type: ignore[attr-defined]
-    session -= set(desk.forgotten())
-    session |= set(desk.asked_for())
+        follower.session = set()  # type: ignore[attr-defined]
+    session: set[int] = follower.session  # type: ignore[attr-defined]
+    session -= set(follower.forgotten())
+    session |= set(follower.asked_for())
     if not session & bad:
-        desk.answer()
+        follower.answer()
         return session
     if loses:
-        desk.lose_connection()
+        follower.lose_connection()
     else:
-        desk.answer_garbage()
+        follower.answer_garbage()
     return set()
 
 
@@ -117,15 +117,15 @@ def test_f62_partitions_at_which_whole_answers_fail_are_found_and_left_out(
     bad: set[int], loses: bool
 ) -> None:
     """Their answers end the connection, or cannot be read: nothing says which of them it was."""
-    desk = Following()
-    follow(desk, 7)
-    desk.session = set(range(7))  # type: ignore[attr-defined]
+    follower = Following()
+    follow(follower, 7)
+    follower.session = set(range(7))  # type: ignore[attr-defined]
     good = set(range(7)) - bad
     failures = 0
     while True:
-        while desk.asked is None:
-            desk.advance(RETRY_MS)
-        served = answer_unless(desk, bad, loses=loses)
+        while follower.asked is None:
+            follower.advance(RETRY_MS)
+        served = answer_unless(follower, bad, loses=loses)
         failures += not served
         assert failures < 40
         if served == good:
@@ -134,59 +134,59 @@ def test_f62_partitions_at_which_whole_answers_fail_are_found_and_left_out(
     # Every good one was asked for again soon; a bad one costs one fetch each time it is tried.
     lost = 0
     for _ in range(100):
-        while desk.asked is None:
-            desk.advance(RETRY_MS)
-        desk.advance(500)
-        lost += not answer_unless(desk, bad, loses=loses)
+        while follower.asked is None:
+            follower.advance(RETRY_MS)
+        follower.advance(500)
+        lost += not answer_unless(follower, bad, loses=loses)
     assert lost <= 100 * 500 // LONGEST_RETRY_MS * len(bad) + 10 * len(bad)
 
 
 def test_f62_a_leader_that_fails_every_fetch_puts_no_partition_back() -> None:
     """It closes each connection before it answers, for whatever reason; then it is well again."""
-    desk = Following()
-    logs = follow(desk, 9)
+    follower = Following()
+    logs = follow(follower, 9)
     for _ in range(200):
-        while desk.asked is None:
-            desk.advance(RETRY_MS)
-        desk.lose_connection()
+        while follower.asked is None:
+            follower.advance(RETRY_MS)
+        follower.lose_connection()
 
-    began = desk.clock.now
+    began = follower.clock.now
     while not all(log.log_end_offset for log in logs):
-        while desk.asked is None:
-            desk.advance(RETRY_MS)
-        asked = [one for one in desk.asked_for() if not logs[one].log_end_offset]
-        desk.answer(*(fetched(one, records=records(0, 3)) for one in asked))
-        desk.advance(RETRY_MS)
+        while follower.asked is None:
+            follower.advance(RETRY_MS)
+        asked = [one for one in follower.asked_for() if not logs[one].log_end_offset]
+        follower.answer(*(fetched(one, records=records(0, 3)) for one in asked))
+        follower.advance(RETRY_MS)
 
-    assert desk.clock.now - began <= 10 * RETRY_MS
+    assert follower.clock.now - began <= 10 * RETRY_MS
 
 
 def test_f62_a_leader_that_restarts_puts_no_partition_under_suspicion() -> None:
-    desk = Following()
-    follow(desk, 4)
+    follower = Following()
+    follow(follower, 4)
 
-    desk.lose_connection()
-    desk.channel.connect_failed(True, "refused")
-    desk.advance(RETRY_MS)
+    follower.lose_connection()
+    follower.channel.connect_failed(True, "refused")
+    follower.advance(RETRY_MS)
 
-    assert sorted(desk.asked_for()) == [0, 1, 2, 3]
+    assert sorted(follower.asked_for()) == [0, 1, 2, 3]
 
 
 def test_f60_a_request_names_no_more_partitions_than_a_leader_reads() -> None:
-    desk = Following(socket_request_max_bytes="2000")
-    replicas = [desk.replica(partition, SMALL) for partition in range(50)]
+    follower = Following(socket_request_max_bytes="2000")
+    replicas = [follower.replica(partition, SMALL) for partition in range(50)]
     for replica in replicas:
-        desk.fetcher.follow(replica, 3)
+        follower.fetcher.follow(replica, 3)
     seen: list[int] = []
-    desk.answer()
+    follower.answer()
     for _ in range(10):
-        asked = desk.asked
+        asked = follower.asked
         assert asked is not None
-        seen += desk.asked_for()
-        assert len(desk.asked_for()) <= 18
+        seen += follower.asked_for()
+        assert len(follower.asked_for()) <= 18
         is_last = len(seen) >= 49
         assert (asked.max_wait_ms == 0) is not is_last
-        desk.answer()
+        follower.answer()
         if is_last:
             break
 

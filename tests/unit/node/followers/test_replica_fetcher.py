@@ -15,291 +15,291 @@ ALONE = IsrAgreed(frozenset({ME}), frozenset({ME}), 0, 1)
 
 
 def test_it_asks_with_its_epochs_and_its_end_and_again_at_once() -> None:
-    desk = Following()
-    replica = desk.replica()
-    desk.fetcher.follow(replica, 3)
+    follower = Following()
+    replica = follower.replica()
+    follower.fetcher.follow(replica, 3)
 
-    [asked] = desk.asked_for().values()
+    [asked] = follower.asked_for().values()
     assert (asked.current_leader_epoch, asked.fetch_offset, asked.last_fetched_epoch) == (3, 0, -1)
-    assert (desk.asked.replica_id, desk.asked.replica_epoch) == (ME, 5)
+    assert (follower.asked.replica_id, follower.asked.replica_epoch) == (ME, 5)
 
-    desk.answer(fetched(records=records(0, 3, count=4), high_watermark=2))
+    follower.answer(fetched(records=records(0, 3, count=4), high_watermark=2))
 
-    [asked] = desk.asked_for().values()
+    [asked] = follower.asked_for().values()
     assert (asked.fetch_offset, asked.last_fetched_epoch) == (4, 3)
     assert replica.high_watermark == 2
-    assert (desk.asked.session_id, desk.asked.session_epoch) == (99, 1)
+    assert (follower.asked.session_id, follower.asked.session_epoch) == (99, 1)
 
 
 def test_what_has_not_changed_is_not_asked_for_again() -> None:
-    desk = Following()
+    follower = Following()
     for partition in (0, 1):
-        desk.fetcher.follow(desk.replica(partition), 3)
-    desk.answer(fetched(0))
-    assert list(desk.asked_for()) == [1]
-    desk.answer(fetched(1))
+        follower.fetcher.follow(follower.replica(partition), 3)
+    follower.answer(fetched(0))
+    assert list(follower.asked_for()) == [1]
+    follower.answer(fetched(1))
 
-    assert desk.asked_for() == {}
-    desk.answer(fetched(1, records=records(0, 3)))
+    assert follower.asked_for() == {}
+    follower.answer(fetched(1, records=records(0, 3)))
 
-    assert list(desk.asked_for()) == [1]
+    assert list(follower.asked_for()) == [1]
 
 
 def test_it_cuts_where_the_leader_parts_and_asks_on_from_there() -> None:
-    desk = Following()
-    replica = desk.replica()
+    follower = Following()
+    replica = follower.replica()
     replica.log.append_as_follower(records(0, 1, count=1))
     replica.log.append_as_follower(records(1, 1, count=1))
     replica.log.append_as_follower(records(2, 2, count=1))
-    desk.fetcher.follow(replica, 4)
+    follower.fetcher.follow(replica, 4)
 
-    desk.answer(fetched(diverging=EpochEnd(1, 1)))
+    follower.answer(fetched(diverging=EpochEnd(1, 1)))
 
-    [asked] = desk.asked_for().values()
+    [asked] = follower.asked_for().values()
     assert (asked.fetch_offset, asked.last_fetched_epoch) == (1, 1)
 
 
 def test_f09_a_late_answer_of_an_earlier_epoch_cuts_nothing() -> None:
     """Asked in epoch 3; then this node led in 4 and wrote; in 5 it follows the same broker."""
-    desk = Following()
-    replica = desk.replica()
+    follower = Following()
+    replica = follower.replica()
     replica.log.append_as_follower(records(0, 2, count=1))
-    desk.fetcher.follow(replica, 3)
-    desk.fetcher.drop(replica)
+    follower.fetcher.follow(replica, 3)
+    follower.fetcher.drop(replica)
     replica.lead(ME, 4, ALONE)
     append(replica.log, batch(2), epoch=4)
     replica.resign(NOT_LEADER)
-    desk.fetcher.follow(replica, 5)
+    follower.fetcher.follow(replica, 5)
 
-    desk.answer(fetched(diverging=EpochEnd(1, 0)))
+    follower.answer(fetched(diverging=EpochEnd(1, 0)))
 
     assert replica.log.log_end_offset == 3
-    [asked] = desk.asked_for().values()
+    [asked] = follower.asked_for().values()
     assert (asked.current_leader_epoch, asked.fetch_offset, asked.last_fetched_epoch) == (5, 3, 4)
 
 
 def test_f09_late_records_of_an_earlier_epoch_are_not_appended() -> None:
-    desk = Following()
-    replica = desk.replica()
-    desk.fetcher.follow(replica, 3)
-    desk.fetcher.follow(replica, 4)
+    follower = Following()
+    replica = follower.replica()
+    follower.fetcher.follow(replica, 3)
+    follower.fetcher.follow(replica, 4)
 
-    desk.answer(fetched(records=records(0, 3)))
+    follower.answer(fetched(records=records(0, 3)))
 
     assert replica.log.log_end_offset == 0
-    [asked] = desk.asked_for().values()
+    [asked] = follower.asked_for().values()
     assert asked.current_leader_epoch == 4
 
 
 def test_f09_a_late_answer_out_of_range_does_not_empty_the_log() -> None:
-    desk = Following()
-    replica = desk.replica()
+    follower = Following()
+    replica = follower.replica()
     replica.log.append_as_follower(records(0, 2))
-    desk.fetcher.follow(replica, 3)
-    desk.fetcher.follow(replica, 4)
+    follower.fetcher.follow(replica, 3)
+    follower.fetcher.follow(replica, 4)
 
-    desk.answer(fetched(error=ErrorCode.offset_out_of_range, log_start=50))
+    follower.answer(fetched(error=ErrorCode.offset_out_of_range, log_start=50))
 
     assert replica.log.log_end_offset == 1
 
 
 def test_f05_a_new_epoch_under_the_same_leader_is_not_forgotten_when_it_is_added() -> None:
     """A leader adds what a request names and then forgets: one request must not say both."""
-    desk = Following()
-    replica = desk.replica()
-    desk.fetcher.follow(replica, 3)
-    desk.answer(fetched())
-    desk.fetcher.follow(replica, 4)
-    desk.answer()
+    follower = Following()
+    replica = follower.replica()
+    follower.fetcher.follow(replica, 3)
+    follower.answer(fetched())
+    follower.fetcher.follow(replica, 4)
+    follower.answer()
 
-    assert list(desk.asked_for()) == [0]
-    assert desk.forgotten() == []
+    assert list(follower.asked_for()) == [0]
+    assert follower.forgotten() == []
 
 
 def test_an_answer_for_a_dropped_partition_changes_nothing() -> None:
-    desk = Following()
-    kept, dropped = desk.replica(0), desk.replica(1)
-    desk.fetcher.follow(kept, 3)
-    desk.answer(fetched(0))
-    desk.fetcher.follow(dropped, 3)
-    desk.answer(fetched(0))
-    desk.fetcher.drop(dropped)
+    follower = Following()
+    kept, dropped = follower.replica(0), follower.replica(1)
+    follower.fetcher.follow(kept, 3)
+    follower.answer(fetched(0))
+    follower.fetcher.follow(dropped, 3)
+    follower.answer(fetched(0))
+    follower.fetcher.drop(dropped)
 
-    desk.answer(fetched(1, records=records(0, 3)))
+    follower.answer(fetched(1, records=records(0, 3)))
 
     assert dropped.log.log_end_offset == 0
-    assert desk.forgotten() == [1]
+    assert follower.forgotten() == [1]
 
 
 def test_one_partition_in_error_waits_and_does_not_hold_up_the_others() -> None:
-    desk = Following()
+    follower = Following()
     for partition in (0, 1):
-        desk.fetcher.follow(desk.replica(partition), 3)
-    desk.answer(fetched(0))
-    desk.answer(fetched(1, error=NOT_LEADER))
+        follower.fetcher.follow(follower.replica(partition), 3)
+    follower.answer(fetched(0))
+    follower.answer(fetched(1, error=NOT_LEADER))
 
     # In the session it would be answered with the same error at once, without end.
-    assert desk.forgotten() == [1]
-    desk.answer(fetched(0, records=records(0, 3)))
-    assert list(desk.asked_for()) == [0]
-    desk.advance(50)
-    desk.answer()
-    assert list(desk.asked_for()) == [1]
+    assert follower.forgotten() == [1]
+    follower.answer(fetched(0, records=records(0, 3)))
+    assert list(follower.asked_for()) == [0]
+    follower.advance(50)
+    follower.answer()
+    assert list(follower.asked_for()) == [1]
 
 
 def test_a_lone_partition_in_error_is_asked_for_again_after_a_moment() -> None:
-    desk = Following()
-    desk.fetcher.follow(desk.replica(), 3)
-    desk.answer(fetched(error=NOT_LEADER))
+    follower = Following()
+    follower.fetcher.follow(follower.replica(), 3)
+    follower.answer(fetched(error=NOT_LEADER))
 
-    assert desk.asked is None
-    desk.advance(50)
+    assert follower.asked is None
+    follower.advance(50)
 
-    assert list(desk.asked_for()) == [0]
+    assert list(follower.asked_for()) == [0]
 
 
 def test_after_any_failure_the_session_begins_anew_with_everything() -> None:
-    desk = Following()
+    follower = Following()
     for partition in (0, 1):
-        desk.fetcher.follow(desk.replica(partition), 3)
-    desk.answer(fetched(0))
-    desk.answer(fetched(1))
+        follower.fetcher.follow(follower.replica(partition), 3)
+    follower.answer(fetched(0))
+    follower.answer(fetched(1))
 
     for fail in (
-        desk.lose_connection,
-        lambda: desk.answer(error=ErrorCode.fetch_session_id_not_found, session=0),
-        lambda: desk.answer(error=ErrorCode.invalid_fetch_session_epoch, session=0),
+        follower.lose_connection,
+        lambda: follower.answer(error=ErrorCode.fetch_session_id_not_found, session=0),
+        lambda: follower.answer(error=ErrorCode.invalid_fetch_session_epoch, session=0),
     ):
         fail()
-        desk.advance(50)
-        assert sorted(desk.asked_for()) == [0, 1]
+        follower.advance(50)
+        assert sorted(follower.asked_for()) == [0, 1]
         # The old one's id, so that the leader does not keep that one, too.
-        assert (desk.asked.session_id, desk.asked.session_epoch) == (SESSION, 0)
-        desk.answer(fetched(0), fetched(1))
+        assert (follower.asked.session_id, follower.asked.session_epoch) == (SESSION, 0)
+        follower.answer(fetched(0), fetched(1))
 
 
 def test_what_is_not_durable_yet_is_not_claimed() -> None:
     """flush.messages=1: to ask from an offset is to say that all before it is held."""
-    desk = Following()
-    replica = desk.replica(config=DURABLE)
-    desk.fetcher.follow(replica, 3)
+    follower = Following()
+    replica = follower.replica(config=DURABLE)
+    follower.fetcher.follow(replica, 3)
 
-    desk.answer(fetched(records=records(0, 3, count=4)))
+    follower.answer(fetched(records=records(0, 3, count=4)))
 
-    assert desk.asked is None, "asked before it was flushed"
-    desk.owner.finish_flush()
-    desk.fetcher.flushed(replica)
-    [asked] = desk.asked_for().values()
+    assert follower.asked is None, "asked before it was flushed"
+    follower.owner.finish_flush()
+    follower.fetcher.flushed(replica)
+    [asked] = follower.asked_for().values()
     assert asked.fetch_offset == 4
 
 
 def test_what_waits_for_its_flush_is_not_sent_again_meanwhile() -> None:
     """Left in the leader's session, it would be answered at once with the same records."""
-    desk = Following()
-    slow, quick = desk.replica(0, config=DURABLE), desk.replica(1)
-    desk.fetcher.follow(slow, 3)
-    desk.fetcher.follow(quick, 3)
-    desk.answer(fetched(0))
+    follower = Following()
+    slow, quick = follower.replica(0, config=DURABLE), follower.replica(1)
+    follower.fetcher.follow(slow, 3)
+    follower.fetcher.follow(quick, 3)
+    follower.answer(fetched(0))
 
-    desk.answer(fetched(0, records=records(0, 3)))
+    follower.answer(fetched(0, records=records(0, 3)))
 
-    assert desk.forgotten() == [0]
-    desk.owner.finish_flush()
-    desk.fetcher.flushed(slow)
-    desk.answer()
-    [asked] = desk.asked_for().values()
+    assert follower.forgotten() == [0]
+    follower.owner.finish_flush()
+    follower.fetcher.flushed(slow)
+    follower.answer()
+    [asked] = follower.asked_for().values()
     assert (asked.partition, asked.fetch_offset) == (0, 1)
 
 
 def test_the_leader_is_nudged_once_when_there_is_more_to_ask_for_than_the_fetch_it_holds() -> None:
-    desk = Following()
-    desk.fetcher.follow(desk.replica(0), 3)
-    assert (list(desk.asked_for()), desk.nudges) == ([0], 0)
+    follower = Following()
+    follower.fetcher.follow(follower.replica(0), 3)
+    assert (list(follower.asked_for()), follower.nudges) == ([0], 0)
 
-    desk.fetcher.follow(desk.replica(1), 3)
-    desk.fetcher.follow(desk.replica(2), 3)
-    assert (list(desk.asked_for()), desk.nudges) == ([0], 1)
+    follower.fetcher.follow(follower.replica(1), 3)
+    follower.fetcher.follow(follower.replica(2), 3)
+    assert (list(follower.asked_for()), follower.nudges) == ([0], 1)
 
-    desk.answer(fetched(0))
-    assert (list(desk.asked_for()), desk.nudges) == ([1, 2], 1)
-    desk.fetcher.follow(desk.replica(3), 3)
-    assert (list(desk.asked_for()), desk.nudges) == ([1, 2], 2)
+    follower.answer(fetched(0))
+    assert (list(follower.asked_for()), follower.nudges) == ([1, 2], 1)
+    follower.fetcher.follow(follower.replica(3), 3)
+    assert (list(follower.asked_for()), follower.nudges) == ([1, 2], 2)
 
 
 def test_a_deleted_prefix_is_passed_over() -> None:
-    desk = Following()
-    replica = desk.replica()
+    follower = Following()
+    replica = follower.replica()
     replica.log.append_as_follower(records(0, 1))
-    desk.fetcher.follow(replica, 3)
+    follower.fetcher.follow(replica, 3)
 
-    desk.answer(fetched(error=ErrorCode.offset_out_of_range, log_start=50))
+    follower.answer(fetched(error=ErrorCode.offset_out_of_range, log_start=50))
 
-    [asked] = desk.asked_for().values()
+    [asked] = follower.asked_for().values()
     assert (asked.fetch_offset, asked.log_start_offset) == (50, 50)
 
 
 def test_out_of_range_within_the_leaders_log_keeps_what_is_here() -> None:
-    desk = Following()
-    replica = desk.replica()
+    follower = Following()
+    replica = follower.replica()
     replica.log.append_as_follower(records(0, 1))
-    desk.fetcher.follow(replica, 3)
+    follower.fetcher.follow(replica, 3)
 
-    desk.answer(fetched(error=ErrorCode.offset_out_of_range, log_start=0))
+    follower.answer(fetched(error=ErrorCode.offset_out_of_range, log_start=0))
 
     assert replica.log.log_end_offset == 1
-    assert desk.asked is None
-    desk.advance(50)
-    assert list(desk.asked_for()) == [0]
+    assert follower.asked is None
+    follower.advance(50)
+    assert list(follower.asked_for()) == [0]
 
 
 def test_an_empty_log_past_the_leaders_end_goes_back_to_its_start() -> None:
     """Its records were deleted, then a leader with less was elected uncleanly."""
-    desk = Following()
-    replica = desk.replica()
+    follower = Following()
+    replica = follower.replica()
     replica.start_anew(100)
-    desk.fetcher.follow(replica, 3)
+    follower.fetcher.follow(replica, 3)
 
-    desk.answer(fetched(error=ErrorCode.offset_out_of_range, log_start=10))
+    follower.answer(fetched(error=ErrorCode.offset_out_of_range, log_start=10))
 
-    [asked] = desk.asked_for().values()
+    [asked] = follower.asked_for().values()
     assert asked.fetch_offset == 10
 
 
 def test_a_log_start_that_moved_is_taken_over() -> None:
-    desk = Following()
-    replica = desk.replica()
-    desk.fetcher.follow(replica, 3)
-    desk.answer(fetched(records=records(0, 3, count=4), high_watermark=4, log_start=2))
+    follower = Following()
+    replica = follower.replica()
+    follower.fetcher.follow(replica, 3)
+    follower.answer(fetched(records=records(0, 3, count=4), high_watermark=4, log_start=2))
 
     assert replica.log.log_start_offset == 2
 
 
 def test_the_watermark_is_learnt_only_as_far_as_the_log_goes() -> None:
-    desk = Following()
-    replica = desk.replica()
-    desk.fetcher.follow(replica, 3)
+    follower = Following()
+    replica = follower.replica()
+    follower.fetcher.follow(replica, 3)
 
-    desk.answer(fetched(records=records(0, 3, count=4), high_watermark=20))
+    follower.answer(fetched(records=records(0, 3, count=4), high_watermark=20))
 
     assert replica.high_watermark == 4
 
 
 def test_records_that_do_not_follow_are_refused_and_asked_for_again() -> None:
-    desk = Following()
-    replica = desk.replica()
+    follower = Following()
+    replica = follower.replica()
     replica.log.append_as_follower(records(0, 1, count=3))
-    desk.fetcher.follow(replica, 3)
+    follower.fetcher.follow(replica, 3)
 
-    desk.answer(fetched(records=records(1, 3)))
+    follower.answer(fetched(records=records(1, 3)))
 
     assert replica.log.log_end_offset == 3
-    desk.advance(50)
-    [asked] = desk.asked_for().values()
+    follower.advance(50)
+    [asked] = follower.asked_for().values()
     assert asked.fetch_offset == 3
 
 
 def test_topics_are_asked_for_by_id() -> None:
-    desk = Following()
-    desk.fetcher.follow(desk.replica(), 3)
+    follower = Following()
+    follower.fetcher.follow(follower.replica(), 3)
 
-    assert [topic for topic, _ in desk.asked.topics] == [TOPIC_ID]
+    assert [topic for topic, _ in follower.asked.topics] == [TOPIC_ID]

@@ -255,16 +255,16 @@ class WalkingLeader(Leader):
     def _remember(
         self, asked: OrderedDict[int, list[Any]], index: int, result: FetchResult, is_first: bool
     ) -> bool:
-        told = asked[index]
+        sent = asked[index]
         is_well = result.error is ErrorCode.none
-        now_told = [result.high_watermark, result.log_start_offset]
+        now_sent = [result.high_watermark, result.log_start_offset]
         is_news = (
             not is_well
             or result.records is not None
             or result.diverging is not None
-            or told[1:] != now_told
+            or sent[1:] != now_sent
         )
-        told[1:] = [result.high_watermark if is_well else -1, result.log_start_offset]
+        sent[1:] = [result.high_watermark if is_well else -1, result.log_start_offset]
         if result.records is not None and not is_first:
             asked.move_to_end(index)
         return is_news

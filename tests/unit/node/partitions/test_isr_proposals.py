@@ -29,16 +29,18 @@ from tidelog.replication.isr.leader import FollowerFetched, IsrAgreed, LagChecke
 ME, SECOND, THIRD = 1, 2, 3
 
 
-class Desk(Owner):
+class ProposingLeader(Owner):
     """A leader of three, of which the third has just caught up and is asked for."""
 
     def __init__(self) -> None:
         super().__init__()
         self.asked: list[tuple[AlterPartitionRequest, Callable[[Any], None]]] = []
         self.clock = Clock(NOW)
-        self.told: list[ReplicationEvent] = []
+        self.reported: list[ReplicationEvent] = []
         self.counters = Counters()
-        self.outgoing = IsrProposals(ME, self._submit, self.told.append, self.counters, 100 << 20)
+        self.outgoing = IsrProposals(
+            ME, self._submit, self.reported.append, self.counters, 100 << 20
+        )
         partition = TopicPartition("orders", 0)
         self.replica = Replica(partition, TOPIC_ID, new_log(), 0, self.clock, self)
         agreed = IsrAgreed(frozenset({ME, SECOND}), frozenset({ME, SECOND, THIRD}), 4, 2)
@@ -84,7 +86,7 @@ class Desk(Owner):
 
 
 def test_the_request_names_epochs_of_leader_partition_and_brokers() -> None:
-    [(request, _)] = Desk().asked
+    [(request, _)] = ProposingLeader().asked
 
     [partition] = request.topics[0].partitions
     assert (partition.leader_epoch, partition.partition_epoch) == (7, 4)
@@ -93,20 +95,20 @@ def test_the_request_names_epochs_of_leader_partition_and_brokers() -> None:
 
 
 def test_what_is_agreed_counts_at_once() -> None:
-    desk = Desk()
+    owner = ProposingLeader()
 
-    desk.answer(ErrorCode.none, (ME, SECOND, THIRD), 5)
+    owner.answer(ErrorCode.none, (ME, SECOND, THIRD), 5)
 
-    assert desk.replica.leader.isr == {ME, SECOND, THIRD}
+    assert owner.replica.leader.isr == {ME, SECOND, THIRD}
 
 
 def test_a_replica_that_was_surely_not_added_is_not_waited_for() -> None:
-    desk = Desk()
-    desk.answer(ErrorCode.ineligible_replica)
+    owner = ProposingLeader()
+    owner.answer(ErrorCode.ineligible_replica)
 
-    desk.write()
+    owner.write()
 
-    assert desk.replica.high_watermark == 1
+    assert owner.replica.high_watermark == 1
 
 
 @pytest.mark.parametrize(
@@ -120,25 +122,25 @@ def test_a_replica_that_was_surely_not_added_is_not_waited_for() -> None:
 )
 def test_f12_a_replica_that_may_have_been_added_is_waited_for(error: ErrorCode) -> None:
     """A repeated request whose first answer was lost meets a later partition epoch."""
-    desk = Desk()
-    desk.answer(error)
+    owner = ProposingLeader()
+    owner.answer(error)
 
-    desk.write()
+    owner.write()
 
-    assert desk.replica.high_watermark == 0
+    assert owner.replica.high_watermark == 0
 
 
 def test_f28_a_request_that_nobody_answered_is_made_again() -> None:
-    desk = Desk()
-    request, resume = desk.asked.pop(0)
+    owner = ProposingLeader()
+    request, resume = owner.asked.pop(0)
     resume(refusal(request, ErrorCode.request_timed_out))
-    desk.write()
-    assert (desk.asked, desk.replica.high_watermark) == ([], 0)
+    owner.write()
+    assert (owner.asked, owner.replica.high_watermark) == ([], 0)
 
-    desk.clock.now += 200
-    desk.hear(SECOND, 1)
+    owner.clock.now += 200
+    owner.hear(SECOND, 1)
 
-    [(again, _)] = desk.asked
+    [(again, _)] = owner.asked
     assert again.topics == request.topics
 
 
@@ -152,14 +154,14 @@ def image_with(isr: tuple[int, ...], epoch: int, *, fenced: int = 0) -> ClusterI
 
 
 def test_an_expansion_is_told_when_it_is_agreed_and_only_then() -> None:
-    desk = Desk()
-    desk.outgoing.image_changed(image_with((ME, SECOND), 4))
-    assert desk.told == []
+    owner = ProposingLeader()
+    owner.outgoing.image_changed(image_with((ME, SECOND), 4))
+    assert owner.reported == []
 
-    desk.answer(ErrorCode.none, (ME, SECOND, THIRD), 5)
-    desk.outgoing.image_changed(image_with((ME, SECOND, THIRD), 5))
+    owner.answer(ErrorCode.none, (ME, SECOND, THIRD), 5)
+    owner.outgoing.image_changed(image_with((ME, SECOND, THIRD), 5))
 
-    [event] = desk.told
+    [event] = owner.reported
     assert event == IsrExpanded(
         partition=TopicPartition("orders", 0),
         leader=ME,
@@ -171,16 +173,16 @@ def test_an_expansion_is_told_when_it_is_agreed_and_only_then() -> None:
         replicas=(ME, SECOND, THIRD),
         min_isr=2,
     )
-    assert desk.counters.isr_expands == 1
+    assert owner.counters.isr_expands == 1
 
 
 def test_an_expansion_that_ends_a_reassignment_is_told_as_it_was_made() -> None:
     """The controller takes out whom the reassignment removes, in a new epoch of the leader."""
-    desk = Desk()
+    owner = ProposingLeader()
 
-    desk.answer(ErrorCode.none, (ME, THIRD), 5, leader_epoch=8)
+    owner.answer(ErrorCode.none, (ME, THIRD), 5, leader_epoch=8)
 
-    assert desk.told == [
+    assert owner.reported == [
         IsrExpanded(
             partition=TopicPartition("orders", 0),
             leader=ME,
@@ -196,46 +198,46 @@ def test_an_expansion_that_ends_a_reassignment_is_told_as_it_was_made() -> None:
 
 
 def test_an_expansion_that_ends_a_reassignment_away_from_its_leader_has_not_failed() -> None:
-    desk = Desk()
+    owner = ProposingLeader()
 
-    desk.answer(ErrorCode.new_leader_elected)
-    desk.outgoing.image_changed(image_with((ME, SECOND, THIRD), 5))
+    owner.answer(ErrorCode.new_leader_elected)
+    owner.outgoing.image_changed(image_with((ME, SECOND, THIRD), 5))
 
-    assert desk.told == [], "the controller tells of the election"
-    assert (desk.counters.isr_expands, desk.counters.failed_isr_updates) == (1, 0)
+    assert owner.reported == [], "the controller tells of the election"
+    assert (owner.counters.isr_expands, owner.counters.failed_isr_updates) == (1, 0)
 
 
 def test_a_change_whose_answer_is_lost_is_told_once_when_the_image_shows_it() -> None:
-    desk = Desk()
-    request, resume = desk.asked.pop(0)
+    owner = ProposingLeader()
+    request, resume = owner.asked.pop(0)
     resume(refusal(request, ErrorCode.request_timed_out))
-    desk.outgoing.image_changed(image_with((ME, SECOND, THIRD), 5))
-    desk.outgoing.image_changed(image_with((ME, SECOND, THIRD), 6))
+    owner.outgoing.image_changed(image_with((ME, SECOND, THIRD), 5))
+    owner.outgoing.image_changed(image_with((ME, SECOND, THIRD), 6))
 
-    assert [event.kind for event in desk.told] == ["isr_expand"]
-    assert desk.counters.failed_isr_updates == 1
+    assert [event.kind for event in owner.reported] == ["isr_expand"]
+    assert owner.counters.failed_isr_updates == 1
 
 
 def test_a_change_that_was_refused_is_never_told() -> None:
-    desk = Desk()
-    desk.answer(ErrorCode.ineligible_replica)
-    desk.outgoing.image_changed(image_with((ME, SECOND, THIRD), 9))
+    owner = ProposingLeader()
+    owner.answer(ErrorCode.ineligible_replica)
+    owner.outgoing.image_changed(image_with((ME, SECOND, THIRD), 9))
 
-    assert desk.told == []
+    assert owner.reported == []
 
 
 def test_one_that_the_controller_may_have_taken_out_itself_is_left_to_it_to_tell() -> None:
-    desk = Desk()
-    desk.answer(ErrorCode.none, (ME, SECOND, THIRD), 5)
-    desk.write()
-    desk.clock.now += 2_000
-    desk.replica.step(LagChecked(1_000))
-    desk.outgoing.image_changed(image_with((ME,), 6, fenced=SECOND))
-    assert len(desk.told) == 1
+    owner = ProposingLeader()
+    owner.answer(ErrorCode.none, (ME, SECOND, THIRD), 5)
+    owner.write()
+    owner.clock.now += 2_000
+    owner.replica.step(LagChecked(1_000))
+    owner.outgoing.image_changed(image_with((ME,), 6, fenced=SECOND))
+    assert len(owner.reported) == 1
 
-    desk.answer(ErrorCode.none, (ME,), 6)
+    owner.answer(ErrorCode.none, (ME,), 6)
 
-    shrunk = desk.told[1]
+    shrunk = owner.reported[1]
     assert isinstance(shrunk, IsrShrunk)
     assert [(one.broker, one.reason) for one in shrunk.left] == [(THIRD, "stuck")]
     assert (shrunk.leader_end_offset, shrunk.high_watermark) == (1, 0)

@@ -60,11 +60,11 @@ def test_reading_stops_at_the_limit_and_goes_on_when_half_is_done() -> None:
     before = len(node.outbound)
     node.ask(produce_to("orders", batch(b"wake up")))
 
-    told = [one for one in node.outbound[before:] if getattr(one, "conn", None) == conn]
-    starts = [place for place, one in enumerate(told) if isinstance(one, StartReading)]
+    effects = [one for one in node.outbound[before:] if getattr(one, "conn", None) == conn]
+    starts = [place for place, one in enumerate(effects) if isinstance(one, StartReading)]
     assert len(starts) == 1
-    assert sum(isinstance(one, Send) for one in told) == MAX_IN_WORK + 1
-    assert sum(isinstance(one, Send) for one in told[: starts[0]]) == MAX_IN_WORK + 1 - RESUME_AT
+    assert sum(isinstance(one, Send) for one in effects) == MAX_IN_WORK + 1
+    assert sum(isinstance(one, Send) for one in effects[: starts[0]]) == MAX_IN_WORK + 1 - RESUME_AT
 
 
 def test_a_parked_connection_that_is_lost_is_sent_nothing() -> None:

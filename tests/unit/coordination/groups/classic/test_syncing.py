@@ -3,39 +3,39 @@
 from typing import Any
 
 import pytest
-from tests.unit.coordination.group_client import GROUP, Desk
+from tests.unit.coordination.group_client import GROUP, CoordinatorUnderTest
 
 from tidelog.model.errors import ErrorCode
 
 
-def two_joined(desk: Desk) -> tuple[str, str]:
+def two_joined(coordinator: CoordinatorUnderTest) -> tuple[str, str]:
     """A leader and a follower of generation 1, before the assignment."""
-    members = desk.enter()[0], desk.enter()[0]
-    desk.advance(6_000)
+    members = coordinator.enter()[0], coordinator.enter()[0]
+    coordinator.advance(6_000)
     return members
 
 
 def test_assignment_reaches_everyone_when_it_is_written() -> None:
-    desk = Desk()
-    leader, follower = two_joined(desk)
-    desk.writes_succeed = False
-    waiting = desk.sync(follower, 1)
-    leading = desk.sync(leader, 1, {leader: b"L", follower: b"F"})
-    assert waiting not in desk.answers
-    assert leading not in desk.answers
-    desk.settle(ErrorCode.none)
-    assert desk.answers[leading].assignment == b"L"
-    assert desk.answers[waiting].assignment == b"F"
-    assert desk.answers[waiting].protocol_type == "consumer"
-    assert desk.answers[waiting].protocol_name == "range"
-    assert desk.state() == "Stable"
+    coordinator = CoordinatorUnderTest()
+    leader, follower = two_joined(coordinator)
+    coordinator.writes_succeed = False
+    waiting = coordinator.sync(follower, 1)
+    leading = coordinator.sync(leader, 1, {leader: b"L", follower: b"F"})
+    assert waiting not in coordinator.answers
+    assert leading not in coordinator.answers
+    coordinator.settle(ErrorCode.none)
+    assert coordinator.answers[leading].assignment == b"L"
+    assert coordinator.answers[waiting].assignment == b"F"
+    assert coordinator.answers[waiting].protocol_type == "consumer"
+    assert coordinator.answers[waiting].protocol_name == "range"
+    assert coordinator.state() == "Stable"
 
 
 def test_written_group_has_members_and_assignment() -> None:
-    desk = Desk()
-    leader, follower = two_joined(desk)
-    desk.sync(leader, 1, {leader: b"L", "stranger": b"S"})
-    *_, value = desk.written_groups()
+    coordinator = CoordinatorUnderTest()
+    leader, follower = two_joined(coordinator)
+    coordinator.sync(leader, 1, {leader: b"L", "stranger": b"S"})
+    *_, value = coordinator.written_groups()
     assert value is not None
     assert (value.generation, value.leader, value.protocol) == (1, leader, "range")
     assert [(m.member_id, m.assignment) for m in value.members] == [(leader, b"L"), (follower, b"")]
@@ -46,20 +46,20 @@ def test_written_group_has_members_and_assignment() -> None:
 
 
 def test_member_left_out_gets_nothing() -> None:
-    desk = Desk()
-    leader, follower = two_joined(desk)
-    waiting = desk.sync(follower, 1)
-    desk.sync(leader, 1, {leader: b"L"})
-    assert desk.answers[waiting].error_code is ErrorCode.none
-    assert desk.answers[waiting].assignment == b""
+    coordinator = CoordinatorUnderTest()
+    leader, follower = two_joined(coordinator)
+    waiting = coordinator.sync(follower, 1)
+    coordinator.sync(leader, 1, {leader: b"L"})
+    assert coordinator.answers[waiting].error_code is ErrorCode.none
+    assert coordinator.answers[waiting].assignment == b""
 
 
 def test_late_sync_of_a_stable_group_is_answered_at_once() -> None:
-    desk = Desk()
-    leader, follower = two_joined(desk)
-    desk.sync(leader, 1, {leader: b"L", follower: b"F"})
-    assert desk.answers[desk.sync(follower, 1)].assignment == b"F"
-    assert desk.answers[desk.sync(leader, 1)].assignment == b"L"
+    coordinator = CoordinatorUnderTest()
+    leader, follower = two_joined(coordinator)
+    coordinator.sync(leader, 1, {leader: b"L", follower: b"F"})
+    assert coordinator.answers[coordinator.sync(follower, 1)].assignment == b"F"
+    assert coordinator.answers[coordinator.sync(leader, 1)].assignment == b"L"
 
 
 @pytest.mark.parametrize(
@@ -76,10 +76,10 @@ def test_late_sync_of_a_stable_group_is_answered_at_once() -> None:
     ],
 )
 def test_sync_is_checked(change: dict[str, Any], error: ErrorCode) -> None:
-    desk = Desk()
-    (member,) = desk.stable_group()
+    coordinator = CoordinatorUnderTest()
+    (member,) = coordinator.stable_group()
     about: dict[str, Any] = {"member": member, "generation": 1, **change}
-    answer = desk.answers[desk.sync(**about)]
+    answer = coordinator.answers[coordinator.sync(**about)]
     assert answer.error_code is error
     if error is not ErrorCode.none:
         assert (answer.protocol_type, answer.protocol_name) == (None, None)
@@ -87,21 +87,21 @@ def test_sync_is_checked(change: dict[str, Any], error: ErrorCode) -> None:
 
 
 def test_sync_during_a_rebalance() -> None:
-    desk = Desk()
-    leader, follower = desk.stable_group(2)
-    desk.join(leader)
-    answer = desk.answers[desk.sync(follower, 1)]
+    coordinator = CoordinatorUnderTest()
+    leader, follower = coordinator.stable_group(2)
+    coordinator.join(leader)
+    answer = coordinator.answers[coordinator.sync(follower, 1)]
     assert answer.error_code is ErrorCode.rebalance_in_progress
 
 
 def test_only_the_latest_of_two_parked_syncs_stays() -> None:
-    desk = Desk()
-    leader, follower = two_joined(desk)
-    first = desk.sync(follower, 1)
-    second = desk.sync(follower, 1)
-    assert desk.answers[first].error_code is ErrorCode.rebalance_in_progress
-    desk.sync(leader, 1, {follower: b"F"})
-    assert desk.answers[second].assignment == b"F"
+    coordinator = CoordinatorUnderTest()
+    leader, follower = two_joined(coordinator)
+    first = coordinator.sync(follower, 1)
+    second = coordinator.sync(follower, 1)
+    assert coordinator.answers[first].error_code is ErrorCode.rebalance_in_progress
+    coordinator.sync(leader, 1, {follower: b"F"})
+    assert coordinator.answers[second].assignment == b"F"
 
 
 @pytest.mark.parametrize(
@@ -119,42 +119,42 @@ def test_only_the_latest_of_two_parked_syncs_stays() -> None:
     ],
 )
 def test_assignment_that_cannot_be_written(failure: ErrorCode, error: ErrorCode) -> None:
-    desk = Desk()
-    leader, follower = two_joined(desk)
-    desk.writes_succeed = False
-    waiting = desk.sync(follower, 1)
-    leading = desk.sync(leader, 1, {leader: b"L", follower: b"F"})
-    desk.settle(failure)
+    coordinator = CoordinatorUnderTest()
+    leader, follower = two_joined(coordinator)
+    coordinator.writes_succeed = False
+    waiting = coordinator.sync(follower, 1)
+    leading = coordinator.sync(leader, 1, {leader: b"L", follower: b"F"})
+    coordinator.settle(failure)
     for ticket in (waiting, leading):
-        assert desk.answers[ticket].error_code is error
-        assert desk.answers[ticket].assignment == b""
-    assert desk.state() == "PreparingRebalance"
+        assert coordinator.answers[ticket].error_code is error
+        assert coordinator.answers[ticket].assignment == b""
+    assert coordinator.state() == "PreparingRebalance"
 
 
 @pytest.mark.parametrize("outcome", [ErrorCode.none, ErrorCode.not_enough_replicas])
 def test_rebalance_overtakes_the_write_of_an_assignment(outcome: ErrorCode) -> None:
-    desk = Desk()
-    leader, follower = two_joined(desk)
-    desk.writes_succeed = False
-    leading = desk.sync(leader, 1, {leader: b"L", follower: b"F"})
-    desk.join(follower, protocols=[("range", b"changed")])
-    assert desk.answers[leading].error_code is ErrorCode.rebalance_in_progress
-    desk.settle(outcome)
-    assert desk.state() == "PreparingRebalance"
-    assert all(member.member_assignment == b"" for member in desk.describe().members)
+    coordinator = CoordinatorUnderTest()
+    leader, follower = two_joined(coordinator)
+    coordinator.writes_succeed = False
+    leading = coordinator.sync(leader, 1, {leader: b"L", follower: b"F"})
+    coordinator.join(follower, protocols=[("range", b"changed")])
+    assert coordinator.answers[leading].error_code is ErrorCode.rebalance_in_progress
+    coordinator.settle(outcome)
+    assert coordinator.state() == "PreparingRebalance"
+    assert all(member.member_assignment == b"" for member in coordinator.describe().members)
 
 
 def test_of_two_assignments_for_one_generation_the_first_counts() -> None:
-    desk = Desk()
-    leader, _ = two_joined(desk)
-    desk.writes_succeed = False
-    first = desk.sync(leader, 1, {leader: b"1"})
-    second = desk.sync(leader, 1, {leader: b"2"})
-    assert desk.answers[first].error_code is ErrorCode.rebalance_in_progress
-    assert len(desk.unwritten) == 1
-    desk.write_all()
-    assert desk.answers[second].assignment == b"1"
-    assert desk.state() == "Stable"
+    coordinator = CoordinatorUnderTest()
+    leader, _ = two_joined(coordinator)
+    coordinator.writes_succeed = False
+    first = coordinator.sync(leader, 1, {leader: b"1"})
+    second = coordinator.sync(leader, 1, {leader: b"2"})
+    assert coordinator.answers[first].error_code is ErrorCode.rebalance_in_progress
+    assert len(coordinator.unwritten) == 1
+    coordinator.write_all()
+    assert coordinator.answers[second].assignment == b"1"
+    assert coordinator.state() == "Stable"
 
 
 # -- Heartbeat -------------------------------------------------------------------------------------
@@ -174,12 +174,12 @@ def test_of_two_assignments_for_one_generation_the_first_counts() -> None:
 def test_heartbeat_is_checked(
     group: str, member: str | None, generation: int, error: ErrorCode
 ) -> None:
-    desk = Desk()
-    (known,) = desk.stable_group()
-    assert desk.heartbeat(member or known, generation, group=group) is error
+    coordinator = CoordinatorUnderTest()
+    (known,) = coordinator.stable_group()
+    assert coordinator.heartbeat(member or known, generation, group=group) is error
 
 
 def test_heartbeat_before_the_assignment_is_fine() -> None:
-    desk = Desk()
-    leader, _ = two_joined(desk)
-    assert desk.heartbeat(leader, 1) is ErrorCode.none
+    coordinator = CoordinatorUnderTest()
+    leader, _ = two_joined(coordinator)
+    assert coordinator.heartbeat(leader, 1) is ErrorCode.none
