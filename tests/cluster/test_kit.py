@@ -48,8 +48,8 @@ def test_example(source: str, tmp_path: Path) -> None:
     assert "1 passed" in done.stdout
 
 
-def test_there_are_three_examples() -> None:
-    assert len(EXAMPLES) == 3
+def test_there_are_four_examples() -> None:
+    assert len(EXAMPLES) == 4
 
 
 def test_the_entry_point_names_the_plugin() -> None:
@@ -98,6 +98,105 @@ def test_the_report_of_a_failed_test_shows_every_node_and_shared_clusters_are_re
     assert "INFO node 1: takes writes" in done.stdout
     assert "- tidelog files -" in done.stdout
     assert "tidelog node 2" not in done.stdout
+
+
+TOPICS = """
+import pytest
+
+NAMES = []
+
+def test_shared(tidelog_topic, tidelog_shared_cluster):
+    NAMES.append(tidelog_topic)
+    [(name, partitions)] = tidelog_shared_cluster.topics().items()
+    assert (name, len(partitions), len(partitions[0].replica_nodes)) == (tidelog_topic, 1, 2)
+    tidelog_shared_cluster.create_topic("left-behind")
+
+@pytest.mark.tidelog_topic(3, replication_factor=1, min_insync_replicas=1)
+@pytest.mark.parametrize("case", ["a b", "ü/x"])
+def test_marked(tidelog_topic, tidelog_shared_cluster, case):
+    NAMES.append(tidelog_topic)
+    [(name, partitions)] = tidelog_shared_cluster.topics().items()
+    assert (name, len(partitions), len(partitions[0].replica_nodes)) == (tidelog_topic, 3, 1)
+
+def test_all_differ(tidelog_topic):
+    assert len({tidelog_topic, *NAMES}) == 4
+
+@pytest.mark.tidelog(1)
+def test_in_its_own_cluster(tidelog_topic, tidelog_cluster):
+    assert list(tidelog_cluster.topics()) == [tidelog_topic]
+    tidelog_cluster.delete_topics(tidelog_topic)
+    assert tidelog_cluster.topics() == {}
+"""
+
+
+def test_each_test_has_a_topic_of_its_own_and_leaves_no_topic_behind(tmp_path: Path) -> None:
+    done = pytest_run(tmp_path, TOPICS, "--tidelog-brokers", "2")
+    assert "5 passed" in done.stdout, done.stdout + done.stderr
+
+
+PARALLEL = """
+import pytest
+
+@pytest.mark.parametrize("number", range(4))
+def test_it(number, tidelog_shared_cluster, tidelog_topic):
+    assert list(tidelog_shared_cluster.topics()) == [tidelog_topic]
+"""
+
+
+def test_each_worker_of_xdist_has_a_shared_cluster_of_its_own(tmp_path: Path) -> None:
+    options = ("-p", "xdist", "-n", "2", "--tidelog-brokers", "1")
+    done = pytest_run(tmp_path, PARALLEL, *options)
+    assert "4 passed" in done.stdout, done.stdout + done.stderr
+
+
+WRONG = """
+import pytest
+
+@pytest.mark.tidelog(borkers=1)
+def test_argument(tidelog_cluster):
+    pass
+
+@pytest.mark.tidelog(1, {"num.partitions": "7"})
+def test_position(tidelog_cluster):
+    pass
+
+@pytest.mark.tidelog(1, properties={"num.partition": "7"})
+def test_property(tidelog_cluster):
+    pass
+
+@pytest.mark.tidelog(1)
+@pytest.mark.tidelog_topic(partition=3)
+def test_topic(tidelog_cluster, tidelog_topic):
+    pass
+
+@pytest.mark.tidelog(1)
+@pytest.mark.tidelog_topic(replication_factor=2)
+def test_replicas(tidelog_cluster, tidelog_topic):
+    pass
+"""
+CLUSTER_TAKES = (
+    "brokers, directory, properties, broker_properties, racks, network_faults, disk_bytes"
+)
+ERRORS = (
+    "@pytest.mark.tidelog: there is no argument 'borkers' (did you mean 'brokers'?); "
+    f"there are {CLUSTER_TAKES}",
+    f"@pytest.mark.tidelog: 2 positional arguments are too many; the arguments are {CLUSTER_TAKES}",
+    "@pytest.mark.tidelog: properties: 'num.partition' is not a broker property "
+    "(did you mean 'num.partitions'?)",
+    "@pytest.mark.tidelog_topic: there is no argument 'partition' (did you mean 'partitions'?); "
+    "there are partitions, replication_factor, assignment, timeout, "
+    "and topic configurations with _ for .",
+    "@pytest.mark.tidelog_topic: ",
+)
+
+
+def test_a_wrong_marker_fails_its_test_with_one_sentence(tmp_path: Path) -> None:
+    done = pytest_run(tmp_path, WRONG)
+    lines = done.stdout.splitlines()
+    for error in ERRORS:
+        assert any(line.startswith(error) for line in lines), (error, done.stdout)
+    assert "5 errors" in lines[-1]
+    assert "Traceback" not in done.stdout
 
 
 ONLY_ONE = "def test_only_one(tidelog_shared_cluster): tidelog_shared_cluster.kill(1)"

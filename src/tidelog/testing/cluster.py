@@ -13,6 +13,7 @@ from tidelog.clusters.free_ports import HOST
 from tidelog.clusters.local_cluster import BROKER_LISTENER, CONTROLLER_LISTENER, on_free_ports
 from tidelog.model.ids import NodeId
 from tidelog.network import CLIENTS, Network
+from tidelog.testing.arguments import checked_properties
 from tidelog.testing.disk import SmallDisk, give_room, take_room
 from tidelog.testing.process import NodeProcess
 from tidelog.testing.view import ClusterView
@@ -49,17 +50,18 @@ class Cluster(ClusterView):
         brokers: int = 3,
         *,
         directory: Path | str | None = None,
-        properties: Mapping[str, str] | None = None,
-        broker_properties: Mapping[NodeId, Mapping[str, str]] | None = None,
+        properties: Mapping[str, object] | None = None,
+        broker_properties: Mapping[NodeId, Mapping[str, object]] | None = None,
         racks: Sequence[str] | None = None,
         network_faults: bool = True,
         disk_bytes: int | None = None,
     ) -> None:
         single = _single_properties(brokers, broker_properties or {}, racks)
+        common = checked_properties("properties", properties or {})
         self._is_temporary = directory is None
         self.directory = Path(directory or tempfile.mkdtemp(prefix="tidelog-test-"))
         self.layout = on_free_ports(
-            self.directory, brokers, properties, single, has_doors=network_faults
+            self.directory, brokers, common, single, has_doors=network_faults
         )
         self.nodes = Nodes({node: self.new_node(node) for node in self.layout.node_ids})
         self.has_ended = False
@@ -315,12 +317,12 @@ class Cluster(ClusterView):
 
 def _single_properties(
     brokers: int,
-    given: Mapping[NodeId, Mapping[str, str]],
+    given: Mapping[NodeId, Mapping[str, object]],
     racks: Sequence[str] | None,
 ) -> dict[NodeId, dict[str, str]]:
     """What is for one node each, and a ValueError for what cannot be."""
-    if brokers < 1:
-        raise ValueError(f"brokers: a cluster has at least one, not {brokers}")
+    if not isinstance(brokers, int) or brokers < 1:
+        raise ValueError(f"brokers: a cluster has at least one, not {brokers!r}")
     if racks is not None and len(racks) != brokers:
         raise ValueError(f"{len(racks)} racks were given for {brokers} brokers")
     single = {
@@ -328,6 +330,7 @@ def _single_properties(
     }
     for node, some in given.items():
         if node not in single:
-            raise ValueError(f"broker_properties: there is no node {node}")
-        single[node].update(some)
+            known = ", ".join(map(str, single))
+            raise ValueError(f"broker_properties: there is no node {node}; there are {known}")
+        single[node].update(checked_properties(f"broker_properties[{node}]", some))
     return single

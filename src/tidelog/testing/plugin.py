@@ -1,23 +1,43 @@
-"""Fixtures for pytest, found by itself where Tidelog is installed.
+"""Fixtures for pytest, which finds them where Tidelog is installed.
 
-`tidelog_cluster` is a cluster of the test's own, made as its marker says:
+`tidelog_cluster` is a cluster for one test, with the arguments of the test's marker:
 
     @pytest.mark.tidelog(brokers=5, properties={"min.insync.replicas": "2"})
 
-`tidelog_shared_cluster` is one for the whole session, whole again after each test. When a test
-fails, its report shows the state of each node and the end of its log.
+`tidelog_shared_cluster` is one cluster for the whole session. After each test the kit repairs it
+and deletes its topics. `tidelog_topic` is a new topic with a unique name; its marker has arguments:
+
+    @pytest.mark.tidelog_topic(partitions=3, retention_ms=60_000)
+
+The report of a failed test shows the state of each node and the end of its log.
 """
 
+import re
+import secrets
 from collections.abc import Generator, Iterator
-from inspect import signature
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tidelog.client.admin import RequestRefused
+from tidelog.testing.arguments import MarkerArguments
 from tidelog.testing.cluster import Cluster
 
-SHARED = "tidelog_shared_cluster"
+OWN, SHARED, TOPIC = "tidelog_cluster", "tidelog_shared_cluster", "tidelog_topic"
 SHOWN_LINES = 20
+LONGEST_NAME = 100
+"""Characters of a test's name in the name of its topic."""
+
+CLUSTER_MARKER, TOPIC_MARKER = "tidelog", "tidelog_topic"
+TAKES = {
+    CLUSTER_MARKER: MarkerArguments.of(Cluster),
+    TOPIC_MARKER: MarkerArguments.of(Cluster.create_topic, without=["self", "name"]),
+}
+MEANING = {
+    CLUSTER_MARKER: "the cluster of the fixture tidelog_cluster; see tidelog.testing.Cluster",
+    TOPIC_MARKER: "the topic of the fixture tidelog_topic; see Cluster.create_topic",
+}
 
 _cluster_of_test = pytest.StashKey[Cluster]()
 _shared_cluster = pytest.StashKey[Cluster]()
@@ -29,7 +49,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         type=int,
         default=3,
         metavar="N",
-        help="how many brokers a cluster has whose test does not say",
+        help="the number of brokers of a cluster whose test has no marker",
     )
 
 
@@ -37,23 +57,24 @@ def pytest_configure(config: pytest.Config) -> None:
     brokers = config.getoption("--tidelog-brokers")
     if brokers < 1:
         raise pytest.UsageError(f"--tidelog-brokers: a cluster has at least one, not {brokers}")
-    config.addinivalue_line(
-        "markers",
-        "tidelog(brokers, properties, broker_properties, racks, network_faults, disk_bytes): "
-        "what the cluster of the fixture tidelog_cluster is like; as for tidelog.testing.Cluster",
-    )
+    for marker, takes in TAKES.items():
+        configs = ", **configs" if takes.has_configs else ""
+        taken = f"{marker}({', '.join(takes.names)}{configs})"
+        config.addinivalue_line("markers", f"{taken}: {MEANING[marker]}")
 
 
 @pytest.fixture
 def tidelog_cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Cluster]:
-    """A running cluster of this test's own."""
+    """A running cluster for this test."""
     wanted = {
         "brokers": request.config.getoption("--tidelog-brokers"),
         "directory": tmp_path / "tidelog",
+        **_marked(request, CLUSTER_MARKER),
     }
-    for marker in reversed(list(request.node.iter_markers("tidelog"))):
-        wanted.update(signature(Cluster).bind_partial(*marker.args, **marker.kwargs).arguments)
-    cluster = Cluster(**wanted)
+    try:
+        cluster = Cluster(**wanted)
+    except ValueError as error:
+        pytest.fail(f"@pytest.mark.{CLUSTER_MARKER}: {error}", pytrace=False)
     request.node.stash[_cluster_of_test] = cluster
     with cluster:
         yield cluster
@@ -63,7 +84,7 @@ def tidelog_cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[
 def tidelog_shared_cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
-    """A running cluster for all tests; after each, what it has broken is repaired."""
+    """A running cluster for all tests, repaired and without topics after each."""
     brokers = request.config.getoption("--tidelog-brokers")
     cluster = Cluster(brokers, directory=tmp_path_factory.mktemp("tidelog"))
     request.session.stash[_shared_cluster] = cluster
@@ -71,33 +92,59 @@ def tidelog_shared_cluster(
         yield cluster
 
 
+@pytest.fixture
+def tidelog_topic(request: pytest.FixtureRequest) -> str:
+    """The name of a new topic, in the test's own cluster if it has one, or in the shared one."""
+    wanted = _marked(request, TOPIC_MARKER)
+    cluster: Cluster = request.getfixturevalue(OWN if OWN in request.fixturenames else SHARED)
+    test = re.sub(r"[^A-Za-z0-9-]+", "-", request.node.name)[:LONGEST_NAME].strip("-")
+    name = f"{test}-{secrets.token_hex(4)}"
+    try:
+        cluster.create_topic(name, **wanted)
+    except (ValueError, RequestRefused) as error:
+        pytest.fail(f"@pytest.mark.{TOPIC_MARKER}: {error}", pytrace=False)
+    return name
+
+
+def _marked(request: pytest.FixtureRequest, marker: str) -> dict[str, Any]:
+    """The arguments of the test's markers of this name; the closest marker wins."""
+    wanted: dict[str, Any] = {}
+    for one in reversed(list(request.node.iter_markers(marker))):
+        try:
+            wanted |= TAKES[marker].bind(one.args, one.kwargs)
+        except ValueError as error:
+            pytest.fail(f"@pytest.mark.{marker}: {error}", pytrace=False)
+    return wanted
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Say of a failed test how its clusters fare."""
+    """Add the state and the log of each node to the report of a failed test."""
     report = yield
     if report.failed:
         for cluster in _clusters(item):
             for id, node in cluster.nodes.items():
-                said = "\n".join(node.log_text().splitlines()[-SHOWN_LINES:])
-                report.sections.append((f"tidelog node {id}: {node.state}", said))
+                log = "\n".join(node.log_text().splitlines()[-SHOWN_LINES:])
+                report.sections.append((f"tidelog node {id}: {node.state}", log))
             report.sections.append(("tidelog files", str(cluster.directory)))
     return report
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """Repair what the test has broken, when its own fixtures have ended and however they did.
+    """Repair and empty the shared cluster after the test's own fixtures, even if one failed.
 
-    After the session's last test the shared cluster has ended, too, and nothing is to be repaired.
+    After the last test of the session the shared cluster has ended, and there is nothing to repair.
     """
     try:
         return (yield)
     finally:
         shared = item.session.stash.get(_shared_cluster, None)
-        if shared is not None and not shared.has_ended and SHARED in _fixture_names(item):
+        if shared is not None and not shared.has_ended and _uses_shared(item):
             shared.repair()
+            shared.delete_topics()
 
 
 def _clusters(item: pytest.Item) -> Iterator[Cluster]:
@@ -105,9 +152,10 @@ def _clusters(item: pytest.Item) -> Iterator[Cluster]:
     if own is not None:
         yield own
     shared = item.session.stash.get(_shared_cluster, None)
-    if shared is not None and SHARED in _fixture_names(item):
+    if shared is not None and _uses_shared(item):
         yield shared
 
 
-def _fixture_names(item: pytest.Item) -> list[str]:
-    return list(getattr(item, "fixturenames", ()))
+def _uses_shared(item: pytest.Item) -> bool:
+    names = list(getattr(item, "fixturenames", ()))
+    return SHARED in names or (TOPIC in names and OWN not in names)

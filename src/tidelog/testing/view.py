@@ -28,6 +28,8 @@ from tidelog.testing.process import PATIENCE_SECONDS, NodeStuck
 POLL_SECONDS = 0.01
 ANSWER_SECONDS = 5.0
 SHOWN_PARTITIONS = 10
+INTERNAL = "__"
+"""The names of internal topics begin so."""
 
 R = TypeVar("R", bound=ResponsePayload)
 T = TypeVar("T")
@@ -121,6 +123,26 @@ class ClusterView(ABC):
             lambda: self._is_in_sync(name) or None,
             lambda: f"all replicas of {name} to be in sync{self._seen(name)}",
         )
+
+    def delete_topics(self, *names: str, timeout: float | None = None) -> None:
+        """Delete these topics, or all but internal ones, and wait until no running node has any."""
+
+        def are_gone() -> bool | None:
+            known = {name for node in self.running for name in self.topics(node)}
+            left = known.intersection(names) if names else _without_internal(known)
+            if not left:
+                return True
+            with self._client() as client:
+                try:
+                    admin.delete_topics(client, left)
+                except admin.RequestRefused as refused:
+                    # The topic is deleted already, and a node has not learned of it yet.
+                    if refused.error is not ErrorCode.unknown_topic_or_partition:
+                        raise
+            return None
+
+        what = f"the deletion of {', '.join(names) or 'all topics'}"
+        self.wait_for(are_gone, what, timeout=timeout)
 
     @contextmanager
     def _client(self) -> Iterator[Client]:
@@ -306,6 +328,10 @@ class ClusterView(ABC):
 
 def _deadline(timeout: float | None) -> float:
     return time.monotonic() + (PATIENCE_SECONDS if timeout is None else timeout)
+
+
+def _without_internal(topics: Iterable[str]) -> set[str]:
+    return {name for name in topics if not name.startswith(INTERNAL)}
 
 
 def _numbers(some: Iterable[int]) -> str:
