@@ -7,9 +7,9 @@ from pathlib import Path
 
 from tests.clients.systems import ApacheKafka, new_cluster_id
 
+from tidelog.clusters.node_process import PATIENCE_SECONDS
 from tidelog.model.ids import NodeId
 from tidelog.testing import Cluster, NodeProcess, NodeStuck
-from tidelog.testing.process import PATIENCE_SECONDS
 
 STEADY = {"broker.session.timeout.ms": "30000", "auto.leader.rebalance.enable": "false"}
 """For a Tidelog cluster that is compared with it: no leader moves because the machine was busy.

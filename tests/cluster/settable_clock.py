@@ -11,11 +11,11 @@ from mmap import ACCESS_READ, mmap
 from pathlib import Path
 from struct import Struct
 
+from tidelog.clusters.node_process import PROGRAM
 from tidelog.model.ids import NodeId
 from tidelog.runtime import clock
 from tidelog.runtime.server import main
 from tidelog.testing import Cluster, NodeProcess
-from tidelog.testing.process import PROGRAM
 
 _NANOSECONDS = Struct("=q")
 

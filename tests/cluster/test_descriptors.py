@@ -14,9 +14,9 @@ from tests.cluster.creations import assign_topic
 from tests.cluster.foreground import await_seen, tidelog
 from tests.cluster.load import NUMBER, NumberedLoad
 
+from tidelog.clusters.node_process import NodeProcess, NodeStuck
 from tidelog.model.ids import NodeId
 from tidelog.testing import Cluster
-from tidelog.testing.process import NodeProcess, NodeStuck
 
 LIMIT = 300
 

@@ -7,10 +7,10 @@ with Cluster(brokers=3) as cluster:
 """
 
 from tidelog.client.ledger import Acknowledged, Ledger
+from tidelog.clusters.node_process import NodeProcess, NodeStuck
 from tidelog.network import CLIENTS
 from tidelog.testing.cluster import Cluster, FaultRefused
 from tidelog.testing.disk import DiskRefused
-from tidelog.testing.process import NodeProcess, NodeStuck
 
 __all__ = [
     "Cluster",

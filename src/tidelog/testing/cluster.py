@@ -11,11 +11,11 @@ from typing import NoReturn, Self
 
 from tidelog.clusters.free_ports import HOST
 from tidelog.clusters.local_cluster import BROKER_LISTENER, CONTROLLER_LISTENER, on_free_ports
+from tidelog.clusters.node_process import NodeProcess
 from tidelog.model.ids import NodeId
 from tidelog.network import CLIENTS, Network
 from tidelog.testing.arguments import checked_properties
 from tidelog.testing.disk import SmallDisk, give_room, take_room
-from tidelog.testing.process import NodeProcess
 from tidelog.testing.view import ClusterView
 
 LISTENERS = {"broker": BROKER_LISTENER, "controller": CONTROLLER_LISTENER}

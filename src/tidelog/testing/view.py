@@ -20,10 +20,10 @@ from tidelog.client import admin
 from tidelog.client.client import Client
 from tidelog.client.connection import BrokerConnection, ConnectionLost
 from tidelog.clusters.free_ports import HOST
+from tidelog.clusters.node_process import PATIENCE_SECONDS, NodeStuck
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import METADATA_TOPIC, NO_NODE, NodeId
 from tidelog.model.user_error import UserError
-from tidelog.testing.process import PATIENCE_SECONDS, NodeStuck
 
 POLL_SECONDS = 0.01
 ANSWER_SECONDS = 5.0

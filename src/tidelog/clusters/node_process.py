@@ -1,7 +1,7 @@
-"""One node as a process: started, stopped, killed, paused, and its log kept.
+"""One node as a child process that callers start, stop, kill and pause, and its log.
 
-The process shares a socket pair with ours, as under `tidelog up`: it writes a byte there when it
-takes writes, and ends when our end is closed, so that none outlives the tests.
+The child shares a socket pair with this process, as under `tidelog up`. It writes a byte there when
+it accepts writes, and ends when our end is closed, so no node outlives this process.
 """
 
 import signal
@@ -16,12 +16,12 @@ from tidelog.clusters.child import PROGRAM
 from tidelog.model.ids import NodeId
 
 PATIENCE_SECONDS = 120.0
-"""After which something is taken to be stuck. Never a measure of speed."""
+"""How long to wait before a node counts as stuck; not a measure of speed."""
 _TAIL = 4000
 
 
 class NodeStuck(Exception):
-    """A node, or the cluster, did not do in time what was waited for; says what its logs say."""
+    """A node or the cluster did not reach a state in time; the message has the end of the log."""
 
 
 class NodeProcess:
@@ -34,7 +34,7 @@ class NodeProcess:
         self._writer: Thread | None = None
         self.is_paused = False
         self.is_ready = False
-        """Whether it has been waited for until it took writes."""
+        """Whether `await_ready` has seen that the node accepts writes."""
 
     @property
     def pid(self) -> int:
@@ -48,7 +48,7 @@ class NodeProcess:
     # -- Its life ----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Start, and do not wait."""
+        """Start the process, and do not wait until it is ready."""
         assert not self.is_running, f"node {self.node_id} runs already"
         ours, theirs = socket.socketpair()
         ours.settimeout(PATIENCE_SECONDS)
@@ -58,7 +58,10 @@ class NodeProcess:
         self._channel, self.is_paused, self.is_ready = ours, False, False
 
     def spawn(self, argv: list[str], *shared: int) -> subprocess.Popen[bytes]:
-        """Run a program, its output in the log; by a pipe, since its disk may have no room."""
+        """Run a program and copy its output to the log through a pipe.
+
+        The pipe takes the output of a process whose own files cannot grow.
+        """
         process = subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
@@ -77,7 +80,7 @@ class NodeProcess:
                 log.write(line)
 
     def await_ready(self) -> None:
-        """Wait until it takes writes."""
+        """Wait until the node accepts writes."""
         if self.is_ready:
             return
         assert self._channel is not None
@@ -92,9 +95,9 @@ class NodeProcess:
         self.is_ready = True
 
     def stop(self) -> int:
-        """Ask for a controlled shutdown and wait for it. -> its exit status.
+        """Request a controlled shutdown, wait for its end, and return the exit status.
 
-        A process that is paused goes on to do it: until then it would hear nothing.
+        A paused process is resumed, because it cannot handle the request before.
         """
         return self._end(signal.SIGTERM, signal.SIGCONT)
 
@@ -103,7 +106,7 @@ class NodeProcess:
         self._end(signal.SIGKILL)
 
     def pause(self) -> None:
-        """SIGSTOP: the process stands still, and its connections stay open."""
+        """SIGSTOP: the process stops, and its connections stay open."""
         self._signal(signal.SIGSTOP)
         self.is_paused = True
 
@@ -119,7 +122,7 @@ class NodeProcess:
         if self._process is None:
             return 0
         for number in signals:
-            self._process.send_signal(number)  # which does nothing once it has ended
+            self._process.send_signal(number)  # no effect on a process that has ended
         try:
             status = self._process.wait(PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
@@ -135,7 +138,7 @@ class NodeProcess:
 
     @property
     def state(self) -> str:
-        """In a word or two, for whoever reads of a failed test."""
+        """The state in a few words, for the report of a failed test."""
         if self._process is None:
             return "never started"
         if (status := self._process.poll()) is not None:
