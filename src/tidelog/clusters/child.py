@@ -1,8 +1,8 @@
-"""One node as a child process, and the socket pair that it shares with us.
+"""One node as a child process of a supervisor, and the socket pair that they share.
 
-It writes one byte there when it takes writes; its death closes its end, as ours would close ours,
-and a child shuts down when that happens: none outlives its parent. Children are in process groups
-of their own, so that Ctrl-C reaches the parent alone, which passes it on once.
+The child writes one byte when it accepts writes. The death of a process closes its end of the pair.
+A child shuts down when the end of its parent closes, so no child outlives its parent. Children are
+in process groups of their own: Ctrl-C reaches only the parent, which forwards it once.
 """
 
 import signal
@@ -20,12 +20,12 @@ PROGRAM = (sys.executable, "-P", "-m", "tidelog.runtime")
 
 @dataclass(frozen=True, slots=True)
 class NodeToRun:
-    """A node to run: its id, the server.properties that say the rest, and where its log goes."""
+    """A node to run: its id, its server.properties, and its log file."""
 
     node_id: NodeId
     config: str
     log: str | None = None
-    """A file to append to; our own stderr where there is none."""
+    """A file to append to; the default is the stderr of this process."""
 
 
 class Child:
@@ -61,28 +61,28 @@ class Child:
         return "up" if self.is_ready else "starting"
 
     def fileno(self) -> int:
-        """What to watch: readable when the child has something to say, or has ended."""
+        """The descriptor to watch: readable when the child is ready, or has ended."""
         return self._channel.fileno()
 
     def hear(self) -> bool:
-        """Read what it says. -> whether it still runs."""
+        """Read from the child, and return whether it still runs."""
         try:
-            said = self._channel.recv(1)
+            received = self._channel.recv(1)
         except ConnectionResetError:
-            said = b""
-        self.is_ready = self.is_ready or bool(said)
-        return bool(said)
+            received = b""
+        self.is_ready = self.is_ready or bool(received)
+        return bool(received)
 
     def wait(self) -> int:
-        """Its exit status, once it has ended."""
+        """Wait for the end of the child, and return its exit status."""
         self._channel.close()
         return self._process.wait()
 
     def stop(self) -> None:
-        """Ask for a controlled shutdown; asked again, it only closes its logs."""
+        """Request a controlled shutdown; a second request makes the node only close its logs."""
         self.is_stopping = True
         self._process.terminate()
-        # A process that is paused hears nothing else before this.
+        # A paused process handles no other signal before this one.
         self.resume()
 
     def kill(self) -> None:

@@ -1,6 +1,6 @@
-"""The first voters of a cluster, as `format` leaves them for the first leader (KIP-853).
+"""The first voters of a cluster, which `format` writes for the first leader (KIP-853).
 
-They stand in a snapshot that ends before the log begins; the first leader writes them into the log.
+They are in a snapshot that ends before the log begins. The first leader appends them to the log.
 """
 
 import os
@@ -22,7 +22,7 @@ _INITIAL = re.compile(r"(\d+)@(.+):(\d+):([A-Za-z0-9_-]{22})")
 
 
 class Choice(NamedTuple):
-    """What was asked for on the command line; at most one of them."""
+    """The options of the command line, of which at most one is set."""
 
     standalone: bool
     none: bool
@@ -34,7 +34,7 @@ class FirstVoters:
     voters: VoterSet | None = None
     is_standalone: bool = False
     my_directory: UUID | None = None
-    """The directory id that this node was promised to have."""
+    """The directory id that --initial-controllers has for this node."""
 
     @classmethod
     def chosen(cls, settings: BrokerSettings, choice: Choice) -> "FirstVoters":
@@ -54,7 +54,7 @@ class FirstVoters:
                 "--standalone, --initial-controllers and --no-initial-controllers"
             )
         if choice.standalone and not settings.is_controller:
-            raise click.UsageError("--standalone is for a controller, and this node is none")
+            raise click.UsageError("--standalone is for a controller, and this node is not one")
         if choice.initial is None:
             return cls(is_standalone=choice.standalone)
         voters = _parse(choice.initial, settings.controller_listener_names[0])
@@ -74,7 +74,7 @@ def _parse(text: str, listener: str) -> VoterSet:
             raise click.UsageError(f"--initial-controllers: {item!r} is not ID@HOST:PORT:DIRECTORY")
         node, host, port = int(match[1]), match[2].strip("[]"), int(match[3])
         if node in voters:
-            raise click.UsageError(f"--initial-controllers: {node} is there twice")
+            raise click.UsageError(f"--initial-controllers: {node} is named twice")
         directory = UUID(bytes=urlsafe_b64decode(match[4] + "=="))
         voters[node] = Voter(ReplicaKey(node, directory), ((listener, host, port),))
     if not voters:
@@ -85,8 +85,8 @@ def _parse(text: str, listener: str) -> VoterSet:
 def write_first_voters(
     directory: str, first: FirstVoters, settings: BrokerSettings, directory_id: UUID
 ) -> None:
-    """Leave the voters in the metadata log's directory, if this node was told of any."""
-    # Here, not above: `up` formats too, and would carry a whole node in its memory.
+    """Write the voters to the directory of the metadata log, if there are any."""
+    # Imported here because `up` formats, too, and would load all modules of a node.
     from tidelog.node.metadata.snapshots import BOOTSTRAP, encode_bootstrap, path_of
     from tidelog.node.storage.opening import controller_endpoints
 
@@ -100,7 +100,7 @@ def write_first_voters(
 
 
 def write_durably(target: Path, content: bytes) -> None:
-    """The whole file or none of it, synced."""
+    """Write and sync the whole file; a crash leaves all of it or none."""
     target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_suffix(target.suffix + ".tmp")
     with draft.open("wb") as out:

@@ -1,4 +1,4 @@
-"""Gives the log directories of a node their identity: cluster id, node id, directory id."""
+"""Formats the log directories of a node: writes cluster id, node id and directory id."""
 
 from base64 import urlsafe_b64encode
 from pathlib import Path
@@ -25,7 +25,7 @@ def format_directories(
     *,
     ignore_formatted: bool,
 ) -> list[str]:
-    """Write meta.properties where it is missing. -> the directories that were formatted."""
+    """Write meta.properties where it is missing, and return the directories that lacked it."""
     first = first or FirstVoters()
     directories = list(dict.fromkeys((*settings.log_dirs, settings.metadata_log_dir)))
     formatted = {path: read_identity(path) for path in directories if _is_formatted(path)}
@@ -49,7 +49,7 @@ def format_directories(
 
 
 def read_identity(directory: str) -> dict[str, str]:
-    """What meta.properties says, or its copy where the file is damaged."""
+    """The content of meta.properties, or of its copy if the file is damaged."""
     if not _is_formatted(directory):
         raise FileNotFoundError(f"{directory}/{META_PROPERTIES}")
     disk = RealDisk(directory)

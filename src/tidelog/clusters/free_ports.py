@@ -1,9 +1,9 @@
-"""Ports for clusters on this machine: free when they are given, and given to nobody else meanwhile.
+"""Finds free ports for clusters on this machine, and reserves them.
 
-That nobody listens on a port does not make it safe: before its node starts, or while that is down,
-another cluster may find it free, too. So ports come in blocks, and whoever asks here claims one by
-a UDP socket on its first port: the system gives that to one process, and takes it back at its end.
-All are below the ports that the system takes for outgoing connections.
+A port without a listener is not safe to take: its node may be down, or not started yet. Ports are
+therefore reserved in blocks. A cluster binds a UDP socket to the first port of its block. The
+system allows this to one process at a time, and frees the port when that process ends. All blocks
+are below the ports that the system uses for outgoing connections.
 """
 
 import random
@@ -13,18 +13,18 @@ import time
 HOST = "127.0.0.1"
 BLOCK = 32
 LOWEST, HIGHEST = 10_240, 15_200
-"""Of the brokers; the ports beside theirs, 5,000 and 10,000 above, are no other block's either."""
+"""The range of broker ports. The ports 5,000 and 10,000 above belong to the same block."""
 GRACE_SECONDS = 2.0
-"""The system may take a process's ports back a moment after its locks."""
+"""The system may free the ports of a process a moment after its locks."""
 _PAUSE_SECONDS = 0.02
 
 
 class PortBlock:
-    """So many ports from `first` on, until it is released."""
+    """A reservation of `width` ports from `first` on, until `release`."""
 
     def __init__(self, width: int = BLOCK) -> None:
         if width < 1:
-            raise ValueError(f"a block of {width} ports is none")
+            raise ValueError(f"a block has at least one port, not {width}")
         self._claims: list[socket.socket] = []
         while not self._claims:
             self.first = random.randrange(LOWEST, HIGHEST - width, BLOCK)
@@ -46,7 +46,7 @@ class PortBlock:
 
 
 def is_free(port: int) -> bool:
-    """Whether a listener could have it now."""
+    """Whether a listener can bind the port now."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -58,7 +58,7 @@ def is_free(port: int) -> bool:
 
 
 def becomes_free(port: int) -> bool:
-    """Whether a listener can have it now or in a moment."""
+    """Whether a listener can bind the port now or within GRACE_SECONDS."""
     deadline = time.monotonic() + GRACE_SECONDS
     while not is_free(port):
         if time.monotonic() > deadline:

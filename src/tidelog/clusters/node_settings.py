@@ -20,7 +20,7 @@ def load_settings(config: str, overrides: Mapping[str, str]) -> BrokerSettings:
 
 
 def settings_of(config: str, properties: Mapping[str, str]) -> BrokerSettings:
-    """The settings that these keys make, as the file `config` has or is to have them."""
+    """The settings in these properties; errors name the file `config`."""
     try:
         return BrokerSettings.from_properties(properties, socket.gethostname())
     except BadSetting as bad:

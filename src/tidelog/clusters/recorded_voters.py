@@ -1,4 +1,4 @@
-"""The controllers' addresses as a metadata log on disk names them (kraft.version 1, KIP-853)."""
+"""The addresses of the controllers in a metadata log on disk (kraft.version 1, KIP-853)."""
 
 from pathlib import Path
 
@@ -10,7 +10,7 @@ from tidelog.replication.quorum.voters import DYNAMIC, VoterMembership
 
 
 def recorded_voters(directory: Path) -> dict[NodeId, str]:
-    """Node and `host:port` of each voter; none where the configuration names the voters."""
+    """`host:port` of each voter by node id; empty if the configuration names the voters."""
     known = VoterMembership()
     for path in [*sorted(directory.glob("*.checkpoint")), *sorted(directory.glob("*.log"))]:
         known = _read(memoryview(path.read_bytes()), known)
@@ -24,7 +24,7 @@ def recorded_voters(directory: Path) -> dict[NodeId, str]:
 
 
 def _read(content: memoryview, known: VoterMembership) -> VoterMembership:
-    """What is known after one file; a damaged one counts up to where it is sound."""
+    """The membership after the records of one file, up to the first damaged batch."""
     for position, header in iterate(content):
         if check(content, position) != header:
             break

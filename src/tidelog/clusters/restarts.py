@@ -1,12 +1,12 @@
-"""How long to wait before a node that died is started again: at once, then longer and longer.
+"""The delay before a node that died is started again: none at first, then doubling.
 
-A node that dies soon after each start would otherwise take a core to do so, and fill its log.
+Without a delay, a node that dies soon after each start would use a whole core and fill its log.
 """
 
 FIRST_SECONDS = 0.5
 LONGEST_SECONDS = 30.0
 LONG_LIFE_SECONDS = 10.0
-"""A node that has lived so long is no longer one that dies of its start."""
+"""A node that ran for this long did not die because of its start."""
 
 
 class RestartDelay:
@@ -18,7 +18,7 @@ class RestartDelay:
         self._short_lives = 0
 
     def after(self, lived_seconds: float) -> float:
-        """It has died after so long: when, from now, to start it again."""
+        """The delay in seconds before the next start of a node that ran for `lived_seconds`."""
         if lived_seconds >= LONG_LIFE_SECONDS:
             self._short_lives = 0
         doublings = self._short_lives - 1

@@ -1,4 +1,4 @@
-"""A real cluster for tests: processes on this machine, to be killed, paused, cut off and filled.
+"""A real cluster for tests: broker processes that a test can kill, pause, cut off and fill up.
 
 with Cluster(brokers=3) as cluster:
     client = SomeKafkaClient(cluster.bootstrap)

@@ -1,4 +1,4 @@
-"""A cluster of real processes on free ports of this machine, and what can be done to it."""
+"""A cluster of processes on free ports of this machine, and the faults that a test can cause."""
 
 import shutil
 import sys
@@ -23,7 +23,7 @@ SLOW_MS = 100.0
 
 
 class FaultRefused(Exception):
-    """This cluster cannot be given this fault; says what it would need."""
+    """This cluster does not support the fault; the message says what it would need."""
 
 
 class Nodes(dict[NodeId, NodeProcess]):
@@ -36,13 +36,13 @@ class Nodes(dict[NodeId, NodeProcess]):
 class Cluster(ClusterView):
     """Nodes 1..brokers, each broker and controller in one process.
 
-    As a context it starts them all and waits until each takes writes; at the end it kills them. Its
-    directory is a temporary one unless given, and is kept, with the logs, when the test failed.
+    The context starts all nodes, waits until each accepts writes, and kills them at its end. The
+    directory is temporary unless one is given. It is kept, with the logs, when the test failed.
 
-    `properties` are for every node, `broker_properties` for single ones, `racks` their broker.rack,
-    in order. All traffic goes through a network that can be cut and slowed down, which costs some
-    CPU: not with `network_faults=False`, for whoever measures. With `disk_bytes` every node's data
-    is on a file system of that size (this needs root).
+    `properties` are for every node, `broker_properties` for single nodes, and `racks` are the
+    values of broker.rack in order. All traffic goes through a network that can be cut and slowed
+    down. This costs some CPU, so measurements use `network_faults=False`. With `disk_bytes` the
+    data of each node is on a file system of that size, which needs root.
     """
 
     def __init__(
@@ -65,12 +65,12 @@ class Cluster(ClusterView):
         )
         self.nodes = Nodes({node: self.new_node(node) for node in self.layout.node_ids})
         self.has_ended = False
-        """Its nodes are dead and its ports are free for others: it does not start again."""
+        """Whether its nodes are dead and its ports released; it cannot start again."""
         self._network: Network | None = None
         self._cut_off: set[NodeId] = set()
-        """From clients."""
+        """The nodes that clients cannot reach."""
         self._apart: set[frozenset[NodeId]] = set()
-        """Pairs of nodes one of whom does not hear what the other, as a controller, decides."""
+        """Pairs of nodes with a cut between their controller listeners."""
         self._disk_bytes = disk_bytes
         self._disks: dict[NodeId, SmallDisk] = {}
 
@@ -97,7 +97,7 @@ class Cluster(ClusterView):
         self.end(failed=kind is not None)
 
     def format(self) -> None:
-        """Write the configurations, and give the log directories their identity."""
+        """Write the configurations and format the log directories."""
         self.directory.mkdir(parents=True, exist_ok=True)
         if self._disk_bytes is not None:
             for node in self.nodes:
@@ -105,7 +105,7 @@ class Cluster(ClusterView):
         self.layout.prepare()
 
     def end(self, *, failed: bool) -> None:
-        """Kill every node; keep its files, and print the end of its log, if something failed."""
+        """Kill every node; after a failure keep the files and print the end of each log."""
         self.has_ended = True
         for node in self.nodes.values():
             node.kill()
@@ -131,12 +131,12 @@ class Cluster(ClusterView):
 
     @property
     def bootstrap_controllers(self) -> str:
-        """For tools that speak to the controllers themselves."""
+        """The address for tools that connect to the controllers."""
         return ",".join(f"{HOST}:{self.controller_port(node)}" for node in self.nodes)
 
     @property
     def running(self) -> list[NodeId]:
-        """The nodes that run, are not paused, and can be reached by clients."""
+        """The nodes that run, are not paused, and are reachable for clients."""
         return [
             id
             for id, node in self.nodes.items()
@@ -145,7 +145,7 @@ class Cluster(ClusterView):
 
     @property
     def to_ask(self) -> list[NodeId]:
-        """Those first who are in touch with most others: who is alone knows only what was."""
+        """The running nodes, best connected first; an isolated node has stale metadata."""
         running = self.running
         strangers = {
             one: sum(frozenset((one, other)) in self._apart for other in running) for one in running
@@ -156,7 +156,7 @@ class Cluster(ClusterView):
         return self.layout.port(self.nodes[node].node_id)
 
     def port_to_ask(self, node: NodeId) -> int:
-        """Past the network, which is busy enough, unless it has cut the node off."""
+        """The port behind the network, to save its CPU, unless the node is cut off from clients."""
         is_past = self.layout.has_doors and node not in self._cut_off
         return self.port(node) + (len(self.nodes) if is_past else 0)
 
@@ -170,9 +170,9 @@ class Cluster(ClusterView):
     # -- Processes ---------------------------------------------------------------------------------
 
     def start(self, *nodes: NodeId, wait: bool = True) -> None:
-        """Start these nodes (none given: all), and wait until they take writes."""
+        """Start these nodes, or all, and wait until they accept writes."""
         if self.has_ended:
-            raise RuntimeError("this cluster has ended, and its ports may be another's by now")
+            raise RuntimeError("this cluster has ended, and another may use its ports now")
         chosen = [self.nodes[node] for node in nodes or self.nodes]
         for node in chosen:
             node.start()
@@ -185,7 +185,7 @@ class Cluster(ClusterView):
                 self._network.look()
 
     def stop(self, node: NodeId) -> int:
-        """A controlled shutdown; a paused node goes on for it. -> the exit status."""
+        """Shut the node down in a controlled way, resuming it first, and return its exit status."""
         return self.nodes[node].stop()
 
     def kill(self, node: NodeId) -> None:
@@ -193,7 +193,7 @@ class Cluster(ClusterView):
         self.nodes[node].kill()
 
     def pause(self, node: NodeId) -> None:
-        """SIGSTOP: the node stands still and its connections stay open, as in a long collection."""
+        """SIGSTOP: the node stands still with open connections, as in a garbage collection."""
         self._running_node("pause", node).pause()
 
     def resume(self, node: NodeId) -> None:
@@ -201,12 +201,12 @@ class Cluster(ClusterView):
         self.nodes[node].resume()
 
     def restart(self, node: NodeId) -> None:
-        """A controlled shutdown, unless it is down already, and a start."""
+        """Shut the node down in a controlled way if it runs, and start it."""
         self.stop(node)
         self.start(node)
 
     def repair(self) -> None:
-        """Heal, free, resume and start whatever needs it, and wait until all take writes."""
+        """Heal the network, free disks, resume and start nodes, and wait until all are ready."""
         if self._network is not None:
             self.heal()
         for id, node in self.nodes.items():
@@ -223,9 +223,9 @@ class Cluster(ClusterView):
     ) -> None:
         """Cut the sides off from each other, silently: connections stay open and nothing arrives.
 
-        Clients reach every node, unless `CLIENTS` is named on a side. With `one_way` only what
-        earlier sides say to later ones is cut. `only="broker"` cuts the traffic that a broker's
-        listener takes (replication, clients), `only="controller"` that of the quorum.
+        Clients reach every node unless `CLIENTS` is on a side. With `one_way` only the traffic from
+        earlier sides to later ones is cut. `only="broker"` cuts the traffic to broker listeners
+        (replication, clients), and `only="controller"` the traffic of the quorum.
         """
         self._check_sides(sides)
         if only is not None and only not in LISTENERS:
@@ -250,9 +250,9 @@ class Cluster(ClusterView):
         latency_ms: float | None = None,
         bytes_per_second: float | None = None,
     ) -> None:
-        """Make all that the node says and hears late by so much, or so narrow.
+        """Delay the traffic of the node in both directions, or limit its bandwidth.
 
-        Where neither is said it is late by 100 ms each way: far away, but in touch.
+        The default is a delay of 100 ms each way.
         """
         party = self._party(node)
         if any(one is not None and one <= 0 for one in (latency_ms, bytes_per_second)):
@@ -264,13 +264,13 @@ class Cluster(ClusterView):
         )
 
     def heal(self) -> None:
-        """No way is cut and no node is slow any more; what was held arrives."""
+        """End all partitions and slowdowns; traffic that was held back then arrives."""
         self._faulty_network("heal").heal()
         self._cut_off.clear()
         self._apart.clear()
 
     def _check_sides(self, sides: Sequence[Collection[NodeId]]) -> None:
-        """Nothing would be cut, or not what was meant, unless all of this holds."""
+        """Refuse sides that would cut nothing, or that contradict each other."""
         if len(sides) < 2 or not all(sides):
             raise ValueError("a partition has two sides or more, and someone on each")
         named = [self._party(one) for side in sides for one in side]
@@ -293,8 +293,8 @@ class Cluster(ClusterView):
         """Leave a running node no room to write.
 
         With `disk_bytes` its file system is filled to the last byte, and writes fail with ENOSPC.
-        Without, no file of the process may grow, and they fail with EFBIG: anyone may do that, but
-        it ends with the process.
+        Otherwise the files of the process cannot grow, and writes fail with EFBIG. This needs no
+        privileges, but a restart of the node ends it.
         """
         if node in self._disks:
             self._disks[node].fill()
@@ -302,7 +302,7 @@ class Cluster(ClusterView):
             take_room(self._running_node("fill_disk", node).pid)
 
     def free_disk(self, node: NodeId) -> None:
-        """There is room again."""
+        """Make room on the disk again."""
         if node in self._disks:
             self._disks[node].free()
         elif self.nodes[node].is_running:
@@ -320,7 +320,7 @@ def _single_properties(
     given: Mapping[NodeId, Mapping[str, object]],
     racks: Sequence[str] | None,
 ) -> dict[NodeId, dict[str, str]]:
-    """What is for one node each, and a ValueError for what cannot be."""
+    """The properties of each node; a ValueError for arguments that do not fit the cluster."""
     if not isinstance(brokers, int) or brokers < 1:
         raise ValueError(f"brokers: a cluster has at least one, not {brokers!r}")
     if racks is not None and len(racks) != brokers:

@@ -1,4 +1,4 @@
-"""Disks that run full: a small file system where root may mount one, a limit on files elsewhere."""
+"""Full disks: a small file system, which needs root, or a limit on the size of files."""
 
 import errno
 import resource
@@ -10,11 +10,11 @@ _BLOCK = 64 * 1024
 
 
 class DiskRefused(Exception):
-    """No file system can be mounted here; says why."""
+    """No file system can be mounted here; the message says why."""
 
 
 class SmallDisk:
-    """A file system of so many bytes, mounted on a directory."""
+    """A file system of a given size, mounted on a directory."""
 
     def __init__(self, directory: Path, size: int) -> None:
         directory.mkdir(parents=True, exist_ok=True)
@@ -29,7 +29,7 @@ class SmallDisk:
             raise DiskRefused(f"disk_bytes needs the right to mount: {done.stderr.strip()}")
 
     def fill(self) -> None:
-        """Take every byte that is left."""
+        """Fill the file system to its last byte."""
         with (self._directory / BALLAST).open("ab", buffering=0) as ballast:
             size = _BLOCK
             while size:
@@ -48,7 +48,7 @@ class SmallDisk:
 
 
 def take_room(pid: int) -> None:
-    """From now on no file that the process writes to may grow."""
+    """Stop the files that the process writes from growing."""
     _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, hard))
 

@@ -1,4 +1,4 @@
-"""What a cluster says of itself, asked over Kafka's protocol, and waiting until it says so."""
+"""Reads the state of a cluster over Kafka's protocol, and waits for a state."""
 
 import time
 from abc import ABC, abstractmethod
@@ -36,29 +36,29 @@ T = TypeVar("T")
 
 
 class ClusterView(ABC):
-    """Questions to a cluster whose nodes are known."""
+    """The state of a cluster whose nodes are known."""
 
     @property
     @abstractmethod
     def bootstrap(self) -> str:
-        """Where clients begin."""
+        """The addresses of all brokers, for clients."""
 
     @abstractmethod
     def port(self, node: NodeId) -> int:
-        """Where clients reach the node."""
+        """The port of the node for clients."""
 
     def port_to_ask(self, node: NodeId) -> int:
-        """Where the kit itself asks the node."""
+        """The port of the node for requests of the kit."""
         return self.port(node)
 
     @property
     @abstractmethod
     def running(self) -> Iterable[NodeId]:
-        """The nodes that can be asked."""
+        """The nodes that can answer."""
 
     @property
     def to_ask(self) -> Iterable[NodeId]:
-        """The same, those first who know best."""
+        """The running nodes, those with the newest metadata first."""
         return self.running
 
     def ask(
@@ -68,7 +68,7 @@ class ClusterView(ABC):
         node: NodeId | None = None,
         seconds: float = ANSWER_SECONDS,
     ) -> R:
-        """Ask this node, or any that runs; each has so many seconds to answer."""
+        """Send a request to this node, or to each running node until one answers in time."""
         lost: object = "none runs that can be asked"
         for one in self.to_ask if node is None else [node]:
             try:
@@ -101,8 +101,8 @@ class ClusterView(ABC):
         existed = self._wait_until(deadline, lambda: bool(self._topic(name)), "the topics")
 
         def is_made() -> bool:
-            # A broker that is slow to hear of a creation asks for it again; so do we, of the next
-            # where one is slow to answer; and are told that it exists.
+            # A creation is sent again after a timeout, here and from the broker to the controller.
+            # The second one is then answered with TOPIC_ALREADY_EXISTS.
             with (
                 self._client() as client,
                 nullcontext() if existed else admin.topic_may_exist(),
@@ -146,7 +146,7 @@ class ClusterView(ABC):
 
     @contextmanager
     def _client(self) -> Iterator[Client]:
-        """Of those who can be asked; when none answers, another attempt may do better."""
+        """A client of the running nodes; a failure becomes NodeStuck, so that waits try again."""
         known = ",".join(f"{HOST}:{self.port_to_ask(node)}" for node in self.to_ask)
         try:
             with Client(known, ANSWER_SECONDS) as client:
@@ -157,7 +157,7 @@ class ClusterView(ABC):
             raise NodeStuck(str(failed)) from None
 
     def _is_in_sync(self, topic: str) -> bool:
-        """Every replica is, but for those of nodes that are down, paused or cut off."""
+        """Whether all replicas are in sync, except on nodes that are down, paused or cut off."""
         found = self._topic(topic)
         awake = set(self.running)
         return bool(found) and all(
@@ -186,7 +186,7 @@ class ClusterView(ABC):
         return self.wait_for(leader, "an active controller", timeout=timeout)
 
     def topics(self, node: NodeId | None = None) -> dict[str, dict[int, MetadataResponsePartition]]:
-        """Every topic and its partitions, as one node knows them."""
+        """Every topic and its partitions, in the metadata of one node."""
         answer = self._metadata(None, node)
         return {
             topic.name: {one.partition_index: one for one in topic.partitions}
@@ -195,11 +195,11 @@ class ClusterView(ABC):
         }
 
     def brokers_known_to(self, node: NodeId) -> list[NodeId]:
-        """The brokers that are up, as one node knows them."""
+        """The running brokers, in the metadata of one node."""
         return [broker.node_id for broker in self._metadata((), node).brokers]
 
     def leader_of(self, topic: str, partition: int = 0, *, timeout: float | None = None) -> NodeId:
-        """Who leads the partition; waits while nobody does."""
+        """The leader of the partition; waits while there is none."""
 
         def leader() -> NodeId | None:
             found = self._topic(topic).get(partition)
@@ -211,7 +211,7 @@ class ClusterView(ABC):
     def wait_for_no_leader(
         self, topic: str, partition: int = 0, *, timeout: float | None = None
     ) -> None:
-        """Wait until nobody leads the partition."""
+        """Wait until the partition has no leader."""
 
         def is_gone() -> bool | None:
             found = self._topic(topic).get(partition)
@@ -233,7 +233,7 @@ class ClusterView(ABC):
         size: int | None = None,
         timeout: float | None = None,
     ) -> frozenset[NodeId]:
-        """Wait until the in-sync set is this, or has so many members."""
+        """Wait until the ISR has these members, or this size, and return it."""
         if members is None and size is None:
             raise ValueError("wait_for_isr: say members, or size")
 
@@ -270,9 +270,9 @@ class ClusterView(ABC):
         *,
         timeout: float | None = None,
     ) -> T:
-        """The first result that is not None; `what` names it, or tells at last what was seen.
+        """Repeat the attempt until its result is not None, and return the result.
 
-        What has not come after `timeout` seconds (two minutes unless given) is a `NodeStuck`.
+        After `timeout` seconds, by default two minutes, raise NodeStuck; `what` describes the wait.
         """
         return self._wait_until(_deadline(timeout), attempt, what)
 
@@ -288,12 +288,12 @@ class ClusterView(ABC):
             if result is not None:
                 return result
             if time.monotonic() > deadline:
-                told = what if isinstance(what, str) else what()
-                raise NodeStuck(f"waited in vain for {told}{stuck}")
+                awaited = what if isinstance(what, str) else what()
+                raise NodeStuck(f"waited in vain for {awaited}{stuck}")
             time.sleep(POLL_SECONDS)
 
     def _seen(self, topic: str, partition: int | None = None) -> str:
-        """How the topic fares, for whoever waited in vain."""
+        """The last state of the topic, for the message of a wait that failed."""
         try:
             found = self._topic(topic)
         except NodeStuck:
@@ -310,7 +310,7 @@ class ClusterView(ABC):
         )
 
     def _topic(self, topic: str) -> dict[int, MetadataResponsePartition]:
-        """Its partitions; none where it does not exist."""
+        """The partitions of the topic; none if it does not exist."""
         found = self._metadata((topic,), None).topics[0].partitions
         return {one.partition_index: one for one in found}
 

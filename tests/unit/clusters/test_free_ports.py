@@ -30,7 +30,7 @@ def test_a_block_can_be_claimed_by_others_once_it_is_released() -> None:
 
 
 def test_a_block_of_no_ports_is_refused() -> None:
-    with pytest.raises(ValueError, match="a block of 0 ports"):
+    with pytest.raises(ValueError, match="a block has at least one port, not 0"):
         PortBlock(0)
 
 
