@@ -58,7 +58,7 @@ class MarkerArguments(NamedTuple):
 def checked_properties(argument: str, given: Mapping[str, object]) -> dict[str, str]:
     """The properties as text; a ValueError for a name that is no broker property."""
     for name in given:
-        if name not in PROPERTIES and not name.startswith(IGNORED_PREFIXES):
+        if name not in PROPERTIES and not name.startswith(tuple(IGNORED_PREFIXES)):
             near = near_match(name, PROPERTIES)
             raise ValueError(f"{argument}: {name!r} is not a broker property{near}")
     return {name: _text(value) for name, value in given.items()}

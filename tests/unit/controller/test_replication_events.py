@@ -226,7 +226,7 @@ def test_f35_a_cancelled_reassignment_that_may_lose_records_is_an_unclean_electi
     topics = (ReassignableTopic(name="orders", partitions=(cancelled,)),)
     decision = ask(image, AlterPartitionReassignmentsRequest(timeout=TIMEOUT, topics=topics))
 
-    elected = [one for one in told(image, decision.records) if isinstance(one, LeaderElected)]
+    elected = [one for one in events_of(image, decision.records) if isinstance(one, LeaderElected)]
 
     assert [(one.leader, one.clean, one.reason) for one in elected] == [
         (1, False, ElectionReason.UNCLEAN)
