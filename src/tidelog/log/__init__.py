@@ -1,4 +1,4 @@
-"""A partition's bytes at rest: segments, indexes, recovery, all through the Disk port.
+"""The log on disk: segments, indexes, checkpoints and recovery, all through the Disk port.
 
-Knows nothing of replication.
+Invariant: no module here depends on replication.
 """

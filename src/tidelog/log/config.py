@@ -1,4 +1,4 @@
-"""What a topic's configuration means to its log, under Kafka's names and defaults."""
+"""The topic configuration that a log uses, under Kafka's names and defaults."""
 
 from dataclasses import dataclass
 
@@ -8,8 +8,8 @@ UNLIMITED = (1 << 63) - 1
 """Kafka's "never" and "no bound" for a long."""
 
 LARGEST_BATCH = (1 << 31) - 1 - (16 << 20)
-"""A frame has four bytes for its length, and an answer that carries a batch has other lines, too: a
-larger batch could be appended and never be fetched (F61).
+"""The largest batch that a fetch response can carry: a frame has a 4-byte length, and the response
+has other fields. A larger batch could be appended but never fetched (F61).
 """
 
 CREATE_TIME = "CreateTime"
@@ -37,7 +37,7 @@ class LogConfig:
 
     @property
     def largest_batch(self) -> int:
-        """How large a batch may be that is appended here."""
+        """The largest batch that may be appended."""
         return min(self.max_message_bytes, self.segment_bytes)
 
     @property

@@ -1,7 +1,7 @@
-"""One log directory: the partitions in it, its checkpoints, its clean-shutdown mark.
+"""One log directory: its partitions, its checkpoints and its clean-shutdown mark.
 
-Invariant: a partition is opened at most once, and a log that was not opened costs nothing but
-its name, so that a node with ten thousand partitions starts at once.
+Invariant: a partition is opened at most once. A partition that is not opened costs only its name,
+so a node with ten thousand partitions starts at once.
 """
 
 from collections.abc import Mapping
@@ -28,7 +28,7 @@ from tidelog.model.ids import (
 )
 
 MANY = 100
-"""So many logs are cheaper to bring to the disk all at once than file by file."""
+"""Above this number of logs, one sync of the whole volume is cheaper than an fsync per file."""
 
 
 DEFAULT_DELETE_DELAY_MS: Millis = 60_000
@@ -42,23 +42,23 @@ class LogDirectory:
     ) -> None:
         """List the partitions, read the checkpoints and the clean-shutdown mark."""
         self.notes: list[str] = []
-        """What was odd about the files in the root, one sentence each."""
+        """Problems found in the files of the root, one sentence each."""
         self._disk = disk
         self._dice = dice
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._deleted: list[tuple[Millis, str]] = []
         self._leftovers: list[str] = []
-        """Directories whose deletion an earlier process began; the first `purge` sets their time.
+        """Directories whose deletion an earlier process began; the first `purge` schedules them.
         """
         self._delete_delay_ms = delete_delay_ms
         self.strays: list[str] = []
-        """Directories that were set aside, in this run or an earlier one, and are kept."""
+        """Directories that were set aside in this run or an earlier one and are kept."""
         self._present: dict[TopicPartition, None] = {}
         self._topic_ids: dict[TopicPartition, TopicId] = {}
         self._misplaced: set[TopicPartition] = set()
         """Directories whose partition.metadata names another partition of the topic."""
         self._left: set[TopicPartition] = set()
-        """Partitions that are gone, but not yet from the checkpoints on disk."""
+        """Partitions that were removed but are still in the checkpoints on disk."""
         self.notes += misfits.clear(disk)
         for name in disk.list_directories(""):
             partition = names.partition_of(name)
@@ -67,33 +67,33 @@ class LogDirectory:
             elif names.is_stray_directory(name):
                 self.strays.append(name)
             elif names.is_future_directory(name):
-                # A move between directories that was cut off begins anew when it is asked for.
+                # An interrupted move between directories restarts when it is requested again.
                 heappush(self._deleted, (0, name))
             elif partition is not None:
                 self._present[partition] = None
         self.clean_mark = CleanShutdownMark(disk)
         self.clean_shutdown = self.clean_mark.found.was_clean
-        """The last owner of this directory closed every log before it ended."""
+        """Whether the last process closed every log of this directory before it ended."""
         self._checkpoints = RootCheckpoints(disk, self._present, was_clean=self.clean_shutdown)
         self.notes += self._checkpoints.notes
         self.previous_broker_epoch = self.clean_mark.found.broker_epoch
-        """The epoch in which it ended so; -1 when unknown."""
+        """The broker epoch of that clean shutdown; -1 when unknown."""
 
     @property
     def meta(self) -> checkpoints.MetaProperties | None:
-        """Whose directory this is; None when it has not been formatted."""
+        """The node that owns this directory; None if the directory is not formatted."""
         return checkpoints.read_meta_properties(self._disk)
 
     def space(self) -> tuple[int, int]:
-        """Bytes in all of the volume, and bytes still to be had of it."""
+        """Total and available bytes of the volume."""
         return self._disk.space()
 
     def partitions(self) -> list[TopicPartition]:
-        """All partitions on disk, opened or not, without those being deleted."""
+        """All partitions on disk, opened or not, except those being deleted."""
         return list(self._present)
 
     def topic_id(self, partition: TopicPartition) -> TopicId | None:
-        """From partition.metadata; None when it is absent or bad."""
+        """The topic id in partition.metadata; None when the file is absent or damaged."""
         known = self._topic_ids.get(partition)
         if known is None:
             found = partition_metadata.read(self._disk, str(partition))
@@ -106,18 +106,18 @@ class LogDirectory:
                     self.write_topic_id(partition, known)
                     self.notes.append(
                         f"{partition}/{names.PARTITION_METADATA} was damaged; its copy of the "
-                        "topic id is sound, and the file is written anew"
+                        "topic id is intact, and the file is rewritten"
                     )
         return known
 
     def belongs_to(
         self, partition: TopicPartition, topic_id: TopicId, *, had_namesake: bool = False
     ) -> Belonging:
-        """Whether the directory on disk is the one of this topic.
+        """Whether the directory on disk belongs to this topic.
 
-        partition.metadata is written with the first record and synced with the first flush: power
-        loss may take it before that, and leave records. Then the directory is the topic's, unless
-        there was another topic of this name that it could be of.
+        partition.metadata is written with the first record and synced with the first flush, so
+        power loss may remove it and leave records. Such a directory is taken for the topic's own,
+        unless an earlier topic of the same name could have written the records.
         """
         if (known := self.topic_id(partition)) is not None and known != topic_id:
             return Belonging.NO
@@ -135,18 +135,18 @@ class LogDirectory:
                 return Belonging.UNKNOWN
         self.write_topic_id(partition, topic_id)
         self.notes.append(
-            f"{partition}/{names.PARTITION_METADATA} is written anew: "
+            f"{partition}/{names.PARTITION_METADATA} is rewritten: "
             + ("the operator restored it" if found.is_restored else "it was never synced")
         )
         return Belonging.YES
 
     def _is_misplaced(self, partition: TopicPartition) -> bool:
-        """Whether it holds records that may be those of another partition."""
+        """Whether the directory holds records that may belong to another partition."""
         if partition not in self._misplaced:
             return False
         if self._has_records(partition):
             return True
-        self.notes.append(f"{partition}/{names.PARTITION_METADATA} was that of another partition")
+        self.notes.append(f"{partition}/{names.PARTITION_METADATA} named another partition")
         self.write_topic_id(partition, self._topic_ids[partition])
         return False
 
@@ -154,13 +154,13 @@ class LogDirectory:
         return self.held(partition)[1] > 0
 
     def held(self, partition: TopicPartition) -> tuple[Offset, int]:
-        """How far its log is known to have been durable, and the bytes in it."""
+        """The recovery point of the partition and the bytes in its segments."""
         found = {*self._disk.list(str(partition))} - {*self._disk.list_directories(str(partition))}
         logs = (f"{partition}/{name}" for name in found if name.endswith(names.LOG))
         return self.recovery_point(partition), sum(map(self._disk.size, logs))
 
     def hold(self, partition: TopicPartition) -> None:
-        """Remember that the directory could be of another topic, until an operator restores it."""
+        """Mark the directory as possibly of another topic, until an operator restores it."""
         path = partition_metadata.path_in(str(partition))
         self._disk.write_file(path, partition_metadata.HELD)
 
@@ -171,14 +171,14 @@ class LogDirectory:
         self._misplaced.discard(partition)
 
     def high_watermark(self, partition: TopicPartition) -> Offset:
-        """As it was checkpointed last, as all of these; 0 when absent."""
+        """The last checkpointed high watermark; 0 when there is none."""
         return self._checkpoints.high_watermarks.get(partition, 0)
 
     def recovery_point(self, partition: TopicPartition) -> Offset:
         return self._checkpoints.recovery_points.get(partition, 0)
 
     def forget(self, partition: TopicPartition) -> None:
-        """Its files were renamed: the checkpoints do not speak of what is opened next."""
+        """Drop the checkpointed offsets of a partition whose files were renamed."""
         self._leave(partition, None)
 
     def log(self, partition: TopicPartition) -> PartitionLog | None:
@@ -188,7 +188,7 @@ class LogDirectory:
     def open(
         self, partition: TopicPartition, topic_id: TopicId, config: LogConfig, now: Millis
     ) -> PartitionLog:
-        """The log, loaded (and recovered after an unclean shutdown) or created on first use."""
+        """Return the log: load it, recover it after an unclean shutdown, or create it."""
         log = self._logs.get(partition)
         if log is not None:
             return log
@@ -196,7 +196,7 @@ class LogDirectory:
         is_known = partition in self._present
         is_data = partition.topic != METADATA_TOPIC
         if partition in self._left:
-            # The offsets of its namesake must not be taken for its own after a crash.
+            # After a crash, the offsets of a deleted partition of this name must not be used.
             self.write_checkpoints({}, durable=True)
         log = PartitionLog.open(
             self._disk,
@@ -214,7 +214,8 @@ class LogDirectory:
             was_cleaned=self._checkpoints.was_cleaned(partition, is_compacted=config.is_compacted),
         )
         if not is_known or self.topic_id(partition) is None:
-            # Not written here, where it would hold up a node that makes very many.
+            # Written with the first record: writing it here would slow down a node that creates
+            # very many partitions.
             path = partition_metadata.path_in(directory)
             log.write_before_first_record(
                 path, partition_metadata.encode(topic_id, partition.partition)
@@ -225,7 +226,7 @@ class LogDirectory:
         return log
 
     def forget_missing(self) -> None:
-        """All that was here and still belongs here has been opened: the rest was deleted."""
+        """Drop the offsets of missing partitions; every partition that remains has been opened."""
         self._checkpoints.forget_missing()
 
     # -- moving between directories
@@ -233,7 +234,7 @@ class LogDirectory:
     def open_future(
         self, partition: TopicPartition, config: LogConfig, start: Offset, now: Millis
     ) -> PartitionLog:
-        """An empty log beside that of another directory, which it is to replace."""
+        """Create an empty log that is to replace the partition's log in another directory."""
         unique = self._dice.uuid()
         directory = names.renamed_directory(partition, unique, names.FUTURE_DIRECTORY)
         return PartitionLog.open(
@@ -249,7 +250,7 @@ class LogDirectory:
     def adopt(
         self, partition: TopicPartition, future: PartitionLog, topic_id: TopicId, now: Millis
     ) -> PartitionLog:
-        """The future log is the partition's own from now on, under its name and for good."""
+        """Make the future log the partition's log, under its name and durably."""
         self.clean_mark.withdraw()
         path = partition_metadata.path_in(future.directory)
         self._disk.write_file(path, partition_metadata.encode(topic_id, partition.partition))
@@ -295,11 +296,11 @@ class LogDirectory:
         return name
 
     def restore(self, name: str) -> TopicPartition | None:
-        """Have a directory opened as that of the topic of its name, whatever its id says.
+        """Make a stray directory belong to the topic of its name, whatever its topic id.
 
-        For an operator, while no node uses the directory. The partition is read in full and is not
-        trusted to be in sync, since the mark of a clean shutdown goes. -> None when there is no
-        such directory, or when another one with records has its place.
+        An operator calls this while no node uses the directory. It removes the clean-shutdown
+        mark, so the partition is scanned in full and is not trusted to be in sync. -> None when
+        there is no such directory, or when another directory with records has the name.
         """
         partition = names.stray_partition(name) or names.partition_of(name)
         if partition is None or not self._disk.list(name):
@@ -342,7 +343,7 @@ class LogDirectory:
             heappop(self._deleted)
 
     def next_deadline(self) -> Millis | None:
-        """When `purge` is next worth a call."""
+        """When to call `purge` next."""
         return self._deleted[0][0] if self._deleted else None
 
     # -- checkpoints
@@ -350,7 +351,7 @@ class LogDirectory:
     def write_checkpoints(
         self, high_watermarks: Mapping[TopicPartition, Offset], *, durable: bool = False
     ) -> None:
-        """Recovery points, log starts and high watermarks; of logs not opened as they were read."""
+        """Write recovery points, log start offsets and high watermarks of all partitions."""
         self._checkpoints.write(
             self._logs.items(),
             high_watermarks,
@@ -364,11 +365,11 @@ class LogDirectory:
         high_watermarks: Mapping[TopicPartition, Offset],
         broker_epoch: BrokerEpoch = NO_BROKER_EPOCH,
     ) -> None:
-        """Close all logs, write the checkpoints, leave the clean-shutdown mark.
+        """Close all logs, write the checkpoints and set the clean-shutdown mark.
 
-        A run that was not registered leaves a mark that is still there as it is.
+        A process that was never registered leaves an existing mark unchanged.
         """
-        # One fsync after another would take minutes where there are very many.
+        # With very many logs, one fsync per file would take minutes.
         are_many = len(self._logs) > MANY
         for log in self._logs.values():
             log.close(is_synced_by_caller=are_many)
@@ -382,9 +383,9 @@ class LogDirectory:
 
     @property
     def _has_opened_all(self) -> bool:
-        """Whether no log is left that an unclean end may have damaged and nobody has checked."""
+        """Whether every log has been checked since an unclean shutdown."""
         return all(partition in self._logs for partition in self._present)
 
 
 def _do_nothing() -> None:
-    """The metadata log changes from the first moment on: no mark speaks of it."""
+    """The metadata log changes as soon as the node starts, so the mark does not cover it."""

@@ -1,4 +1,4 @@
-"""Names of files and directories, as Kafka spells them."""
+"""File and directory names, as in Kafka."""
 
 from uuid import UUID
 
@@ -13,12 +13,12 @@ DELETED = ".deleted"
 CLEANED = ".cleaned"
 SWAP = ".swap"
 SET_ASIDE = ".set-aside"
-"""Ours: what did not fit its log and is kept. Kafka ignores it, as it does every unknown suffix."""
+"""Tidelog's own: a file that did not fit its log and is kept. Kafka ignores unknown suffixes."""
 SEGMENT_SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 DAMAGE_CHECKPOINT = "damage-checkpoint"
-"""Ours: ranges of offsets of this log that are known to be unreadable."""
+"""Tidelog's own: offset ranges of this log that are known to be unreadable."""
 PARTITION_METADATA = "partition.metadata"
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
@@ -28,7 +28,7 @@ CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 META_PROPERTIES = "meta.properties"
 META_PROPERTIES_COPY = "meta.properties.copy"
 METADATA_LOG_MARK = "metadata-log-mark"
-"""Ours: how far the metadata log was synced."""
+"""Tidelog's own: how far the metadata log was synced."""
 
 DELETE_DIRECTORY = "-delete"
 STRAY_DIRECTORY = "-stray"
@@ -36,7 +36,7 @@ FUTURE_DIRECTORY = "-future"
 
 _DIGITS = 20
 _MAX_NAME = 255
-"""What every common file system takes for one name."""
+"""The longest name that every common file system allows."""
 
 
 def offset_name(offset: Offset, suffix: str) -> str:
@@ -44,7 +44,7 @@ def offset_name(offset: Offset, suffix: str) -> str:
 
 
 def offset_of(name: str, suffix: str) -> Offset | None:
-    """The offset in a file's name if it has this suffix and Kafka's form."""
+    """The offset in a file name that has this suffix and Kafka's form."""
     stem = name.removesuffix(suffix)
     if len(stem) != _DIGITS or len(stem) == len(name) or not (stem.isascii() and stem.isdigit()):
         return None
@@ -70,7 +70,7 @@ def partition_of(directory: str) -> TopicPartition | None:
 
 
 def is_deleted_directory(directory: str) -> bool:
-    """`<topic>-<n>.<uuid>-delete`: a partition on its way out."""
+    """`<topic>-<n>.<uuid>-delete`: a partition that is being deleted."""
     stem = directory.removesuffix(DELETE_DIRECTORY)
     _, dot, unique = stem.rpartition(".")
     return stem != directory and bool(dot) and len(unique) == 32
@@ -82,20 +82,20 @@ def is_stray_directory(directory: str) -> bool:
 
 
 def stray_partition(directory: str) -> TopicPartition | None:
-    """The partition that a stray directory was; its topic's name may have been cut."""
+    """The partition of a stray directory; the topic name may have been shortened."""
     stem = directory.removesuffix(STRAY_DIRECTORY)
     name, _, unique = stem.rpartition(".")
     return partition_of(name) if stem != directory and len(unique) == 32 else None
 
 
 def is_future_directory(directory: str) -> bool:
-    """`<topic>-<n>.<uuid>-future`: a partition on its way from another log directory."""
+    """`<topic>-<n>.<uuid>-future`: a partition that is being moved here from another directory."""
     stem = directory.removesuffix(FUTURE_DIRECTORY)
     _, dot, unique = stem.rpartition(".")
     return stem != directory and bool(dot) and len(unique) == 32
 
 
 def renamed_directory(partition: TopicPartition, unique: UUID, suffix: str) -> str:
-    """`<topic>-<n>.<uuid><suffix>`, the topic's name cut where the whole would be too long."""
+    """`<topic>-<n>.<uuid><suffix>`; the topic name is cut if the result would be too long."""
     tail = f"-{partition.partition}.{unique.hex}{suffix}"
     return partition.topic[: _MAX_NAME - len(tail)] + tail

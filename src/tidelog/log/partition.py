@@ -1,8 +1,8 @@
 """One partition's log: append, read, truncate, delete, on Kafka's files.
 
 Invariant: offsets in [log_start_offset, log_end_offset) are on disk in order, everything below
-the recovery point survives power loss, and no state (index, epoch, producer) speaks of an offset
-at or past the log end.
+the recovery point survives power loss, and no index, epoch or producer entry refers to an offset
+at or past the log end offset.
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from tidelog.protocol.records.batch import BatchHeader
 
 
 class PartitionLog(ReadableLog):
-    """Bytes at rest of one replica of one partition. Not thread-safe: the node's thread owns it."""
+    """The log of one replica of one partition. Not thread-safe: the node's thread owns it."""
 
     __slots__ = (
         "_before_gap",
@@ -61,7 +61,7 @@ class PartitionLog(ReadableLog):
         self._flush = FlushProgress(loaded.log_end_offset, now)
         self.directory = directory
         self.retention_waits = False
-        """Whether retention is to be applied again once `mend` has nothing left to do."""
+        """Whether to apply retention again once `mend` has confirmed every index."""
 
     @classmethod
     def open(
@@ -81,12 +81,12 @@ class PartitionLog(ReadableLog):
     ) -> "PartitionLog":
         """Load the log in `directory`, or create an empty one.
 
-        After an unclean shutdown the tail from the recovery point on is scanned, cut at the last
-        whole valid batch, and fsynced: nobody reads what power loss could still take. Before the
-        log is cut below its recovery point, `lower_recovery_point` is to checkpoint the new one.
-        `before_change` is called before the files change for the first time, and `before_gap`
-        before the first gap is written that a cleaner made. A recovery point of None is one that
-        nobody knows any more.
+        After an unclean shutdown, loading scans the tail from the recovery point on, cuts it at
+        the last valid batch, and fsyncs it, so no reader sees a record that power loss could still
+        remove. `lower_recovery_point` checkpoints the new recovery point before the log is cut
+        below the current one. `before_change` is called before the files first change, and
+        `before_gap` before the first gap left by compaction is written. A recovery point of None
+        is unknown.
         """
         loader = LogLoader(
             disk,
@@ -117,10 +117,11 @@ class PartitionLog(ReadableLog):
         origin: AppendOrigin = AppendOrigin.CLIENT,
         ahead_ms: Millis = 0,
     ) -> Appended | AppendRefused | RecordCheck:
-        """Check, assign offsets in place, write. Raises OSError with the log as it was.
+        """Validate a batch, assign its offsets in place, and write it.
 
-        Nothing is written where records must be looked at first: that is the job that comes back.
-        Timestamps are judged by the machine's clock, `ahead_ms` ahead of `now`.
+        Nothing is written if the records must be inspected first: the result is then the job that
+        inspects them. Timestamps are compared with the wall clock, which is `ahead_ms` ahead of
+        `now`. If the write raises OSError, the log is unchanged.
         """
         self._now = now
         tail = self._tail
@@ -146,10 +147,10 @@ class PartitionLog(ReadableLog):
     def append_as_follower(
         self, batches: memoryview, newest_epoch: LeaderEpoch = MAX_EPOCH
     ) -> Appended | AppendRefused:
-        """Write what a leader assigned, byte for byte; a batch cut short at the end is left out.
+        """Write batches byte for byte as the leader assigned them, without a partial last batch.
 
-        What comes behind a gap is left out, too: a leader that is asked for the missing offset
-        looks again, and has to say that the gap is real, or that its log is damaged (F54).
+        Batches behind a gap are left out too. The next fetch asks the leader for the missing
+        offset, and the leader either confirms the gap or reports that its log is damaged (F54).
         """
         found = check_replicated(batches, newest_epoch, has_gaps=self.was_cleaned)
         if isinstance(found, AppendRefused):
@@ -173,12 +174,12 @@ class PartitionLog(ReadableLog):
         return Appended(first.base_offset, tail.end_offset - 1, NO_TIMESTAMP)
 
     def _is_gap(self, first: BatchHeader) -> bool:
-        """The leader was asked for the log end and has no such record: a cleaner took it."""
+        """Whether compaction removed the record at the log end: the leader no longer has it."""
         end, is_compacted = self.log_end_offset, self._tail.config.is_compacted
         return first.base_offset > end and (is_compacted or end > self.log_start_offset)
 
     def _begin_inside(self, first: BatchHeader) -> bool:
-        """An empty log whose start lies inside the leader's batch takes that batch whole."""
+        """Accept a whole batch of the leader into an empty log that starts inside that batch."""
         start = self.log_start_offset
         if start != self.log_end_offset or first.last_offset < start:
             return False
@@ -187,7 +188,7 @@ class PartitionLog(ReadableLog):
         return True
 
     def assign_epoch(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """A leader epoch begins at this offset, whether or not it will have records."""
+        """Record that a leader epoch begins at this offset, even if it never gets a record."""
         self._tail.epochs.announce(epoch, start_offset)
 
     # -- cutting
@@ -208,7 +209,7 @@ class PartitionLog(ReadableLog):
         self._before_cut(end)
         self._deleted.add(segments.drop_from(keep + 1), self._removal_due())
         segments.active.truncate(position, end)
-        # What was cut must not come back behind what is written next: rare enough to wait for.
+        # The cut bytes must not reappear behind the next append. Cuts are rare, so fsync here.
         segments.active.file.sync()
         self._disk.sync_directory(self.directory)
         self._end_at(end)
@@ -217,7 +218,7 @@ class PartitionLog(ReadableLog):
         )
 
     def truncate_fully_and_start_at(self, offset: Offset, now: Millis) -> None:
-        """Drop every record; the next one is `offset`."""
+        """Drop every record; the next record gets `offset`."""
         self._now = now
         self._before_cut(offset)
         self._deleted.add(list(self._tail.segments), self._removal_due())
@@ -245,7 +246,7 @@ class PartitionLog(ReadableLog):
         self._tail.snapshots.keep_only(self.log_start_offset, offset)
 
     def advance_log_start(self, offset: Offset) -> None:
-        """Records below are gone for readers; their segments go with the next retention run."""
+        """Hide the records below `offset`; the next retention run deletes their segments."""
         assert offset <= self.log_end_offset
         if offset > self.log_start_offset:
             self._tail.begin_change()
@@ -255,9 +256,9 @@ class PartitionLog(ReadableLog):
     def apply_retention(
         self, now: Millis, high_watermark: Offset, ahead_ms: Millis = 0
     ) -> list[Offset]:
-        """Delete what time, size or the log start allow; the base offsets of what was deleted.
+        """Delete segments by age, size or log start offset, and return their base offsets.
 
-        Producers that have been idle for too long are forgotten as well.
+        Retention also removes the state of idle producers.
         """
         self._now = now
         self._tail.producers.expire(now + ahead_ms, self.config.producer_id_expiration_ms)
@@ -275,14 +276,14 @@ class PartitionLog(ReadableLog):
         if count == len(self._tail.segments):
             self._tail.roll(self.log_end_offset, now)
         dropped = self._tail.segments.drop_first(count)
-        # The epochs are written first: loading tells deleted segments from missing ones by them.
+        # Write the epochs first: loading uses them to tell deleted segments from missing ones.
         self.advance_log_start(max(self._tail.segments.first.base_offset, self.log_start_offset))
         self._deleted.add(dropped, self._removal_due())
         self._tail.snapshots.keep_only(self._tail.segments.first.base_offset, self.log_end_offset)
         return [segment.base_offset for segment in dropped]
 
     def purge(self, now: Millis) -> None:
-        """Remove deleted files whose time has come."""
+        """Remove deleted files whose delay has passed."""
         self._now = now
         self._deleted.purge(now)
 
@@ -297,33 +298,33 @@ class PartitionLog(ReadableLog):
         return self._flush.recovery_point
 
     def needs_flush(self, now: Millis) -> bool:
-        """flush.messages or flush.ms is reached, or a rolled segment awaits its fsync."""
+        """Whether flush.messages or flush.ms is reached, or a rolled segment is not fsynced."""
         active = self._tail.segments.active.base_offset
         return self._flush.is_due(self.log_end_offset, active, self._tail.config, now)
 
     def write_before_first_record(self, path: str, content: bytes) -> None:
-        """A file to write before the first record, and to sync with its flush."""
+        """Register a file to write before the first record and to fsync with the first flush."""
         self._tail.write_before_first_record(path, content)
 
     def begin_flush(self, now: Millis) -> tuple[tuple[File, ...], Offset]:
-        """The files to fsync; once that is done, report `flushed` with the offset returned here."""
+        """Return the files to fsync and the offset to pass to `flushed` when that is done."""
         up_to = self.log_end_offset
         files, self._tail.unsynced = self._tail.unsynced, []
         if up_to > self.recovery_point:
             *sealed, active = self._tail.segments.starting_from(self.recovery_point)
             for segment in sealed:
                 files += segment.files()
-            # The indexes of the active segment are built anew after an unclean end.
+            # An unclean shutdown rebuilds the active segment's indexes, so they need no fsync.
             files.append(active.file)
         self._flush.begin(up_to, now)
         return tuple(files), up_to
 
     def flushed(self, up_to: Offset) -> None:
-        """The fsync begun for this offset has ended: the recovery point moves."""
+        """Advance the recovery point: the fsync begun for this offset has completed."""
         self._flush.ended(up_to)
 
     def next_deadline(self) -> Millis | None:
-        """When `needs_flush` or `purge` is next worth a call."""
+        """When to call `needs_flush` or `purge` next."""
         deadlines = (
             self._flush.deadline(self.log_end_offset, self._tail.config.flush_ms),
             self._deleted.next_due,
@@ -331,7 +332,7 @@ class PartitionLog(ReadableLog):
         return min((deadline for deadline in deadlines if deadline is not None), default=None)
 
     def close(self, *, is_synced_by_caller: bool = False) -> None:
-        """Write out indexes and producer state and fsync all: the next open may skip the scan."""
+        """Write indexes and producer state and fsync all files, so the next open skips the scan."""
         files = self._tail.close(self.recovery_point)
         if files and not is_synced_by_caller:
             for file in files:

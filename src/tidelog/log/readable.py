@@ -1,7 +1,7 @@
-"""The half of a partition's log that answers: reads, look-ups by time, epochs, and its upkeep.
+"""The read side of a partition's log: reads, look-ups by time, leader epochs, index repair.
 
-Invariant: what is answered is what was written. Batches whose offsets do not follow each other are
-never served, nor passed over in silence (F54).
+Invariant: a read returns only what was written. Batches whose offsets are not contiguous are never
+served and never skipped silently (F54).
 """
 
 from collections.abc import Callable
@@ -50,12 +50,13 @@ class ReadableLog:
         self._upkeep = Upkeep(disk, directory, loaded.recovery.damages, loaded.log_end_offset)
         self._epochs_are_checked = False
         self._at_rest = [(one.base_offset, one.size) for one in loaded.segments if one.size]
-        """What earlier runs wrote and nobody has verified in this one."""
+        """Base offset and size of segments that earlier runs wrote and this run has not verified.
+        """
         self.log_start_offset: Offset = loaded.log_start_offset
         self.recovery = loaded.recovery
-        """What opening the log found out."""
+        """The result of opening the log."""
         self.was_cleaned = loaded.was_cleaned
-        """Whether a cleaner may have taken records out of it, so that offsets may be missing."""
+        """Whether compaction may have removed records, so that offsets may be missing."""
 
     @property
     def config(self) -> LogConfig:
@@ -73,7 +74,7 @@ class ReadableLog:
 
     @property
     def first_segment_offset(self) -> Offset:
-        """Where the oldest segment begins, at or before the log start offset."""
+        """The base offset of the oldest segment, at or before the log start offset."""
         return self._tail.segments.first.base_offset
 
     # -- reading
@@ -87,10 +88,10 @@ class ReadableLog:
         at_least_one: bool,
         checks_sums: bool = False,
     ) -> ReadResult | ErrorCode:
-        """Where the batches from `offset` on lie, within one segment, below `limit`.
+        """Locate the batches from `offset` on and below `limit`, within one segment.
 
-        What an earlier run wrote is checked when it is first read: the offsets, and, for a follower
-        that would be stuck with a bad batch, the checksums.
+        Batches that an earlier run wrote are checked when they are first read: their offsets
+        always, and their checksums for a follower, which could not get past a corrupt batch.
         """
         end = self.log_end_offset
         if offset < self.log_start_offset or offset > end:
@@ -120,7 +121,7 @@ class ReadableLog:
             return ReadResult(None, offset)
 
     def begin_verification(self) -> LogVerification | None:
-        """What is to be read in the background, to find what went bad at rest; None if nothing."""
+        """The background verification of segments written by earlier runs; None if none is left."""
         at_rest, self._at_rest = self._at_rest, []
         if not at_rest:
             return None
@@ -135,7 +136,7 @@ class ReadableLog:
         )
 
     def found_broken(self, offset: Offset) -> None:
-        """A reader in the background could not go on at `offset`: see whether that is so."""
+        """Check the log at `offset`, where a background read found a broken batch."""
         if self.log_start_offset <= offset < self.log_end_offset:
             self._broken_at(offset)
 
@@ -153,7 +154,7 @@ class ReadableLog:
     ) -> TimeSearch | ErrorCode | None:
         """A job: the first record in [start, limit) that is not older than `timestamp`.
 
-        It searches one segment, and where it finds nothing the search goes on at its `next_offset`.
+        The job searches one segment. If it finds nothing, the search continues at `next_offset`.
         """
         start, segments = max(start, self.log_start_offset), self._tail.segments
         return self._prepare(lambda: timestamps.first_not_older(segments, timestamp, start, limit))
@@ -175,7 +176,7 @@ class ReadableLog:
                 self._upkeep.alarmed()
 
     def last_stable_offset(self, high_watermark: Offset) -> Offset:
-        """What a read_committed consumer may see, given the high watermark."""
+        """The end offset for a read_committed consumer at this high watermark."""
         return max(self._tail.producers.last_stable_offset(high_watermark), self.log_start_offset)
 
     def aborted_transactions(self, start: Offset, end: Offset) -> tuple[AbortedTxn, ...]:
@@ -197,13 +198,13 @@ class ReadableLog:
         return self._tail.epochs.entries
 
     def epoch_end(self, requested: LeaderEpoch) -> EpochEnd:
-        """The largest epoch not above `requested` and where it ends; -1, -1 when unknown."""
+        """The largest epoch not above `requested` and its end offset; -1, -1 when unknown."""
         if not self._epochs_are_checked and requested != self._tail.epochs.latest:
             self._check_epochs()
         return self._tail.epochs.end(requested, self.log_end_offset)
 
     def _check_epochs(self) -> None:
-        """Before a log is cut by its epochs they are compared with its batches, once."""
+        """Compare the leader epochs with the batches, once, before the log is truncated by them."""
         self._epochs_are_checked = True
         epochs, segments = self._tail.epochs, self._tail.segments
         start, end = self.log_start_offset, self.log_end_offset
@@ -214,7 +215,7 @@ class ReadableLog:
         epochs.truncate_from_start(start)
         for epoch, begins in unwritten:
             epochs.announce(epoch, begins)
-        self._upkeep.note("the leader epochs did not fit the batches and were read from them")
+        self._upkeep.note("the leader epochs did not match the batches and were rebuilt from them")
 
     def epoch_at(self, offset: Offset) -> LeaderEpoch:
         """The epoch of the record at `offset`; -1 when unknown."""
@@ -228,19 +229,19 @@ class ReadableLog:
         return self._upkeep.damages
 
     def accept_end(self) -> None:
-        """What was lost at the end is known to whom it concerns: the log goes on from here."""
+        """Forget the loss at the end of the log, after it has been reported."""
         self._upkeep.accept_end()
 
     def when_alarmed(self, alarmed: Callable[[], None]) -> None:
-        """Call this when there are notes to take, or indexes to mend."""
+        """Set the callback for new notes and for indexes that need repair."""
         self._upkeep.alarmed = alarmed
 
     def take_notes(self) -> list[str]:
-        """What was found since they were last taken, one sentence each."""
+        """The findings since the last call, one sentence each."""
         return self._upkeep.take_notes()
 
     def mend(self, budget: int = SLICE) -> int:
-        """Rebuild or confirm indexes by so many headers. -> how many were left; 0: more to do."""
+        """Scan up to `budget` headers to repair indexes. -> the unused budget; 0: not done."""
         tail, has_gaps = self._tail, self.was_cleaned
         return self._upkeep.mend(
             tail.segments, tail.end_offset, budget, tail.epochs, has_gaps=has_gaps

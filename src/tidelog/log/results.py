@@ -1,4 +1,4 @@
-"""What the log answers: values, slotted or tuples, since one of each passes per request."""
+"""Results of log operations: slotted classes or tuples, because every request creates some."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -9,39 +9,40 @@ from tidelog.model.ids import LeaderEpoch, Millis, Offset, ProducerId
 
 
 class AppendOrigin(Enum):
-    """Who asks the leader to append, which decides how much is checked."""
+    """The caller that asks the leader to append, which determines the checks."""
 
     CLIENT = "client"
     """A produce request: one batch, no control records, sequence numbers in order."""
     CHECKED_CLIENT = "checked client"
-    """The same, of a batch whose records have been looked at."""
+    """A produce request whose records have already been inspected."""
     COORDINATOR = "coordinator"
     """A group or transaction coordinator: epochs are checked, sequences are not."""
     RAFT_LEADER = "raft leader"
-    """The metadata log: many batches, control records welcome, timestamps kept."""
+    """The metadata log: many batches, control records allowed, timestamps kept."""
 
 
 class Appended(NamedTuple):
     base_offset: Offset
     last_offset: Offset
     log_append_time: Millis
-    """-1 unless message.timestamp.type is LogAppendTime; a duplicate's is that of its batch."""
+    """-1 unless message.timestamp.type is LogAppendTime; a duplicate has that of its batch."""
     duplicate: bool = False
-    """The batch was here already: the offsets are those of its first append."""
+    """Whether the batch was already in the log: the offsets are those of its first append."""
 
 
 class AppendRefused(NamedTuple):
     error: ErrorCode
     message: str
     record_errors: tuple[tuple[int, str], ...] = ()
-    """Which records of the batch are to blame, and why, where it was not the batch as a whole."""
+    """Index and reason of each invalid record, if the batch as a whole is not the cause."""
 
 
 class ReadResult(NamedTuple):
     slice: FileSlice | None
-    """None: nothing to read between the offset and the limit, or not even one batch fits."""
+    """None if there is nothing between the offset and the limit, or the first batch is too large.
+    """
     end_offset: Offset
-    """No record in the slice has this offset or a later one."""
+    """Every record in the slice has a smaller offset."""
 
 
 class TimestampOffset(NamedTuple):
@@ -51,7 +52,7 @@ class TimestampOffset(NamedTuple):
 
 
 class AbortedTxn(NamedTuple):
-    """One aborted transaction as the transaction index keeps it."""
+    """One aborted transaction, as stored in the transaction index."""
 
     producer_id: ProducerId
     first_offset: Offset
@@ -60,7 +61,7 @@ class AbortedTxn(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """Bytes that were durable and are no longer sound: reported, not served, never cut."""
+    """A range that was durable and is no longer valid: reported, not served, never truncated."""
 
     first_offset: Offset
     end_offset: Offset
@@ -68,7 +69,7 @@ class Damage(NamedTuple):
 
 
 class Recovery(NamedTuple):
-    """What opening the log found out."""
+    """The result of opening a log."""
 
     scanned_bytes: int = 0
     truncated_bytes: int = 0
@@ -76,9 +77,9 @@ class Recovery(NamedTuple):
     notes: tuple[str, ...] = ()
     """One sentence each, for the broker's own log."""
     doubts: tuple[str, ...] = ()
-    """Why the log, though it reads well, cannot be shown to be all that it was."""
+    """Reasons why a log that reads well may still be incomplete."""
 
     @property
     def is_proven(self) -> bool:
-        """Whether the log is surely all that a clean shutdown left (F54)."""
+        """Whether the log is certainly everything that a clean shutdown left (F54)."""
         return not self.damages and not self.doubts

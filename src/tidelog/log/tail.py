@@ -1,7 +1,7 @@
-"""The end of the log, where batches enter.
+"""The end of a log, where batches are appended.
 
-Invariant: the bytes, the indexes, the epochs, the producers and the end offset move together; an
-append that the disk refuses leaves all of them as they were.
+Invariant: the bytes, indexes, epochs, producers and log end offset change together. An append that
+the disk refuses leaves all of them unchanged.
 """
 
 from tidelog.log.config import LogConfig
@@ -19,7 +19,7 @@ from tidelog.protocol.records.batch import BatchHeader, patch, read_header, stam
 
 
 class LogTail:
-    """What an append touches."""
+    """The state that an append reads and changes."""
 
     __slots__ = (
         "_before_change",
@@ -48,23 +48,23 @@ class LogTail:
         self.snapshots = loaded.snapshots
         self.end_offset: Offset = loaded.log_end_offset
         self.is_modified = loaded.is_modified
-        """The files are not as a clean shutdown would leave them."""
+        """Whether the files differ from what a clean shutdown would leave."""
         self.unsynced: list[File] = []
-        """To be synced with the next flush, beside the segments."""
+        """Files to fsync with the next flush, in addition to the segments."""
         self._metadata: tuple[str, bytes] | None = None
 
     def begin_change(self) -> None:
-        """The files are about to differ from what a clean shutdown left."""
+        """Call `before_change` once, before the files differ from what a clean shutdown left."""
         if not self.is_modified:
             self._before_change()
             self.is_modified = True
 
     def write_before_first_record(self, path: str, content: bytes) -> None:
-        """A file that has to be there before the first record; an empty log does without."""
+        """Register a file to write before the first record; an empty log does not need it."""
         self._metadata = path, content
 
     def write_pending_files(self) -> None:
-        """Write the files that had to wait for the first record; the first flush syncs them."""
+        """Write the files registered for the first record; the first flush fsyncs them."""
         if self._metadata is not None:
             path, content = self._metadata
             self._disk.write_file(path, content, durable=False)
@@ -83,7 +83,7 @@ class LogTail:
         now: Millis,
         wall: Millis,
     ) -> Appended:
-        """One batch of records, assigned its place. The hot path: no copy, one write."""
+        """Assign offsets to one batch and append it. The hot path: no copy, one write."""
         if not self.is_modified:
             self.begin_change()
         base_offset, size = self.end_offset, len(batch)
@@ -115,7 +115,7 @@ class LogTail:
     def append_internal(
         self, batches: memoryview, leader_epoch: LeaderEpoch, origin: AppendOrigin, now: Millis
     ) -> Appended | AppendRefused:
-        """Batches of our own making: offsets are assigned, control records are welcome."""
+        """Assign offsets to batches of this broker and append them; control records are allowed."""
         checked = check_whole(batches)
         if isinstance(checked, AppendRefused):
             return checked
@@ -139,7 +139,7 @@ class LogTail:
         return Appended(base_offset, end - 1, NO_TIMESTAMP)
 
     def _refusal(self, header: BatchHeader, batch: memoryview) -> AppendRefused | None:
-        """A coordinator's batch may be fenced, but carries no sequence numbers."""
+        """Check producer and coordinator epochs; a coordinator's batch has no sequence numbers."""
         if not header.is_control:
             return self.producers.refusal(header, check_sequence=False)
         marker = read_marker(batch)
@@ -148,7 +148,7 @@ class LogTail:
     def append_all(
         self, batches: memoryview, found: list[tuple[int, BatchHeader]], now: Millis
     ) -> None:
-        """Batches whose offsets are final, with one write per segment that they enter."""
+        """Append batches whose offsets are final, with one write per segment."""
         if not self.is_modified:
             self.begin_change()
         start = end = 0
@@ -176,7 +176,7 @@ class LogTail:
             if header.leader_epoch == epochs.latest:
                 continue
             if header.leader_epoch < epochs.latest:
-                # We led here, and wrote nothing: the epoch before ours goes on, ours never was.
+                # This replica led an epoch without records, and the earlier epoch continues.
                 epochs.truncate_from_end(header.base_offset)
             if header.leader_epoch > epochs.latest:
                 epochs.assign(header.leader_epoch, header.base_offset)
@@ -198,7 +198,7 @@ class LogTail:
             producers.end_offset = self.end_offset = last_offset + 1
 
     def roll(self, base_offset: Offset, now: Millis) -> Segment:
-        """A new active segment; what can fail for want of space comes first."""
+        """Start a new active segment; steps that can fail for lack of space come first."""
         fresh = Segment(self._disk, self._directory, base_offset, now)
         fresh.start()
         former = self.segments.active
@@ -212,7 +212,7 @@ class LogTail:
         return fresh
 
     def close(self, recovery_point: Offset) -> list[File]:
-        """Write out indexes, epochs and producers. -> what to fsync; nothing if nothing changed."""
+        """Write indexes, epochs and producers. -> the files to fsync; none if nothing changed."""
         self.write_pending_files()
         if not self.is_modified:
             return []

@@ -1,1 +1,1 @@
-"""Kafka's small files beside the logs: checkpoints, epochs, ids, the clean-shutdown mark."""
+"""Kafka's small files beside the logs: checkpoints, epochs, ids and the clean-shutdown mark."""

@@ -1,8 +1,7 @@
 """Kafka's small text files: offset checkpoints, epochs, meta.properties.
 
-Invariant: whatever the bytes are, a reader returns what is sound in them and says if that was
-not all. A file that is absent is sound and empty; a line without its newline was torn and is not
-believed.
+Invariant: for any bytes, a reader returns the valid lines and reports whether all lines were valid.
+An absent file is valid and empty. A last line without a newline was torn and is ignored.
 """
 
 import binascii
@@ -46,7 +45,7 @@ def decode_id(text: str) -> UUID | None:
     return UUID(bytes=raw) if len(raw) == 16 else None
 
 
-# -- Checkpoints: a version, a count, and so many lines
+# -- Checkpoints: a version, a count, and that number of lines
 
 
 def read_offsets(disk: Disk, path: str) -> OffsetsRead:
@@ -66,7 +65,7 @@ def encode_offsets(offsets: Mapping[TopicPartition, Offset]) -> bytes:
 
 
 def read_epochs(disk: Disk, path: str) -> EpochsRead:
-    """`<epoch> <start offset>` per line, both growing; believed up to the first odd line."""
+    """`<epoch> <start offset>` per line, both growing; read up to the first invalid line."""
     rows, was_sound = _read_rows(disk, path, 2)
     starts: list[tuple[LeaderEpoch, Offset]] = []
     for epoch, start in rows:
@@ -86,7 +85,7 @@ def encode_epochs(starts: Iterable[tuple[LeaderEpoch, Offset]]) -> bytes:
 
 
 def read_pairs(disk: Disk, path: str) -> tuple[list[tuple[int, int]], bool]:
-    """Two numbers per line, and whether the file was sound."""
+    """Two numbers per line, and whether the whole file was valid."""
     rows, was_sound = _read_rows(disk, path, 2)
     if not all(_is_number(one) and _is_number(other) for one, other in rows):
         return [], False
@@ -123,7 +122,7 @@ def _is_number(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """Whose directory this is (version 1 of the file)."""
+    """The owner of a log directory (version 1 of the file)."""
 
     cluster_id: str
     node_id: NodeId
@@ -131,12 +130,12 @@ class MetaProperties:
 
 
 def read_meta_properties(disk: Disk) -> MetaProperties | None:
-    """What `format` wrote; None when the file is absent or does not say it all."""
+    """The content that `format` wrote; None when the file is absent or incomplete."""
     return decode_meta_properties(_content(disk, names.META_PROPERTIES))
 
 
 def read_meta_copy(disk: Disk) -> MetaProperties | None:
-    """What our copy of the file says, if every byte of it is as it was written."""
+    """The content of Tidelog's copy of the file, if its checksum matches."""
     return decode_meta_copy(_content(disk, names.META_PROPERTIES_COPY))
 
 
@@ -155,7 +154,7 @@ def decode_meta_properties(content: bytes) -> MetaProperties | None:
 
 
 def write_meta_properties(disk: Disk, meta: MetaProperties) -> None:
-    """Write the file of Kafka's, and a copy with a checksum beside it (F59)."""
+    """Write Kafka's file, and a copy with a checksum beside it (F59)."""
     content = encode_meta_properties(meta)
     disk.write_file(names.META_PROPERTIES_COPY, content + _checksum_line(content))
     disk.write_file(names.META_PROPERTIES, content)
@@ -195,7 +194,7 @@ def _is_name(text: str) -> bool:
 
 
 def parse_properties(text: str) -> dict[str, str]:
-    """Java's properties, as far as Kafka's own files use them."""
+    """Parse the subset of Java's properties format that Kafka's own files use."""
     found = {}
     for line in text.splitlines():
         stripped = line.strip()

@@ -1,10 +1,10 @@
-"""The clean-shutdown mark of a log directory (`.kafka_cleanshutdown`): nothing in it can be lost.
+"""The clean-shutdown mark of a log directory (`.kafka_cleanshutdown`).
 
-Invariant: while the mark is there, every data log in the directory is as the broker left it when it
-stopped in order in the epoch that the mark names. Opening the directory does not touch the mark. It
-is removed, durably, before the first change of a data log, so that a start that is interrupted
-before that is still a start from a clean stop. The metadata log is not covered: it changes from the
-first moment on, and is checked at every start, as Kafka does.
+Invariant: while the mark exists, every data log in the directory is as the broker left it at the
+clean shutdown in the broker epoch that the mark names. Opening the directory does not change the
+mark. The mark is removed, durably, before the first change of a data log, so a start that is
+interrupted before that still counts as a start after a clean shutdown. The mark does not cover the
+metadata log, which changes as soon as a node starts and is checked at every start, as in Kafka.
 """
 
 import json
@@ -23,9 +23,9 @@ _LARGEST_EPOCH = 2**63 - 1
 class CleanShutdown(NamedTuple):
     was_clean: bool
     broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
-    """The epoch in which the broker stopped; -1 when the mark does not name it."""
+    """The broker epoch of the shutdown; -1 when the mark does not name it."""
     incarnation: UUID | None = None
-    """A run that began to register since then, and may or may not have been registered."""
+    """A later process that sent a registration, whose outcome is unknown."""
 
 
 class CleanShutdownMark:
@@ -34,10 +34,10 @@ class CleanShutdownMark:
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self.found = _read(disk)
-        """As the mark was when the directory was opened."""
+        """The content of the mark when the directory was opened."""
         self._is_there = self.found.was_clean
         self._registering: tuple[BrokerEpoch, UUID] | None = None
-        # A process that was killed may not have synced the names of its partitions' directories.
+        # A killed process may not have synced the names of its partition directories.
         disk.sync_directory("")
 
     @property
@@ -45,14 +45,14 @@ class CleanShutdownMark:
         return self._is_there
 
     def withdraw(self) -> None:
-        """Remove the mark for good, before a log changes; only a clean stop may set it again."""
+        """Remove the mark durably before a log changes; only a clean shutdown sets it again."""
         if self._is_there:
             self._disk.remove(names.CLEAN_SHUTDOWN)
             self._disk.sync_directory("")
             self._is_there = False
 
     def note_registration(self, broker_epoch: BrokerEpoch, incarnation: UUID) -> None:
-        """The broker is about to register as this run, having proved a clean stop in this epoch."""
+        """Record that this process is about to register after a clean shutdown in this epoch."""
         if self._is_there and self._registering != (broker_epoch, incarnation):
             self._registering = broker_epoch, incarnation
             self._write(
@@ -60,7 +60,7 @@ class CleanShutdownMark:
             )
 
     def set(self, broker_epoch: BrokerEpoch) -> None:
-        """Every log has been closed and synced by a broker that was registered in this epoch."""
+        """Set the mark: every log is closed and synced by a broker registered in this epoch."""
         self._write({"version": 0, "brokerEpoch": broker_epoch})
         self._is_there = True
 

@@ -1,9 +1,9 @@
-"""Where each leader epoch begins in this log (`leader-epoch-checkpoint`).
+"""The start offset of each leader epoch in this log (`leader-epoch-checkpoint`).
 
-Invariant: epochs and start offsets both grow from entry to entry (an epoch without records
-shares its start with nobody: the next epoch replaces it). The file is written without an fsync:
-after power loss it may be old or torn, and loading compares it with the batches themselves. An
-epoch without records is forgotten by loading, so it is not written before its first record comes.
+Invariant: epochs and start offsets both grow from entry to entry (an epoch without records is
+replaced by the next epoch that starts at the same offset). The file is written without an fsync:
+after power loss it may be old or torn, and loading compares it with the batches. Loading drops an
+epoch without records, so such an epoch is written only with its first record.
 """
 
 from bisect import bisect_right
@@ -36,7 +36,7 @@ class LeaderEpochs:
         self.latest: LeaderEpoch = NO_EPOCH
         self.was_sound = True
         self.is_written = True
-        """Whether the file says all that is known here."""
+        """Whether the file holds every known entry."""
         if is_on_disk:
             pairs, self.was_sound = checkpoints.read_epochs(disk, self._path)
             for epoch, start in pairs:
@@ -47,21 +47,21 @@ class LeaderEpochs:
         return tuple(self._entries)
 
     def assign(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """The epoch begins here, unless it is known to have begun already."""
+        """Record the start of an epoch, unless it is already known, and write the file."""
         if self._assign(epoch, start_offset):
             self.write()
 
     def announce(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """As `assign`, for an epoch that has no records yet: the caller of its first one writes."""
+        """As `assign`, for an epoch without records: its first append writes the file."""
         if self._assign(epoch, start_offset):
             self.is_written = False
 
     def learn(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """As `assign`, for a pass over many batches: the caller writes when done."""
+        """As `assign`, for a pass over many batches: the caller writes the file afterwards."""
         self._assign(epoch, start_offset)
 
     def end(self, requested: LeaderEpoch, log_end_offset: Offset) -> EpochEnd:
-        """The largest epoch not above `requested` and its end, as OffsetForLeaderEpoch answers."""
+        """The largest epoch not above `requested` and its end, as in OffsetForLeaderEpoch."""
         if requested == NO_EPOCH:
             return EpochEnd(NO_EPOCH, NO_OFFSET)
         if requested == self.latest:
@@ -71,7 +71,7 @@ class LeaderEpochs:
             return EpochEnd(NO_EPOCH, NO_OFFSET)
         end = self._entries[above].start_offset
         if above == 0:
-            # Older than all we know: its records are gone, replication resumes at our first epoch.
+            # Older than every known epoch: its records are deleted, resume at the first epoch.
             return EpochEnd(requested, end)
         return EpochEnd(self._entries[above - 1].epoch, end)
 
@@ -83,13 +83,13 @@ class LeaderEpochs:
         return entries[above - 1].epoch if above else NO_EPOCH
 
     def truncate_from_end(self, end_offset: Offset) -> None:
-        """Forget epochs that begin at or past the new log end."""
+        """Drop epochs that begin at or past the new log end offset."""
         kept = [entry for entry in self._entries if entry.start_offset < end_offset]
         if len(kept) < len(self._entries):
             self._replace(kept)
 
     def truncate_from_start(self, start_offset: Offset) -> None:
-        """Forget epochs that ended before the new log start; the one in force begins there."""
+        """Drop epochs that end before the new log start; the epoch at that offset begins there."""
         above = bisect_right(self._entries, start_offset, key=_by_start)
         if above == 0 or (above == 1 and self._entries[0].start_offset == start_offset):
             return
@@ -101,7 +101,7 @@ class LeaderEpochs:
             self._replace([])
 
     def forget(self) -> None:
-        """Know nothing: the caller is to learn every epoch anew, and writes when done."""
+        """Drop all entries; the caller learns every epoch again and writes the file."""
         self._entries, self.latest = [], NO_EPOCH
 
     def write(self, *, durable: bool = False) -> None:
@@ -110,7 +110,7 @@ class LeaderEpochs:
         self.is_written = True
 
     def close(self, end_offset: Offset) -> File:
-        """Write what the next open will keep; the file is still to be fsynced."""
+        """Write the entries that the next open will keep; the caller fsyncs the returned file."""
         self._entries = [entry for entry in self._entries if entry.start_offset < end_offset]
         self.write()
         return self._disk.open(self._path)

@@ -1,8 +1,8 @@
-"""The file `partition.metadata`: which partition of which topic a directory belongs to.
+"""The file `partition.metadata`, which names the topic and partition of a directory.
 
-Kafka reads the first two lines. The third is ours, a copy of the topic id with the number of the
-partition and a checksum, so that a changed bit in the file neither hides the id nor turns it into
-the id of another topic, and a directory under a wrong name shows (F58).
+Kafka reads the first two lines. Tidelog adds a third: a copy of the topic id with the partition
+number and a checksum. A flipped bit therefore neither hides the topic id nor turns it into another
+one, and a directory under a wrong name is detected (F58).
 """
 
 import re
@@ -20,11 +20,11 @@ _COPY = "tidelog_copy"
 _TOPIC_ID = re.compile(r"^topic_id:\s*(\S+)", re.MULTILINE)
 _TOPIC_ID_COPY = re.compile(rf"{_COPY}: (\S+)(?: ([0-9]+))? ([0-9a-f]{{8}})")
 RESTORED = b"restored\n"
-"""Written by `tidelog stray restore`: the operator says that the directory belongs to the topic of
-its name."""
+"""Written by `tidelog stray restore`: the operator declares that the directory belongs to the topic
+of its name."""
 HELD = b"held\n"
-"""Written in place of a damaged id that could be that of another topic: only an operator may say
-whose records these are, however often the node starts."""
+"""Written in place of a damaged id that could be that of another topic: only an operator decides
+which topic the records belong to, however often the node starts."""
 
 
 class Belonging(Enum):
@@ -36,7 +36,7 @@ class Belonging(Enum):
     UNKNOWN = "unknown"
     """It holds records, and its partition.metadata is missing or damaged."""
     HELD = "held"
-    """So it was at an earlier start, and it could be of another topic of the same name."""
+    """It was UNKNOWN at an earlier start, and may belong to another topic of the same name."""
     MISPLACED = "misplaced"
     """Its partition.metadata names another partition of the topic: one of the two was moved."""
 
@@ -45,15 +45,15 @@ class TopicIdRead(NamedTuple):
     topic_id: TopicId | None
     """None when the file is absent or damaged."""
     partition: int | None = None
-    """None when the file does not say: Kafka's does not, nor does one of an earlier version."""
+    """None when the file does not name it, as in files of Kafka and of earlier versions."""
     is_restored: bool = False
     is_held: bool = False
     is_absent: bool = False
     needs_repair: bool = False
-    """The id is known from one of its copies, and the other is damaged."""
+    """Whether one copy of the id is valid and the other is damaged."""
 
     def is_in_place(self, partition: int) -> bool:
-        """Whether the file may be that of this partition."""
+        """Whether the file may belong to this partition."""
         return self.partition in (None, partition)
 
 
@@ -68,7 +68,7 @@ def path_in(directory: str) -> str:
 
 
 def read(disk: Disk, directory: str) -> TopicIdRead:
-    """Whatever the bytes are, an id that is returned was written."""
+    """Read the file; for any bytes, a returned id is one that was written."""
     try:
         content = disk.read_file(path_in(directory))
     except FileNotFoundError:

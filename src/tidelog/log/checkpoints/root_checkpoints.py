@@ -1,8 +1,8 @@
 """The checkpoints in the root of a log directory: offsets of all its partitions.
 
-They are not synced unless asked, since that can hold up the node for long: after power loss they
-may be old, which costs a longer scan, or torn, which costs a whole one. After a clean shutdown they
-are proof, and what they do not prove is not trusted (F54, F59).
+Invariant: after a clean shutdown the checkpoints are complete, and an offset that they do not
+contain is not trusted (F54, F59). They are fsynced only on request, because an fsync can block the
+node for long. After power loss an old file costs a longer scan, and a torn file a full scan.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -24,17 +24,17 @@ _WRITTEN_AT_A_STOP = (
 
 class RootCheckpoints:
     def __init__(self, disk: Disk, present: Collection[TopicPartition], *, was_clean: bool) -> None:
-        """`present` are the partitions that have a directory; after a clean shutdown they have
+        """`present` are the partitions with a directory; after a clean shutdown each of them has
         checkpoints.
         """
         self._disk = disk
         self._written: dict[str, bytes] = {}
         self.notes: list[str] = []
-        """What was odd about the files, one sentence each."""
+        """Problems found in the files, one sentence each."""
         self.recovery_points = self._read(names.RECOVERY_POINT_CHECKPOINT)
         self._is_proof = not self.notes
         self.cleaned = self._read(names.CLEANER_CHECKPOINT)
-        """Partitions from which a cleaner has taken records, and up to where."""
+        """Partitions from which compaction has removed records, and up to which offset."""
         self._knows_cleaned = len(self.notes) == (not self._is_proof)
         self.log_starts = self._read(names.LOG_START_CHECKPOINT)
         self.high_watermarks = self._read(names.HIGH_WATERMARK_CHECKPOINT)
@@ -42,7 +42,7 @@ class RootCheckpoints:
             self._check_presence()
         gone = [one for one in self.recovery_points if one not in present]
         self._missing: Offsets = {one: self.recovery_points.pop(one) for one in gone}
-        """Recovery points of partitions that have no directory any more."""
+        """Recovery points of partitions whose directory is missing."""
 
     def _check_presence(self) -> None:
         for path in _WRITTEN_AT_A_STOP:
@@ -52,9 +52,9 @@ class RootCheckpoints:
     def recovery_point(
         self, partition: TopicPartition, *, is_present: bool, after_clean_shutdown: bool
     ) -> Offset | None:
-        """How far the log was durable when it was last checkpointed; None when nobody knows.
+        """The checkpointed recovery point of a log; None when it is unknown.
 
-        A partition without a directory was durable to where the checkpoint has it all the same.
+        A partition whose directory is missing was still durable up to its checkpointed offset.
         """
         if not is_present:
             return self._missing.pop(partition, 0)
@@ -63,11 +63,11 @@ class RootCheckpoints:
         return self.recovery_points.get(partition)
 
     def was_cleaned(self, partition: TopicPartition, *, is_compacted: bool) -> bool:
-        """Whether a cleaner may have taken records out of it."""
+        """Whether compaction may have removed records from the partition."""
         return partition in self.cleaned or (is_compacted and not self._knows_cleaned)
 
     def note_cleaned(self, partition: TopicPartition) -> None:
-        """A gap that a cleaner made is about to be written: it must never look like damage."""
+        """Record, before a gap left by compaction is written, that the gap is not damage."""
         self.cleaned.setdefault(partition, 0)
         self._write(names.CLEANER_CHECKPOINT, self.cleaned, durable=True)
 
@@ -85,7 +85,7 @@ class RootCheckpoints:
         self._missing = {}
 
     def lower_recovery_point(self, partition: TopicPartition, offset: Offset) -> None:
-        """A log is about to be cut: what is written behind the cut has not been synced."""
+        """Checkpoint a lower recovery point before a cut: later bytes have not been fsynced."""
         if self.recovery_points.get(partition, 0) > offset:
             self.recovery_points[partition] = offset
             self._write(names.RECOVERY_POINT_CHECKPOINT, self._all_recovery_points, durable=True)
@@ -98,10 +98,10 @@ class RootCheckpoints:
         durable: bool,
         is_beside_mark: bool,
     ) -> None:
-        """Recovery points, log starts and high watermarks; of logs not opened as they were read.
+        """Write recovery points, log start offsets and high watermarks; unopened logs keep theirs.
 
-        A clean-shutdown mark is worth nothing beside a torn checkpoint: what changes while it is
-        there is synced.
+        A torn checkpoint would make the clean-shutdown mark useless, so a checkpoint that changes
+        while the mark exists is fsynced.
         """
         for partition, log in logs:
             self.recovery_points[partition] = log.recovery_point
@@ -136,8 +136,8 @@ class RootCheckpoints:
     def _read(self, path: str) -> Offsets:
         offsets, was_sound = checkpoints.read_offsets(self._disk, path)
         if not was_sound:
-            self.notes.append(f"{path} was torn or garbage: {len(offsets)} of its lines are used")
+            self.notes.append(f"{path} was torn or corrupt: {len(offsets)} of its lines are used")
         elif offsets:
-            # What is the same is not written again: it would be torn if the power went.
+            # Do not rewrite an unchanged file: power loss could tear it.
             self._written[path] = checkpoints.encode_offsets(offsets)
         return offsets

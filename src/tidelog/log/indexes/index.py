@@ -1,12 +1,12 @@
 """Sparse indexes of a segment: offset to position, and timestamp to offset.
 
-An entry is a key and a value, and both grow from entry to entry, the keys strictly. Entries not
-yet written wait in memory (a page at most), the others are searched on disk: an index costs no
-memory however large its segment. Kafka leaves zeros behind the last entry of an index it
-preallocated; they are cut when the index is first used and never read as entries.
+An entry is a key and a value. Both grow from entry to entry, the keys strictly. Unwritten entries
+stay in memory (a page at most) and the others are searched on disk, so the memory of an index does
+not depend on the size of its segment. Kafka leaves zeros behind the last entry of a preallocated
+index; they are cut when the index is first used and are never read as entries.
 
-An index is derived from its segment, and its bytes are not protected by a checksum: whoever uses
-an entry compares it with the batch that it names (F55, F56), and finds others by `steps_back`.
+An index is derived from its segment and has no checksum: every user of an entry compares it with
+the batch that it names (F55, F56), and finds earlier entries with `steps_back`.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ from tidelog.model.ids import Millis, Offset
 
 _PENDING_BYTES = 4096
 _SCAN_ENTRIES = 512
-"""How many entries are read at once at the end of a binary search."""
+"""Entries to read at once at the end of a binary search."""
 
 _KEY, _VALUE = 0, 1
 
@@ -34,7 +34,7 @@ class SparseIndex:
         self._entry = entry
         self._file: File | None = None
         self._pending = bytearray()
-        self._count = -1  # entries in the file; -1: not looked at yet
+        self._count = -1  # entries in the file; -1: not loaded yet
         self._last = (-1, -1)
 
     @property
@@ -56,7 +56,7 @@ class SparseIndex:
         return self._entry.size
 
     def add(self, key: int, value: int) -> None:
-        """Append an entry, unless its key is not beyond the last one's."""
+        """Append an entry, unless its key is not larger than the last key."""
         if self._count < 0:
             self._load()
         if key <= self._last[_KEY]:
@@ -75,7 +75,7 @@ class SparseIndex:
         return self._floor(_VALUE, value)
 
     def steps_back(self, key: int) -> Iterator[tuple[int, int]]:
-        """Entries before the floor of `key`, each step back twice as far as the one before."""
+        """Entries before the floor of `key`, at distances that double with each step."""
         self.write_out()
         number, step = self._count_below(_KEY, key + 1) - 2, 1
         while number >= 0:
@@ -83,21 +83,21 @@ class SparseIndex:
             number, step = number - step, step * 2
 
     def some_before(self, value: int, steps: int) -> tuple[int, int] | None:
-        """The entry so many steps before the first whose value is not below `value`."""
+        """The entry `steps` entries before the first whose value is not below `value`."""
         self.write_out()
         number = self._count_below(_VALUE, value) - steps
         return self._read(number) if number >= 0 else None
 
     def cut(self, key: int) -> None:
-        """Drop every entry whose key is not below `key`."""
+        """Drop every entry whose key is at or above `key`."""
         self._cut(_KEY, key)
 
     def cut_values(self, value: int) -> None:
-        """Drop every entry whose value is not below `value`."""
+        """Drop every entry whose value is at or above `value`."""
         self._cut(_VALUE, value)
 
     def clear(self) -> None:
-        """Forget all: the index is about to be built from its segment."""
+        """Drop all entries before the index is rebuilt from its segment."""
         if self._count < 0:
             self._load()
         if self._disk.exists(self.path):
@@ -107,7 +107,7 @@ class SparseIndex:
         self._last = (-1, -1)
 
     def replace(self, entries: bytes) -> None:
-        """Other entries in place of all."""
+        """Replace all entries."""
         self.clear()
         file = self._open()
         if entries:
@@ -116,7 +116,7 @@ class SparseIndex:
             self._last = self._read(self._count - 1)
 
     def write_out(self) -> File:
-        """Bring pending entries to the file, which exists afterwards."""
+        """Write pending entries to the file, which is created if absent."""
         if self._count < 0:
             self._load()
         file = self._open()
@@ -132,7 +132,7 @@ class SparseIndex:
         return list(self._entry.iter_unpack(file.read(0, self._count * self._entry.size)))
 
     def forget(self) -> None:
-        """Let go of the file until it is used again: nothing waits to be written."""
+        """Release the file until it is used again, unless entries are pending."""
         if not self._pending:
             self._file, self._count, self._last = None, -1, (-1, -1)
 
@@ -147,7 +147,7 @@ class SparseIndex:
         self._last = self._read(self._count - 1) if self._count else (-1, -1)
 
     def _used(self, whole: int) -> int:
-        """How many entries lie before the zeros of a preallocated file."""
+        """The number of entries before the zeros of a preallocated file."""
         if not whole or any(self._read(whole - 1)):
             return whole
         low, high = 0, whole - 1
@@ -168,7 +168,7 @@ class SparseIndex:
             self._last = self._read(kept - 1) if kept else (-1, -1)
 
     def _count_below(self, field: int, bound: int) -> int:
-        """How many entries on file have a key or value below the bound."""
+        """The number of entries on file with a key or value below the bound."""
         low, high = 0, self._count
         while low < high:
             middle = (low + high) // 2
@@ -223,7 +223,7 @@ class OffsetEntry(NamedTuple):
 
 
 class OffsetIndex:
-    """For some batches, their last offset and their position in the segment."""
+    """Maps the last offset of some batches to their position in the segment."""
 
     __slots__ = ("_base", "entries")
 
@@ -242,17 +242,17 @@ class OffsetIndex:
         return None if entry is None else OffsetEntry(self._base + entry[0], entry[1])
 
     def entry_before(self, offset: Offset) -> OffsetEntry | None:
-        """The last entry that does not name an offset past this one, as the file has it."""
+        """The last entry on file whose offset is not above `offset`."""
         entry = self.entries.floor(offset - self._base)
         return None if entry is None else OffsetEntry(self._base + entry[0], entry[1])
 
     def steps_back(self, offset: Offset) -> Iterator[OffsetEntry]:
-        """Earlier entries, further and further from `offset`."""
+        """Earlier entries, at growing distances from `offset`."""
         for key, position in self.entries.steps_back(offset - self._base):
             yield OffsetEntry(self._base + key, position)
 
     def cut(self, offset: Offset) -> None:
-        """Drop entries of batches that reach `offset`."""
+        """Drop entries of batches that end at or past `offset`."""
         self.entries.cut(offset - self._base)
 
 
@@ -262,7 +262,7 @@ class TimeEntry(NamedTuple):
 
 
 class TimeIndex:
-    """For some offsets, the largest timestamp up to there."""
+    """Maps the largest timestamp so far to the offset of its record, for some positions."""
 
     __slots__ = ("_base", "entries")
 
@@ -281,15 +281,15 @@ class TimeIndex:
         return None if entry is None else TimeEntry(entry[0], self._base + entry[1])
 
     def entry_before(self, timestamp: Millis) -> TimeEntry | None:
-        """The last entry that is older than `timestamp`: no record up to its offset is newer."""
+        """The last entry older than `timestamp`: no record up to its offset is newer."""
         entry = self.entries.floor(timestamp - 1)
         return None if entry is None else TimeEntry(entry[0], self._base + entry[1])
 
     def entry_below(self, offset: Offset) -> TimeEntry | None:
-        """The last entry that speaks of an offset below this one."""
+        """The last entry for an offset below `offset`."""
         entry = self.entries.floor_of_values(offset - 1 - self._base)
         return None if entry is None else TimeEntry(entry[0], self._base + entry[1])
 
     def cut(self, offset: Offset) -> None:
-        """Drop entries that speak of `offset` or a later one."""
+        """Drop entries for `offset` and later offsets."""
         self.entries.cut_values(offset - self._base)

@@ -1,8 +1,8 @@
-"""Builds the indexes of a segment anew from its batch headers, some at a time.
+"""Rebuilds the indexes of a segment from its batch headers, a limited number at a time.
 
-Indexes are derived data: a wrong entry costs a longer walk until they are rebuilt, and nothing
-else (F55, F56). The new entries wait in memory (5 MB for a gigabyte) and replace the files when
-the walk has reached the end of the segment; readers use what has been built so far.
+Indexes are derived data: until they are rebuilt, a wrong entry costs only a longer scan (F55, F56).
+New entries stay in memory (5 MB per gigabyte of segment) and replace the files when the scan has
+reached the end of the segment. Readers use the entries built so far.
 """
 
 from array import array
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
     from tidelog.log.segments.segment import Segment
 
 SLICE = 2_000
-"""Headers per step: a few milliseconds."""
+"""Headers per step, which take a few milliseconds."""
 PATIENCE = 8 * SLICE
-"""Headers that a reader may walk before it is asked to come again."""
+"""Headers that one read may scan before the client has to retry."""
 
 
 _MAX_RELATIVE_OFFSET = (1 << 31) - 1
-"""An index entry has four bytes for it, signed."""
+"""An index entry stores the relative offset in four signed bytes."""
 
 
 class StillIndexing(Exception):
-    """The indexes of a large segment are being rebuilt: ask again soon."""
+    """The indexes of a large segment are being rebuilt: retry soon."""
 
 
 class IndexRebuild:
-    """One walk over the headers of one segment."""
+    """One scan over the headers of one segment."""
 
     def __init__(self, segment: "Segment", index_interval: int, reason: str) -> None:
         self.reason = reason
-        """What was wrong; empty where the indexes are only compared with the headers."""
+        """Why the indexes are rebuilt; empty if they are only compared with the headers."""
         self.max_timestamp: Millis = NO_TIMESTAMP
         self.offset_of_max_timestamp: Offset = segment.base_offset
         self.since_entry = 0
         self.broken: BrokenChainError | None = None
-        """Where the batches themselves are broken, which ends the walk."""
+        """The broken batch that ended the scan, if any."""
         self.walked = 0
-        """Headers so far."""
+        """Headers scanned so far."""
         self._segment = segment
         self._interval = index_interval
         self._position = 0
@@ -60,7 +60,7 @@ class IndexRebuild:
         return self._segment.headers(position)
 
     def step(self, budget: int = SLICE) -> bool:
-        """Take so many more batches. -> whether the end has been reached."""
+        """Scan up to `budget` headers. -> whether the end of the segment was reached."""
         if self.broken is not None:
             return True
         try:
@@ -70,7 +70,7 @@ class IndexRebuild:
                 if found is None:
                     if self._segment.size == self._end:
                         return True
-                    # It has grown since the walk began.
+                    # The segment has grown since the scan began.
                     self._headers = self._walk(self._position)
                     continue
                 self._take(*found)
@@ -80,7 +80,7 @@ class IndexRebuild:
         return False
 
     def _take(self, position: int, header: BatchHeader) -> None:
-        """As `Segment.note` does for a batch that is appended."""
+        """Add entries for a batch as `Segment.note` does for an append."""
         last_offset = header.base_offset + header.last_offset_delta
         if last_offset - self._segment.base_offset > _MAX_RELATIVE_OFFSET:
             reason = f"offset {last_offset} is too far from the segment's base"
@@ -122,6 +122,6 @@ class IndexRebuild:
         )
 
     def time_entries(self) -> bytes:
-        """With the largest timestamp at the end, as a sealed segment has it."""
+        """The time index entries, with the largest timestamp last, as in a sealed segment."""
         self._add_time()
         return bytes(self._time_entries)

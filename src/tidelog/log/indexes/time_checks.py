@@ -1,7 +1,7 @@
-"""What a time index says, as far as the batches confirm it (F56).
+"""Verifies time index entries against the batches (F56).
 
-A time index is only a hint: an entry is used when the batch that it names has its timestamp, and a
-segment's largest timestamp when the batches have confirmed it.
+Invariant: a time index is only a hint. An entry is used only if the batch that it names has its
+timestamp, and a segment's largest timestamp only if the batches have confirmed it.
 """
 
 from tidelog.log.indexes.index import TimeEntry
@@ -11,15 +11,15 @@ from tidelog.log.segments.segment import Segment
 from tidelog.model.ids import NO_TIMESTAMP, Millis, Offset
 
 SMALL = 8 * 1024 * 1024
-"""Bytes of a segment whose headers are all read before its time index is believed."""
+"""Segments up to this size have all headers read before their time index is used."""
 
 
 def confirmed_max_timestamp(segment: Segment) -> Millis:
-    """The largest timestamp as the batches have it.
+    """The largest timestamp, confirmed by the batches.
 
-    All headers of a small segment are read for that, once. Of a large one it has to be enough that
-    the time index ends with the timestamp of the batch that it names, and that the last batch is
-    not newer; where it does not, StillIndexing is raised until its headers have been read.
+    For a small segment, all headers are read once. For a large segment it is enough that the last
+    entry of the time index names a batch with that timestamp, and that the last batch is not
+    newer. Otherwise StillIndexing is raised until the headers have been read.
     """
     if segment.is_time_confirmed:
         return segment.max_timestamp
@@ -36,7 +36,7 @@ def confirmed_max_timestamp(segment: Segment) -> Millis:
 
 
 def ends_well(segment: Segment) -> bool:
-    """Whether the last entry of the time index and the last batches agree."""
+    """Whether the last entry of the time index agrees with the last batches."""
     try:
         last = None
         for _, header in segment.headers(segment.last_indexed_position()):
@@ -60,14 +60,14 @@ def offset_before(segment: Segment, timestamp: Millis) -> Offset:
     entry = segment.time_index.entry_before(timestamp)
     if entry is None or names_its_batch(segment, entry.timestamp, entry.offset):
         return segment.base_offset if entry is None else entry.offset
-    segment.distrust_indexes("an entry of its time index does not name its batch")
+    segment.distrust_indexes("an entry of its time index does not point to its batch")
     return segment.base_offset
 
 
 def entry_below(segment: Segment, limit: Offset) -> TimeEntry | None:
-    """The last entry that speaks of an offset below this one, if its batch agrees."""
+    """The last entry for an offset below `limit`, if its batch confirms it."""
     entry = segment.time_index.entry_below(limit)
     if entry is None or names_its_batch(segment, entry.timestamp, entry.offset):
         return entry
-    segment.distrust_indexes("an entry of its time index does not name its batch")
+    segment.distrust_indexes("an entry of its time index does not point to its batch")
     return None

@@ -1,8 +1,8 @@
-"""From a timestamp to an offset: by time index here, by batch headers and records in a job.
+"""Finds an offset by timestamp: the time index selects the range, a job reads the batches.
 
-A search unpacks batches of clients, whatever they hold, so it has a budget. When it is spent, or
-when records cannot be read, the answer is the first offset that was not looked at: no record that
-was asked for lies before it, so a consumer that begins there misses nothing.
+A search unpacks client batches of any content, so it has a budget. When the budget is spent, or
+when records cannot be read, the result is the first offset that was not examined. No matching
+record lies before that offset, so a consumer that starts there misses nothing.
 """
 
 from collections.abc import Iterator
@@ -24,11 +24,11 @@ from tidelog.protocol.records.records import codec_of
 from tidelog.protocol.records.unpacking import UnreadableRecords, unpack
 
 SEARCHED_BYTES = 32 * 1024 * 1024
-"""How much a search unpacks of one batch at most."""
+"""The most bytes to unpack of one batch."""
 SEARCHED_RECORDS = 200_000
-"""How many records of one batch it looks at: far more than any batch of an ordinary producer."""
+"""The most records to read of one batch: far more than any ordinary producer writes."""
 _SEARCHED_BATCHES = 64
-"""How many batches it opens whose header promises a record that is not in them."""
+"""The most batches to open whose header announces a record that they do not contain."""
 
 _PIECE = 64 * 1024
 _HEADERS_PER_STEP = 256
@@ -47,7 +47,7 @@ class _Batch(NamedTuple):
         return TimestampOffset(offset, header.max_timestamp, header.leader_epoch)
 
     def pieces(self) -> Iterator[bytes]:
-        """The bytes of its records."""
+        """The bytes of the batch's records."""
         position, end = self.position + HEADER_SIZE, self.position + self.header.size
         while position < end and (piece := self.file.read(position, min(_PIECE, end - position))):
             yield piece
@@ -56,7 +56,7 @@ class _Batch(NamedTuple):
 
 @dataclass(slots=True)
 class TimeSearch:
-    """Finds the first record in [start, limit) of one segment that is not older than that."""
+    """Finds the first record of one segment in [start, limit) not older than `timestamp`."""
 
     work: ClassVar[Work] = Work.COMPUTE
     stretch: Stretch
@@ -64,7 +64,7 @@ class TimeSearch:
     start: Offset
     limit: Offset
     next_offset: Offset
-    """Where the next segment begins, to search when nothing is found in this one."""
+    """The start of the next segment, to search if this one has no match."""
 
     def run(self) -> Steps[Found]:
         opened = 0
@@ -91,7 +91,7 @@ class TimeSearch:
 def first_not_older(
     segments: SegmentList, timestamp: Millis, start: Offset, limit: Offset
 ) -> TimeSearch | None:
-    """The search in the first segment that may hold such a record in [start, limit)."""
+    """The search in the first segment that may hold a matching record in [start, limit)."""
     for number in range(segments.index_of(start), len(segments)):
         segment = segments[number]
         if segment.base_offset >= limit:
@@ -110,11 +110,11 @@ class NewestSearch:
 
     work: ClassVar[Work] = Work.COMPUTE
     timestamp: Millis
-    """The largest of the segments that end below the limit; -1 without any."""
+    """The largest timestamp of the segments that end below the limit; -1 if there is none."""
     whole: Stretch | None
-    """Where its batch is."""
+    """The range of the batch with that timestamp."""
     rest: Stretch | None
-    """The segment in which the limit lies, from its last batch on that is known to be larger."""
+    """The range of the segment that holds the limit, from its last usable time index entry on."""
     start: Offset
     limit: Offset
 

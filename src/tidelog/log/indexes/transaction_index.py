@@ -1,4 +1,4 @@
-"""Which aborted transactions end in a segment (`.txnindex`), so that read_committed can skip them.
+"""The aborted transactions that end in a segment (`.txnindex`), which read_committed skips.
 
 Entries are in the order of their markers. Most segments have none: the file appears with the
 first. The file has no checksum: entries that cannot be right are not used, and the verification of

@@ -1,4 +1,4 @@
-"""The one record of a control batch that ends a transaction."""
+"""The record of a control batch that ends a transaction."""
 
 from struct import Struct
 from typing import NamedTuple
@@ -19,7 +19,7 @@ class EndTransactionMarker(NamedTuple):
 
 
 def read_marker(batch: memoryview) -> EndTransactionMarker | None:
-    """The marker in a control batch; None for another kind of control record, or no record."""
+    """The marker in a control batch; None for other control records and for an empty batch."""
     try:
         record = next(iterate_records(batch), None)
     except UnreadableRecords:

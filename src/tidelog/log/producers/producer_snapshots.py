@@ -1,7 +1,7 @@
 """Producer state on disk (`<offset>.snapshot`, version 1), one file per roll and clean shutdown.
 
 A snapshot covers the batches below the offset in its name. It is written without an fsync: its
-CRC tells a torn one, and an older one with more batches to replay does as well.
+CRC reveals a torn file, and an older snapshot with more batches to replay gives the same state.
 """
 
 from collections.abc import Mapping
@@ -40,7 +40,7 @@ def encode(entries: Mapping[ProducerId, ProducerEntry]) -> bytes:
 
 
 def decode(content: bytes) -> dict[ProducerId, ProducerEntry] | None:
-    """The producers in a snapshot; None when it is torn, empty, garbage or of another version."""
+    """The producers in a snapshot; None when it is torn, empty, corrupt or of another version."""
     try:
         version, crc = _HEAD.unpack_from(content, 0)
         (count,) = _COUNT.unpack_from(content, _HEAD.size)
@@ -96,7 +96,7 @@ class SnapshotFiles:
     def newest(
         self, start: Offset, end: Offset
     ) -> tuple[Offset, dict[ProducerId, ProducerEntry]] | None:
-        """The newest sound snapshot with start < offset <= end; bad ones are removed on the way."""
+        """The newest valid snapshot with start < offset <= end; removes invalid ones it finds."""
         for offset in reversed(self._offsets.copy()):
             if start < offset <= end:
                 entries = self._read(offset)

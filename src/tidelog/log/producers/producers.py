@@ -1,8 +1,7 @@
-"""What this log knows of idempotent and transactional producers.
+"""The state of idempotent and transactional producers in this log.
 
-Invariant: the state is a function of the batches below `end_offset` (and of what expiry has let
-go), so truncation rebuilds it and a duplicate is never answered with an offset that is no longer
-there.
+Invariant: the state is a function of the batches below `end_offset`, minus expired producers. After
+a truncation it is rebuilt, so a duplicate is never answered with an offset that no longer exists.
 """
 
 from collections import deque
@@ -16,7 +15,7 @@ from tidelog.model.ids import NO_OFFSET, NO_TIMESTAMP, Millis, Offset, ProducerI
 from tidelog.protocol.records.batch import TRANSACTIONAL_MASK, BatchHeader
 
 WINDOW = 5
-"""Batches per producer that are recognised when they come again; clients have no more in flight."""
+"""Batches per producer that are recognised as duplicates; a client has no more in flight."""
 
 _MAX_SEQUENCE = (1 << 31) - 1
 _NO_SEQUENCE = -1
@@ -64,7 +63,7 @@ class _Completed(NamedTuple):
 
 
 class ProducerStates:
-    """All producers with state in this log, and the transactions they have open."""
+    """All producers with state in this log, and their open transactions."""
 
     __slots__ = ("_completed", "_ongoing", "end_offset", "entries")
 
@@ -78,7 +77,7 @@ class ProducerStates:
     # -- before an append
 
     def duplicate_of(self, header: BatchHeader) -> BatchSpan | None:
-        """The batch of which this one is a repetition."""
+        """The earlier batch that this one repeats, if any."""
         entry = self.entries.get(header.producer_id)
         if entry is None or entry.epoch != header.producer_epoch:
             return None
@@ -89,10 +88,10 @@ class ProducerStates:
         return None
 
     def refusal(self, header: BatchHeader, *, check_sequence: bool) -> AppendRefused | None:
-        """Why the batch may not be appended: its epoch is fenced or its sequence out of order."""
+        """Why the batch is refused: its epoch is fenced or its sequence is out of order."""
         entry = self.entries.get(header.producer_id)
         if entry is None:
-            # No state, because it is new or was expired: any sequence may begin.
+            # A new or expired producer has no state: any sequence number may come first.
             return None
         if header.producer_epoch < entry.epoch:
             return AppendRefused(
@@ -116,7 +115,7 @@ class ProducerStates:
     def marker_refusal(
         self, header: BatchHeader, marker: EndTransactionMarker
     ) -> AppendRefused | None:
-        """Why a coordinator's marker may not be appended: it or its producer has been replaced."""
+        """Why a marker is refused: the coordinator or the producer has a newer epoch."""
         entry = self.entries.get(header.producer_id)
         if entry is None:
             return None
@@ -137,7 +136,7 @@ class ProducerStates:
     # -- after an append
 
     def appended(self, header: BatchHeader, base_offset: Offset, timestamp: Millis) -> None:
-        """A batch of records by this producer is in the log."""
+        """Update the state after a batch of this producer was appended."""
         entry = self.entries.get(header.producer_id)
         if entry is None:
             entry = self.entries[header.producer_id] = ProducerEntry(header.producer_epoch)
@@ -152,7 +151,7 @@ class ProducerStates:
     def ended(
         self, header: BatchHeader, marker: EndTransactionMarker, offset: Offset
     ) -> AbortedTxn | None:
-        """A marker is in the log; the transaction it aborts, if it had records."""
+        """Update the state after a marker was appended. -> the aborted transaction, if any."""
         entry = self.entries.get(header.producer_id)
         if entry is None:
             entry = self.entries[header.producer_id] = ProducerEntry(header.producer_epoch)
@@ -173,7 +172,7 @@ class ProducerStates:
     # -- reading
 
     def last_stable_offset(self, high_watermark: Offset) -> Offset:
-        """The first offset of an open transaction, or of one whose marker may still be lost."""
+        """The first offset of an open transaction, or of one whose marker is not committed."""
         if not self._ongoing and not self._completed:
             return high_watermark
         self.forget_completed(high_watermark)
@@ -181,7 +180,7 @@ class ProducerStates:
         return min(stable, next(iter(self._ongoing), high_watermark), high_watermark)
 
     def active(self) -> tuple[ActiveProducer, ...]:
-        """All that wrote here and are not forgotten yet."""
+        """All producers that have written to this log and have not expired."""
         return tuple(
             ActiveProducer(
                 id,
@@ -209,12 +208,12 @@ class ProducerStates:
         self._ongoing = dict(sorted(open_transactions))
 
     def forget_completed(self, high_watermark: Offset) -> None:
-        """A transaction is settled once its marker lies below the high watermark."""
+        """Drop completed transactions whose marker lies below the high watermark."""
         if self._completed:
             self._completed = [c for c in self._completed if c.last_offset >= high_watermark]
 
     def expire(self, now: Millis, expiration_ms: Millis) -> None:
-        """Forget producers that have been idle for too long and have no open transaction."""
+        """Drop producers that have been idle for too long and have no open transaction."""
         idle = [
             producer
             for producer, entry in self.entries.items()
@@ -236,7 +235,7 @@ def span_of(header: BatchHeader, base_offset: Offset, timestamp: Millis) -> Batc
 
 
 def last_sequence(header: BatchHeader) -> int:
-    """The sequence of the batch's last record; after 2^31 - 1 comes 0."""
+    """The sequence number of the batch's last record; it wraps from 2^31 - 1 to 0."""
     if header.base_sequence == _NO_SEQUENCE:
         return _NO_SEQUENCE
     return (header.base_sequence + header.last_offset_delta) & _MAX_SEQUENCE

@@ -1,8 +1,8 @@
-"""Whether the segments of a log follow each other without a gap, at little cost (F54).
+"""Checks cheaply whether the segments of a log are contiguous (F54).
 
-Of each segment the last index entry and the batches behind it are looked at: where they end, the
-next segment has to begin. Only a log that was cleaned may have gaps (the policy alone makes none),
-and even there a segment never begins before the one in front of it has ended.
+For each segment, the last index entry and the batches behind it are read: the next segment has to
+begin where they end. Only a log that was compacted may have gaps (the cleanup policy alone causes
+none), and even there a segment never begins before the end of the segment before it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,11 +16,11 @@ from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Millis, Offset
 from tidelog.protocol.records.batch import BatchHeader
 
 READ_AT_ONCE = 2_000
-"""Batches that one read looks at: a few milliseconds. Further ones are left to the next."""
+"""Batches that one read checks, which takes a few milliseconds; the next read checks the rest."""
 
 
 class Tail(NamedTuple):
-    """What the last batch of a segment says."""
+    """The offsets, epoch and timestamp at the end of a segment."""
 
     next_offset: Offset
     last_offset: Offset
@@ -31,16 +31,16 @@ class Tail(NamedTuple):
 
 class ContinuityVerdict(NamedTuple):
     sound: int
-    """How many segments, from the first on, are sound and follow each other."""
+    """How many segments, from the first on, are valid and contiguous."""
     end: Offset
-    """Where the last sound segment ends."""
+    """Where the last valid segment ends."""
     tails: tuple[Tail, ...]
     problem: str | None
-    """What is wrong with the first segment that is not sound."""
+    """The problem of the first segment that is not valid."""
 
 
 def tail_of(segment: Segment, *, has_gaps: bool) -> Tail:
-    """What the end of the segment says; raises BrokenChainError where the batches do not chain."""
+    """Read the end of the segment; raises BrokenChainError if the batches are not contiguous."""
     if not segment.size:
         return Tail(segment.base_offset, -1, NO_EPOCH, -1)
     position = segment.last_indexed_position()
@@ -61,10 +61,10 @@ def tail_of(segment: Segment, *, has_gaps: bool) -> Tail:
 def check(
     segments: Sequence[Segment], count: int, *, has_gaps: bool, recovery_point: Offset | None
 ) -> ContinuityVerdict:
-    """How far the first segments, `count` of them, are sound and follow each other.
+    """How many of the first `count` segments are valid and contiguous.
 
-    Where two do not meet, either may be wrong, since offsets lie outside of a batch's checksum:
-    both are left to a scan. The segment behind the first `count` is scanned anyway.
+    If two segments do not meet, either may be wrong, because no checksum covers offsets: both are
+    left to a scan. The segment behind the first `count` is scanned anyway.
     """
     tails: list[Tail] = []
     end = segments[0].base_offset if segments else 0
@@ -104,11 +104,11 @@ def misplaced(
     if base == end:
         return None
     if base < end:
-        return f"it begins before offset {end}, where the segment in front of it ends"
+        return f"it begins before offset {end}, where the segment before it ends"
     if not has_gaps:
-        return f"the segment in front of it ends at offset {end}"
+        return f"the segment before it ends at offset {end}"
     if not segment.size and recovery_point is not None and base > recovery_point:
-        return f"it is empty, and the log never reached beyond offset {recovery_point}"
+        return f"it is empty, and the log never reached past offset {recovery_point}"
     return None
 
 
@@ -121,12 +121,11 @@ def readable(
     has_gaps: bool,
     epochs: LeaderEpochs | None,
 ) -> tuple[int, Offset | None]:
-    """How many of the bytes from a batch boundary on may be served: those whose offsets chain.
+    """How many bytes from a batch boundary on may be served: those with contiguous offsets.
 
-    Offsets lie outside a batch's checksum, so that nobody else would notice that they are wrong.
-    With the length goes the offset at which the chain breaks, if it does. Raises BrokenChainError
-    when even the first batch is not the one that holds `offset`. Given the epochs, those and the
-    checksums are compared as well.
+    No checksum covers offsets, so nothing else would detect wrong ones. The second result is the
+    offset of the first break, if any. Raises BrokenChainError if the first batch does not hold
+    `offset`. If `epochs` is given, leader epochs and checksums are verified as well.
     """
     end, checks_sums = position + length, epochs is not None
     first, checked_to = segment.summed if checks_sums else segment.chained
@@ -164,7 +163,7 @@ def _walk(segment: Segment, position: int, checks_sums: bool) -> Iterator[tuple[
 
 
 def _remember(segment: Segment, position: int, checked_to: int, checks_sums: bool) -> None:
-    """Note how far the chain has been followed; it is followed once in a run."""
+    """Record how far the batches are verified, so that they are verified once per run."""
     first, before = segment.summed if checks_sums else segment.chained
     if first <= position <= before:
         position, checked_to = first, max(before, checked_to)

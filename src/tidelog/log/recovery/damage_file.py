@@ -1,7 +1,7 @@
-"""Ranges of a log that are unreadable or were lost (`damage-checkpoint`), so that a restart knows.
+"""The unreadable or lost ranges of a log (`damage-checkpoint`), kept across restarts.
 
-A clean shutdown skips the scan that finds such ranges; without this file the next start would
-take the log for whole (F54). The file exists only while there is damage.
+After a clean shutdown the scan that finds such ranges is skipped. Without this file the next start
+would take the log for complete (F54). The file exists only while there is damage.
 """
 
 from collections.abc import Sequence
@@ -14,7 +14,7 @@ from tidelog.model.ids import Offset
 
 
 def read(disk: Disk, directory: str) -> list[tuple[Offset, Offset]]:
-    """The ranges; one without an end from the first offset on when the file cannot be read."""
+    """The ranges; if the file is unreadable, one range from offset 0 without an end."""
     pairs, was_sound = checkpoints.read_pairs(disk, _path(directory))
     return pairs if was_sound else [(0, 0)]
 

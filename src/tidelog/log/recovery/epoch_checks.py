@@ -1,7 +1,7 @@
-"""Whether leader-epoch-checkpoint says what the batches say, and the epochs rebuilt from them.
+"""Compares leader-epoch-checkpoint with the batches, and rebuilds it from them.
 
-Every batch carries its leader epoch, so the file is derived data. A wrong one would cut a follower
-at the wrong offset, here or elsewhere: it is compared with the batches before it is used.
+Every batch carries its leader epoch, so the file is derived data. A wrong file would truncate a
+follower at the wrong offset, so it is compared with the batches before it is used.
 """
 
 from collections.abc import Sequence
@@ -17,14 +17,14 @@ from tidelog.protocol.records.batch import BatchHeader
 
 
 def fit_tails(epochs: LeaderEpochs, tails: Sequence[Tail]) -> bool:
-    """Whether the epochs are those of the last batch of each segment."""
+    """Whether the epochs match the last batch of each segment."""
     return all(
         epochs.at(tail.last_offset) == tail.leader_epoch for tail in tails if tail.last_offset >= 0
     )
 
 
 def rebuild(epochs: LeaderEpochs, segments: Sequence[Segment], tails: Sequence[Tail]) -> None:
-    """The epochs of these segments, which are all that is known, from their batches."""
+    """Rebuild the epochs from the batches of these segments, dropping all others."""
     epochs.forget()
     for segment, tail in zip(segments, tails, strict=True):
         first = segment.header_at(0)
@@ -38,7 +38,7 @@ def rebuild(epochs: LeaderEpochs, segments: Sequence[Segment], tails: Sequence[T
 
 
 def learn(epochs: LeaderEpochs, segment: Segment) -> None:
-    """What the batches of one segment add."""
+    """Add the epochs of one segment's batches."""
     with suppress(BrokenChainError):
         for _, header in segment.headers():
             if header.leader_epoch > epochs.latest:
@@ -46,9 +46,9 @@ def learn(epochs: LeaderEpochs, segment: Segment) -> None:
 
 
 def fit_boundaries(epochs: LeaderEpochs, segments: SegmentList, start: Offset, end: Offset) -> bool:
-    """Whether each epoch begins with a batch of its own and ends with one; two look-ups for each.
+    """Whether each epoch begins and ends with a batch of its own; two look-ups for each.
 
-    Epochs never decrease from batch to batch, so nothing else can lie between the two.
+    Epochs never decrease from batch to batch, so no other epoch can lie between the two.
     """
     entries = [entry for entry in epochs.entries if entry.start_offset < end]
     for number, (epoch, begins) in enumerate(entries):
@@ -65,7 +65,7 @@ def fit_boundaries(epochs: LeaderEpochs, segments: SegmentList, start: Offset, e
 
 
 def rebuild_all(epochs: LeaderEpochs, segments: SegmentList) -> None:
-    """From every batch whose segment shows a change of epoch."""
+    """Rebuild the epochs from every segment in which the epoch changes."""
     epochs.forget()
     for number, segment in enumerate(segments):
         following = segments[number + 1] if number + 1 < len(segments) else None
@@ -79,7 +79,7 @@ def rebuild_all(epochs: LeaderEpochs, segments: SegmentList) -> None:
 
 
 def _batch_at(segments: SegmentList, offset: Offset) -> BatchHeader | None:
-    """The header of the batch that holds an offset; None where that cannot be read."""
+    """The header of the batch that holds an offset; None if it cannot be read."""
     segment = segments[segments.index_of(offset)]
     hole = segment.hole_at(offset) if segment.holes else None
     if hole is not None and hole.first_offset <= offset:

@@ -1,4 +1,4 @@
-"""Finds where sound batches go on behind broken ones, in one segment."""
+"""Finds the next valid batches behind broken ones in one segment."""
 
 from collections.abc import Iterator
 
@@ -14,9 +14,9 @@ from tidelog.protocol.records.batch import BatchHeader
 def resume(
     segment: Segment, position: int, least: Offset, limit: Offset, *, has_gaps: bool
 ) -> tuple[int, Offset] | None:
-    """Position and offset of the next sound batch past `least` that ends at `limit` or before.
+    """Position and offset of the next valid batch past `least` that ends at or before `limit`.
 
-    No checksum covers its offset: one that reaches beyond the limit is wrong.
+    No checksum covers its offset, so an offset past the limit is wrong.
     """
     limit = min(limit, segment.base_offset + MAX_RELATIVE_OFFSET)
     at: int | None = position
@@ -30,7 +30,7 @@ def resume(
 
 
 def _is_chained(segment: Segment, position: int, header: BatchHeader, has_gaps: bool) -> bool:
-    """Whether the batch is whole and the one behind it, if any, follows it."""
+    """Whether the batch is valid and the one behind it, if any, is contiguous with it."""
     try:
         next(scan.batches(segment.file, position, segment.size))
     except BrokenChainError:
@@ -42,10 +42,10 @@ def _is_chained(segment: Segment, position: int, header: BatchHeader, has_gaps: 
 def find(
     segment: Segment, offset: Offset, end: Offset, epochs: LeaderEpochs, *, has_gaps: bool
 ) -> Hole | None:
-    """The first hole, from a batch boundary before `offset` on, that is not known yet.
+    """The first unknown hole, from a batch boundary before `offset` on.
 
-    `end` is where the segment ends, whatever its batches say. Checksums are looked at too, since
-    the batch before a gap may be the one that is wrong.
+    `end` is where the segment ends, whatever its batches contain. Checksums are verified too,
+    because the batch before a gap may be the broken one.
     """
     position = segment.position_before(offset)
     expected = segment.base_offset if position == 0 else None
@@ -70,7 +70,7 @@ def find(
 
 
 def _runs(segment: Segment, position: int) -> Iterator[tuple[int, int, Offset | None]]:
-    """Where each run of batches ends at a known hole, and where the next one begins."""
+    """Where each run of batches ends at a known hole, and where the next run begins."""
     for hole in segment.holes:
         if hole.end > position or (hole.position == hole.end >= position):
             yield hole.position, hole.end, hole.end_offset

@@ -1,9 +1,9 @@
 """Files that an interrupted deletion or compaction leaves in a partition's directory.
 
-`.deleted` and `.cleaned` are rubbish. A `.swap` is the finished result of a compaction that was
-about to replace segments: it is put in their place, unless a `.cleaned` beside it says it was
-not complete. In a log that nobody compacts nothing replaces a segment: such files are set aside,
-and so is a `.swap` that is damaged, since it would take the place of sound records (F54).
+`.deleted` and `.cleaned` files are removed. A `.swap` file is the finished result of a compaction
+that was about to replace segments: it replaces them, unless a `.cleaned` file beside it shows that
+the compaction was not complete. In a log that is not compacted nothing replaces a segment: such
+files are set aside. So is a damaged `.swap` file, which would replace valid records (F54).
 """
 
 from collections.abc import Callable
@@ -17,16 +17,16 @@ from tidelog.model.disk import Disk
 from tidelog.model.ids import Offset
 
 _SNAPSHOT_OF_METADATA = ".checkpoint"
-"""KRaft's own snapshots live and die by other rules."""
+"""KRaft's own snapshots follow other rules."""
 
 
 class Cleared(NamedTuple):
     names: list[str]
-    """What remains once leftovers are removed and swaps are completed."""
+    """The files that remain after leftovers are removed and swaps are completed."""
     is_swapped: bool = False
-    """Whether a compaction was completed: offsets are missing from here on."""
+    """Whether a compaction was completed, so that offsets are missing."""
     notes: tuple[str, ...] = ()
-    """What was set aside, one sentence each."""
+    """The files that were set aside, one sentence each."""
 
 
 def clear(
@@ -38,7 +38,7 @@ def clear(
     for name in unwanted:
         before_change()
         kept = set_aside(disk, f"{directory}/{name}")
-        notes.append(f"{name} is no result of a compaction: it is kept as {kept}")
+        notes.append(f"{name} is not the result of a compaction: it is kept as {kept}")
     found = [name for name in found if name not in unwanted]
     cleaned = [name for name in found if name.endswith(names.CLEANED)]
     swaps = [name for name in found if name.endswith(names.SWAP)]
@@ -63,7 +63,7 @@ def clear(
 
 
 def _is_unwanted(disk: Disk, directory: str, name: str, is_compacted: bool) -> bool:
-    """Whether the file looks like part of a compaction and cannot be."""
+    """Whether the file is named like a part of a compaction and cannot be one."""
     if not name.endswith((names.CLEANED, names.SWAP)):
         return False
     if not is_compacted:
@@ -77,7 +77,7 @@ def _is_unwanted(disk: Disk, directory: str, name: str, is_compacted: bool) -> b
 
 
 def _is_sound(disk: Disk, path: str, base_offset: Offset) -> bool:
-    """Whether it holds whole batches, or nothing where nothing else is."""
+    """Whether the file holds valid batches, or is empty and replaces nothing."""
     file = disk.open(path)
     try:
         for _ in scan.batches(file, 0, file.size, base_offset):
@@ -88,7 +88,7 @@ def _is_sound(disk: Disk, path: str, base_offset: Offset) -> bool:
 
 
 def _complete(disk: Disk, directory: str, swaps: list[str]) -> None:
-    """Remove the segments that the swaps replace, then give the swaps their names."""
+    """Remove the segments that the swaps replace, then rename the swaps."""
     logs = [name for name in swaps if name.removesuffix(names.SWAP).endswith(names.LOG)]
     if logs:
         first = min(_offset_in(name) for name in logs)

@@ -1,9 +1,9 @@
-"""Opens a partition's directory: which segments there are, where the log ends, what state follows.
+"""Opens a partition's directory: finds its segments, its log end offset and its derived state.
 
-After a clean shutdown only the last batches of each segment are looked at: the segments have to
-follow each other and to end where the shutdown said (F54). Otherwise the tail from the recovery
-point on is scanned, and fsynced before anyone may read it: the page cache that survived the process
-does not survive the machine, and a record once read must not vanish (F11).
+Invariant: no record is readable that power loss could still remove (F11). After a clean shutdown
+only the last batches of each segment are read: the segments have to be contiguous and to end at the
+recovery point (F54). Otherwise the tail from the recovery point on is scanned and fsynced, because
+the page cache survives the process but not the machine.
 """
 
 from bisect import bisect_right
@@ -34,11 +34,11 @@ class LoadedLog(NamedTuple):
     log_end_offset: Offset
     recovery: Recovery
     was_cleaned: bool
-    """A cleaner may have taken records out of it."""
+    """Whether compaction may have removed records."""
     is_modified: bool
-    """The files are not as a clean shutdown would leave them."""
+    """Whether the files differ from what a clean shutdown would leave."""
     before_change: Callable[[], None]
-    """To be called before they become so."""
+    """To be called before the files change."""
 
 
 class LogLoader:
@@ -56,7 +56,7 @@ class LogLoader:
         *,
         was_cleaned: bool,
     ) -> None:
-        """Without a recovery point nobody knows how much of the log was durable."""
+        """A recovery point of None means that it is unknown how much of the log was durable."""
         self._disk = disk
         self._before_change = before_change
         self._directory = directory
@@ -67,12 +67,12 @@ class LogLoader:
         self._notes: list[str] = []
         self._doubts: list[str] = []
         self._without_log: list[Offset] = []
-        """Base offsets of segments of which everything but the log is there."""
+        """Base offsets of segments whose log file is missing while other files exist."""
         self._damages: list[Damage] = []
         is_new = disk.make_directory(directory)
         found: list[str] = []
         self._has_gaps = was_cleaned
-        """Only a cleaner makes gaps: a policy that allows one is no reason to expect any."""
+        """Whether the log was compacted; a cleanup policy alone does not explain a gap."""
         if not is_new:
             found = self._clear_leftovers()
         self._segments = self._find_segments(found)
@@ -100,13 +100,13 @@ class LogLoader:
     def load(self, *, clean_shutdown: bool) -> LoadedLog:
         self._was_clean = clean_shutdown
         if clean_shutdown and self._recovery_point is None:
-            self._doubt("no sound checkpoint says how far it was durable")
+            self._doubt("no valid checkpoint contains its recovery point")
         elif not clean_shutdown:
             self._recovery_point = self._recovery_point or 0
         if not self._epochs.was_sound:
-            self._note("the leader epochs were torn or garbage and are read from the batches")
+            self._note("the leader epochs were torn or corrupt and are rebuilt from the batches")
         elif not self._has_epochs and (self._recovery_point or 0) > self._log_start:
-            self._note("the leader epochs are missing and are read from the batches")
+            self._note("the leader epochs are missing and are rebuilt from the batches")
         self._find_start()
         producers, end = self._load_segments(clean_shutdown)
         promised = self._recovery_point or 0
@@ -146,7 +146,7 @@ class LogLoader:
         )
 
     def _load_segments(self, clean_shutdown: bool) -> tuple[ProducerStates, Offset]:
-        """The log end, and the producers' state there, with as much of a scan as is needed."""
+        """The producer state and the log end offset, after scanning as little as possible."""
         first = len(self._segments) if clean_shutdown else self._segment_of(self._recovery_point)
         verdict = continuity.check(
             self._segments,
@@ -171,7 +171,7 @@ class LogLoader:
         return self._state_before(self._segments, end), end
 
     def _check_end(self, verdict: ContinuityVerdict) -> int:
-        """After a clean shutdown the log ends at its recovery point; where a scan has to begin."""
+        """Where to scan from if, after a clean shutdown, the end is not the recovery point."""
         point, end = self._recovery_point, verdict.end
         if point is None or end == point or not self._segments:
             return len(self._segments)
@@ -191,7 +191,7 @@ class LogLoader:
     # -- where the log begins
 
     def _find_start(self) -> None:
-        """The log start; the epochs know it as well as the checkpoint, and are written first."""
+        """Set the log start offset from the checkpoint and the epochs, which are written first."""
         first = self._segments[0].base_offset if self._segments else None
         entries = self._epochs.entries if self._epochs.was_sound else ()
         known = entries[0].start_offset if entries else None
@@ -204,7 +204,7 @@ class LogLoader:
         if first is None:
             return
         if known is None:
-            # Without epochs, an index that was left behind shows that there was a segment.
+            # Without epochs, a leftover index proves that there was a segment.
             known = min(self._without_log, default=None)
         missing_from = self._log_start if known is None else max(known, self._log_start)
         if known is not None and missing_from < first:
@@ -214,11 +214,11 @@ class LogLoader:
     # -- epochs
 
     def _check_epochs(self, verdict: ContinuityVerdict, *, is_all: bool) -> None:
-        """Compare them with the last batch of each sound segment; rebuild them if they differ."""
+        """Rebuild the epochs if they do not match the last batch of each valid segment."""
         if verdict.sound == 0 or epoch_checks.fit_tails(self._epochs, verdict.tails):
             return
         if is_all and self._has_epochs:
-            self._note("the leader epochs do not fit the batches and are read from them")
+            self._note("the leader epochs do not match the batches and are rebuilt from them")
         epoch_checks.rebuild(self._epochs, self._segments[: verdict.sound], verdict.tails)
 
     # -- the scan
@@ -251,14 +251,16 @@ class LogLoader:
         point = self._recovery_point
         if scanned and (recovery.truncated_bytes or point is None or recovery.end_offset > point):
             scanned[-1].file.sync()
-            # The process that made these files may have ended before it synced their names.
+            # The process that created these files may have ended before it synced their names.
             self._disk.sync_directory(self._directory)
 
     def _report(self, recovery: SegmentRecovery) -> None:
         for note in recovery.notes:
             self._note(note)
         if recovery.truncated_bytes:
-            self._note(f"cut {recovery.truncated_bytes} bytes behind offset {recovery.end_offset}")
+            self._note(
+                f"truncated {recovery.truncated_bytes} bytes behind offset {recovery.end_offset}"
+            )
         for damage in recovery.damages:
             self._damage(damage)
         self._scanned_bytes, self._truncated_bytes = (
@@ -269,14 +271,14 @@ class LogLoader:
     def _is_reported(self, offset: Offset) -> bool:
         return any(one.first_offset <= offset < one.end_offset for one in self._damages)
 
-    # -- both
+    # -- clean and unclean shutdown
 
     def _state_before(self, segments: list[Segment], end: Offset) -> ProducerStates:
-        """Producers as the batches of these segments leave them."""
+        """The producer state after the batches of these segments."""
         return replay.rebuild_producers(segments, self._snapshots, self._log_start, end)
 
     def _find_segments(self, found: list[str]) -> list[Segment]:
-        """A segment per .log, in order; an index without one is removed."""
+        """One segment per .log file, in order; indexes without a .log file are removed."""
         kinds: dict[Offset, set[str]] = {}
         for name in found:
             parsed = names.segment_file(name)
@@ -293,14 +295,14 @@ class LogLoader:
                 if size and not suffixes >= {names.OFFSET_INDEX, names.TIME_INDEX}:
                     segment.distrust_indexes("an index is missing")
                 continue
-            # Indexes without a log: what they speak of is missing, and they tell nobody more.
+            # Indexes without a log only prove that the log is missing, so they are removed.
             self._without_log.append(base)
             for suffix in sorted(suffixes):
                 self._disk.remove(segment.path(suffix))
         return segments
 
     def _start_over(self) -> Offset:
-        """An empty log at the log start: there was none, or all of it lies before that."""
+        """Create an empty log at the log start offset, if every record lies before it."""
         had_segments = bool(self._segments)
         if had_segments:
             self._before_change()
@@ -322,12 +324,12 @@ class LogLoader:
         if self._log_start or had_segments:
             fresh.start()
         else:
-            # A new log needs no file before its first record: a directory alone says the same.
+            # A new log needs no file before its first record: the directory is enough.
             fresh.start_without_file()
         self._segments = [fresh]
         return self._log_start
 
-    # -- what is told
+    # -- reports
 
     def _note(self, sentence: str) -> None:
         self._notes.append(f"{self._directory}: {sentence}")

@@ -1,8 +1,8 @@
-"""Sets aside what is not of the kind that its name says: a directory for a file, a file for a
-directory, a link to nowhere.
+"""Sets aside entries whose file type does not match their name: a directory in place of a file, a
+file in place of a directory, a dangling link.
 
-Each would otherwise make the first read or write of that name fail, and count as a failed disk. It
-is done before anything else in a log directory is read; what is missing then is found by others.
+Otherwise the first read or write of that name would fail and count as a failed disk. This runs
+before anything else in a log directory is read; other checks then handle the missing files.
 """
 
 from collections.abc import Iterator
@@ -25,16 +25,16 @@ _OF_IDENTITY = (
     names.META_PROPERTIES_COPY + _TEMPORARY,
     names.META_PROPERTIES + _TEMPORARY,
 )
-"""What can be written anew; a directory in place of `meta.properties` itself is for a person."""
+"""Files that can be rewritten; an operator handles a directory in place of `meta.properties`."""
 
 
 def clear_identity(disk: Disk) -> list[str]:
-    """What is beside `meta.properties`, which is read before everything else."""
+    """Set aside misfits beside `meta.properties`, which is read before everything else."""
     return _set_aside(disk, [name for name in disk.list_misfits("") if name in _OF_IDENTITY])
 
 
 def clear(disk: Disk) -> list[str]:
-    """Go through a whole log directory. -> one sentence for each thing that was renamed."""
+    """Check a whole log directory. -> one sentence for each entry that was renamed."""
     directories = disk.list_directories("")
     partitions = {name for name in disk.list("") if names.partition_of(name) is not None}
     found = sorted(partitions.difference(directories))
@@ -46,7 +46,7 @@ def clear(disk: Disk) -> list[str]:
 
 
 def _inside(disk: Disk, directory: str) -> Iterator[str]:
-    """A partition's directory has nothing in it but files."""
+    """Misfits in a partition directory, which contains only files."""
     for name in disk.list_misfits(directory):
         if not name.endswith(names.SET_ASIDE):
             yield f"{directory}/{name}"
@@ -54,5 +54,5 @@ def _inside(disk: Disk, directory: str) -> Iterator[str]:
 
 def _set_aside(disk: Disk, paths: list[str]) -> list[str]:
     return [
-        f"{path} is not what its name says: it is kept as {set_aside(disk, path)}" for path in paths
+        f"{path} has the wrong file type: it is kept as {set_aside(disk, path)}" for path in paths
     ]

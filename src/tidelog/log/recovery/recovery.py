@@ -1,9 +1,9 @@
-"""Scans segments that may not be sound, and makes a log of them that is contiguous or says why not.
+"""Scans segments that may be invalid, and makes a contiguous log of them or reports the damage.
 
-Two kinds of bad bytes are told apart. At or past the recovery point nothing was promised: the
-log ends at the last whole valid batch. Below it the bytes were fsynced and are bad now: that is
-damage to acknowledged records, which is reported and never turned into a shorter log while sound
-batches follow. A segment that does not belong where its name puts it is set aside, not deleted.
+Invariant: invalid bytes at or past the recovery point end the log at the last valid batch, because
+nothing there was acknowledged as durable. Invalid bytes below it were fsynced: they are damage to
+acknowledged records, which is reported and never cut off while valid batches follow. A segment that
+does not belong at its base offset is set aside, not deleted.
 """
 
 from tidelog.log.checkpoints.epochs import LeaderEpochs
@@ -22,7 +22,7 @@ from tidelog.protocol.records.batch import BatchHeader
 
 
 class SegmentRecovery:
-    """One pass over segments of a log, in order."""
+    """One pass over the segments of a log, in order."""
 
     def __init__(
         self,
@@ -34,8 +34,8 @@ class SegmentRecovery:
         *,
         has_gaps: bool,
     ) -> None:
-        """Below `durable_to`, which is past the recovery point after a clean shutdown, bytes were
-        synced: what is bad there is damage.
+        """Bytes below `durable_to` were fsynced, so invalid bytes there are damage. After a clean
+        shutdown `durable_to` is past the recovery point.
         """
         self._config = config
         self._recovery_point = recovery_point
@@ -53,7 +53,7 @@ class SegmentRecovery:
     def run(
         self, before: Segment | None, end: Offset, segments: list[Segment], files: SnapshotFiles
     ) -> list[Segment]:
-        """The segments that stay, behind the sound one that ends at `end`; the last may be cut."""
+        """The segments to keep after the valid one that ends at `end`; the last may be cut."""
         kept: list[Segment] = []
         self.end_offset = end
         previous = before
@@ -78,7 +78,7 @@ class SegmentRecovery:
     # -- one segment behind another
 
     def _joins(self, previous: Segment, segment: Segment) -> bool:
-        """Whether the segment comes next; a gap below the recovery point is a hole in the log."""
+        """Whether the segment follows; a gap below the recovery point becomes a hole in the log."""
         end, base = self.end_offset, segment.base_offset
         known = self._recovery_point
         if misplaced(segment, end, has_gaps=self._has_gaps, recovery_point=known) is None:
@@ -91,11 +91,11 @@ class SegmentRecovery:
         return True
 
     def _ends_before(self, segment: Segment) -> bool:
-        """Whether the log ends in front of the segment: nothing was promised from here on."""
+        """Whether the log ends before the segment, because nothing from here on was durable."""
         return self.end_offset >= self._durable_to and segment.base_offset > self.end_offset
 
     def _is_at_home(self, segment: Segment) -> bool:
-        """Whether it holds what its name says, or holds nothing where the log had surely come."""
+        """Whether it begins at its base offset, or is empty where the log had certainly reached."""
         if not segment.size:
             known = self._recovery_point
             return known is not None and segment.base_offset <= known
@@ -103,7 +103,7 @@ class SegmentRecovery:
         return first is not None and first.base_offset == segment.base_offset
 
     def _shows_its_place(self, segment: Segment) -> bool:
-        """Whether damage in front of the segment may reach up to it: the log came at least here."""
+        """Whether the segment proves that the log reached it, so damage may extend up to it."""
         return (self._has_gaps and segment.size > 0) or self._is_at_home(segment)
 
     def _set_aside(self, segment: Segment) -> None:
@@ -114,7 +114,7 @@ class SegmentRecovery:
         )
 
     def _drop(self, segments: list[Segment]) -> None:
-        """What comes behind the end of the log; it is kept unless it is empty."""
+        """Remove segments past the end of the log; those with records are set aside."""
         for segment in segments:
             self.truncated_bytes += segment.size
             if segment.size:
@@ -125,11 +125,11 @@ class SegmentRecovery:
     # -- inside one segment
 
     def _recover(self, segment: Segment, following: Segment | None) -> bool:
-        """Scan one segment and rebuild its indexes; whether its tail was cut."""
+        """Scan one segment and rebuild its indexes. -> whether its tail was cut."""
         segment.reset_indexes()
         self.end_offset = segment.base_offset
         if self.end_offset < self._durable_to:
-            # A wrong epoch at the end of one segment is not to condemn the next.
+            # A wrong epoch at the end of one segment must not invalidate the next.
             self._epoch = NO_EPOCH
         self.scanned_bytes += segment.size
         position, size = 0, segment.size
@@ -173,7 +173,7 @@ class SegmentRecovery:
         batch: memoryview,
         following: BatchHeader | None,
     ) -> None:
-        """Take a batch into the log, once it is known which one comes next."""
+        """Add a batch to the log, once the batch after it is known."""
         reason = self._objection(segment, header, following)
         if reason is not None:
             raise BrokenChainError(at, self.end_offset, reason)
@@ -196,14 +196,14 @@ class SegmentRecovery:
     def _objection(
         self, segment: Segment, header: BatchHeader, following: BatchHeader | None
     ) -> str | None:
-        """What no checksum tells, since offset and epoch lie outside of it."""
+        """Why the batch is invalid: no checksum covers its offset and leader epoch."""
         if header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
             return f"offset {header.last_offset} is too far from the segment's base"
         if header.base_offset != self.end_offset and not self._has_gaps:
             return f"offset {header.base_offset} comes after {self.end_offset - 1}"
         epoch = header.leader_epoch
         if epoch < self._epoch:
-            # Old bytes behind new ones, left by a truncation that did not reach the disk.
+            # Old bytes behind new ones, left by a truncation that was not fsynced.
             return f"leader epoch {epoch} comes after {self._epoch}"
         if (
             following is not None

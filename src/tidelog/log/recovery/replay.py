@@ -1,4 +1,4 @@
-"""From batches to the state that follows from them: producers, transactions, epochs."""
+"""Rebuilds the state that follows from the batches: producers and transactions."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -15,13 +15,13 @@ from tidelog.model.ids import Offset, ProducerId
 from tidelog.protocol.records.batch import BatchHeader
 
 _REFILL_ENTRIES = 32
-"""How many index entries to go back: as many batches where they are large, more where small."""
+"""Index entries to step back: each covers one large batch, or several small ones."""
 
 
 def apply(
     producers: ProducerStates, header: BatchHeader, batch: memoryview | None
 ) -> AbortedTxn | None:
-    """A batch whose offsets are final enters the state; the transaction that it aborts, if any."""
+    """Apply a batch with final offsets to the state. -> the transaction that it aborts, if any."""
     aborted = None
     if header.producer_id >= 0:
         if header.is_control:
@@ -38,7 +38,7 @@ def apply(
 def rebuild_producers(
     segments: Iterable[Segment], snapshots: SnapshotFiles, log_start: Offset, end: Offset
 ) -> ProducerStates:
-    """The state at `end`: the newest sound snapshot and the batches from there on."""
+    """The state at `end`: the newest valid snapshot plus the batches after it."""
     producers = ProducerStates(log_start)
     wanted = [segment for segment in segments if segment.base_offset < end]
     snapshot = snapshots.newest(log_start, end)
@@ -53,7 +53,7 @@ def rebuild_producers(
 
 
 def _refill_windows(segments: list[Segment], producers: ProducerStates) -> None:
-    """A snapshot has one batch per producer: find those before it, which may come again (F44)."""
+    """Find each producer's batches before the snapshot's one, which may be repeated (F44)."""
     if not producers.entries:
         return
     end = producers.end_offset
@@ -75,7 +75,7 @@ def _refill_windows(segments: list[Segment], producers: ProducerStates) -> None:
 
 
 def _some_way_before(segment: Segment, end: Offset) -> int:
-    """A batch boundary so many index entries before the offset."""
+    """A batch boundary `_REFILL_ENTRIES` index entries before the offset."""
     before = segment.position_before(end)
     some = segment.offset_index.entries.some_before(before, _REFILL_ENTRIES)
     if some is None:
@@ -86,7 +86,7 @@ def _some_way_before(segment: Segment, end: Offset) -> int:
 
 
 def _replay(segment: Segment, producers: ProducerStates, end: Offset) -> None:
-    # A broken batch in an old segment costs the state behind it, not the log: readers are told.
+    # A broken batch in an old segment costs the state behind it, not the log: reads report it.
     with suppress(BrokenChainError):
         for position, header in segment.headers_from(producers.end_offset):
             if header.base_offset >= end:

@@ -1,6 +1,6 @@
-"""Files that do not fit their log are renamed and kept: loading ignores them, a person can look.
+"""Renames files that do not fit their log, so that loading ignores them and an operator can look.
 
-Nothing here deletes: the bytes may be the only copy of somebody's records.
+Invariant: nothing here deletes, because the bytes may be the only copy of the records.
 """
 
 from tidelog.log import names

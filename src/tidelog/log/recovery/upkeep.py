@@ -1,7 +1,7 @@
-"""What is found to be wrong with a log while it is in use: told, written down, mended in steps.
+"""Handles problems found in a log while it is in use: reports, records and repairs them in steps.
 
-Indexes are rebuilt from the batches. Batches that are broken cannot be mended here: their range of
-offsets is not served, and is remembered so that the next start knows of it.
+Indexes are rebuilt from the batches. Broken batches cannot be repaired here: their offset range is
+not served, and is recorded so that the next start knows it.
 """
 
 from collections.abc import Callable
@@ -17,8 +17,8 @@ from tidelog.model.disk import Disk
 from tidelog.model.ids import Offset
 
 
-def _nobody() -> None:
-    """Who is told of alarms before a replica asks to be."""
+def _ignore() -> None:
+    """The callback until a replica sets its own."""
 
 
 class Upkeep:
@@ -27,17 +27,17 @@ class Upkeep:
     def __init__(
         self, disk: Disk, directory: str, damages: tuple[Damage, ...], end: Offset
     ) -> None:
-        """`damages` are what loading found in a log that ends at `end`."""
+        """`damages` are the ranges that loading found in a log that ends at `end`."""
         self._disk = disk
         self._directory = directory
         self.damages = tuple(one for one in damages if one.first_offset < end)
-        """Ranges that cannot be read."""
+        """Ranges below the log end offset that cannot be read."""
         self._lost = tuple(one for one in damages if one.first_offset >= end)
-        """Ranges past the end, which the log had and has not any more."""
+        """Ranges past the log end offset that the log has lost."""
         self.notes: list[str] = []
         """One sentence each, for the broker's own log."""
-        self.alarmed: Callable[[], None] = _nobody
-        """Told that there are notes, or indexes to rebuild."""
+        self.alarmed: Callable[[], None] = _ignore
+        """Called when there are notes, or indexes to rebuild."""
 
     def take_notes(self) -> list[str]:
         taken, self.notes = self.notes, []
@@ -56,7 +56,7 @@ class Upkeep:
         *,
         has_gaps: bool,
     ) -> None:
-        """A walk near `offset` came upon broken batches in a segment that ends at `end`."""
+        """Record the broken batches near `offset` in a segment that ends at `end`."""
         with suppress(StillIndexing):
             hole = holes.find(segment, offset, end, epochs, has_gaps=has_gaps)
             if hole is None:
@@ -71,7 +71,7 @@ class Upkeep:
             )
 
     def truncated(self, end: Offset) -> None:
-        """What lay past the new end is gone, and its damage with it."""
+        """Drop the damage at or past the new log end offset."""
         kept = tuple(one for one in self.damages if one.first_offset < end)
         if len(kept) < len(self.damages):
             self.damages = kept
@@ -94,9 +94,9 @@ class Upkeep:
         *,
         has_gaps: bool,
     ) -> int:
-        """Walk so many headers to rebuild or to confirm indexes. -> how many were left to walk.
+        """Scan up to `budget` headers to rebuild or confirm indexes. -> the unused budget.
 
-        None are left while there is more to do.
+        The result is 0 while there is more to do.
         """
         for number, segment in enumerate(segments):
             rebuild = segment.rebuild

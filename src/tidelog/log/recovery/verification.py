@@ -1,4 +1,4 @@
-"""Reads again what earlier runs wrote, and finds what is no longer as it was written (F54).
+"""Reads the segments of earlier runs again and finds bytes that changed on disk (F54).
 
 Opening a log looks at the ends of its segments only. The batches between them are verified in the
 background, once in a run and in small slices: their checksums, and that offsets and leader epochs,
@@ -27,14 +27,14 @@ from tidelog.protocol.records.batch import BatchHeader
 SLICE_BATCHES, SLICE_BYTES = 200, 1 << 20
 STEP_BATCHES = 100
 WHOLE, LEAST = 100, 6
-"""The cost of a whole slice, and what it costs to ask for one at all."""
+"""The cost of a full slice, and the least cost of any slice."""
 
 Extent = tuple[Offset, int]
-"""The base offset of a segment, and how many bytes it had when its log was opened."""
+"""The base offset of a segment, and its size when the log was opened."""
 
 
 class Verified(NamedTuple):
-    """How far a slice is sound, and whether what follows is not."""
+    """How far a slice is valid, and whether the batch after that is broken."""
 
     position: int
     offset: Offset
@@ -44,7 +44,7 @@ class Verified(NamedTuple):
 
 @dataclass(slots=True)
 class VerifySlice:
-    """A job: read the next batches of a segment."""
+    """A job: verify the next batches of a segment."""
 
     work: ClassVar[Work] = Work.LOAD
     file: File
@@ -79,7 +79,7 @@ class VerifySlice:
         return Verified(position, offset, cost, is_broken)
 
     def _is_misplaced(self, header: BatchHeader, expected: Offset) -> bool:
-        """Whether its offset or leader epoch is not that of the log there."""
+        """Whether the offset or leader epoch of the batch differs from the log's at that place."""
         if header.base_offset != expected and not self.has_gaps:
             return True
         return self._epoch_at(header.base_offset) not in (None, header.leader_epoch)
@@ -90,7 +90,7 @@ class VerifySlice:
 
 
 class LogVerification:
-    """What is left to verify of one log: the segments that it had when it was opened."""
+    """The remaining verification of one log: the segments that it had when it was opened."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class LogVerification:
         self._aborted: AbortedReplay | None = None
 
     def next_slice(self) -> VerifySlice | None:
-        """The job to run next; None when everything has been read."""
+        """The next job to run; None when everything has been verified."""
         while self._left:
             base, size = self._left[-1]
             segment = self._segments[self._segments.index_of(base)]
@@ -133,7 +133,7 @@ class LogVerification:
         return None
 
     def take(self, result: Verified) -> None:
-        """Go on behind what was read; a segment with something wrong in it is left."""
+        """Continue after a verified slice; skip the rest of a segment with a broken batch."""
         self._at = result.position, result.offset
         if result.is_broken:
             self._aborted = None

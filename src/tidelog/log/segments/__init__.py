@@ -1,1 +1,1 @@
-"""Segments of a log: files of record batches, how they roll, are read, cut and deleted."""
+"""Segments of a log: files of record batches, and how they are rolled, read, cut and deleted."""

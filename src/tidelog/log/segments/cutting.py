@@ -1,4 +1,4 @@
-"""Where a segment is cut so that the log ends with a whole batch, at or before an offset."""
+"""Finds where to cut a segment so that the log ends with a whole batch, at or before an offset."""
 
 from contextlib import suppress
 
@@ -8,10 +8,10 @@ from tidelog.model.ids import Offset
 
 
 def cut_point(segment: Segment, offset: Offset) -> tuple[int, Offset]:
-    """The position to cut at, and where the log then ends: where its last sound batch does.
+    """The position to cut at, and the log end offset after the cut.
 
-    That is before `offset` when `offset` lies inside a batch, in a hole, or past the last batch: a
-    log never claims an end that no batch reaches (F54).
+    The new end is before `offset` when `offset` lies inside a batch, in a hole, or past the last
+    batch. The log end offset is always the end of a valid batch (F54).
     """
     position = segment.position_before(offset)
     end = segment.base_offset if position == 0 else None
@@ -31,7 +31,7 @@ def cut_point(segment: Segment, offset: Offset) -> tuple[int, Offset]:
 
 
 def _sound_end(segment: Segment, offset: Offset) -> tuple[int, Offset]:
-    """Where the sound batches below `offset` end, in a segment with a broken one."""
+    """Where the valid batches below `offset` end, in a segment with a broken batch."""
     position, end = 0, segment.base_offset
     with suppress(BrokenChainError):
         for at, header in segment.headers():

@@ -1,5 +1,5 @@
-"""Which segments retention lets go, and the files of deleted ones until file.delete.delay.ms is
-over."""
+"""Selects the segments that retention may delete, and removes their files after
+file.delete.delay.ms."""
 
 from collections import deque
 
@@ -20,7 +20,7 @@ def count_deletable(
     log_end_offset: Offset,
     high_watermark: Offset,
 ) -> int:
-    """How many of the oldest segments may go, none with a record past the high watermark."""
+    """The number of oldest segments to delete; none has a record past the high watermark."""
     excess = segments.size - config.retention_bytes
     deletes = "delete" in config.cleanup_policy
     for count, segment in enumerate(segments):
@@ -40,31 +40,31 @@ def _is_expired(segment: Segment, retention_ms: Millis, now: Millis, ahead_ms: M
         return False
     newest = segment.max_timestamp
     if newest == NO_TIMESTAMP:
-        # Such a segment counts as written when this broker first saw it.
+        # A segment without timestamps counts as written when this broker first saw it.
         age = now - segment.created
     else:
         age = now + ahead_ms - newest
     if age <= retention_ms:
         return False
     if not segment.is_time_confirmed:
-        # What a time index says is no reason to delete records: their headers have to confirm it.
+        # A time index alone must not delete records: the batch headers have to confirm it.
         segment.confirm_indexes()
     return segment.is_time_confirmed
 
 
 def awaits_confirmation(segments: SegmentList, count: int) -> bool:
-    """Whether the first segment that stays may have to go once its headers have been read."""
+    """Whether the first segment that is kept may be deletable once its headers have been read."""
     if count == len(segments):
         return False
     return segments[count].rebuild is not None
 
 
 PURGED_AT_ONCE = 20
-"""Segments; the next come with the next call."""
+"""Segments removed per call of `purge`."""
 
 
 class DeletedFiles:
-    """Renamed at once, so that a restart forgets them; removed when the delay is over."""
+    """Files renamed on deletion, so that a restart ignores them, and removed after the delay."""
 
     __slots__ = ("_disk", "_waiting")
 
@@ -77,7 +77,7 @@ class DeletedFiles:
             self._waiting.append((due, segment.rename_files(names.DELETED)))
 
     def purge(self, now: Millis) -> None:
-        """Remove some of the files whose time has come; a removal of thousands takes long."""
+        """Remove files whose delay has passed, a few segments per call because removal is slow."""
         for _ in range(PURGED_AT_ONCE):
             if not self._waiting or self._waiting[0][0] > now:
                 return

@@ -1,7 +1,6 @@
-"""How far a log has been fsynced, while fsyncs run elsewhere and the log may be cut under them.
+"""Tracks how far a log is fsynced while fsyncs run in jobs and the log may be truncated meanwhile.
 
-Invariant: the recovery point never passes an offset whose bytes, as they are now, have not been
-synced.
+Invariant: the recovery point never passes an offset whose current bytes have not been fsynced.
 """
 
 from tidelog.log.config import UNLIMITED, LogConfig
@@ -16,12 +15,12 @@ class FlushProgress:
         self._asked = recovery_point
         self._last_flush = now
         self._in_flight: dict[Offset, Offset] = {}
-        """By the offset that was asked for: how much of it still counts."""
+        """By requested offset: the offset that the fsync still covers after truncations."""
 
     def is_due(
         self, log_end_offset: Offset, active_base: Offset, config: LogConfig, now: Millis
     ) -> bool:
-        """By flush.messages, by flush.ms, or because a segment was rolled."""
+        """Whether a flush is due by flush.messages, by flush.ms, or because a segment rolled."""
         unasked = log_end_offset - self._asked
         return unasked > 0 and (
             self._asked < active_base
@@ -35,7 +34,7 @@ class FlushProgress:
         return self._last_flush + flush_ms
 
     def begin(self, up_to: Offset, now: Millis) -> None:
-        # The same offset asked for twice with a cut in between: believe the lesser of the two.
+        # If the same offset is requested twice with a cut in between, the lower coverage counts.
         self._in_flight[up_to] = min(up_to, self._in_flight.get(up_to, up_to))
         self._asked = up_to
         self._last_flush = now
@@ -46,12 +45,12 @@ class FlushProgress:
             self.recovery_point = counts
 
     def truncated(self, offset: Offset) -> None:
-        """The log was cut: what is written behind the cut from now on has not been synced."""
+        """Lower the recovery point: bytes written behind the cut have not been fsynced."""
         self.recovery_point = min(self.recovery_point, offset)
         self._asked = min(self._asked, offset)
         self._in_flight = {asked: min(n, offset) for asked, n in self._in_flight.items()}
 
     def restart(self, offset: Offset) -> None:
-        """The log begins anew at this offset, with nothing in it."""
+        """Start over with an empty log at this offset."""
         self.recovery_point = self._asked = offset
         self._in_flight = {}

@@ -1,4 +1,4 @@
-"""Where the bytes lie that a fetch asks for: a slice of one segment's file, never its content."""
+"""Locates the bytes of a fetch: a slice of one segment file, without reading its content."""
 
 from collections.abc import Callable
 
@@ -26,9 +26,9 @@ def read(
     alarmed: Callable[[], None],
     broken_at: Callable[[Offset], None],
 ) -> ReadResult | ErrorCode:
-    """Batches from `offset` on and below `limit`, which is not past the log end.
+    """Locate batches from `offset` on and below `limit`, which is not past the log end offset.
 
-    Raises BrokenChainError where batches are missing or broken: that is never passed over.
+    Raises BrokenChainError at missing or broken batches: a read never skips them.
     """
     number = segments.index_of(offset)
     segment = segments[number]
@@ -70,7 +70,7 @@ def read(
 
 
 def _bounded(available: int, first_size: int, max_bytes: int, at_least_one: bool) -> int:
-    """How many bytes to give: a last batch may be cut, the first is given whole or not at all."""
+    """The bytes to return: the last batch may be partial, the first is whole or left out."""
     if available <= max_bytes:
         return available
     if max_bytes >= first_size:
@@ -79,7 +79,7 @@ def _bounded(available: int, first_size: int, max_bytes: int, at_least_one: bool
 
 
 def aborted(segments: list[Segment], start: Offset, end: Offset) -> tuple[AbortedTxn, ...]:
-    """Aborted transactions that overlap [start, end), from the segment that holds `start` on."""
+    """Aborted transactions that overlap [start, end), from the segment of `start` on."""
     found = []
     for segment in segments:
         for transaction in segment.transaction_index:

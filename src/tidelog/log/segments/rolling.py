@@ -1,5 +1,4 @@
-"""When the active segment is full: by size, by age, by the size of its indexes, by relative
-offsets."""
+"""Decides when the active segment is full: by size, age, index size or relative offsets."""
 
 from crc32c import crc32c
 
@@ -9,7 +8,7 @@ from tidelog.log.segments.segment import Segment
 from tidelog.model.ids import Millis, Offset
 
 MAX_RELATIVE_OFFSET = (1 << 31) - 1
-"""An index entry has four bytes for it, signed."""
+"""An index entry stores the relative offset in four signed bytes."""
 
 
 class RollPolicy:
@@ -20,7 +19,7 @@ class RollPolicy:
         self._segment_ms = config.segment_ms
         self._jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
         self._index_bytes = config.segment_index_bytes
-        # Up to here an index cannot be full, since an entry stands for index.interval.bytes.
+        # Below this size an index cannot be full: each entry covers index.interval.bytes.
         per_entry = TimeIndex.ENTRY.size
         self._safe_bytes = config.segment_index_bytes // per_entry * config.index_interval_bytes
 
@@ -33,7 +32,7 @@ class RollPolicy:
         timestamp: Millis,
         now: Millis,
     ) -> bool:
-        """Whether a batch needs a new segment, `pending` bytes being about to enter this one."""
+        """Whether a batch needs a new segment, given `pending` bytes about to be written here."""
         occupied = segment.size + pending
         if last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
             return True
@@ -50,7 +49,7 @@ class RollPolicy:
         return occupied > self._safe_bytes and self._is_index_full(segment)
 
     def _is_old(self, segment: Segment, waited: Millis) -> bool:
-        """The jitter is drawn from the segment's path, so that it is the same after a restart."""
+        """Whether segment.ms has passed; the jitter derives from the path to survive restarts."""
         if not self._jitter_ms:
             return waited > self._segment_ms
         jitter = crc32c(segment.path("").encode()) % self._jitter_ms

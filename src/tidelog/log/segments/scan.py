@@ -1,7 +1,7 @@
-"""Walks over the batches of a segment file: by header alone, or whole and checked.
+"""Iterates over the batches of a segment file: headers only, or whole batches with checksums.
 
-A walk never trusts a length it has read: the chain of headers is followed only while each batch
-is of our format, lies inside the file and begins where the batch before it ended or later.
+Invariant: a scan never trusts a length that it has read. It continues only while each batch has
+magic 2, lies inside the file, and begins at or past the end offset of the batch before it.
 """
 
 import re
@@ -20,15 +20,16 @@ from tidelog.protocol.records.batch import (
 )
 
 NEAR = 4096 + HEADER_SIZE
-"""Read-ahead for a look-up: one index interval and a header."""
+"""Bytes to read ahead for a look-up: one index interval and a header."""
 FAR = 1 << 20
-"""Read-ahead for a pass over a whole segment."""
+"""Bytes to read ahead for a pass over a whole segment."""
 _BLOCK_BITS = 24
-"""How many offsets may lie between a broken batch and the next sound one: 16 million at least."""
+"""Bits of the offset range in which the batch after a broken one is searched: at least 16 million.
+"""
 
 
 class Hole(NamedTuple):
-    """Damaged bytes among sound ones: not served, and stepped over by every walk."""
+    """A damaged range of bytes: never served, and skipped by every scan."""
 
     position: int
     end: int
@@ -43,14 +44,14 @@ class BrokenChainError(Exception):
         super().__init__(f"position {position}: {reason}")
         self.position = position
         self.next_offset = next_offset
-        """One past the last sound batch before it; -1 when there was none."""
+        """The end offset of the last valid batch before it; -1 if there is none."""
         self.reason = reason
 
 
 def headers(
     file: File, position: int, end: int, read_ahead: int, least: Offset = 0
 ) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of each batch between two positions; raises at the first broken one."""
+    """(position, header) of each batch between two positions; raises at the first broken batch."""
     buffer, start = b"", position
     while position < end:
         at = position - start
@@ -65,7 +66,7 @@ def headers(
 def batches(
     file: File, position: int, end: int, least: Offset = 0
 ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-    """(position, header, bytes) of each batch; raises at the first broken or failing its CRC."""
+    """(position, header, bytes) of each batch; raises at the first broken or corrupt batch."""
     buffer, start = memoryview(b""), position
     while position < end:
         at = position - start
@@ -84,11 +85,11 @@ def batches(
 
 
 def resume_after(file: File, position: int, end: int, least: Offset) -> int | None:
-    """Where the next whole, valid batch begins behind a broken one; None when there is none.
+    """The position of the next valid batch behind a broken one; None if there is none.
 
-    The leading bytes of its base offset are known, since offsets grow slowly: they are those of
-    `least`, or the next after them. Candidates are found by a byte search, and a candidate counts
-    only with its checksum.
+    Offsets grow slowly, so the leading bytes of its base offset are those of `least` or the next
+    value after them. A byte search finds candidates, and a candidate counts only if its checksum
+    matches.
     """
     block = least >> _BLOCK_BITS
     prefix = re.compile(b"|".join(re.escape(_leading(one)) for one in (block, block + 1)))
@@ -138,7 +139,7 @@ def _next_header(
 
 
 class Stretch(NamedTuple):
-    """A part of a segment's file as it is now, which a job may read while the log goes on."""
+    """A range of a segment file that a job may read while the log changes."""
 
     file: File
     position: int
@@ -148,7 +149,7 @@ class Stretch(NamedTuple):
     base_offset: Offset
 
     def headers(self, read_ahead: int = NEAR) -> Iterator[tuple[int, BatchHeader]]:
-        """Its batches, without those in holes."""
+        """(position, header) of each batch outside the holes."""
         position = self.position
         for hole in self.holes:
             if position < hole.position:

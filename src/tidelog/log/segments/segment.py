@@ -1,7 +1,7 @@
 """One segment: a file of batches and its indexes.
 
-Invariant: `size` bytes of whole batches, last offsets growing. The positions of the newest batches
-are kept in memory, so a read at the tail costs no file access. Indexes that do not fit are rebuilt.
+Invariant: the first `size` bytes are whole batches in offset order. The positions of the newest
+batches are kept in memory, so a tail read costs no file access. Wrong indexes are rebuilt.
 """
 
 from array import array
@@ -64,26 +64,26 @@ class Segment:
         self.base_offset = base_offset
         self.created = now
         self.size = 0
-        self.first_timestamp: Millis | None = None  # None: the first batch knows
+        self.first_timestamp: Millis | None = None  # None: read it from the first batch
         self.holes: tuple[Hole, ...] = ()
         self.index_interval = index_interval
         """index.interval.bytes."""
         self.rebuild: IndexRebuild | None = None
-        """Under way where the indexes were found to be wrong, or are being compared."""
+        """The running rebuild or comparison of the indexes, if any."""
         self.is_time_confirmed = False
-        """Whether the largest timestamp is that of the batches, and not only what a file says."""
+        """Whether the batches have confirmed the largest timestamp of the time index."""
         self.unread_to = 0
-        """Bytes below were written by an earlier run, and may not be what was written."""
+        """The end of the bytes that an earlier run wrote; they may have changed on disk."""
         self.chained = (0, 0)
-        """Between these positions the batches have been seen to follow each other."""
+        """Positions between which the batches are known to be contiguous."""
         self.summed = (0, 0)
-        """The same, with their checksums."""
+        """Positions between which the checksums are known to match as well."""
         self.offset_index = OffsetIndex(disk, self.path(names.OFFSET_INDEX), base_offset)
         self.time_index = TimeIndex(disk, self.path(names.TIME_INDEX), base_offset)
         self.transaction_index = TransactionIndex(
             disk, self.path(names.TRANSACTION_INDEX), base_offset
         )
-        self._max_timestamp: Millis | None = None  # None: the time index knows
+        self._max_timestamp: Millis | None = None  # None: read it from the time index
         self.offset_of_max_timestamp = base_offset
         self._since_index_entry = 0
         self._recent_from = base_offset
@@ -111,19 +111,19 @@ class Segment:
         return self._max_timestamp
 
     def start(self) -> None:
-        """Make the file of a new segment."""
+        """Create the file of a new segment."""
         assert self.file.size == 0, self.path(names.LOG)
         self.start_without_file()
 
     def start_without_file(self) -> None:
-        """A new segment, whose file comes with its first batch."""
+        """Start a new segment whose file is created with its first batch."""
         self._max_timestamp = NO_TIMESTAMP
         self.is_time_confirmed = True
 
     # -- writing
 
     def append(self, batches: memoryview) -> int:
-        """Write at the end; where it begins. The caller `note`s each batch in it."""
+        """Write at the end and return the position; the caller then calls `note` per batch."""
         position = self.size
         self.file.append((batches,))
         self.size = position + len(batches)
@@ -138,7 +138,7 @@ class Segment:
         size: int,
         index_interval: int,
     ) -> None:
-        """Take a batch at `position` into the indexes."""
+        """Add the batch at `position` to the indexes."""
         if position == 0:
             self.first_timestamp = timestamp
         if self._max_timestamp is None or timestamp > self._max_timestamp:
@@ -174,7 +174,7 @@ class Segment:
     # -- reading
 
     def locate(self, offset: Offset) -> tuple[int, int] | None:
-        """Position and size of the first batch that reaches `offset`; None past the end."""
+        """Position and size of the first batch that ends at or past `offset`; None past the end."""
         recent = self._recent_last_offsets
         if recent and offset >= self._recent_from:
             found = bisect_left(recent, offset)
@@ -190,29 +190,29 @@ class Segment:
     def headers(
         self, position: int = 0, read_ahead: int = scan.NEAR
     ) -> Iterator[tuple[int, BatchHeader]]:
-        """Batches from a batch boundary on."""
+        """(position, header) of each batch from a batch boundary on."""
         return self._stretch(position).headers(read_ahead)
 
     def _stretch(self, position: int) -> Stretch:
         return Stretch(self.file, position, self.size, self.holes, self.base_offset)
 
     def stretch_from(self, offset: Offset) -> Stretch:
-        """From somewhat before the batch that reaches `offset` to the end."""
+        """The range from a batch boundary at or before `offset` to the end."""
         return self._stretch(self.position_before(offset))
 
     def headers_from(self, offset: Offset) -> Iterator[tuple[int, BatchHeader]]:
-        """Batches from the one that reaches `offset` on."""
+        """(position, header) of each batch from the one that holds `offset` on."""
         for position, header in self.headers(self.position_before(offset)):
             if header.last_offset >= offset:
                 yield position, header
 
     def position_before(self, offset: Offset) -> int:
-        """A batch boundary at or before the batch that holds `offset`, compared with the batch."""
+        """A batch boundary at or before the batch that holds `offset`, verified by its header."""
         entry = self.offset_index.entry_before(offset)
         if entry is not None and self.is_sound(entry):
             return entry.position
         if entry is not None:
-            self.distrust_indexes("an entry of its offset index does not lead to its batch")
+            self.distrust_indexes("an entry of its offset index does not point to its batch")
         elif self.rebuild is None or not self.rebuild.reason:
             return 0
         for earlier in self.offset_index.steps_back(offset):
@@ -222,19 +222,19 @@ class Segment:
         return self.rebuild.position_before(offset)
 
     def last_indexed_position(self) -> int:
-        """The position of the last index entry that leads to its batch."""
+        """The position of the last index entry that points to its batch."""
         last = self.offset_index.last
         if last is None:
             return 0
         return last.position if self.is_sound(last) else self.position_before(last.last_offset)
 
     def is_sound(self, entry: OffsetEntry) -> bool:
-        """Whether the batch at the entry's position is there and ends with the entry's offset."""
+        """Whether a batch at the entry's position ends with the entry's offset."""
         header = self.header_at(entry.position)
         return header is not None and header.last_offset == entry.last_offset
 
     def header_at(self, position: int) -> BatchHeader | None:
-        """The header at what should be a batch boundary; None when there is none."""
+        """The header at an expected batch boundary; None if there is no valid header."""
         if not 0 <= position <= self.size - HEADER_SIZE:
             return None
         if any(hole.position <= position < hole.end for hole in self.holes):
@@ -246,17 +246,17 @@ class Segment:
             return None
 
     def distrust_indexes(self, reason: str) -> None:
-        """Begin to build the indexes anew; until that is done the batches are walked."""
+        """Start to rebuild the indexes; until that is done, look-ups scan the batches."""
         if self.rebuild is None or not self.rebuild.reason:
             self.rebuild = IndexRebuild(self, self.index_interval, reason)
 
     def confirm_indexes(self) -> None:
-        """Begin to compare the indexes with the batches."""
+        """Start to compare the indexes with the batches."""
         if self.rebuild is None:
             self.rebuild = IndexRebuild(self, self.index_interval, "")
 
     def end_rebuild(self) -> str | None:
-        """The walk is done: take over what it found. -> what was wrong, if anything was."""
+        """Replace wrong indexes by the rebuilt ones. -> the reason for the rebuild, if any."""
         self.adopt_times()
         built, self.rebuild = self.rebuild, None
         assert built is not None
@@ -268,7 +268,7 @@ class Segment:
         return built.reason
 
     def adopt_times(self) -> None:
-        """The walk is done: the largest timestamp is known, whatever the time index says."""
+        """Take the largest timestamp from the completed scan, not from the time index."""
         built = self.rebuild
         assert built is not None
         if not built.reason and self.max_timestamp != built.max_timestamp:
@@ -282,14 +282,14 @@ class Segment:
         self.chained = self.summed = (0, 0)
 
     def hole_at(self, offset: Offset) -> Hole | None:
-        """The first hole that ends behind `offset`."""
+        """The first hole that ends past `offset`."""
         return next((hole for hole in self.holes if hole.end_offset > offset), None)
 
     def read(self, position: int, length: int) -> memoryview:
         return memoryview(self.file.read(position, length))
 
     def first_batch_timestamp(self) -> Millis:
-        """The time from which segment.ms counts; -1 when the first batch has none."""
+        """The start of segment.ms: the first batch's timestamp; -1 when it has none."""
         if self.first_timestamp is None and self.size:
             try:
                 self.first_timestamp = next(self.headers())[1].max_timestamp
@@ -300,7 +300,7 @@ class Segment:
     # -- changing shape
 
     def truncate(self, position: int, offset: Offset) -> None:
-        """Drop everything from a cut point on."""
+        """Drop everything from a cut position on."""
         self.offset_index.cut(offset)
         self.time_index.cut(offset)
         self.transaction_index.cut(offset)
@@ -312,7 +312,7 @@ class Segment:
         self._find_max_timestamp()
 
     def _find_max_timestamp(self) -> None:
-        """The time index is sparse: look at the batches behind its last entry too."""
+        """Scan the batches behind the last time index entry, because the index is sparse."""
         self._max_timestamp = None
         largest, start = self.max_timestamp, 0
         if largest == NO_TIMESTAMP:
@@ -327,7 +327,7 @@ class Segment:
         self._max_timestamp = largest
 
     def reset_indexes(self) -> None:
-        """Empty all indexes and what was derived: the caller notes every batch anew."""
+        """Clear all indexes and derived state; the caller calls `note` for every batch."""
         self.offset_index.entries.clear()
         self.time_index.entries.clear()
         self.transaction_index.clear()
@@ -342,7 +342,7 @@ class Segment:
         self.unread_to = 0
 
     def cut_at(self, position: int, holes: tuple[Hole, ...]) -> None:
-        """Drop the bytes from a position on, of which no index speaks."""
+        """Drop the bytes from a position on, which no index entry refers to."""
         self.size = position
         self.file.truncate(position)
         self.holes = holes
@@ -352,7 +352,7 @@ class Segment:
             self.rebuild = IndexRebuild(self, self.index_interval, self.rebuild.reason)
 
     def seal(self) -> None:
-        """No more appends: the time index ends with the largest timestamp, all is on file."""
+        """End appends: write the indexes, with the largest timestamp last in the time index."""
         if self.max_timestamp != NO_TIMESTAMP:
             self.time_index.add(self.max_timestamp, self.offset_of_max_timestamp)
         self.offset_index.entries.write_out()
@@ -360,7 +360,7 @@ class Segment:
         self._forget_recent()
 
     def files(self) -> list[File]:
-        """Everything to fsync once the segment is sealed."""
+        """The files to fsync once the segment is sealed."""
         transactions = self.transaction_index.file()
         return [
             self.file,
@@ -374,7 +374,7 @@ class Segment:
             self._disk.remove(self.path(kind))
 
     def set_aside(self) -> str:
-        """Keep every file of the segment under a name that loading ignores. -> the log's."""
+        """Rename the segment's files so that loading ignores them. -> the log's new path."""
         kept = ""
         for kind in reversed(names.SEGMENT_SUFFIXES):
             path = self.path(kind)
@@ -384,13 +384,13 @@ class Segment:
         return kept
 
     def rest(self) -> None:
-        """Let go of its files until they are used again."""
+        """Release the files until they are used again."""
         self._file = None
         self.offset_index.entries.forget()
         self.time_index.entries.forget()
 
     def rename_files(self, suffix: str) -> list[str]:
-        """Add a suffix to every file of the segment; their new paths."""
+        """Add a suffix to the name of every file of the segment. -> the new paths."""
         renamed = []
         for kind in names.SEGMENT_SUFFIXES:
             path = self.path(kind)

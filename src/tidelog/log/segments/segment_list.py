@@ -1,4 +1,4 @@
-"""The segments of a log in the order of their base offsets, the last of them active."""
+"""The segments of a log, ordered by base offset; the last is the active segment."""
 
 from bisect import bisect_right
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ class SegmentList:
     __slots__ = ("_bases", "_sealed_bytes", "_segments", "active")
 
     active: Segment
-    """The one that takes appends."""
+    """The segment that takes appends."""
 
     def __init__(self, segments: list[Segment]) -> None:
         assert segments
@@ -35,20 +35,20 @@ class SegmentList:
         return self._sealed_bytes + self.active.size
 
     def index_of(self, offset: Offset) -> int:
-        """The segment in whose range of offsets this one falls (the first, for smaller ones)."""
+        """The index of the segment whose range holds `offset` (the first for smaller offsets)."""
         return max(bisect_right(self._bases, offset) - 1, 0)
 
     def end_of(self, index: int, log_end_offset: Offset) -> Offset:
-        """One past the last offset that may lie in a segment."""
+        """The end of the offset range of a segment."""
         following = index + 1
         return self._bases[following] if following < len(self._bases) else log_end_offset
 
     def starting_from(self, offset: Offset) -> list[Segment]:
-        """The segment that holds `offset` and all behind it."""
+        """The segment that holds `offset` and all later segments."""
         return self._segments[self.index_of(offset) :]
 
     def add(self, segment: Segment) -> None:
-        """A new active segment; the former one has been sealed."""
+        """Add a new active segment; the caller has sealed the former one."""
         assert segment.base_offset > self._bases[-1]
         self._sealed_bytes += self.active.size
         self._segments.append(segment)
@@ -56,26 +56,26 @@ class SegmentList:
         self.active = segment
 
     def drop_first(self, count: int) -> list[Segment]:
-        """Take the oldest segments out; at least one stays."""
+        """Remove the oldest segments; at least one stays."""
         dropped = self._segments[:count]
         self._replace(self._segments[count:])
         return dropped
 
     def drop_from(self, index: int) -> list[Segment]:
-        """Take this segment and all behind it out; the one before it becomes active."""
+        """Remove this segment and all later ones; the one before it becomes active."""
         dropped = self._segments[index:]
         self._replace(self._segments[:index])
         return dropped
 
     def replace_active(self, segment: Segment) -> list[Segment]:
-        """Another active segment in place of one that is empty."""
+        """Replace an empty active segment."""
         former = self._segments[-1]
         assert former.size == 0
         self._replace([*self._segments[:-1], segment])
         return [former]
 
     def start_over(self, segment: Segment) -> list[Segment]:
-        """One segment in place of all others."""
+        """Replace all segments by one."""
         dropped = self._segments
         self._replace([segment])
         return dropped

@@ -1,9 +1,9 @@
-"""Whether the body of a batch can hold what its header counts, at the cost of a look at its edges.
+"""Checks whether the body of a batch can hold the number of records in its header.
 
-A record of an honest batch differs from the one before it in its offset at least, which costs any
-codec some bits. Tiny records with equal timestamps, the best case, take 1.4 bytes each with gzip,
-4 with snappy and lz4 and 0.4 with zstd. A packed batch that counts more records than it has bytes
-is therefore in doubt, and its records are counted before it is appended (F64).
+The check reads only the edges of the batch. Consecutive records differ at least in their offset,
+which costs any codec some bits. Tiny records with equal timestamps, the best case, take 1.4 bytes
+each with gzip, 4 with snappy and lz4, and 0.4 with zstd. If a compressed batch counts more records
+than it has bytes, its records are therefore counted before it is appended (F64).
 """
 
 from enum import Enum
@@ -17,11 +17,11 @@ from tidelog.protocol.records.batch import COMPRESSION_MASK, HEADER_SIZE, BatchH
 from tidelog.protocol.varint import read_varint
 
 _SMALLEST_RECORD = 7
-"""Its length, attributes, two deltas, no key, no value and no headers: a byte each."""
+"""Length, attributes, two deltas, no key, no value and no headers: one byte each."""
 _WALKED = 16
-"""How many records of a batch are looked at, at most: a walk over thousands costs too much."""
+"""The most records of a batch to read: reading thousands would cost too much."""
 _BEGINNINGS = {1: b"\x1f\x8b", 3: b"\x04\x22\x4d\x18", 4: b"\x28\xb5\x2f\xfd"}
-"""Of what gzip, lz4 and zstd write; snappy's may begin in any way."""
+"""The first bytes of gzip, lz4 and zstd data; snappy has no fixed first bytes."""
 
 
 class _InDoubt(Enum):
@@ -30,13 +30,13 @@ class _InDoubt(Enum):
 
 IN_DOUBT: Literal[_InDoubt.IN_DOUBT] = _InDoubt.IN_DOUBT
 InDoubt: TypeAlias = Literal[_InDoubt.IN_DOUBT]
-"""Its records must be counted."""
+"""The records of the batch must be counted."""
 
 
 def check_body(batch: memoryview, header: BatchHeader) -> AppendRefused | InDoubt | None:
-    """Refuse a batch that cannot hold the records that its header counts.
+    """Refuse a batch that cannot hold the number of records in its header.
 
-    What is compressed stays so, and a long batch is judged by its size and its first records.
+    Compressed data is not unpacked. A long batch is judged by its size and its first records.
     """
     codec = header.attributes & COMPRESSION_MASK
     if codec:
@@ -44,7 +44,7 @@ def check_body(batch: memoryview, header: BatchHeader) -> AppendRefused | InDoub
         body = batch[HEADER_SIZE : HEADER_SIZE + max(1, len(beginning))]
         if not body or (beginning and body != beginning):
             return AppendRefused(
-                ErrorCode.corrupt_message, "The records are not compressed as the batch says"
+                ErrorCode.corrupt_message, "The records do not match the batch's compression type"
             )
         if header.record_count > len(batch) - HEADER_SIZE:
             return IN_DOUBT if header.record_count <= CHECKED_RECORDS else _false_count(header)
@@ -56,7 +56,7 @@ def check_body(batch: memoryview, header: BatchHeader) -> AppendRefused | InDoub
 def _false_count(header: BatchHeader) -> AppendRefused:
     return AppendRefused(
         ErrorCode.invalid_record,
-        f"The batch does not hold the {header.record_count} records that it counts",
+        f"The batch does not contain the {header.record_count} records that its header counts",
     )
 
 

@@ -1,6 +1,6 @@
-"""The few questions that only records can answer, asked where a batch or its topic makes it needed.
+"""Checks that need the records of a batch, run only if the batch or its topic requires them.
 
-A batch whose codec this broker cannot read is judged by its header: clients can read it.
+A batch whose codec this broker cannot read is judged by its header, because clients can read it.
 """
 
 from dataclasses import dataclass
@@ -17,29 +17,29 @@ from tidelog.protocol.records.records import codec_of
 from tidelog.protocol.records.unpacking import OverBudget, UnreadableRecords, unpack
 
 CHECKED_BYTES = 256 * 1024 * 1024
-"""How much of a packed batch is unpacked to check its records; one that holds more is refused."""
+"""The most bytes of a compressed batch to unpack; a batch that holds more is refused."""
 CHECKED_RECORDS = 1_000_000
-"""How many records a packed batch may hold, unless it has a byte for each of them."""
+"""The most records in a compressed batch, unless it has at least one byte for each."""
 _AT_ONCE_BYTES = 16 * 1024
 _AT_ONCE_RECORDS = 64
-"""What is checked at once, and not in a job."""
+"""Larger batches are checked in a job."""
 _BLAMED = 1_000
-"""How many bad records of a batch are named, at most."""
+"""The most invalid records of a batch to report."""
 
 
 class RecordRules(NamedTuple):
-    """What is asked of every record of a batch."""
+    """The rules for every record of a batch."""
 
     needs_keys: bool
     oldest: Millis | None
     newest: Millis | None
-    """None: any time will do."""
+    """None means that there is no bound."""
     is_counted: bool
-    """Whether the count is in doubt: offsets must follow each other without gaps, too."""
+    """Whether to verify the record count: the offsets must be contiguous as well."""
 
 
 def rules_of(config: LogConfig, now: Millis, *, is_counted: bool = False) -> RecordRules:
-    """Compaction needs keys; a bound on age is a bound on each record's age."""
+    """Compaction requires keys; the timestamp bounds apply to each record."""
     oldest = newest = None
     if not config.stamps_append_time:
         oldest = now - config.message_timestamp_before_max_ms
@@ -48,7 +48,7 @@ def rules_of(config: LogConfig, now: Millis, *, is_counted: bool = False) -> Rec
 
 
 def looks_inside(config: LogConfig) -> bool:
-    """Whether a topic has rules for records that a header cannot show to be kept."""
+    """Whether a topic has rules that a batch header cannot prove."""
     return "compact" in config.cleanup_policy or (
         not config.stamps_append_time and config.message_timestamp_before_max_ms != UNLIMITED
     )
@@ -56,9 +56,9 @@ def looks_inside(config: LogConfig) -> bool:
 
 @dataclass(slots=True)
 class RecordCheck:
-    """A job: unpack a batch, count its records, hold them to rules. -> why it is refused, or None.
+    """A job: unpack a batch, count its records and apply the rules. -> the refusal, or None.
 
-    It has bytes of its own, since those of a request are the host's again.
+    The job owns its bytes, because the host reuses the buffer of the request.
     """
 
     work: ClassVar[Work] = Work.COMPUTE
@@ -77,7 +77,7 @@ class RecordCheck:
 
 
 def check_records(batch: memoryview, rules: RecordRules) -> AppendRefused | RecordCheck | None:
-    """Why a batch is refused; for a large one, the job that finds out."""
+    """Why a batch is refused; for a large batch, the job that checks it."""
     steps = _check(batch, rules, _AT_ONCE_BYTES, _AT_ONCE_RECORDS)
     try:
         while True:
@@ -111,7 +111,7 @@ def _check(
 
 
 class _Faults:
-    """The records of a batch that break a rule."""
+    """Collects the records of a batch that break a rule."""
 
     def __init__(self, header: BatchHeader, rules: RecordRules) -> None:
         self._base = header.base_timestamp

@@ -1,4 +1,4 @@
-"""Whether a client's batch may enter the log: what Kafka checks, for a good one by its header."""
+"""Decides whether a client's batch may be appended, with Kafka's checks, mostly on its header."""
 
 from tidelog.log.config import LogConfig
 from tidelog.log.results import AppendOrigin, AppendRefused
@@ -22,7 +22,7 @@ from tidelog.protocol.records.batch import (
 _NEWEST_CODEC = 4
 _MAGIC_AT = 16
 _SMALLEST_LENGTH = 14
-"""Of a message of magic 0: a length below is no length."""
+"""The smallest message of magic 0: a smaller length is invalid."""
 _NOT_ONE_BATCH = "There must be exactly one record batch"
 
 
@@ -32,9 +32,9 @@ def check_produced(
     now: Millis,
     origin: AppendOrigin = AppendOrigin.CLIENT,
 ) -> BatchHeader | AppendRefused | RecordCheck:
-    """The header of the one sound batch that a produce request may carry per partition.
+    """The header of the one valid batch that a produce request may carry per partition.
 
-    Where its records must be counted first, it is the job that does so.
+    If the records must be counted first, the result is the job that counts them.
     """
     header = check(batches)
     if not isinstance(header, BatchHeader):
@@ -91,7 +91,7 @@ def _unsound(error: ErrorCode, batches: memoryview) -> AppendRefused:
 
 
 def _is_cut_short(batches: memoryview, position: int) -> bool:
-    """Whether what is there could be the beginning of a batch, which Kafka takes for no batch."""
+    """Whether the bytes could be the start of a batch, which Kafka does not count as a batch."""
     rest = batches[position:]
     if len(rest) < LOG_OVERHEAD:
         return True
@@ -104,7 +104,7 @@ def _is_cut_short(batches: memoryview, position: int) -> bool:
 def _ill_formed(
     header: BatchHeader, batches: memoryview, config: LogConfig
 ) -> AppendRefused | None:
-    """The first rule on a header that is broken; None if it is one that the broker can mend."""
+    """The first header rule that is broken; None if the broker can fix the header itself."""
     error, message = ErrorCode.invalid_record, ""
     if header.size != len(batches):
         message = _NOT_ONE_BATCH
@@ -144,7 +144,7 @@ def _is_batch(batches: memoryview, position: int) -> bool:
 
 
 def check_whole(batches: memoryview) -> list[tuple[int, BatchHeader]] | AppendRefused:
-    """(position, header) of each batch, all sound; one that is cut short at the end is left out."""
+    """(position, header) of each batch, all valid; a partial batch at the end is left out."""
     found: list[tuple[int, BatchHeader]] = []
     position = 0
     while position + HEADER_SIZE <= len(batches):
@@ -161,9 +161,9 @@ def check_whole(batches: memoryview) -> list[tuple[int, BatchHeader]] | AppendRe
 def check_replicated(
     batches: memoryview, newest_epoch: LeaderEpoch, *, has_gaps: bool
 ) -> list[tuple[int, BatchHeader]] | AppendRefused:
-    """The same, for batches whose offsets a leader has assigned, up to the first gap between them.
+    """As `check_whole`, for batches with offsets from the leader, up to the first gap.
 
-    Offset and epoch lie outside the checksum, so that damage to them shows only in the sequence.
+    The checksum does not cover offset and epoch, so damage to them shows only in the sequence.
     """
     found = check_whole(batches)
     if isinstance(found, AppendRefused):

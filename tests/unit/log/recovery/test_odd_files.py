@@ -89,7 +89,7 @@ def test_f59_a_directory_in_place_of_a_checkpoint_is_set_aside(tmp_path: Path) -
         (tmp_path / name).unlink(missing_ok=True)
         (tmp_path / name / "inside").mkdir(parents=True)
     directory = directory_at(tmp_path)
-    assert len([note for note in directory.notes if "not what its name says" in note]) == 3
+    assert len([note for note in directory.notes if "has the wrong file type" in note]) == 3
     assert not directory.clean_shutdown
     assert base_offsets(directory.open(A, ID, SMALL, NOW)) == list(range(60))
     directory.close({A: 60}, 9)
