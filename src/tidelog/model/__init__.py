@@ -1,1 +1,4 @@
-"""What every layer speaks of: ids, errors, events, effects, the disk port. Imports none of ours."""
+"""The vocabulary of all layers: ids, errors, events, effects, the disk port.
+
+Invariant: this package imports no other package of Tidelog.
+"""

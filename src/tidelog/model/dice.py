@@ -1,4 +1,4 @@
-"""Randomness as an argument: the host passes a `Dice`, the simulator one that is seeded."""
+"""Randomness as an argument: the host passes a `Dice`, and the simulator a seeded one."""
 
 from typing import Protocol
 from uuid import UUID

@@ -1,8 +1,8 @@
-"""The port through which the log engine reaches bytes at rest.
+"""The port through which the log engine reads and writes files.
 
-Two hosts implement it: real files in `runtime`, a page-cache model in `sim` whose unsynced writes
-can be lost or torn at a crash. Paths are relative to the log directory and use `/`.
-Every method may raise `OSError`; the node turns that into a failed log directory.
+Two hosts implement it: real files in `runtime`, and in `sim` a page-cache model whose unsynced
+writes can be lost or torn at a crash. Paths are relative to the log directory and use `/`.
+Every method may raise `OSError`; the node then treats the log directory as failed.
 """
 
 from collections.abc import Sequence
@@ -12,13 +12,13 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 class File(Protocol):
-    """An open file that grows at its end. It stays readable after `Disk.remove` until dropped."""
+    """An open, append-only file. It stays readable after `Disk.remove` until it is dropped."""
 
     @property
     def size(self) -> int: ...
 
     def append(self, chunks: Sequence[Buffer]) -> None:
-        """Write all chunks at the end, or raise with the file cut back to its former size."""
+        """Write all chunks at the end; on an error, restore the former size and raise."""
 
     def write_at(self, position: int, data: Buffer) -> None:
         """Overwrite in place (index files only)."""
@@ -29,9 +29,9 @@ class File(Protocol):
     def truncate(self, size: int) -> None: ...
 
     def sync(self) -> None:
-        """fsync, and the directory too when the file is new: after it, power loss takes nothing.
+        """fsync the file, and its directory if the file is new: the content survives power loss.
 
-        Blocks: production calls it from a worker thread only (a job), or at start and shutdown.
+        Blocks: production code calls it in a worker thread (a job), or at start and shutdown.
         """
 
     def close(self) -> None: ...
@@ -39,32 +39,32 @@ class File(Protocol):
 
 class Disk(Protocol):
     def open(self, path: str) -> File:
-        """Open for reading and appending, created if absent; the same path gives the same file."""
+        """Open for reading and appending, create if absent; the same path gives the same file."""
 
     def exists(self, path: str) -> bool: ...
 
     def size(self, path: str) -> int:
-        """Bytes in a file; IsADirectoryError when the name is a directory's."""
+        """Bytes in a file; raises IsADirectoryError for a directory."""
 
     def list(self, directory: str) -> list[str]:
         """Names in a directory, sorted; empty when it does not exist."""
 
     def list_directories(self, directory: str) -> tuple[str, ...]:
-        """Names of the directories in a directory, sorted; a link to one counts as one."""
+        """Names of the directories in a directory, sorted; a link to a directory counts."""
 
     def list_misfits(self, directory: str) -> tuple[str, ...]:
-        """Names of what is neither a file nor a link to one in a directory, sorted."""
+        """Names in a directory that are neither files nor links to files, sorted."""
 
     def make_directory(self, path: str) -> bool:
-        """Create it in one that exists. -> False if it was there already."""
+        """Create a directory in an existing one. -> False if it already exists."""
 
     def read_file(self, path: str) -> bytes:
-        """The whole content; FileNotFoundError when absent, IsADirectoryError as for `size`."""
+        """The whole content; FileNotFoundError when absent, IsADirectoryError for a directory."""
 
     def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """Replace atomically: write a temporary, sync it, rename it over, sync the directory.
+        """Replace atomically: write a temporary file, fsync it, rename it, fsync the directory.
 
-        With durable=False nothing is synced: after power loss the file may be old, empty or torn.
+        With durable=False nothing is fsynced: after power loss the file may be old, empty or torn.
         """
 
     def rename(self, old: str, new: str) -> None: ...
@@ -76,17 +76,17 @@ class Disk(Protocol):
         """Make creations, renames and removals in a directory survive power loss ("": the root)."""
 
     def sync_all(self) -> None:
-        """Make everything that was written or named here so far survive power loss."""
+        """Make all writes, creations and renames so far survive power loss."""
 
     def remove_tree(self, directory: str) -> None:
-        """Remove a directory and all in it; no error when absent."""
+        """Remove a directory and its content; no error when absent."""
 
     def space(self) -> tuple[int, int]:
-        """Bytes in all of the volume, and bytes that this process may still use of it."""
+        """Total bytes of the volume, and bytes that this process may still use."""
 
 
 class FileSlice(NamedTuple):
-    """Bytes that the host sends straight from a file."""
+    """Bytes that the host sends directly from a file."""
 
     file: File
     position: int

@@ -1,8 +1,8 @@
-"""What a request handler may ask of its node.
+"""The effects that a request handler may request from its node.
 
 A handler is a generator: it yields one of these effects, is resumed with the result named in the
 effect's docstring, and returns the response. A handler that waits (for acks, for records, for a
-metadata commit) is simply not resumed yet, so a parked request costs nothing.
+metadata commit) is simply not resumed, so a parked request costs nothing.
 """
 
 from collections.abc import Collection
@@ -33,7 +33,7 @@ from tidelog.model.watches import PartitionWatch, SessionWatch
 class PartitionAppend(NamedTuple):
     partition: TopicPartition
     records: memoryview | None
-    """Writable, and valid only until the event that brought it has been handled."""
+    """Writable, and valid only until the event that carries it has been handled."""
 
 
 class AppendResult(NamedTuple):
@@ -43,12 +43,12 @@ class AppendResult(NamedTuple):
     log_start_offset: Offset = NO_OFFSET
     message: str | None = None
     record_errors: tuple[tuple[int, str], ...] = ()
-    """Which records of the batch are to blame, and why."""
+    """Index and reason of each invalid record of the batch."""
 
 
 @dataclass(slots=True)
 class AppendBatches:
-    """Append as leader. -> list[AppendResult], in order, when `acks` is satisfied or time is up."""
+    """Append as leader. -> list[AppendResult], in order, once `acks` is met or at the timeout."""
 
     appends: list[PartitionAppend]
     acks: int
@@ -66,7 +66,7 @@ class PartitionFetch(NamedTuple):
     last_fetched_epoch: LeaderEpoch = NO_EPOCH
     log_start_offset: Offset = NO_OFFSET
     watch: PartitionWatch | None = None
-    """Whom the partition is to tell when it moves."""
+    """The watch to notify when the partition moves."""
 
 
 class EpochEnd(NamedTuple):
@@ -88,24 +88,25 @@ class FetchResult(NamedTuple):
     diverging: EpochEnd | None = None
     preferred_read_replica: NodeId = NO_NODE
     aborted: tuple[AbortedTransaction, ...] | None = None
-    """None unless committed records were asked for, and could be looked for."""
+    """None if the read is not read_committed, or if the transactions could not be read."""
     is_at_rest: bool = False
-    """Nothing to read and nothing wrong: the partition tells its watch when that changes."""
+    """Whether there is nothing to read and no error: the partition notifies its watch of a change.
+    """
 
 
 class Reader(NamedTuple):
-    """A consumer that may read from followers, too (KIP-392)."""
+    """A consumer that may also read from followers (KIP-392)."""
 
     rack: str
-    """Where it says that it is; empty if it does not."""
+    """The rack that the consumer names; empty if it names none."""
     listener: str
 
 
 @dataclass(slots=True)
 class FetchBatches:
-    """-> list[FetchResult], in order: min_bytes are there, something is wrong or time is up.
+    """-> list[FetchResult], in order, once min_bytes are available, on an error or at the timeout.
 
-    The order is that of `reads` at that time: in a session they become what has moved meanwhile.
+    The order is that of `reads` at that time: in a session, `reads` becomes the moved partitions.
     """
 
     reads: list[PartitionFetch]
@@ -177,7 +178,7 @@ class RecordsDeleted(NamedTuple):
 
 @dataclass(slots=True)
 class DeleteRecordsBefore:
-    """-> list[RecordsDeleted], in order, when every replica has moved its start, or time is up."""
+    """-> list[RecordsDeleted], in order, once all replicas moved their start, or at the timeout."""
 
     deletions: list[RecordDeletion]
     timeout_ms: int
@@ -188,7 +189,7 @@ class ReplicaOnDisk(NamedTuple):
     size: int
     offset_lag: int
     is_future: bool = False
-    """On its way here from another directory."""
+    """Whether the replica is being moved here from another directory."""
 
 
 class DescribedDirectory(NamedTuple):
@@ -200,7 +201,7 @@ class DescribedDirectory(NamedTuple):
 
 
 class ActiveProducer(NamedTuple):
-    """What a partition's log knows of an idempotent or transactional producer."""
+    """The state of an idempotent or transactional producer in a partition's log."""
 
     producer_id: ProducerId
     epoch: int
@@ -208,7 +209,7 @@ class ActiveProducer(NamedTuple):
     last_timestamp: Millis
     coordinator_epoch: int
     transaction_start: Offset
-    """Where its open transaction begins; -1 if it has none."""
+    """The first offset of its open transaction; -1 if it has none."""
 
 
 class ProducersFound(NamedTuple):
@@ -218,7 +219,7 @@ class ProducersFound(NamedTuple):
 
 @dataclass(slots=True)
 class DescribeProducers:
-    """As any replica knows them. -> list[ProducersFound], in order."""
+    """Describe producers, on any replica. -> list[ProducersFound], in order."""
 
     partitions: list[TopicPartition]
 
@@ -232,10 +233,10 @@ class DescribeDirectories:
 
 @dataclass(slots=True)
 class MoveReplicas:
-    """Put replicas of this broker into other directories of it. -> list[ErrorCode], in order."""
+    """Move replicas to other log directories of this broker. -> list[ErrorCode], in order."""
 
     moves: list[tuple[TopicPartition, str]]
-    """Each with the path that it is to go to."""
+    """Each partition with the path of its new directory."""
 
 
 # -- Work in slices --------------------------------------------------------------------------------
@@ -243,10 +244,10 @@ class MoveReplicas:
 
 @dataclass(slots=True)
 class Pause:
-    """Serve others first. -> None, on a later turn of the node.
+    """Let the node serve other requests first. -> None, on a later turn of the node.
 
-    A handler yields it after every slice of a long piece of work (`api/slicing.py`). Until the
-    handler is done, no other request of its connection begins.
+    A handler yields it after every slice of long work (`api/slicing.py`). Until the handler is
+    done, no other request of its connection begins.
     """
 
 
@@ -255,9 +256,9 @@ class Pause:
 
 @dataclass(slots=True)
 class ChangeMetadata:
-    """Let the controller decide on a request. -> its response, once that is committed and applied.
+    """Send a request to the controller. -> its response, once the change is committed and applied.
 
-    The request and the response are kio's messages in their newest version.
+    Request and response are kio's messages in their newest version.
     """
 
     request: Any
@@ -265,13 +266,13 @@ class ChangeMetadata:
 
 @dataclass(slots=True)
 class AwaitElections:
-    """-> tuple[NodeId, ...]: the brokers that have just gone and are still to be listed.
+    """-> tuple[NodeId, ...]: the brokers that have just failed and are still to be listed.
 
-    At once, or, when a leader of these topics was just lost, when others lead.
+    Resumed at once, or, if a leader of these topics was just lost, once a new leader is elected.
     """
 
     topics: Collection[str] | None
-    """By name; None is all."""
+    """Topic names; None means all topics."""
 
 
 @dataclass(slots=True)
@@ -283,14 +284,14 @@ class AskQuorum:
 
 @dataclass(slots=True)
 class FetchMetadata:
-    """Read the metadata log, if this node leads it. -> FetchResponse, when there is news."""
+    """Read the metadata log, if this node leads it. -> FetchResponse, when there are records."""
 
     request: Any
 
 
 @dataclass(slots=True)
 class Coordinate:
-    """Hand a request to the coordinator of a group. -> its response, when that gives it."""
+    """Pass a request to the coordinator of a group. -> its response, when it is available."""
 
     group_id: str
     request: Any
@@ -298,17 +299,17 @@ class Coordinate:
 
 @dataclass(slots=True)
 class CoordinateAll:
-    """Hand a request to every group coordinator on this node. -> list of their responses."""
+    """Pass a request to every group coordinator on this node. -> list of their responses."""
 
     request: Any
 
 
-# -- Work beside the node --------------------------------------------------------------------------
+# -- Background jobs -------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class RunJob:
-    """Run a job beside the node. -> its result, or `JobFailed`."""
+    """Run a job off the node's thread. -> its result, or `JobFailed`."""
 
     job: AnyJob
 

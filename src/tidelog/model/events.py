@@ -1,4 +1,4 @@
-"""What the world may tell a node. Past tense; slotted, since one of each passes per request."""
+"""The events that a host delivers to a node; slotted, because every request creates some."""
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -16,18 +16,18 @@ class Connected:
 
 @dataclass(slots=True)
 class PeerConnected:
-    """The connection asked for by `Connect` is there."""
+    """The connection requested by `Connect` is open."""
 
     conn: ConnId
 
 
 @dataclass(slots=True)
 class ConnectFailed:
-    """The connection asked for by `Connect` could not be made."""
+    """The connection requested by `Connect` could not be opened."""
 
     conn: ConnId
     was_refused: bool
-    """Nobody listens at the address: no process is there."""
+    """Whether the port refused the connection, so that no process listens there."""
     reason: str
 
 
@@ -38,7 +38,7 @@ class Disconnected:
 
 @dataclass(slots=True)
 class FrameReceived:
-    """One whole frame, without its length. The buffer is the host's: valid only during `handle`."""
+    """One whole frame, without its length. The host owns the buffer: valid only during `handle`."""
 
     conn: ConnId
     frame: memoryview
@@ -46,26 +46,26 @@ class FrameReceived:
 
 @dataclass(slots=True)
 class Ran:
-    """The job asked for by `Run` with this token has ended."""
+    """The job requested by `Run` with this token has ended."""
 
     token: int
     value: Any
-    """Its result."""
+    """The result of the job."""
     error: Exception | None
-    """Why it has none."""
+    """Why the job has no result."""
 
 
 @dataclass(slots=True)
 class Ticked:
-    """Time has passed; sent when `next_deadline()` is due."""
+    """The time of `next_deadline()` was reached."""
 
 
 @dataclass(slots=True)
 class WallClockMoved:
-    """The machine's clock was set, or drifts away from the time that comes with each event."""
+    """The wall clock was set, or drifts from the time that is passed with each event."""
 
     ahead_ms: Millis
-    """How far it is ahead of that time; behind it where this is negative."""
+    """How far the wall clock is ahead of that time; negative if it is behind."""
 
 
 Event: TypeAlias = (

@@ -1,4 +1,4 @@
-"""The names of things: plain types under Kafka's own words, which cost nothing at run time."""
+"""Ids and offsets: plain types under Kafka's names, without cost at run time."""
 
 from typing import NamedTuple, TypeAlias
 from uuid import UUID

@@ -1,8 +1,8 @@
-"""Work that takes long and runs beside the node: fsync, unpacking of batches, decoding.
+"""Long work that runs off the node's thread: fsync, decompression, decoding.
 
-A node asks its host for a job with `Run` and receives its end as `Ran`. A job is a small value that
-works on files of the `Disk` port or on bytes of its own. It holds no state of the node, so that the
-node goes on meanwhile; the part that asked applies the result, if it still fits.
+A node requests a job with `Run` and receives its end as `Ran`. A job is a small value that works on
+files of the `Disk` port or on its own bytes. Invariant: a job holds no state of the node, so the
+node keeps running, and the component that requested the job applies the result if it still fits.
 """
 
 from collections.abc import Callable, Generator
@@ -13,24 +13,24 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 Steps: TypeAlias = Generator[None, None, T]
-"""The steps of a job: it yields between two of them, and returns its result."""
+"""The steps of a job: it yields between steps and returns its result."""
 
 
 def in_one_step(work: Callable[[], T]) -> Steps[T]:
-    """A job that is never interrupted."""
+    """Run work as a job that is never interrupted."""
     yield from ()
     return work()
 
 
 class Work(Enum):
-    """Kinds of work. Each has threads of its own: no kind holds up another."""
+    """Kinds of work. Each has its own threads, so that no kind delays another."""
 
     FLUSH = "flush"
-    """Waits for the disk; others wait for it before they are acknowledged."""
+    """Waits for the disk; acknowledgements depend on it."""
     COMPUTE = "compute"
-    """Needs the processor, and reads a little; a request waits for it."""
+    """Needs the processor and reads little; a request waits for it."""
     LOAD = "load"
-    """May take seconds; others are told to come back later."""
+    """May take seconds; requests that depend on it get a retriable error."""
 
 
 class Job(Protocol[T_co]):
@@ -38,22 +38,23 @@ class Job(Protocol[T_co]):
     def work(self) -> Work: ...
 
     def run(self) -> Steps[T_co]:
-        """Do the work. It can be cancelled, or its process can die, between any two steps.
+        """Do the work. The job can be cancelled, or its process can die, between any two steps.
 
-        A step should end within a few milliseconds of computing, since it shares the processor
-        with the node. Runs in another thread: it must not touch what the node changes.
+        A step should compute for a few milliseconds at most, because it shares the processor with
+        the node. It runs in another thread and must not touch state that the node changes.
         """
 
 
 class JobFailed(NamedTuple):
-    """What comes in the place of a job's result."""
+    """Delivered in place of a job's result."""
 
     error: Exception
-    """OSError and `TooManyJobs` happen in operation; the host has logged any other as a bug."""
+    """OSError and `TooManyJobs` occur in operation; the host has logged any other error as a bug.
+    """
 
 
 class TooManyJobs(Exception):
-    """More work waits than this node takes on; it may be asked for again later."""
+    """The node's job queue is full; the work may be retried later."""
 
 
 AnyJob: TypeAlias = Job[Any]

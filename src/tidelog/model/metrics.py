@@ -1,4 +1,4 @@
-"""Metrics as values: what a node says of itself when it is asked, and nobody has to agree how."""
+"""Metrics as values: the measurements that a node returns, independent of any export format."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ class Gauge:
 @dataclass(frozen=True, slots=True)
 class Counter:
     name: str
-    """Without the `_total` that its sample has."""
+    """Without the `_total` suffix of the exported sample."""
     help: str
     samples: tuple[tuple[Labels, int], ...]
 
@@ -34,7 +34,7 @@ class Summary:
 class HistogramSample:
     labels: Labels
     places: Sequence[int]
-    """How many fell into each place; the last has no bound."""
+    """The number of observations in each bucket; the last bucket has no bound."""
     total: int
 
 

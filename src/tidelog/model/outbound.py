@@ -1,4 +1,4 @@
-"""What a node may ask of its host. Imperative; the host carries them out in the order given."""
+"""The actions that a node requests from its host, which performs them in the order given."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ class Send:
 
 @dataclass(slots=True)
 class CloseConnection:
-    """Close once all that was sent has left. The reason is logged once, with the peer's address."""
+    """Close once all queued bytes are sent. The reason is logged once, with the peer's address."""
 
     conn: ConnId
     reason: str
@@ -29,7 +29,7 @@ class CloseConnection:
 
 @dataclass(slots=True)
 class RequestFailed:
-    """A bug of ours that one client's request has found: close its connection, serve the others."""
+    """A request has triggered a bug in Tidelog: close its connection and serve the others."""
 
     conn: ConnId
     error: Exception
@@ -37,7 +37,7 @@ class RequestFailed:
 
 @dataclass(slots=True)
 class StopReading:
-    """Backpressure: take no more frames from this connection until `StartReading`."""
+    """Backpressure: read no more frames from this connection until `StartReading`."""
 
     conn: ConnId
 
@@ -57,7 +57,7 @@ class Run:
 
 @dataclass(slots=True)
 class Cancel:
-    """Stop the job with this token at its next step, or never begin it, and do not answer."""
+    """Stop the job with this token at its next step, or before it starts, and send no `Ran`."""
 
     token: int
 
@@ -66,8 +66,8 @@ class Cancel:
 class Connect:
     """Open a connection under this negative id; answered by `PeerConnected` or `ConnectFailed`.
 
-    From then on it is like any other: `Send` to it, `FrameReceived` from it, `Disconnected` at its
-    end unless the node itself has closed it. A frame longer than `answer_bytes` ends it.
+    From then on it is like any other connection: `Send` to it, `FrameReceived` from it, and
+    `Disconnected` at its end unless the node closed it. A frame over `answer_bytes` closes it.
     """
 
     conn: ConnId
@@ -78,7 +78,7 @@ class Connect:
 
 @dataclass(frozen=True, slots=True)
 class LimitConnections:
-    """From now on take no more connections than this: max.connections and its relatives."""
+    """Limit the number of connections from now on: max.connections and related settings."""
 
     total: int = 2**31 - 1
     per_ip: int = 2**31 - 1
@@ -88,7 +88,7 @@ class LimitConnections:
 
 @dataclass(slots=True)
 class Stop:
-    """The node has shut down in order, or cannot go on; the host ends with this status."""
+    """The node has shut down cleanly, or cannot continue; the host exits with this status."""
 
     status: int
     reason: str

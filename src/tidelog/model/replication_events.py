@@ -1,8 +1,8 @@
-"""What happens to replicas, as the records of the topic `__tidelog_replication_events` tell it.
+"""Replication events, as recorded in the topic `__tidelog_replication_events`.
 
-Every value here is something that was committed: an event is made where that is known, and is never
-a plan. One JSON object per record; docs/replication-events.md is the contract with its readers, so
-a name in use keeps its meaning, and new ones are only ever added.
+Invariant: an event describes a committed change, never a plan; it is created where the commit is
+known. A record is one JSON object. docs/replication-events.md is the contract with consumers: a
+name in use keeps its meaning, and new names are only added.
 """
 
 import json
@@ -22,15 +22,15 @@ class LeaveReason(StrEnum):
     STUCK = "stuck"
     """It has not fetched at all for replica.lag.time.max.ms."""
     SLOW = "slow"
-    """It fetches, and has not caught up for that long."""
+    """It fetches, but has not caught up for that long."""
     DEAD = "dead"
-    """Its broker was fenced, or is back as another process."""
+    """Its broker was fenced, or has restarted as another process."""
     SHUTTING_DOWN = "shutting-down"
     LOG_DIR_FAILED = "log-dir-failed"
 
 
 class ElectionReason(StrEnum):
-    """Why a partition has another leader: mostly what became of the one before."""
+    """Why a partition has a new leader: in most cases, what happened to the former leader."""
 
     CREATED = "created"
     DEAD = "dead"
@@ -39,9 +39,9 @@ class ElectionReason(StrEnum):
     PREFERRED = "preferred"
     REASSIGNED = "reassigned"
     RETURNED = "returned"
-    """Nobody led, and one who may is back."""
+    """There was no leader, and an eligible replica has returned."""
     UNCLEAN = "unclean"
-    """One was elected that may lack what was committed."""
+    """The new leader may lack committed records."""
 
 
 class FenceReason(StrEnum):
@@ -49,18 +49,18 @@ class FenceReason(StrEnum):
     CONNECTION_REFUSED = "connection-refused"
     SHUTTING_DOWN = "shutting-down"
     REGISTERED = "registered"
-    """A new process of the broker has registered: the one before it is gone."""
+    """A new process of the broker has registered: the former process is gone."""
     RETURNED = "returned"
-    """Unfenced only: the same process was heard from again."""
+    """Unfenced only: the same process has sent a heartbeat again."""
     REQUESTED = "requested"
-    """The broker asked for it itself, or an administrator did."""
+    """The broker or an administrator requested it."""
 
 
 class Left(NamedTuple):
     broker: NodeId
     reason: LeaveReason
     end_offset: Offset | None = None
-    """How far it had come, as far as the one who tells it knows."""
+    """Its log end offset, as far as the reporting node knows."""
     lag_ms: Millis | None = None
 
 
@@ -70,10 +70,10 @@ class FollowerState(NamedTuple):
     """None before its first fetch in this leader epoch."""
     lag: int | None
     lag_ms: Millis | None
-    """Since it was last caught up; 0 if it is, None if it never was under this leader."""
+    """Time since it was last caught up; 0 if it is, None if it never was under this leader."""
     in_sync: bool
     last_fetch_ms: Millis | None
-    """Since its last fetch."""
+    """Time since its last fetch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,7 +114,7 @@ class LeaderElected:
 
     partition: TopicPartition
     leader: NodeId
-    """-1: nobody leads now."""
+    """-1: the partition has no leader."""
     leader_before: NodeId
     leader_epoch: LeaderEpoch
     partition_epoch: int
@@ -134,7 +134,7 @@ class BrokerFenced:
     broker_epoch: BrokerEpoch
     reason: FenceReason
     silent_ms: Millis | None = None
-    """Since its last sign of life, as far as the one who tells it knows."""
+    """Time since its last heartbeat, as far as the reporting node knows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,23 +154,23 @@ class Truncated:
     leader: NodeId
     leader_epoch: LeaderEpoch
     from_offset: Offset
-    """Where the log ended before."""
+    """The log end offset before the truncation."""
     to_offset: Offset
     high_watermark: Offset
-    """As the follower knew it before it cut."""
+    """The high watermark that the follower knew before the truncation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncleanLoss:
-    """Committed records from `to_offset` up to `from_offset` are gone, as far as is known here."""
+    """Committed records from `to_offset` up to `from_offset` are lost, as far as is known here."""
 
     kind: ClassVar[str] = "unclean_loss"
 
     partition: TopicPartition
     from_offset: Offset
-    """How far the log was known to be committed."""
+    """The known high watermark before the loss."""
     to_offset: Offset
-    """How far it goes now."""
+    """The log end offset after the loss."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,7 +207,7 @@ _NAMES: dict[type[ReplicationEvent], tuple[str, ...]] = {
 
 
 def key_of(event: ReplicationEvent) -> bytes:
-    """`topic-partition`, or `broker-N` for what concerns a broker as a whole."""
+    """`topic-partition`, or `broker-N` for an event that concerns a whole broker."""
     if isinstance(event, BrokerFenced | BrokerUnfenced):
         return b"broker-%d" % event.broker
     return str(event.partition).encode()

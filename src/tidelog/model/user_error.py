@@ -1,5 +1,5 @@
-"""Failures that a user can do something about."""
+"""Errors that a user can fix."""
 
 
 class UserError(Exception):
-    """One sentence for the user: a command prints it and exits with status 1, no traceback."""
+    """One sentence for the user: the command prints it without a traceback and exits with 1."""

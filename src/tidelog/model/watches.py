@@ -1,7 +1,7 @@
-"""Fetch sessions as partitions see them: who is to be told that something has moved.
+"""Fetch sessions as partitions see them: the watches to notify when a partition moves.
 
-Invariant: a partition that is not among its session's `moved` would be answered for with nothing
-new, so a fetch that finds nothing moved looks at no partition at all.
+Invariant: a partition outside its session's `moved` has nothing new to return, so a fetch that
+finds nothing moved reads no partition at all.
 """
 
 from abc import ABC, abstractmethod
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 
 class WatchListener(Protocol):
-    """Told by a partition: a fetch that waits there, or a session that has the partition."""
+    """Notified by a partition: a parked fetch, or a session that contains the partition."""
 
     def mark(self) -> None:
-        """An answer for the partition may have changed; that alone is no reason to give it."""
+        """The result for the partition may have changed; this alone does not wake a fetch."""
 
     @property
     def waiting(self) -> Iterable["Waiting"]:
-        """The fetches to wake when there may be something to answer them with."""
+        """The parked fetches to wake when there may be something to return."""
 
 
 class Waiting(Protocol):
-    """A fetch that is parked."""
+    """A parked fetch."""
 
     @property
     def order(self) -> int:
-        """Its turn among all that wait."""
+        """Its position among all parked fetches."""
 
     def wake(self) -> None: ...
 
@@ -40,7 +40,7 @@ class Subject(Protocol):
     """A partition that can be watched."""
 
     def fetched_at_end(self, watch: "PartitionWatch") -> None:
-        """Every fetch of the session until now has found it at rest; from now on it moves."""
+        """Record that every fetch of the session until now found the partition at rest."""
 
     def unwatch(self, watch: "PartitionWatch") -> None: ...
 
@@ -49,7 +49,7 @@ Watched = TypeVar("Watched", bound="PartitionWatch")
 
 
 class SessionWatch(ABC, Generic[Watched]):
-    """One fetch session: which of its partitions have moved, and which fetches wait for that."""
+    """One fetch session: the partitions that have moved, and the fetches that wait for that."""
 
     __slots__ = ("_is_over", "fetched_at", "moved", "replica", "waiting")
 
@@ -57,18 +57,18 @@ class SessionWatch(ABC, Generic[Watched]):
         self.moved: dict[Watched, None] = {}
         self.waiting: dict[Waiting, None] = {}
         self.replica: NodeId = NO_NODE
-        """The follower whose session it is."""
+        """The follower that owns the session."""
         self.fetched_at: Millis = -1
-        """When that follower fetched last: a proof for every partition that is at rest."""
+        """The follower's last fetch, which proves progress for every partition at rest."""
         self._is_over = False
 
     @abstractmethod
     def due(self) -> "list[PartitionFetch]":
-        """What is to be read of the partitions that have moved, in the session's order."""
+        """The reads for the partitions that have moved, in the session's order."""
 
     @abstractmethod
     def release(self) -> None:
-        """Watch nothing any more."""
+        """Stop watching all partitions."""
 
     def park(self, fetch: Waiting) -> None:
         self.waiting[fetch] = None
@@ -79,7 +79,7 @@ class SessionWatch(ABC, Generic[Watched]):
             self.release()
 
     def end(self) -> None:
-        """Given up, though a fetch that waits in it is still to be woken."""
+        """End the session; a fetch that is parked in it is still woken."""
         self._is_over = True
         if not self.waiting:
             self.release()
@@ -92,7 +92,7 @@ class PartitionWatch:
 
     def __init__(self, session: SessionWatch[Any] | None) -> None:
         self.session = session
-        """None for what is read once."""
+        """None for a read outside a session."""
         self.subject: Subject | None = None
 
     @property
@@ -111,7 +111,7 @@ class PartitionWatch:
         return self.session.waiting if self.session is not None else ()
 
     def rest(self) -> None:
-        """The client knows all that there is to know, and there is nothing to read."""
+        """Mark the partition as at rest: the client has its state and there is nothing to read."""
         assert self.session is not None
         self.session.moved.pop(self, None)
 
@@ -128,7 +128,7 @@ def mark_all(listeners: dict[WatchListener, None]) -> None:
 
 
 def wake_all(listeners: dict[WatchListener, None]) -> None:
-    """Who has waited for longest comes first."""
+    """Mark all listeners and wake their fetches, the longest waiting first."""
     waiting: list[Waiting] = []
     for listener in listeners:
         listener.mark()

@@ -1,1 +1,1 @@
-"""Pure machines that decide what is committed and who may lead: no clock, file or socket."""
+"""Pure state machines that decide commits and leadership: no clock, file or socket."""

@@ -1,7 +1,7 @@
-"""The two commit rules: what is committed is never lost as long as its rule's premise holds.
+"""The two commit rules: a committed record is never lost while the premise of its rule holds.
 
-ISR (partitions): everything that all of the maximal in-sync set holds, if that set is large enough.
-Quorum (the metadata log): everything that a majority of voters holds, once it covers this epoch.
+ISR (partitions): every replica of the maximal in-sync set holds it, and the set is large enough.
+Quorum (the metadata log): a majority of voters holds it, past a record of the leader's own epoch.
 """
 
 from collections.abc import Collection, Mapping
@@ -12,15 +12,15 @@ from tidelog.model.ids import NodeId, Offset
 
 class InSync(NamedTuple):
     agreed: frozenset[NodeId]
-    """The ISR that the controller has committed."""
+    """The in-sync set that the controller has committed."""
     maximal: frozenset[NodeId]
-    """The same, plus replicas that this leader has asked to add."""
+    """The committed set plus the replicas that this leader has asked to add."""
     minimum: int
     """min.insync.replicas"""
 
 
 def isr_committed(ends: Mapping[NodeId, Offset], isr: InSync, floor: Offset) -> Offset:
-    """Primary-backup rule: what *every* in-sync replica holds, if enough of them are in sync."""
+    """Primary-backup rule: the offset that *every* in-sync replica holds, if enough are in sync."""
     assert isr.agreed <= isr.maximal
     if len(isr.agreed) < isr.minimum:
         return floor
@@ -33,7 +33,7 @@ def quorum_committed(
     epoch_start: Offset,
     floor: Offset,
 ) -> Offset:
-    """Raft rule: what a *majority* of voters holds, once that covers a record of this epoch."""
+    """Raft rule: the offset that a *majority* of voters reached, past a record of this epoch."""
     descending = sorted((ends[voter] for voter in voters), reverse=True)
     majority_end = descending[len(descending) // 2]
     return max(floor, majority_end) if majority_end > epoch_start else floor

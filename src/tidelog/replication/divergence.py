@@ -1,7 +1,7 @@
-"""Where two logs part: the leader says from the follower's last epoch, the follower cuts there.
+"""Finds where two logs diverge: the leader answers the follower's last epoch, the follower cuts.
 
-One answer may not be enough: after several fast leader changes the follower cuts, fetches with an
-older last epoch, and is answered again, until the epochs match (KIP-279, KIP-595).
+One round may not be enough. After several fast leader changes the follower truncates its log,
+fetches with an older last epoch and is answered again, until the epochs match (KIP-279, KIP-595).
 """
 
 from tidelog.model.effects import EpochEnd
@@ -13,11 +13,11 @@ def diverging(
 ) -> EpochEnd | None:
     """The leader's side: None while the logs agree up to `fetch_offset`.
 
-    `mine` is the leader's own answer for the follower's last epoch: the largest epoch not above it
-    and where that ends here.
+    `mine` is the leader's own entry for the follower's last epoch: the largest epoch not above it
+    and the end offset of that epoch.
     """
     if last_fetched_epoch == NO_EPOCH and fetch_offset <= log_start:
-        return None  # the follower has nothing yet
+        return None  # the follower's log is empty
     if mine.epoch == NO_EPOCH:
         return EpochEnd(max(0, last_fetched_epoch), log_start)
     if mine.epoch < last_fetched_epoch or mine.end_offset < fetch_offset:
@@ -26,9 +26,9 @@ def diverging(
 
 
 def truncation_point(answer: EpochEnd, mine: EpochEnd, log_start: Offset) -> Offset:
-    """The follower's side: everything at or past this offset is cut.
+    """The follower's side: the offset to truncate to.
 
-    `mine` is the follower's own answer for the epoch that the leader named.
+    `mine` is the follower's own entry for the epoch that the leader named.
     """
     if mine.epoch == NO_EPOCH:
         return min(answer.end_offset, log_start)

@@ -1,7 +1,7 @@
-"""A rate that may be spent ahead: whoever has spent too much waits until it is earned.
+"""A byte rate that may be exceeded once and is then waited for.
 
-An answer is never cut for it: the first batch is given whole, and the time that follows pays for
-it. At most one second's worth is saved up, so that a pause does not become a burst.
+A response is never cut for it: the first batch is sent whole, and later requests wait until the
+rate is met again. At most one second's worth is saved up, so that a pause causes no burst.
 """
 
 from tidelog.model.ids import Millis
@@ -11,7 +11,7 @@ _MILLIS = 1_000
 
 
 class Throttle:
-    """Bytes per second. Counts in thousandths of a byte, so that no time is lost in rounding."""
+    """Bytes per second. Counts in thousandths of a byte, so that rounding loses no time."""
 
     __slots__ = ("_balance", "_earned_until", "_rate")
 
@@ -25,13 +25,13 @@ class Throttle:
         return self._rate < NO_LIMIT
 
     def set_rate(self, rate: int, now: Millis) -> None:
-        """A new rate counts from now on; what was spent too much stays owed."""
+        """Apply a new rate from now on; an overdraft stays."""
         self._earn(now)
         self._rate = rate
         self._balance = min(self._balance, rate * _MILLIS)
 
     def record(self, size: int, now: Millis) -> None:
-        """So many bytes have been sent or taken."""
+        """Count bytes that were sent or received."""
         if self.is_on:
             self._earn(now)
             self._balance -= size * _MILLIS
@@ -40,7 +40,7 @@ class Throttle:
         return self.wait_ms(now) > 0
 
     def wait_ms(self, now: Millis) -> Millis:
-        """How long until there is something to spend again; 0 if there is."""
+        """How long until bytes may be sent again; 0 if they may be sent now."""
         if not self.is_on:
             return 0
         self._earn(now)

@@ -1,4 +1,4 @@
-"""Requests that wait for an offset: parked, they cost nothing until something moves."""
+"""Requests that wait for an offset: a parked request costs nothing until the offset moves."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -10,24 +10,24 @@ T = TypeVar("T")
 
 
 class OffsetWaiters(deque[tuple[Offset, T]]):
-    """Waiters for one partition's offset, released in the order in which they came.
+    """The waiters for one partition's offset, released in order of arrival.
 
-    Appends come in offset order, so the oldest waiter always waits for the lowest offset.
+    Appends arrive in offset order, so the oldest waiter always waits for the lowest offset.
     """
 
     __slots__ = ()
 
     def add(self, offset: Offset, waiter: T) -> None:
-        # A duplicate is answered with its first offset, which may lie below a later waiter's; to
-        # be released with its elders delays it by no more than the commit that is under way.
+        # A duplicate waits for its first offset, which may be below that of an earlier waiter. It
+        # is released with that waiter, at most one commit later than necessary.
         self.append((offset, waiter))
 
     def release(self, reached: Offset) -> Iterator[T]:
-        """Everyone who waited for `reached` or less."""
+        """Release every waiter for `reached` or a lower offset."""
         while self and self[0][0] <= reached:
             yield self.popleft()[1]
 
     def drain(self) -> Iterator[T]:
-        """Everyone, since what they wait for will not come."""
+        """Release every waiter, because the offset will not be reached."""
         while self:
             yield self.popleft()[1]

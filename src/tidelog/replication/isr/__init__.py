@@ -1,1 +1,1 @@
-"""In-sync replication of a partition: the leader's machine."""
+"""In-sync replication of a partition: the leader's state machine."""

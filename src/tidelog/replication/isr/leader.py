@@ -1,9 +1,9 @@
-"""The leader of one partition: who holds what, who is in sync, and so how far is committed.
+"""The leader of one partition: follower progress, the in-sync set and the high watermark.
 
-Invariants: the high watermark never moves back, and never passes what the commit rule allows for
-the maximal in-sync set (agreed, plus whoever this leader has asked to add); at most one change of
-the set is under way, and it is bound to the partition epoch that it was asked for. A change counts
-until the controller has surely not made it, or a later state of the partition is known.
+Invariants: the high watermark never moves back, and never passes the offset that the commit rule
+allows for the maximal in-sync set (the agreed set plus the replicas that this leader has asked to
+add). At most one change of the set is in flight, bound to the partition epoch of its request. It
+counts until the controller has certainly refused it, or a later partition epoch is known.
 """
 
 from collections.abc import Iterable
@@ -18,25 +18,25 @@ from tidelog.replication.isr.progress import FollowerProgress
 
 @dataclass(slots=True)
 class Produced:
-    """The leader's own log holds everything below `end`, as durably as its flush policy asks."""
+    """The leader's log holds everything below `end`, as durably as its flush policy requires."""
 
     end: Offset
 
 
 @dataclass(slots=True)
 class FollowerFetched:
-    """A follower in the leader's own epoch, whose log agrees up to there, fetches from `offset`."""
+    """A follower in the leader's epoch, whose log matches up to `offset`, fetches from there."""
 
     replica: NodeId
     offset: Offset
     broker_epoch: BrokerEpoch
     is_eligible: bool
-    """Unfenced, not shutting down, and of the broker epoch that the cluster knows (F15, F16)."""
+    """Unfenced, not shutting down, and in the broker epoch that the cluster knows (F15, F16)."""
 
 
 @dataclass(slots=True)
 class FollowerFetchedAgain:
-    """The last fetch in a session that had nothing to say on this partition: all was as before."""
+    """The last fetch of a session did not list this partition: its fetch offset is unchanged."""
 
     replica: NodeId
     at: Millis
@@ -54,21 +54,21 @@ class IsrAgreed:
 
 @dataclass(slots=True)
 class IsrRefused:
-    """The controller has looked at the change asked for at this partition epoch, and declined."""
+    """The controller has refused the change requested at this partition epoch."""
 
     partition_epoch: int
 
 
 @dataclass(slots=True)
 class IsrUnanswered:
-    """Whether the change asked for at this partition epoch was made, nobody can say (F12, F28)."""
+    """The outcome of the change requested at this partition epoch is unknown (F12, F28)."""
 
     partition_epoch: int
 
 
 @dataclass(slots=True)
 class LagChecked:
-    """The timer isr-expiration: it only ever shrinks."""
+    """The isr-expiration timer fired; it can only shrink the in-sync set."""
 
     max_lag: Millis
 
@@ -96,23 +96,23 @@ class IsrMember(NamedTuple):
 
 @dataclass(slots=True)
 class ProposeIsr:
-    """Ask the controller for this in-sync set, on condition of the partition epoch."""
+    """Ask the controller for this in-sync set, on condition that the partition epoch matches."""
 
     isr: tuple[IsrMember, ...]
     partition_epoch: int
     left: tuple[Left, ...] = ()
-    """Who is to leave, and why."""
+    """The replicas that leave, and why."""
 
 
 LeaderEffect: TypeAlias = AdvanceHighWatermark | ProposeIsr
 
 
 ASK_AGAIN_MS: Millis = 200
-"""How long after a refusal or no answer the controller is left in peace."""
+"""How long to wait after a refusal or a missing answer before asking the controller again."""
 
 
 class PartitionLeader:
-    """One leadership, from one leader epoch to the next."""
+    """The leadership of one partition during one leader epoch."""
 
     __slots__ = (
         "_agreed",
@@ -150,7 +150,7 @@ class PartitionLeader:
         self._proposal: ProposeIsr | None = None
         self._is_asked = False
         self._may_ask_at: Millis = 0
-        # Members of the set get a whole lag time to be heard from (F23).
+        # Members of the in-sync set get a full lag time to send their first fetch (F23).
         self._progress = {
             replica: FollowerProgress(now if replica in agreed.isr else 0)
             for replica in sorted(agreed.replicas)
@@ -172,7 +172,7 @@ class PartitionLeader:
             case FollowerFetched():
                 progress = self._progress.get(event.replica)
                 if progress is None:
-                    return effects  # not a replica any more
+                    return effects  # no longer a replica
                 progress.fetched(event.offset, self._ends[self._me], event.broker_epoch, now)
                 self._ends[event.replica] = event.offset
                 self._maybe_ask_again(now, effects)
@@ -181,7 +181,7 @@ class PartitionLeader:
                 progress = self._progress.get(event.replica)
                 if progress is not None:
                     progress.fetched_again(self._ends[self._me], event.at)
-                return effects  # nobody holds more than before
+                return effects  # no log end offset has changed
             case LagChecked():
                 self._maybe_ask_again(now, effects)
                 self._maybe_shrink(now, event.max_lag, effects)
@@ -194,7 +194,7 @@ class PartitionLeader:
         self._advance(effects)
         return effects
 
-    # -- what others may know ----------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------
 
     @property
     def me(self) -> NodeId:
@@ -212,7 +212,7 @@ class PartitionLeader:
         return id in self._ends
 
     def holders(self, offset: Offset) -> Iterable[tuple[NodeId, Offset, Millis]]:
-        """Followers in sync that hold all below `offset`: their ends, and when they had all."""
+        """In-sync followers that hold all below `offset`: id, end and last caught-up time."""
         for replica, progress in self._progress.items():
             if replica in self._agreed and progress.end >= offset:
                 yield replica, progress.end, progress.last_caught_up
@@ -227,18 +227,18 @@ class PartitionLeader:
 
     @property
     def is_below_min_isr(self) -> bool:
-        """A write with acks=all is refused while too few replicas are in sync."""
+        """Whether too few replicas are in sync; writes with acks=all are then refused."""
         return len(self._agreed) < self._minimum
 
     def is_deserted(self, now: Millis, patience: Millis) -> bool:
-        """Whether someone in sync was not heard from for so long: nothing is committed then."""
+        """Whether an in-sync follower has not fetched for `patience`, so nothing is committed."""
         return any(
             replica != self._me and self._progress[replica].is_stuck(now, patience)
             for replica in self._agreed
         )
 
     def is_at_rest_with(self, follower: NodeId) -> bool:
-        """Whether a fetch from where this follower is, at the log's end, would change nothing."""
+        """Whether a fetch by this follower at the log end would change nothing."""
         return self._proposed is None and follower in self._agreed
 
     @property
@@ -248,11 +248,11 @@ class PartitionLeader:
 
     @property
     def end(self) -> Offset:
-        """How far its own log counts."""
+        """The log end offset of the leader, as durable as its flush policy requires."""
         return self._ends[self._me]
 
     def followers(self, now: Millis) -> tuple[FollowerState, ...]:
-        """How far each follower is, as its fetches tell."""
+        """The progress of each follower, as its fetches show it."""
         end = self._ends[self._me]
         return tuple(self._state(replica, end, now) for replica in self._progress)
 
@@ -274,7 +274,7 @@ class PartitionLeader:
     # -- the in-sync set ---------------------------------------------------------------------------
 
     def _settle_in_sync(self) -> None:
-        """The maximal set is whoever might be in sync in the controller's eyes (F12)."""
+        """The maximal set holds every replica that the controller may consider in sync (F12)."""
         maximal = self._agreed if self._proposed is None else self._agreed | self._proposed
         self._in_sync = InSync(self._agreed, maximal, self._minimum)
 
@@ -294,10 +294,10 @@ class PartitionLeader:
 
     @property
     def _join_offset(self) -> Offset:
-        """Where a follower holds all that is committed.
+        """The offset from which a follower holds every committed record.
 
-        Past the watermark, and past the start of this epoch: a stale watermark after an election
-        must not let in a follower that lacks what is committed (F13).
+        It is at or past the high watermark and the start of this epoch: after an election a stale
+        high watermark must not admit a follower that lacks committed records (F13).
         """
         return max(self.high_watermark, self.epoch_start)
 
@@ -331,10 +331,10 @@ class PartitionLeader:
         effects.append(self._proposal)
 
     def _maybe_ask_again(self, now: Millis, effects: list[LeaderEffect]) -> None:
-        """A change that may have been made is the only one to ask for until that is known.
+        """Repeat a change whose outcome is unknown; no other change is requested until then.
 
-        It is asked for as it was, with the broker epochs of then: a replica that has lost its log
-        since is not what was meant (F15).
+        The request repeats the original broker epochs: a replica that has since lost its log must
+        not be added by it (F15).
         """
         if self._proposed is not None and not self._is_asked and now >= self._may_ask_at:
             assert self._proposal is not None
@@ -376,7 +376,7 @@ class PartitionLeader:
                 self._ends[replica] = NO_OFFSET
         for replica in list(self._progress):
             if replica not in event.replicas:
-                # Removed: should it be added again, it begins from nothing (F14).
+                # If a removed replica is added again, its progress starts from nothing (F14).
                 del self._progress[replica], self._ends[replica]
         self._settle_in_sync()
 

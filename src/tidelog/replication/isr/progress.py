@@ -1,9 +1,9 @@
-"""What a leader knows of one follower, from its fetches alone.
+"""The progress of one follower, as the leader derives it from fetches alone.
 
-`last_caught_up` moves by two rules. A fetch at or past the leader's end is caught up now. A fetch
-at or past the end that the leader had at the *previous* fetch was caught up then: so a follower
-that is never quite at the end of a busy log is still in sync (F25), and one that only fetches and
-never gets there is not (F26).
+Two rules advance `last_caught_up`. A fetch at or past the leader's log end offset is caught up now.
+A fetch at or past the log end offset of the *previous* fetch was caught up then. A follower that is
+never quite at the end of a busy log therefore stays in sync (F25), and one that fetches without
+ever reaching the end does not (F26).
 """
 
 from tidelog.model.ids import NO_OFFSET, BrokerEpoch, Millis, Offset
@@ -20,17 +20,17 @@ class FollowerProgress:
 
     def __init__(self, last_caught_up: Millis) -> None:
         self.end: Offset = NO_OFFSET
-        """Where it fetched last in this epoch of the leader; -1 before its first fetch (F14)."""
+        """Its last fetch offset in this leader epoch; -1 before its first fetch (F14)."""
         self.broker_epoch: BrokerEpoch = -1
         self.last_caught_up = last_caught_up
         self.last_fetch: Millis = -1
-        """-1 before the first in this epoch of the leader."""
+        """-1 before its first fetch in this leader epoch."""
         self._last_fetch_leader_end: Offset = NO_OFFSET
 
     def fetched(
         self, offset: Offset, leader_end: Offset, broker_epoch: BrokerEpoch, now: Millis
     ) -> None:
-        """Fetching from `offset` proves that the follower holds everything below it."""
+        """Record a fetch; fetching from `offset` proves that the follower holds all below it."""
         if offset >= leader_end:
             self.last_caught_up = max(self.last_caught_up, now)
         elif 0 <= self._last_fetch_leader_end <= offset:
@@ -41,10 +41,10 @@ class FollowerProgress:
         self._last_fetch_leader_end = leader_end
 
     def fetched_again(self, leader_end: Offset, at: Millis) -> None:
-        """Its session went on to fetch until `at` without a word on this partition.
+        """Record that the session fetched until `at` without listing this partition.
 
-        That is a fetch from where it was. It counts only while it is at the leader's end and
-        newer than what is known: it never says where the follower is.
+        That counts as a fetch at the same offset, but only while the offset is at the leader's
+        log end and `at` is newer than the last fetch. It never changes the follower's offset.
         """
         if self.end >= leader_end and at > self.last_fetch:
             self.last_caught_up = max(self.last_caught_up, at)
@@ -52,9 +52,9 @@ class FollowerProgress:
             self._last_fetch_leader_end = leader_end
 
     def is_caught_up(self, leader_end: Offset, now: Millis, max_lag: Millis) -> bool:
-        """At the leader's end it is never out of sync, however long ago it fetched (F24)."""
+        """Whether it is in sync; at the leader's end it always is, however old its fetch (F24)."""
         return self.end >= leader_end or now - self.last_caught_up <= max_lag
 
     def is_stuck(self, now: Millis, max_lag: Millis) -> bool:
-        """Out of sync for want of any fetch, rather than for being slow."""
+        """Whether it is out of sync because it does not fetch, rather than because it is slow."""
         return self.last_fetch < 0 or now - self.last_fetch > max_lag

@@ -1,7 +1,7 @@
-"""Which replica a consumer is to read from (KIP-392): the best of its own rack, else the leader.
+"""Selects the replica that a consumer reads from (KIP-392): the best in its rack, or the leader.
 
-Only members of the in-sync set that hold the offset are considered: one that lags would be chosen
-again and again by a consumer that then falls behind with it.
+Only in-sync replicas that hold the offset are considered. A consumer would choose a lagging
+replica again and again and fall behind with it.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from tidelog.model.ids import Millis, NodeId, Offset
 
 
 class ReplicaView(NamedTuple):
-    """A follower as its leader knows it; the larger, the better to read from."""
+    """A follower as its leader knows it; the largest is the best to read from."""
 
     end: Offset
     last_caught_up: Millis

@@ -1,4 +1,4 @@
-"""Elections: a voter asks whether it could win, opens an epoch, counts votes, leads, resigns."""
+"""Elections: a voter sends pre-votes, opens an epoch, counts votes, leads and resigns."""
 
 from tidelog.model.ids import NO_NODE, Millis, Offset
 from tidelog.replication.quorum import leading
@@ -18,10 +18,10 @@ FIRST_BACKOFF_MS = 25
 
 
 class Campaign(Standing):
-    """A quorum member as far as it stands for election."""
+    """The election side of a quorum member."""
 
     def _become_prospective(self, now: Millis) -> None:
-        """Ask who would vote for us; with no one else to ask, the answer is known."""
+        """Send pre-votes; a single voter counts its own at once."""
         old = self.role
         assert isinstance(old, Unattached | Follower | Prospective | Candidate)
         gone = isinstance(old, Follower | Prospective) and old.leader_is_gone
@@ -97,9 +97,10 @@ class Campaign(Standing):
         )
 
     def epoch_started(self, at: Offset) -> None:
-        """Where the leader's first record stands: past what it holds and has not synced yet.
+        """Set the offset of the leader's first record, which follows unsynced records of its log.
 
-        Counting replicas of an earlier epoch's records alone would commit what can still be lost.
+        Only a record of the leader's own epoch may be committed by counting replicas: a record of
+        an earlier epoch can still be lost.
         """
         assert isinstance(self.role, Leader)
         assert at >= self.role.epoch_start
@@ -108,7 +109,7 @@ class Campaign(Standing):
     def _resign(self, now: Millis) -> None:
         role = self.role
         assert isinstance(role, Leader)
-        # Who will not stand has no election to wait for, and looks for the next leader soon.
+        # A member that is not a voter waits for no election, so it looks for a leader soon.
         patience = self._election_timeout() if self.is_voter else self._timeouts.election_ms // 4
         self._become(
             Resigned(

@@ -1,4 +1,4 @@
-"""Who may be voted for, and when an election is decided."""
+"""The rules for granting a vote and for deciding an election."""
 
 from collections.abc import Set
 
@@ -17,9 +17,9 @@ from tidelog.replication.quorum.state import LogEnd, VoterSet
 
 
 def grants(role: Role, request: VoteRequested, log_end: LogEnd) -> bool:
-    """Whether a member in this role, in the request's epoch, gives the vote that is asked for.
+    """Whether a member in this role, in the request's epoch, grants the vote.
 
-    Never to a candidate whose log is less complete than ours: it could lack what is committed.
+    A candidate with a less complete log gets no vote, because it could lack committed records.
     """
     if request.log_end < log_end:
         return False
@@ -29,7 +29,7 @@ def grants(role: Role, request: VoteRequested, log_end: LogEnd) -> bool:
         case Resigned():
             return request.pre_vote
         case Follower():
-            # A follower in touch with its leader protects it from being disturbed (F36).
+            # A follower that fetches from its leader protects it from disruption (F36).
             return request.pre_vote and (not role.has_fetched or role.leader_is_gone)
         case Candidate():
             return request.pre_vote

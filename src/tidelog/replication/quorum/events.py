@@ -1,4 +1,4 @@
-"""What a quorum member is told, and what it asks for. Kafka's own messages, without their bytes."""
+"""Events and effects of a quorum member: Kafka's own messages, without their encoding."""
 
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -7,7 +7,7 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, LeaderEpoch, NodeId, Offset
 from tidelog.replication.quorum.state import LogEnd, QuorumState, ReplicaKey, VoterSet
 
-# -- events: requests of peers (a ticket names the request that waits for its answer) -------------
+# -- events: requests of peers (a ticket identifies the request to answer) -------------------------
 
 
 @dataclass(slots=True)
@@ -18,7 +18,7 @@ class VoteRequested:
     log_end: LogEnd
     pre_vote: bool
     voter: ReplicaKey | None = None
-    """Whom the candidate believes it asks; a mismatch is INVALID_VOTER_KEY."""
+    """The voter that the candidate means to ask; a mismatch is INVALID_VOTER_KEY."""
 
 
 @dataclass(slots=True)
@@ -33,7 +33,7 @@ class EpochBegun:
 
 @dataclass(slots=True)
 class EpochEnded:
-    """EndQuorumEpoch: the sender has resigned; the successors in the order that it prefers."""
+    """EndQuorumEpoch: the sender has resigned and names its preferred successors in order."""
 
     ticket: int
     leader: NodeId
@@ -43,13 +43,13 @@ class EpochEnded:
 
 @dataclass(slots=True)
 class ReplicaFetched:
-    """A replica fetches from `offset` in our epoch, its log agrees with ours up to there."""
+    """A replica in our epoch, whose log matches ours up to `offset`, fetches from there."""
 
     replica: ReplicaKey
     offset: Offset
 
 
-# -- events: answers of peers ---------------------------------------------------------------------
+# -- events: responses of peers -------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -63,7 +63,7 @@ class VoteAnswered:
 
 @dataclass(slots=True)
 class EpochAcknowledged:
-    """An answer to our BeginQuorumEpoch or EndQuorumEpoch."""
+    """A response to our BeginQuorumEpoch or EndQuorumEpoch."""
 
     voter: NodeId
     epoch: LeaderEpoch
@@ -73,7 +73,7 @@ class EpochAcknowledged:
 
 @dataclass(slots=True)
 class LeaderAnswered:
-    """An answer to our Fetch: who leads in which epoch, as far as the other side knows."""
+    """A response to our Fetch, with the epoch and leader that the peer knows."""
 
     source: NodeId
     epoch: LeaderEpoch
@@ -83,7 +83,7 @@ class LeaderAnswered:
 
 @dataclass(slots=True)
 class PeerRefused:
-    """The peer's port refuses connections: no process is there."""
+    """The peer's port refuses connections, so no process is running."""
 
     peer: NodeId
 
@@ -93,7 +93,7 @@ class PeerRefused:
 
 @dataclass(slots=True)
 class LogGrew:
-    """Our log ends here, and everything in it is synced."""
+    """Our log ends here, and everything in it is fsynced."""
 
     end: LogEnd
 
@@ -105,13 +105,13 @@ class CaughtUp:
 
 @dataclass(slots=True)
 class VotersChanged:
-    """A VotersRecord was appended, truncated away or committed: it counts once it is in the log."""
+    """A VotersRecord was appended, truncated or committed: it takes effect when it is appended."""
 
     voters: VoterSet
     offset: Offset = -1
-    """Where the record stands; -1 when the configuration names them."""
+    """The offset of the record; -1 when the voters come from the configuration."""
     is_retiring: bool = False
-    """This node voted before the record, votes no longer, and does not know it committed."""
+    """Whether the record removes this node as a voter and is not known to be committed."""
 
 
 @dataclass(slots=True)
@@ -152,7 +152,7 @@ class SaveQuorumState:
 
 @dataclass(slots=True)
 class AnswerPeer:
-    """Answer a request: the error, and who leads as far as we know."""
+    """Answer a request with an error code and the leader that we know."""
 
     ticket: int
     error: ErrorCode
@@ -184,7 +184,7 @@ class EndEpoch:
 
 @dataclass(slots=True)
 class FollowLeader:
-    """Fetch from this leader in this epoch from now on."""
+    """From now on, fetch from this leader in this epoch."""
 
     leader: NodeId
     epoch: LeaderEpoch
@@ -192,14 +192,14 @@ class FollowLeader:
 
 @dataclass(slots=True)
 class StopFollowing:
-    """Fetch from nobody: there is no leader to fetch from."""
+    """Stop fetching: there is no known leader."""
 
 
 @dataclass(slots=True)
 class DiscoverLeader:
-    """Ask who leads, with a fetch that will be refused or served.
+    """Ask a node for the leader, with a fetch that it serves or refuses.
 
-    -1 stands for the next of controller.quorum.bootstrap.servers.
+    -1 is the next of controller.quorum.bootstrap.servers.
     """
 
     ask: NodeId
@@ -208,7 +208,7 @@ class DiscoverLeader:
 
 @dataclass(slots=True)
 class TakeLeadership:
-    """Append the LeaderChange record of this epoch; once committed, the controller may begin."""
+    """Append the LeaderChange record of this epoch; the controller starts once it is committed."""
 
     epoch: LeaderEpoch
     voters: tuple[NodeId, ...]

@@ -1,4 +1,4 @@
-"""What a quorum leader keeps of its replicas: who holds how much, who was heard of when."""
+"""The replica state of a quorum leader: end offset and last fetch of each replica."""
 
 from collections.abc import Mapping
 
@@ -15,7 +15,7 @@ def first_progress(voters: VoterSet) -> dict[ReplicaKey, ReplicaProgress]:
 def record_fetch(
     role: Leader, voters: VoterSet, event: ReplicaFetched, log_end: Offset, now: Millis
 ) -> None:
-    """A fetch from offset N proves that the replica holds, synced, everything below N."""
+    """Record a fetch: the replica holds, fsynced, everything below its fetch offset."""
     key = event.replica
     if key in voters:
         key = voters.voters[key.id].key
@@ -35,7 +35,7 @@ def record_fetch(
 def voter_ends(
     role: Leader, voters: VoterSet, me: NodeId, my_end: Offset
 ) -> Mapping[NodeId, Offset]:
-    """The end offset of each voter as far as it is proven in this epoch."""
+    """The end offset of each voter, as proven by its fetches in this epoch."""
     return {
         id: my_end if id == me else role.progress[voter.key].end
         for id, voter in voters.voters.items()
@@ -43,7 +43,7 @@ def voter_ends(
 
 
 def change_voters(role: Leader, voters: VoterSet, me: NodeId) -> None:
-    """Voters added begin with what they had as observers; a removed voter is an observer again."""
+    """Apply new voters: an added voter keeps its observer progress, a removed one observes."""
     for id, voter in voters.voters.items():
         if voter.key not in role.progress:
             known = next((p for key, p in role.progress.items() if key.is_same(voter.key)), None)
@@ -56,14 +56,14 @@ def change_voters(role: Leader, voters: VoterSet, me: NodeId) -> None:
 def has_lost_majority(
     role: Leader, voters: VoterSet, me: NodeId, now: Millis, patience: Millis
 ) -> bool:
-    """Whether too few voters have fetched lately; moves the deadline on when enough have."""
+    """Whether too few voters have fetched recently; if enough have, the deadline moves on."""
     if now < role.check_quorum_deadline:
         return False
     heard = sorted(
         (now if id == me else role.progress[voter.key].last_fetch)
         for id, voter in voters.voters.items()
     )
-    # The majority-th most recent fetch: a majority has been heard of since then.
+    # The majority-th most recent fetch: a majority has fetched since then.
     since = heard[len(heard) - voters.majority]
     if me not in voters.voters:
         since = heard[max(0, len(heard) - voters.majority)]

@@ -1,8 +1,8 @@
-"""One member of the metadata quorum as a step machine: events and time in, effects out.
+"""One member of the metadata quorum as a state machine: events and time in, effects out.
 
-Invariants: the epoch never goes back; a vote is saved before it is given, and given once per epoch;
-at most one leader per epoch; the high watermark covers only what a majority holds, and only once
-that includes a record of the leader's own epoch (`commit.quorum_committed`).
+Invariants: the epoch never goes back. A vote is saved before it is granted, and one vote is granted
+per epoch. An epoch has at most one leader. The high watermark covers only what a majority holds,
+once that includes a record of the leader's own epoch (`commit.quorum_committed`).
 """
 
 from typing import assert_never
@@ -46,7 +46,7 @@ from tidelog.replication.quorum.standing import STAGGER_MS
 
 
 class QuorumMachine(Campaign):
-    """`start`, then `step` for every event; `next_deadline` says when time itself is one."""
+    """Call `start`, then `step` for every event, and for `TimePassed` at `next_deadline`."""
 
     def next_deadline(self) -> Millis | None:
         match self.role:
@@ -63,12 +63,12 @@ class QuorumMachine(Campaign):
             case Prospective() | Candidate():
                 return self.role.election_deadline
 
-    # -- the only ways in --------------------------------------------------------------------------
+    # -- entry points ------------------------------------------------------------------------------
 
     def start(self, now: Millis) -> list[QuorumEffect]:
         saved = self._saved
         if saved.leader == self.me.id and self.is_voter and len(self.voters) > 1:
-            # It led this epoch and may have lost what it had not synced: never lead it again.
+            # It led this epoch and may have lost unsynced records, so it must not lead it again.
             self.role = Resigned(
                 saved.epoch,
                 election_deadline=now + self._stagger(),
@@ -175,7 +175,7 @@ class QuorumMachine(Campaign):
             leading.record_fetch(self.role, self.voters, event, self.log_end.offset, now)
             self._commit(now)
 
-    # -- answers of peers --------------------------------------------------------------------------
+    # -- responses of peers ------------------------------------------------------------------------
 
     def _vote_answered(self, event: VoteAnswered, now: Millis) -> None:
         if event.epoch > self.role.epoch:
@@ -190,7 +190,7 @@ class QuorumMachine(Campaign):
             role.granted.add(event.voter)
         else:
             role.rejected.add(event.voter)
-            # Of a leader that is gone others may not know yet; one that answers itself is not gone.
+            # Other voters may still name a leader that is gone; its own answer proves it alive.
             is_old_news = (
                 isinstance(role, Prospective)
                 and role.leader_is_gone
@@ -261,7 +261,7 @@ class QuorumMachine(Campaign):
                 if now >= role.announce_deadline:
                     self._announce_end(role, now)
                 if now >= role.election_deadline:
-                    # The next epoch is the first in which it may stand or vote again.
+                    # It may stand and vote again from the next epoch on.
                     self._become_unattached(role.epoch + 1, now)
             case _:
                 pass
@@ -269,7 +269,7 @@ class QuorumMachine(Campaign):
     def _discover(self, role: Unattached, now: Millis) -> None:
         others = self.voters.others(self.me.id)
         if self._has_bootstrap_servers and not self.is_voter:
-            # The voters that it knows may all be gone: the servers are asked in turn with them.
+            # The known voters may all be gone, so the bootstrap servers are asked in turn as well.
             others.append(NO_NODE)
         role.next_discovery = now + self._timeouts.election_ms // 4
         if others:
@@ -303,6 +303,6 @@ class QuorumMachine(Campaign):
             role.high_watermark = committed
             self._effects.append(Commit(committed))
         if not self.is_voter and role.high_watermark > self.voters_offset:
-            # Its own removal is committed: until then only it could see to that (F38).
+            # The leader's own removal is committed; until then only it could commit it (F38).
             self.is_retiring = False
             self._resign(now)

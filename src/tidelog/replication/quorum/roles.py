@@ -1,7 +1,7 @@
-"""The roles of a quorum member, and which may follow which.
+"""The roles of a quorum member and the transitions between them.
 
-Every role belongs to one epoch. An epoch never goes back, and within one epoch only the moves of
-`TRANSITIONS` are possible; the machine asserts it at each change.
+Invariant: every role belongs to one epoch, an epoch never goes back, and within one epoch only the
+transitions in `TRANSITIONS` are possible. The state machine asserts this at each change.
 """
 
 from dataclasses import dataclass, field
@@ -14,18 +14,18 @@ from tidelog.replication.quorum.state import ReplicaKey
 
 @dataclass(slots=True)
 class Unattached:
-    """Knows the epoch, not its leader."""
+    """Knows the epoch but not its leader."""
 
     epoch: LeaderEpoch
     election_deadline: Millis
     voted: ReplicaKey | None = None
     next_discovery: Millis = 0
-    """When to ask a voter who leads (observers, and voters that were away)."""
+    """When to ask a voter for the leader (observers, and voters that were away)."""
 
 
 @dataclass(slots=True)
 class Prospective:
-    """Asks whether it could win before it disturbs anyone with a new epoch (KIP-996)."""
+    """Sends pre-votes, to find out whether it could win before it opens a new epoch (KIP-996)."""
 
     epoch: LeaderEpoch
     election_deadline: Millis
@@ -35,13 +35,13 @@ class Prospective:
     last_leader: NodeId = NO_NODE
     leader_is_gone: bool = False
     is_backing_off: bool = False
-    """The round is lost; at the deadline the next begins."""
+    """Whether the round is lost; the next round begins at the deadline."""
     rounds: int = 0
 
 
 @dataclass(slots=True)
 class Candidate:
-    """Has opened a new epoch, has voted for itself, and asks for the others' votes."""
+    """Has opened a new epoch, has voted for itself, and requests the other votes."""
 
     epoch: LeaderEpoch
     election_deadline: Millis
@@ -60,14 +60,14 @@ class Follower:
     fetch_deadline: Millis
     voted: ReplicaKey | None = None
     has_fetched: bool = False
-    """Has heard from the leader itself in this epoch, and so refuses pre-votes (F36)."""
+    """Whether the leader has answered in this epoch, so that pre-votes are refused (F36)."""
     leader_is_gone: bool = False
-    """The leader's port refuses: no process is there."""
+    """Whether the leader's port refuses connections, so that no process is running."""
 
 
 @dataclass(slots=True)
 class ReplicaProgress:
-    """What the leader knows of one replica."""
+    """The progress of one replica, as the leader knows it."""
 
     end: Offset = -1
     last_fetch: Millis = -1
@@ -82,17 +82,18 @@ class Leader:
     """The first offset of this epoch: the leader's own LeaderChange record."""
     progress: dict[ReplicaKey, ReplicaProgress]
     unacknowledged: set[NodeId]
-    """Voters that have not confirmed the epoch yet."""
+    """Voters that have not acknowledged the epoch yet."""
     announce_deadline: Millis
     check_quorum_deadline: Millis
     high_watermark: Offset = -1
     directories: dict[NodeId, UUID] = field(default_factory=dict)
-    """The disks of voters as their fetches in this epoch name them, whatever their records say."""
+    """The directory ids in the voters' fetches of this epoch, whatever the voter records contain.
+    """
 
 
 @dataclass(slots=True)
 class Resigned:
-    """Has led this epoch and will not again; tells the others so that they need not wait."""
+    """Has led this epoch and will not lead it again; notifies the others, so they need not wait."""
 
     epoch: LeaderEpoch
     election_deadline: Millis
@@ -111,11 +112,11 @@ TRANSITIONS: dict[type[Role], tuple[type[Role], ...]] = {
     Leader: (Resigned,),
     Resigned: (),
 }
-"""Moves within one epoch. Into a higher epoch a member may go as Unattached, Candidate or Follower.
+"""Transitions within an epoch. A member enters a higher epoch as Unattached, Candidate or Follower.
 
-A Candidate that lost goes on as Prospective in the same epoch; a Follower becomes Prospective when
-its leader falls silent, and Unattached only by way of a higher epoch or when it must find the
-leader's address anew. Resigned waits for the next epoch.
+A Candidate that lost becomes Prospective in the same epoch. A Follower becomes Prospective when its
+leader stops answering, and Unattached only with a higher epoch or when it must look up the leader's
+address again. Resigned waits for the next epoch.
 """
 
 ENTRIES_INTO_HIGHER_EPOCH: tuple[type[Role], ...] = (Unattached, Candidate, Follower)

@@ -1,7 +1,7 @@
-"""Where a quorum member stands: its role, its promises, and every move from one role to another.
+"""The role and the saved promises of a quorum member, and every transition between roles.
 
-Invariants: the epoch never goes back; within an epoch only the moves of `roles.TRANSITIONS` are
-made; what must survive a crash is saved before anything that depends on it leaves.
+Invariants: the epoch never goes back. Within an epoch only the transitions in `roles.TRANSITIONS`
+happen. State that must survive a crash is saved before any message that depends on it is sent.
 """
 
 from tidelog.model.dice import Dice
@@ -37,7 +37,7 @@ from tidelog.replication.quorum.state import (
 )
 
 STAGGER_MS = 40
-"""Voters that see the same leader vanish stand for election one after another, not all at once."""
+"""The delay between voters that see the same leader fail, so that they do not stand all at once."""
 
 
 class Standing:
@@ -69,9 +69,9 @@ class Standing:
         self._discovery = 0
         self.role: Role = Unattached(self._saved.epoch, election_deadline=0)
         self.last_sign: tuple[NodeId, Millis] | None = None
-        """The leader that it followed last, and when that was heard from or began to refuse."""
+        """The last leader it followed, and when it last answered or first refused connections."""
 
-    # -- what others may know ----------------------------------------------------------------------
+    # -- queries -----------------------------------------------------------------------------------
 
     @property
     def epoch(self) -> LeaderEpoch:
@@ -83,12 +83,12 @@ class Standing:
 
     @property
     def may_stand(self) -> bool:
-        """A voter may, and one whose removal may be in its log alone: who else could commit it?"""
+        """Whether it may stand: as a voter, or to commit its own removal, which others may lack."""
         return (self.is_voter or self.is_retiring) and (not self.is_in_doubt or self._is_new)
 
     @property
     def is_in_doubt(self) -> bool:
-        """Whether the log lacks what this voter may have acknowledged: a majority counted on it."""
+        """Whether the log lacks records that this voter may have acknowledged to a leader."""
         return self.log_end < self.held.end
 
     @property
@@ -97,10 +97,10 @@ class Standing:
         return self.held.is_fresh and self.log_end.offset == 0
 
     def _may_elect(self, candidate: LogEnd) -> bool:
-        """Whether a leader with this log has all that this voter may have acknowledged.
+        """Whether a leader with this log holds every record that this voter may have acknowledged.
 
-        A new voter cannot know whether it was another once, before its disk was wiped (F40). It
-        votes where nobody has anything to lose.
+        A new voter cannot know whether it was a voter before its disk was wiped (F40). It votes
+        only if the candidate's log shows that there is nothing to lose.
         """
         if not self.is_in_doubt:
             return True
@@ -108,7 +108,7 @@ class Standing:
 
     @property
     def leader(self) -> NodeId:
-        """The leader of this epoch as far as it is known here; -1 when it is not."""
+        """The known leader of this epoch; -1 when it is unknown."""
         match self.role:
             case Leader():
                 return self.me.id
@@ -120,7 +120,7 @@ class Standing:
     # -- transitions -------------------------------------------------------------------------------
 
     def _learn(self, epoch: LeaderEpoch, leader: NodeId, now: Millis) -> None:
-        """Somebody says who leads an epoch that is not older than ours."""
+        """Apply a peer's report of the leader of an epoch that is not older than ours."""
         assert epoch >= self.role.epoch
         if epoch > self.role.epoch:
             if leader in (NO_NODE, self.me.id):
@@ -174,15 +174,15 @@ class Standing:
             self._effects.append(SaveQuorumState(state))
 
     def _take_part(self) -> None:
-        """An election among voters that hold nothing: the log begins after it, and so do they."""
+        """End the doubt of a new voter: it votes in an election before any record exists."""
         if self._is_new:
             self.held = Held()
 
     def _end_doubt(self) -> None:
-        """The log holds everything that was committed while this voter's votes could matter."""
+        """End the doubt: the log holds everything committed while this voter's vote counted."""
         role = self.role
         if self.held.end == UNKNOWN and isinstance(role, Follower) and role.voted is None:
-            role.voted = self.me  # it may have voted in this epoch: never twice
+            role.voted = self.me  # it may have voted in this epoch, so it must not vote again
         self.held = Held()
         self._save()
 
@@ -219,19 +219,19 @@ class Standing:
         return self._timeouts.election_ms + self._dice.below(self._timeouts.election_ms)
 
     def _fetch_deadline(self, leader: NodeId, now: Millis) -> Millis:
-        """When a leader that is not heard any more is given up.
+        """When to give up a leader that no longer answers.
 
-        All hear from it last at the same moment. To stand at the same moment would split the votes
-        of two that are left, and cost them a whole election timeout.
+        All voters lose the leader at the same moment. If they stood at the same moment, two
+        remaining voters would split the votes and wait for another election timeout.
         """
         return now + self._timeouts.fetch_ms + self._turn_after(leader)
 
     def _turn_after(self, leader: NodeId) -> Millis:
-        """How long this voter lets others stand before itself."""
+        """How long this voter waits for others to stand first."""
         return STAGGER_MS * sum(id != leader and id < self.me.id for id in self.voters)
 
     def _stagger(self) -> Millis:
-        """At start a pre-vote harms nobody, so there is no need to wait out a whole timeout."""
+        """The delay at start: a pre-vote disrupts nobody, so it is shorter than a timeout."""
         if not self.is_voter:
             return 0
         rank = list(self.voters).index(self.me.id)

@@ -1,4 +1,4 @@
-"""What a quorum member knows for sure: who votes, what it promised, how long its log is."""
+"""The durable state of a quorum member: voters, promises and the end of its log."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from tidelog.model.ids import NO_EPOCH, NO_NODE, LeaderEpoch, Millis, NodeId, Of
 
 
 class LogEnd(NamedTuple):
-    """The epoch of the last record and the offset after it; the larger is the more complete log."""
+    """The epoch of the last record and the offset after it; the larger log is more complete."""
 
     epoch: LeaderEpoch
     offset: Offset
@@ -17,26 +17,26 @@ class LogEnd(NamedTuple):
 
 NOTHING = LogEnd(NO_EPOCH, 0)
 UNKNOWN = LogEnd(2**31 - 1, 2**63 - 1)
-"""More than any log has: of a voter that does not know how much it has lost."""
+"""Larger than any log: the value of a voter that does not know how much it has lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a voter has held and may have acknowledged; its log may have lost some of it (F40)."""
+    """The log end that a voter may have acknowledged; its log may have lost a part (F40)."""
 
     end: LogEnd = NOTHING
     is_fresh: bool = False
-    """It may never have held anything: its disk is new, or was wiped."""
+    """Whether it may never have held anything: its disk is new, or was wiped."""
 
 
 class ReplicaKey(NamedTuple):
-    """A voter is an id and a disk: the same id on a wiped disk is somebody else (F40, KIP-853)."""
+    """A voter is an id and a directory: the id on a wiped disk is another voter (F40, KIP-853)."""
 
     id: NodeId
     directory: UUID | None = None
 
     def is_same(self, other: "ReplicaKey") -> bool:
-        """Static voters name no directory, and then the id alone decides."""
+        """Whether the voters match; static voters have no directory, so the id alone decides."""
         if self.id != other.id:
             return False
         return (
@@ -50,7 +50,7 @@ class Voter(NamedTuple):
     """(listener, host, port)"""
     min_version: int = 0
     max_version: int = 1
-    """The range of kraft.version that it supports."""
+    """The range of kraft.version that the voter supports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ class VoterSet:
 
 @dataclass(frozen=True, slots=True)
 class QuorumState:
-    """The promise kept on disk in `quorum-state`: synced before any answer that depends on it."""
+    """The content of `quorum-state`, fsynced before any answer that depends on it."""
 
     epoch: LeaderEpoch = 0
     leader: NodeId = NO_NODE
@@ -102,5 +102,5 @@ class QuorumTimeouts:
 
     @property
     def check_quorum_ms(self) -> Millis:
-        """A leader that has not heard a majority for this long resigns (KAFKA-15489)."""
+        """The time without fetches from a majority after which a leader resigns (KAFKA-15489)."""
         return self.fetch_ms * 3 // 2

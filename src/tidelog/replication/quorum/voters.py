@@ -1,8 +1,8 @@
-"""Who votes, and how that changes: one voter at a time, each change a record in the log (KIP-853).
+"""The voter set and its changes: one voter at a time, each change a record in the log (KIP-853).
 
-Invariants: the newest VotersRecord in the log is in force from the moment it is appended, committed
-or not; no change begins while another is uncommitted, so any two majorities in force at once have a
-voter in common (F39); and none before the leader has committed a record of its own epoch.
+Invariants: the newest VotersRecord in the log takes effect when it is appended, committed or not.
+No change begins while another is uncommitted, so any two majorities in effect at once share a voter
+(F39). No change begins before the leader has committed a record of its own epoch.
 """
 
 from base64 import urlsafe_b64encode
@@ -20,7 +20,7 @@ STATIC, DYNAMIC = 0, 1
 
 
 class VoterMembership(NamedTuple):
-    """What a snapshot says of the voters; at level 0 it says nothing of them."""
+    """The voters in a snapshot; a snapshot at level 0 has none."""
 
     kraft_version: int = STATIC
     voters: VoterSet | None = None
@@ -32,7 +32,7 @@ class VoterChangeRefused(NamedTuple):
 
 
 class VoterHistory:
-    """The voter sets that the log names, by the offsets of their records."""
+    """The voter sets in the log, by the offsets of their records."""
 
     def __init__(self, configured: VoterSet) -> None:
         self._configured = configured
@@ -41,12 +41,12 @@ class VoterHistory:
 
     @property
     def latest(self) -> VoterSet:
-        """The voters in force."""
+        """The voters in effect."""
         return self._voters[-1][1] if self._voters else self._configured
 
     @property
     def latest_offset(self) -> Offset:
-        """Where their record stands; -1 when no log names them."""
+        """The offset of their record; -1 when the voters come from the configuration."""
         return self._voters[-1][0] if self._voters else -1
 
     def is_retiring(self, me: ReplicaKey, committed: Offset) -> bool:
@@ -61,7 +61,7 @@ class VoterHistory:
         return self._levels[-1][1] if self._levels else STATIC
 
     def below(self, end: Offset) -> VoterMembership:
-        """What a snapshot that ends at `end` says."""
+        """The voters in a snapshot that ends at `end`."""
         levels = [level for offset, level in self._levels if offset < end]
         voters = [voters for offset, voters in self._voters if offset < end]
         return VoterMembership(levels[-1] if levels else STATIC, voters[-1] if voters else None)
@@ -74,23 +74,23 @@ class VoterHistory:
         self._levels.append((offset, level))
 
     def truncate(self, end: Offset) -> None:
-        """The log was cut: the voters before the ones cut away are in force again."""
+        """Restore the voters that were in effect before the truncated records."""
         self._voters = [entry for entry in self._voters if entry[0] < end]
         self._levels = [entry for entry in self._levels if entry[0] < end]
 
     def restart(self, end: Offset, known: VoterMembership) -> None:
-        """A snapshot that ends at `end` takes the place of everything before it."""
+        """Replace everything before `end` by a snapshot that ends there."""
         self._levels = [(end - 1, known.kraft_version)] if known.kraft_version else []
         self._voters = [(end - 1, known.voters)] if known.voters is not None else []
 
 
 def text_of(key: ReplicaKey) -> str:
-    """Its directory as Kafka writes it."""
+    """The directory id as Kafka prints it."""
     return urlsafe_b64encode((key.directory or UUID(int=0)).bytes).decode().rstrip("=")
 
 
 def refuse_any(role: Leader, kraft_version: int, changed_at: Offset) -> VoterChangeRefused | None:
-    """Why no change at all may begin now."""
+    """Why no change of the voters may begin now."""
     if kraft_version < DYNAMIC:
         return VoterChangeRefused(
             ErrorCode.unsupported_version,
@@ -110,12 +110,12 @@ def refuse_any(role: Leader, kraft_version: int, changed_at: Offset) -> VoterCha
 
 
 def unheard(voters: VoterSet, me: ReplicaKey, directories: Mapping[NodeId, UUID]) -> list[NodeId]:
-    """Voters of which it is not known on which disks they are."""
+    """Voters whose directory id is unknown."""
     return [voter for voter in voters.others(me.id) if voter not in directories]
 
 
 def made_dynamic(voters: VoterSet, me: Voter, directories: Mapping[NodeId, UUID]) -> VoterSet:
-    """The voters of the configuration, each with its disk, as the log is to name them."""
+    """The configured voters, each with its directory id, for the first VotersRecord."""
     assert not unheard(voters, me.key, directories)
     keyed = {
         id: voters.voters[id]._replace(key=ReplicaKey(id, directories[id]))
@@ -131,7 +131,7 @@ def add(
     now: Millis,
     patience: Millis,
 ) -> VoterSet | VoterChangeRefused:
-    """One more voter, which must hold what the leader holds before its vote is needed."""
+    """Add a voter, which must have caught up with the leader before its vote is needed."""
     known = voters.voters.get(voter.key.id)
     if known is not None:
         return VoterChangeRefused(
@@ -149,7 +149,7 @@ def add(
 
 
 def remove(voters: VoterSet, key: ReplicaKey) -> VoterSet | VoterChangeRefused:
-    """One voter less, which may be the leader itself."""
+    """Remove a voter, which may be the leader itself."""
     known = voters.voters.get(key.id)
     if known is None or known.key != key:
         return VoterChangeRefused(
@@ -165,7 +165,7 @@ def remove(voters: VoterSet, key: ReplicaKey) -> VoterSet | VoterChangeRefused:
 
 
 def update(voters: VoterSet, voter: Voter, kraft_version: int) -> VoterSet | VoterChangeRefused:
-    """Another address or another range of versions for a voter."""
+    """Change the endpoints or the supported versions of a voter."""
     known = voters.voters.get(voter.key.id)
     if known is None or known.key != voter.key:
         return VoterChangeRefused(
