@@ -1,4 +1,4 @@
-"""What a job tells its user when it cannot go on: one sentence, and never a page of Java."""
+"""Error messages of a job: one sentence for the user, never a Java stack trace."""
 
 import re
 import signal
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from pyspark.errors import PySparkException
 
 UNREACHABLE = "no broker answers"
-"""Begins the sentence of every failure that may pass by itself."""
+"""The prefix of every error that may be temporary."""
 
 
 class JobFailed(Exception):
@@ -17,19 +17,19 @@ class JobFailed(Exception):
 
 
 class Sign(NamedTuple):
-    """How a failure shows in what Spark says, and what it means."""
+    """A pattern in Spark's error text, and the sentence for the user."""
 
     pattern: re.Pattern[str]
     meaning: str
 
 
 SIGNS = (
-    # What our own code has said inside of a query comes back in Spark's words.
+    # Errors of our own code inside a query are wrapped in Spark's error text.
     Sign(re.compile(r"TopicReplaced: ([^\n]+)"), "{found}"),
     Sign(
         re.compile(r"No space left on device|Disk quota exceeded"),
-        "the disk is full (Spark's words: {found}); make room and start again: what was written "
-        "whole stays, the rest is written again.",
+        "the disk is full (Spark reports: {found}); free some space and start again: complete "
+        "batches are kept, the rest is written again.",
     ),
     Sign(
         re.compile(r"UnknownTopicOrPartitionException[^\n]*"),
@@ -37,7 +37,7 @@ SIGNS = (
     ),
     Sign(
         re.compile(r"Partition [\w.-]+'s offset was changed from \d+ to \d+|partitions are gone"),
-        "records that were not read yet are no longer there ({found}): they have expired, or the "
+        "records that were not read yet no longer exist ({found}): they have expired, or the "
         "topic was deleted and created again.",
     ),
     Sign(
@@ -64,7 +64,7 @@ SIGNS = (
 
 
 def explain(words: str) -> str | None:
-    """The sentence for what Spark has said, if it is a known one."""
+    """The sentence for an error text of Spark, if the error is a known one."""
     for sign in SIGNS:
         if found := sign.pattern.search(words):
             words_found = found.group(found.lastindex or 0).strip()
@@ -74,14 +74,14 @@ def explain(words: str) -> str | None:
 
 STREAM_FAILED = re.compile(r"^\[STREAM_FAILED\] .*? terminated with exception: ")
 CAUSE = re.compile(r"^Caused by: [\w.$]+: (\[[A-Z0-9_.]+\] .+)$", re.MULTILINE)
-"""A failure that Spark has a name for, in a task: PySpark does not always find it by itself."""
+"""A named Spark error inside a task, which PySpark does not always extract by itself."""
 
 
 def in_sparks_words(error: Exception) -> str | None:
-    """The line in which Spark itself says what is wrong, such as a bad value or bad SQL."""
+    """The line of Spark's error that names the problem, such as a bad value or bad SQL."""
     words = str(error).strip()
     if "Traceback (most recent call last)" in words:
-        return None  # it is Python code of ours that has failed, inside of a query
+        return None  # Python code of ours has failed inside a query
     if isinstance(error, PySparkException):
         return STREAM_FAILED.sub("", words.partition("\n")[0])
     causes: list[str] = CAUSE.findall(words)
@@ -89,8 +89,8 @@ def in_sparks_words(error: Exception) -> str | None:
 
 
 def run(job: Callable[[], int]) -> int:
-    """The job's exit status; a failure gives 1 after one sentence on stderr."""
-    # To be told to end is the same as Ctrl-C: the query is stopped, and goes on where it was.
+    """Run a job. -> its exit status; a failure prints one sentence on stderr and gives 1."""
+    # Handle SIGTERM as Ctrl-C: the query stops, and the next run continues from there.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         return job()
@@ -104,7 +104,7 @@ def run(job: Callable[[], int]) -> int:
         if meaning := explain(str(error)):
             sentence = meaning
         elif said := in_sparks_words(error):
-            sentence = f"Spark says: {said} (--log-level ERROR tells more)"
+            sentence = f"Spark reports: {said} (use --log-level ERROR for details)"
         else:
             raise
     print(f"tidelog: {sentence}", file=sys.stderr)

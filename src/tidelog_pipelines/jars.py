@@ -1,10 +1,10 @@
-"""The jars that Spark needs beside its own, resolved once by their coordinates and kept in a cache.
+"""The additional jars that Spark needs, resolved once by their coordinates and cached.
 
-Spark's own Ivy resolves them, so repositories and mirrors are those of the user's Ivy settings and
-of the local Maven repository. It does so in a process of its own: the jars then lie in a directory
-named after the coordinates, and every later session starts without asking a network.
+Spark's own Ivy resolves them, so the user's Ivy settings and local Maven repository determine the
+repositories and mirrors. It runs in a separate process. The jars are kept in a directory named
+after the coordinates, and every later session starts without network access.
 
-`python -m tidelog_pipelines.jars` prints them as spark-submit takes them.
+`python -m tidelog_pipelines.jars` prints them in the form of spark-submit's --jars.
 """
 
 import fcntl
@@ -24,7 +24,7 @@ COORDINATES = (
     "org.apache.spark:spark-avro_2.13:4.0.2",
     "io.delta:delta-spark_4.0_2.13:4.4.0",
 )
-"""Pinned to Spark's line: docs/adr/0009 says why this one."""
+"""Pinned to Spark's release line: docs/adr/0009 explains this choice."""
 
 SHIPPED = (
     "com.fasterxml.jackson.core:*",
@@ -42,20 +42,20 @@ SHIPPED = (
     "org.tukaani:*",
     "org.xerial.snappy:*",
 )
-"""What Spark brings itself: another version beside it would be found first, or not, by chance."""
+"""Jars that Spark ships itself: with a second version, it would be undefined which is loaded."""
 
 IVY_SETTINGS = ("~/.ivy2.5.2/ivysettings.xml", "~/.ivy2/ivysettings.xml")
 NAMED_BY_THE_USER = "TIDELOG_SPARK_JARS"
 
 
 def cache_directory() -> Path:
-    """Where what was fetched is kept, for all checkouts and versions."""
+    """The cache of fetched files, shared by all checkouts and versions."""
     base = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
     return Path(base).expanduser() / "tidelog"
 
 
 def jars() -> list[Path]:
-    """The jars, fetched on first use with a line on stderr."""
+    """The jars; the first use fetches them and prints a line on stderr."""
     if named := os.environ.get(NAMED_BY_THE_USER):
         return sorted(Path(named).glob("*.jar"))
     wanted = hashlib.sha256("\n".join([*COORDINATES, *SHIPPED]).encode()).hexdigest()[:12]
@@ -64,7 +64,7 @@ def jars() -> list[Path]:
         home.parent.mkdir(parents=True, exist_ok=True)
         with home.with_suffix(".lock").open("w") as guard:
             fcntl.flock(guard, fcntl.LOCK_EX)
-            if not home.is_dir():  # another run may have fetched them while this one waited
+            if not home.is_dir():  # another process may have fetched them meanwhile
                 _fetch(home)
     return sorted(home.glob("*.jar"))
 
@@ -91,15 +91,15 @@ def _fetch(home: Path) -> None:
             print(file=sys.stderr)
             raise JobFailed(
                 "the jars that Spark needs could not be fetched, and the first use needs a Maven "
-                f"repository once; Ivy's words are in {log}. A mirror is named in "
-                f"{IVY_SETTINGS[0]}; a directory of jars from elsewhere in {NAMED_BY_THE_USER}."
+                f"repository once; Ivy's output is in {log}. Set a mirror in {IVY_SETTINGS[0]}, or "
+                f"a directory with the jars in {NAMED_BY_THE_USER}."
             )
-        (Path(scratch) / "jars").rename(home)  # whole or not at all
+        (Path(scratch) / "jars").rename(home)  # atomic
     print(f"done in {time.monotonic() - started:.0f} s", file=sys.stderr)
 
 
 def _resolve(scratch: Path) -> None:
-    """Let a throwaway session resolve the coordinates, and gather what it found."""
+    """Resolve the coordinates in a temporary session, and collect the jars."""
     from pyspark.sql import SparkSession
 
     from tidelog_pipelines.java import java_home

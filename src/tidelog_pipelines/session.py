@@ -1,7 +1,7 @@
-"""The one place where a Spark session is made.
+"""The only place that creates a Spark session.
 
-It finds Java and the jars, makes Python workers run this very Python, keeps Spark quiet, and leaves
-alone whatever spark-submit has decided already.
+It finds Java and the jars, makes Python workers use this Python, silences Spark's log, and keeps
+every option that spark-submit has already set.
 """
 
 import os
@@ -17,19 +17,19 @@ from tidelog_pipelines.settings import SparkSettings, pairs
 
 LOG4J = Path(__file__).with_name("log4j2.properties")
 QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
-"""They print a page for every query that fails, of which `failures` makes a sentence."""
+"""They print a page for every failed query, which `failures` reduces to a sentence."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
 LOCAL = "local[*,4]"
-"""All cores; a task that meets a dying broker is tried again, as on a cluster."""
+"""All cores; a task that fails while a broker dies is retried, as on a cluster."""
 
 AT_START = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
 }
-"""What a Connect server must have been started with."""
+"""Options that a Connect server must be started with."""
 ALWAYS = {
     "spark.sql.session.timeZone": "UTC",
-    # Compaction leaves files of 64 MB and more alone, or each run would write the whole table anew.
+    # Compaction skips files of 64 MB and more, or each run would rewrite the whole table.
     "spark.databricks.delta.optimize.minFileSize": str(64 << 20),
     "spark.databricks.delta.optimize.maxFileSize": str(128 << 20),
 }
@@ -38,14 +38,14 @@ LOCALLY = {
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    # One machine: more partitions would cost more than they spread.
+    # On one machine, more partitions would cost more than they gain.
     "spark.sql.shuffle.partitions": "4",
     "spark.databricks.delta.snapshotPartitions": "2",
 }
 
 
 def spark_session(settings: SparkSettings, job: str = "tidelog") -> SparkSession:
-    """A session as the settings ask for: embedded, on a cluster, or a Connect server's."""
+    """A session according to the settings: embedded, on a cluster, or on a Connect server."""
     for name in QUERY_LOGGERS:
         PySparkLogger.getLogger(name).disabled = settings.log_level == "OFF"
     chosen = pairs(settings.conf, "--conf")
@@ -81,7 +81,7 @@ def _launch(settings: SparkSettings, chosen: dict[str, str]) -> dict[str, str]:
     if master.startswith("local"):
         os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
         os.environ["PYSPARK_PYTHON"] = sys.executable
-        # Spark makes this directory at its start, by default where the command was called.
+        # Spark creates this directory at its start, by default in the working directory.
         warehouse = str(cache_directory() / "spark-warehouse")
         configuration |= {**LOCALLY, "spark.sql.warehouse.dir": warehouse}
     quiet = f"-Dlog4j2.configurationFile={LOG4J.as_uri()}"

@@ -1,8 +1,8 @@
-"""A job's settings: a frozen dataclass, filled from flags, or from a TOML file and flags.
+"""The settings of a job: a frozen dataclass, filled from flags, a TOML file and the environment.
 
-Every field made with `setting` is a flag, `--like-this`, and a key of the file, `like-this`; what
-a flag says wins over the file, and the file over the environment. Standard library only, since a
-job must also start under spark-submit on a machine that has little.
+Every field made with `setting` is a flag, `--like-this`, and a key of the file, `like-this`. A flag
+overrides the file, and the file overrides the environment. The module uses the standard library
+only, because a job must also start under spark-submit on a minimal machine.
 """
 
 import argparse
@@ -33,14 +33,14 @@ def setting(
     choices: Sequence[str] = (),
     env: str | None = None,
 ) -> Any:
-    """A field that is a flag; without a default it must be given."""
+    """A field that is a flag; a flag without a default is required."""
     metadata = {"meaning": meaning, "metavar": metavar, "choices": tuple(choices), "env": env}
     return field(default=default, metadata=metadata)
 
 
 @dataclass(frozen=True, kw_only=True)
 class SparkSettings:
-    """What every job takes: where Spark runs, and how much it tells."""
+    """The settings of every job: where Spark runs, and how much it logs."""
 
     master: str = setting(
         "",
@@ -62,7 +62,7 @@ class SparkSettings:
 
 @dataclass(frozen=True, kw_only=True)
 class KafkaSettings(SparkSettings):
-    """What every job over a cluster takes."""
+    """The settings of every job that uses a cluster."""
 
     bootstrap_server: str = setting(
         "127.0.0.1:9092",
@@ -78,7 +78,7 @@ class KafkaSettings(SparkSettings):
 
 
 def parse(kind: type[S], job: str, arguments: Sequence[str], about: str) -> S:
-    """The settings that a command line asks for; a wrong one ends with a sentence and status 2."""
+    """Parse a command line; an invalid setting ends with one sentence and status 2."""
     parser = _parser(kind, job, about)
     flags = vars(parser.parse_args(arguments))
     config = flags.pop("config", None)
@@ -97,12 +97,12 @@ def parse(kind: type[S], job: str, arguments: Sequence[str], about: str) -> S:
 
 
 def located(path: str) -> str:
-    """A path as the JVM must be told it, whose directory is not always this process's."""
+    """An absolute path for the JVM, whose working directory may be another one."""
     return path.rstrip("/") if "://" in path else os.path.abspath(path)
 
 
 def pairs(entries: Sequence[str], flag: str) -> dict[str, str]:
-    """`key=value` entries as a dictionary; the value may hold further equals signs."""
+    """`key=value` entries as a dictionary; the value may contain further equals signs."""
     found = {}
     for entry in entries:
         key, equals, value = entry.partition("=")
@@ -113,7 +113,7 @@ def pairs(entries: Sequence[str], flag: str) -> dict[str, str]:
 
 
 def check_times(**values: str) -> None:
-    """Refuse what Spark would not take for a length of time, before it has started."""
+    """Refuse values that Spark does not accept as a duration, before Spark starts."""
     for name, value in values.items():
         if not TIME.fullmatch(value):
             raise ValueError(f"{_flag(name)}: {value!r} is not a time such as '10 seconds'")
@@ -135,7 +135,7 @@ def _parser(kind: type[S], job: str, about: str) -> argparse.ArgumentParser:
         "--config", metavar="FILE", help="a TOML file with these settings, without the dashes"
     )
     types = get_type_hints(kind)
-    # A job's own settings first; what all jobs share comes last.
+    # A job's own settings come first, the shared settings last.
     own = [f for f in dataclasses.fields(kind) if f.name in kind.__annotations__]
     shared = [f for f in dataclasses.fields(kind) if f.name not in kind.__annotations__]
     for one in [*own, *shared]:

@@ -1,4 +1,4 @@
-"""Runs streaming queries: a line per micro-batch, and on again after a failure that may pass."""
+"""Runs streaming queries: prints a line per micro-batch and retries after temporary failures."""
 
 import json
 import signal
@@ -20,7 +20,7 @@ RETRY_SECONDS = 2.0
 
 
 class Progress(NamedTuple):
-    """What a micro-batch has done."""
+    """The progress of one micro-batch."""
 
     query: str
     """The query's name, if it has one."""
@@ -28,9 +28,9 @@ class Progress(NamedTuple):
     records: int
     seconds: float
     behind: int
-    """How many records lay beyond its end when it was planned."""
+    """How many records followed its end when it was planned."""
     late: int
-    """How many records came too late for their window, and were left out."""
+    """How many records arrived too late for their window and were left out."""
     ends: Ends
 
 
@@ -43,9 +43,10 @@ def run(
     each: Callable[[Progress], None],
     patience_seconds: float,
 ) -> None:
-    """Run until the queries end by themselves, or somebody interrupts them.
+    """Run until the queries end by themselves or are interrupted.
 
-    A cluster that does not answer is tried again, from the checkpoints, for so many seconds.
+    If the cluster does not answer, the queries are retried from their checkpoints for
+    `patience_seconds`.
     """
     patience = _Patience(patience_seconds)
     with _interruptions() as interrupted:
@@ -63,7 +64,7 @@ def run(
 
 
 class _Patience:
-    """How long failures may go on before anything succeeds again."""
+    """Limits the time of repeated failures without a success."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds
@@ -73,7 +74,7 @@ class _Patience:
         self._deadline = None
 
     def is_over(self) -> bool:
-        """To be asked at a failure."""
+        """Whether the time is over; called at a failure."""
         now = time.monotonic()
         if self._deadline is None:
             self._deadline = now + self._seconds
@@ -82,9 +83,9 @@ class _Patience:
 
 @contextmanager
 def _interruptions() -> Iterator[Event]:
-    """An event for Ctrl-C and SIGTERM.
+    """An event that is set by Ctrl-C and SIGTERM.
 
-    An exception would break off a conversation with the JVM, after which there is no other one.
+    An exception would break the connection to the JVM, which cannot be opened again.
     """
     interrupted = Event()
     if current_thread() is not main_thread():
@@ -100,14 +101,14 @@ def _interruptions() -> Iterator[Event]:
 
 
 class _Reports:
-    """What a query reports, each micro-batch once."""
+    """The progress reports of a query, each micro-batch once."""
 
     def __init__(self, query: StreamingQuery) -> None:
         self._query = query
         self._told, self._heard = -1, ""
 
     def tell(self, each: Callable[[Progress], None]) -> bool:
-        """Whether there was any report: an idle query reports, too, as its cluster answers."""
+        """Pass on new reports. -> whether there were any; an idle query reports as well."""
         heard = self._heard
         for found in self._query.recentProgress:
             self._heard = max(self._heard, found.timestamp)
@@ -132,7 +133,7 @@ def _run_once(
                 if report.tell(each):
                     patience.succeed()
             if interrupted.is_set():
-                say("tidelog: interrupted; the next run goes on from here.")
+                say("tidelog: interrupted; the next run continues from here.")
             if are_over or interrupted.is_set():
                 return
     finally:
@@ -142,17 +143,17 @@ def _run_once(
 
 
 def _are_over(queries: Sequence[StreamingQuery]) -> bool:
-    """Whether all have ended by themselves, a moment from now; a failure of one is raised."""
+    """Wait briefly. -> whether all queries have ended by themselves; raises a query's failure."""
     if running := [query for query in queries if query.isActive]:
         running[0].awaitTermination(POLL_SECONDS)
     ended = [query for query in queries if not query.isActive]
     for query in ended:
-        query.awaitTermination()  # which raises what has ended it
+        query.awaitTermination()  # raises the failure that ended it
     return len(ended) == len(queries)
 
 
 def read_progress(found: Any) -> Progress:
-    """A query's progress, as Spark gives it."""
+    """Parse the progress of a query from Spark's report."""
     report = json.loads(found.json)
     source = report["sources"][0]
     before, after = (parse_ends(_text(source.get(key))) for key in ("startOffset", "endOffset"))
@@ -170,7 +171,7 @@ def read_progress(found: Any) -> Progress:
 
 
 def line(progress: Progress) -> str:
-    """One line for a person."""
+    """The progress as one line of text."""
     rate = progress.records / progress.seconds if progress.seconds else 0.0
     text = (
         f"batch {progress.batch}: {progress.records:,} records in {progress.seconds:.1f} s "
@@ -184,5 +185,5 @@ def line(progress: Progress) -> str:
 
 
 def _text(offsets: Any) -> str:
-    """Offsets are nested JSON in one place, and its text in another."""
+    """Offsets as JSON text; Spark reports them as nested JSON or as text."""
     return offsets if isinstance(offsets, str) else json.dumps(offsets)

@@ -93,7 +93,7 @@ def test_a_loss_is_found_through_the_cluster_and_explained(
     assert set(loss.offsets) <= {row["offset"] for row in lost} <= {SAFE, *loss.offsets}
     assert {row["cause"] for row in lost} == {"election"}
     assert {row["leader_before"] for row in lost} == {loss.leader}
-    assert f"broker {loss.leader} cut its log from" in lost[-1]["explanation"]
+    assert f"broker {loss.leader} truncated its log from" in lost[-1]["explanation"]
     said = capsys.readouterr().out
     assert f"acknowledged {SAFE + 1 + RISKED + 2}, lost {len(lost)}, duplicated 0" in said
 
@@ -135,9 +135,9 @@ def test_an_audit_that_cannot_be_made_is_no_verdict(
     assert main(["--ledger", str(loss.ledger), "--replica", f"1={tmp_path}"]) == UNKNOWN
     assert f"replica 1 has no segment of 'loss' in {tmp_path}" in capsys.readouterr().err
     assert main(["--ledger", str(loss.ledger), "--replica", f"one={tmp_path}"]) == UNKNOWN
-    assert "--replica: 'one' is not a broker's id." in capsys.readouterr().err
+    assert "--replica: 'one' is not a broker id." in capsys.readouterr().err
     assert main(["--ledger", "nowhere.jsonl"]) == UNKNOWN
-    assert "there is no nowhere.jsonl." in capsys.readouterr().err
+    assert "nowhere.jsonl does not exist." in capsys.readouterr().err
 
 
 def test_all_is_well_where_all_is_well(

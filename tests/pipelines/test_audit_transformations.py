@@ -262,8 +262,9 @@ def test_a_loss_is_explained_by_the_election_and_the_truncation_after_it(audited
             "election",
             1,
             2,
-            "broker 1 led when it was acknowledged and went (dead); broker 2 was elected at "
-            "00:00:05.000 in epoch 5 without it; broker 1 cut its log from 9 to 3 at 00:00:09.000",
+            "broker 1 led at the acknowledgement and lost the lead (dead); broker 2 was elected at "
+            "00:00:05.000 in epoch 5 without the record; broker 1 truncated its log from 9 to 3 "
+            "at 00:00:09.000",
         )
     ]
 

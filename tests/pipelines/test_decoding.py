@@ -84,7 +84,7 @@ def test_json_by_a_schema(spark: SparkSession) -> None:
     assert bad == [
         (1, "the value is not JSON"),
         (2, "the value is JSON, but not an object"),
-        (3, "the value does not fit the schema"),
+        (3, "the value does not match the schema"),
         (5, "the value is not JSON"),
         (6, "the value is not UTF-8"),
     ]
@@ -108,7 +108,7 @@ def test_avro_by_a_schema(spark: SparkSession, header: bytes) -> None:
     good, bad = split(records(spark, *values, b"\xff\xff\xff", None), Avro(ORDER, bool(header)))
     # A record of nulls only is a good one, although Spark decodes a broken one to the same.
     assert good == [Row(id=1, item="a"), Row(id=None, item=None), None]
-    assert bad == [(2, "the value does not fit the Avro schema")]
+    assert bad == [(2, "the value does not match the Avro schema")]
 
 
 def test_the_type_of_objects_is_inferred_and_all_else_passed_over(spark: SparkSession) -> None:

@@ -68,7 +68,7 @@ def test_what_spark_names_itself_is_said_in_its_words(
 
     assert run(job) == 1
     line, end = capsys.readouterr().err.split("\n")
-    assert line.startswith(f"tidelog: Spark says: {said}")
+    assert line.startswith(f"tidelog: Spark reports: {said}")
     assert not end
 
 

@@ -84,7 +84,7 @@ def test_json_is_inferred_grows_and_is_never_doubled(
         (3, Row(id=2, item=None, more=None)),
         (4, Row(id=3, item=None, more=Row(x=1.5))),
     ]
-    bad = [(1, "the value is not JSON"), (5, "the value does not fit the schema")]
+    bad = [(1, "the value is not JSON"), (5, "the value does not match the schema")]
 
     def is_whole() -> bool:
         found = rows(spark, tmp_path, f"tables/{topic}", "offset", "value")
@@ -196,7 +196,7 @@ def test_a_job_that_is_told_to_end_stops_in_order(
     before = signal.getsignal(signal.SIGTERM)
     threading.Thread(target=tell_it_to_end, daemon=True).start()
     ingest.run(spark, chosen)
-    assert "tidelog: interrupted; the next run goes on from here.\n" in capsys.readouterr().err
+    assert "tidelog: interrupted; the next run continues from here.\n" in capsys.readouterr().err
     assert signal.getsignal(signal.SIGTERM) is before
     assert not spark.streams.active
     assert len(rows(spark, tmp_path, f"tables/{topic}", "offset")) == 2

@@ -126,7 +126,7 @@ def test_the_time_axis_has_few_round_ticks() -> None:
 
 def test_numbers_are_for_people() -> None:
     assert [duration(ms) for ms in (None, 340, 4200, 210_000, 7_560_000)] == [
-        *("not known", "340 ms", "4.2 s", "3.5 min", "2.1 h")
+        *("unknown", "340 ms", "4.2 s", "3.5 min", "2.1 h")
     ]
     assert [count(number) for number in (950, 12_400, 14_000, 3_100_000)] == [
         *("950", "12.4 k", "14 k", "3.1 M")

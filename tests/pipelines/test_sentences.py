@@ -24,12 +24,12 @@ def test_wrong_sql(
 ) -> None:
     assert run(lambda: len(list(spark.sql(sql).toLocalIterator()))) == 1
     line, end = capfd.readouterr().err.split("\n")
-    assert line.startswith(f"tidelog: Spark says: [{name}")
+    assert line.startswith(f"tidelog: Spark reports: [{name}")
     assert not end
 
 
 def test_parquet_that_is_no_ledger(spark: SparkSession, tmp_path: Path) -> None:
     path = str(tmp_path / "some.parquet")
     spark.sql("SELECT 't' topic, 0 partition, 7 offset, 'abc' checksum").write.parquet(path)
-    with pytest.raises(JobFailed, match="is no ledger: it has no column key, acked_at"):
+    with pytest.raises(JobFailed, match="is not a ledger: it has no column key, acked_at"):
         acknowledged(spark, [path])

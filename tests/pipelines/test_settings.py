@@ -40,7 +40,7 @@ def test_flags_win_over_the_file_and_the_file_over_the_environment(
         (["--out", "o", "--topics", "t", "--pattern", "t"], "give either --topics or --pattern"),
         (["--out", "o", "--topics", "t", "--value-format", "avro"], "needs a --schema"),
         (["--out", "o", "--topics", "t", "--format", "csv"], "invalid choice: 'csv'"),
-        (["--out", "o", "--pattern", "["], "--pattern is no regular expression: unterminated"),
+        (["--out", "o", "--pattern", "["], "--pattern is not a regular expression: unterminated"),
         (["--out", "o", "--topics", "t", "--starting-offsets", "then"], "or JSON such as"),
         (["--out", "o", "--topics", "t", "--starting-offsets", '{"t":5}'], "or JSON such as"),
         (["--out", "o", "--topics", "t", "--every", "soon"], "--every: 'soon' is not a time"),

@@ -1,1 +1,1 @@
-"""The jobs, one module each: settings, and a `main()` for spark-submit and `tidelog pipeline`."""
+"""The jobs, one module each: settings and a `main()` for spark-submit and `tidelog pipeline`."""

@@ -1,8 +1,8 @@
-"""`audit`: compares what was acknowledged with what a topic holds.
+"""`audit`: compares the acknowledged records with the content of a topic.
 
-Nothing grows with the data but scans: both sides are compared by digests of offset ranges, and only
-ranges that differ are joined. The exit status is 0 if nothing is wrong, 1 if something is, and 2 if
-that could not be found out.
+Only scans grow with the data: both sides are compared by digests of offset ranges, and only ranges
+that differ are joined. The exit status is 0 if no fault is found, 1 if there is a fault, and 2 if
+the audit could not be completed.
 """
 
 import sys
@@ -39,20 +39,20 @@ from tidelog_pipelines.transformations.verdict import MEANINGS, Verdict, counted
 CLEAN, FAULTY, UNKNOWN, INTERRUPTED = 0, 1, 2, 130
 SHOWN = 10
 FEW = 1000
-"""Ranges that differ: so many, and no more, are known to the driver, and to every task."""
+"""The most differing ranges that are collected on the driver and broadcast to every task."""
 PUSHED = 50
-"""Stretches that are told to the reader of the ledger as a condition."""
+"""The most stretches that are pushed down to the ledger's reader as a filter."""
 KEPT = (
     *("lost", "duplicated", "reordered", "corrupted", "damaged", "replicas"),
     *("expired", "unacknowledged"),
 )
-"""The tables of --out; one that has nothing to tell is empty."""
+"""The tables of --out; a table without findings is empty."""
 TOLD = {
     "digests_acknowledged": "the ledger is read",
     "digests_readable": "the log is read",
-    "ranges_unlike": "both are compared",
-    "suspects_readable": "ranges that differ are read again",
-    "lost": "what differs is explained",
+    "ranges_unlike": "ledger and log are compared",
+    "suspects_readable": "differing ranges are read again",
+    "lost": "differences are explained",
     "replicas": "replicas are compared",
 }
 
@@ -92,15 +92,15 @@ class Inputs:
     events: DataFrame
     has_replicas: bool = False
     digests: DataFrame | None = None
-    """Of what was acknowledged, where they are known already."""
+    """Digests of the acknowledged records, if they are known already."""
     reread: Reread | None = None
-    """Gives the readable records of a few stretches, and perhaps more, in less time than all."""
+    """Reads a few stretches of the log, and possibly more, faster than the whole log."""
 
 
 def conduct(inputs: Inputs, stage: Stage) -> tuple[Verdict, dict[str, DataFrame]]:
     """The verdict, and a table for each kind of record that it counts.
 
-    `stage` writes an intermediate table, so that Spark knows how small it is before it is joined.
+    `stage` writes an intermediate table, so that Spark knows its size before it is joined.
     """
     acked = inputs.digests
     if acked is None:
@@ -128,7 +128,7 @@ def conduct(inputs: Inputs, stage: Stage) -> tuple[Verdict, dict[str, DataFrame]
 
 
 def _suspects(inputs: Inputs, unlike: DataFrame, found: list[Row]) -> DataFrame:
-    """What the ledger has in these ranges, and what it cannot place at all."""
+    """The ledger's entries in these ranges, and those without an offset."""
     entries = inputs.acknowledged
     placeless = entries.where("offset IS NULL")
     if len(found) <= FEW and len(few := stretches(found)) <= PUSHED:
@@ -137,7 +137,7 @@ def _suspects(inputs: Inputs, unlike: DataFrame, found: list[Row]) -> DataFrame:
 
 
 def _held(inputs: Inputs, found: list[Row]) -> DataFrame:
-    """The records of the log, of these ranges alone if they are few."""
+    """The records of the log, only those of these ranges if there are few."""
     if inputs.reread is None or len(found) > FEW:
         return inputs.readable.where("damage IS NULL")
     return inputs.reread(stretches(found)).where("damage IS NULL")
@@ -174,7 +174,7 @@ def _faults(
 def _verdict(acked: DataFrame, read: DataFrame, tables: dict[str, DataFrame]) -> Verdict:
     total = f.coalesce(f.sum("records"), f.lit(0))
     acknowledged = acked.agg(total.alias("n")).collect()[0]["n"]
-    # Every replica has them all, so the fullest one tells how many there are.
+    # Every replica should hold all records, so the replica with the most gives the total.
     held = read.groupBy("replica").agg(total.alias("n")).agg(f.max("n").alias("n")).collect()
     rows = counted({name: table for name, table in tables.items() if name != "replicas"})
     if "replicas" in tables:
@@ -190,7 +190,7 @@ def _verdict(acked: DataFrame, read: DataFrame, tables: dict[str, DataFrame]) ->
 def replica_directories(settings: AuditSettings) -> dict[int, str]:
     given = pairs(settings.replica, "--replica")
     if wrong := [id for id in given if not id.isdecimal()]:
-        raise JobFailed(f"--replica: {wrong[0]!r} is not a broker's id.")
+        raise JobFailed(f"--replica: {wrong[0]!r} is not a broker id.")
     return {
         int(id): ",".join(absolute(path) for path in paths.split(","))
         for id, paths in given.items()
@@ -198,14 +198,14 @@ def replica_directories(settings: AuditSettings) -> dict[int, str]:
 
 
 def inputs_of(spark: SparkSession, settings: AuditSettings, stage: Stage) -> Inputs:
-    """What is to be compared; the ledger is read once for it."""
+    """The inputs of the comparison; the ledger is read once."""
     entries = acknowledged(spark, settings.ledger)
     if settings.topic:
         entries = entries.where(f.col("topic").isin(*settings.topic))
     acked = stage(digests(entries), "digests_acknowledged")
     topics = sorted(row["topic"] for row in acked.select("topic").distinct().collect())
     if not topics:
-        raise JobFailed(f"{', '.join(settings.ledger)} says of no record that it was acknowledged.")
+        raise JobFailed(f"{', '.join(settings.ledger)} contains no acknowledged record.")
     dirs = replica_directories(settings)
     try:
         found = on_disks(spark, topics, dirs) if dirs else readable(spark, settings, topics)
@@ -226,7 +226,7 @@ def inputs_of(spark: SparkSession, settings: AuditSettings, stage: Stage) -> Inp
 
 
 def report(verdict: Verdict, tables: dict[str, DataFrame]) -> None:
-    """The verdict last, after what is wrong."""
+    """Print the findings, then the verdict."""
     for name, table in tables.items():
         if count := _count_of(name, verdict):
             print(f"\n{name}: {count:,} ({MEANINGS[name]})")
@@ -235,7 +235,7 @@ def report(verdict: Verdict, tables: dict[str, DataFrame]) -> None:
 
 
 def _causes(lost: DataFrame) -> None:
-    """Records that were lost for one reason, in one line."""
+    """Print one line for all records that were lost for the same reason."""
     told = lost.groupBy(*PARTITION, "explanation").agg(
         f.count("*").alias("records"), f.min("offset").alias("first"), f.max("offset").alias("last")
     )
@@ -289,7 +289,7 @@ def main(arguments: list[str]) -> int:
         return CLEAN
 
     status = run(job)
-    # What `run` has turned into a sentence is no verdict, and must not look like one.
+    # An error that `run` has reported is not a verdict, and must not have a verdict's status.
     return found[0] if found else (status if status == INTERRUPTED else UNKNOWN)
 
 

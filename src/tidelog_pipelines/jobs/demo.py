@@ -1,7 +1,7 @@
-"""Spark's part of `tidelog pipeline demo`: ingest and health until told to end, then the answers.
+"""Spark's part of `tidelog pipeline demo`: runs ingest and health until the end, then audits.
 
-Reads standard input: its end is the sign that nothing more will be written. The last line of
-standard output is the result, in JSON; standard error is the progress.
+It reads standard input, whose end means that nothing more will be written. The last line of
+standard output is the result in JSON; progress goes to standard error.
 """
 
 import json
@@ -40,7 +40,7 @@ class Demo:
         self._health: dict[str, StreamingQuery] = {}
 
     def watch(self, ended: threading.Event) -> None:
-        """Take what there is, again and again, and once more when nothing will be added."""
+        """Ingest repeatedly, and once more after the end of the input."""
         while True:
             is_last = ended.is_set()
             self._ingest(is_last)
@@ -52,7 +52,7 @@ class Demo:
             query.stop()
 
     def answer(self) -> dict[str, object]:
-        """The rows of the table, the page, and the audit's verdict."""
+        """The number of rows, the page, and the audit's verdict."""
         say("health: writing the page")
         page = f"{self._out}/report.html"
         report.write(
@@ -64,7 +64,7 @@ class Demo:
                 title="Replication health of the demo",
             ),
         )
-        say("audit: comparing what was acknowledged with what can be read")
+        say("audit: comparing the acknowledged records with the readable ones")
         verdict = self._audit()
         rows = self._spark.read.format("delta").load(self._table()).count()
         return {
@@ -93,7 +93,7 @@ class Demo:
         )
 
     def _keep_health(self) -> None:
-        """Start the queries once there are events, and again if a broker's death has ended one."""
+        """Start the queries once there are events; restart them if a broker failure ends one."""
         if self._health and all(query.isActive for query in self._health.values()):
             return
         for query in self._health.values():
@@ -107,7 +107,7 @@ class Demo:
         try:
             require_events(settings)
         except JobFailed:
-            self._health = {}  # no event was recorded yet
+            self._health = {}  # no event has been recorded yet
         else:
             self._health = health.started(self._spark, settings)
 

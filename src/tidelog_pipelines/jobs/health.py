@@ -1,4 +1,4 @@
-"""`health`: what brokers tell of their replication, as tables that answer questions."""
+"""`health`: tables about the replication of a cluster, from its replication events."""
 
 import sys
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ from tidelog_pipelines.streams import say
 from tidelog_pipelines.transformations.health_tables import batch_tables, streaming_tables
 
 ABOUT = """\
-Make tables of what the brokers tell of their replication: under-replicated minutes by partition and
-broker, changes of the in-sync sets and who flaps, lag percentiles of each follower, failovers and
-how long they took, availability by partition and day, top causes. All of it at once, or with
---follow what happens from now on, as it happens.
+Make tables from the replication events of a cluster: under-replicated minutes by partition and
+broker, changes of the in-sync sets and flapping replicas, lag percentiles of each follower,
+failovers and their duration, availability by partition and day, top causes. The job reads all
+events at once, or with --follow appends new events as they arrive.
 """
 SHOWN = 10
 ANSWERS = {
@@ -37,7 +37,7 @@ ANSWERS = {
     "availability": ("Availability", "watched_minutes"),
     "causes": ("Top causes", "times"),
 }
-"""What is printed, and by which column the first rows are chosen."""
+"""The tables to print, with their titles and the column that selects the first rows."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,11 +48,11 @@ class HealthSettings(KafkaSettings):
         meaning="the events: the cluster's own topic, or JSON lines as tidelog observe writes them",
     )
     out: str = setting("", metavar="DIR", meaning="keep the tables there, as Delta")
-    follow: bool = setting(False, meaning="append what happens to the tables as it happens")
+    follow: bool = setting(False, meaning="append new events to the tables as they arrive")
     once: bool = setting(
-        False, meaning="with --follow: take what there is since last time, and end"
+        False, meaning="with --follow: read the events since the last run, and end"
     )
-    every: str = setting("10 seconds", metavar="TIME", meaning="how often --follow looks")
+    every: str = setting("10 seconds", metavar="TIME", meaning="how often --follow reads events")
     patience_seconds: int = setting(
         300,
         metavar="N",
@@ -66,7 +66,7 @@ class HealthSettings(KafkaSettings):
 
 
 def show(tables: dict[str, DataFrame]) -> None:
-    """The answers, the worst first."""
+    """Print the tables, the worst rows first."""
     for name, (title, by) in ANSWERS.items():
         table = tables[name]
         rows = table.orderBy(f.col(by).desc_nulls_last(), *table.columns[:2]).limit(SHOWN)
@@ -104,7 +104,7 @@ def follow(spark: SparkSession, settings: HealthSettings) -> int:
 
 
 def started(spark: SparkSession, settings: HealthSettings) -> dict[str, StreamingQuery]:
-    """A query for each table that events are appended to; they go on from where they ended."""
+    """A query for each table that grows; each continues where it ended."""
     out = absolute(settings.out)
     events = event_stream(spark, settings, settings.events)
     return {

@@ -1,6 +1,6 @@
-"""`ingest`: topics to tables, one table per topic, each record once.
+"""`ingest`: writes topics to tables, one table per topic, each record exactly once.
 
-Below --out there are the directories `tables/TOPIC`, `quarantine` and `checkpoint`.
+--out contains the directories `tables/TOPIC`, `quarantine` and `checkpoint`.
 """
 
 import os
@@ -27,10 +27,10 @@ from tidelog_pipelines.transformations import avro
 from tidelog_pipelines.transformations.decoding import Avro, Format, Json, Raw, Text
 
 ABOUT = """\
-Write the records of topics to tables, one per topic, each record once: through kill -9 of this job
-and of brokers, and when everything is read again. Values are decoded on the way; what cannot be
-decoded goes to the quarantine, with the reason. Offsets are also committed to a consumer group, so
-that the lag can be seen there.
+Write the records of topics to tables, one per topic, each record exactly once, even if this job or
+a broker is killed (kill -9), or if all records are read again. Values are decoded; records that
+cannot be decoded go to the quarantine, with the reason. Offsets are also committed to a consumer
+group, so that its lag is visible.
 """
 
 
@@ -38,7 +38,7 @@ that the lag can be seen there.
 class IngestSettings(KafkaSettings):
     topics: str = setting("", metavar="NAME,...", meaning="the topics to read")
     pattern: str = setting("", metavar="REGEX", meaning="or all topics whose whole name matches")
-    out: str = setting(metavar="DIR", meaning="where the tables are, and all else that is kept")
+    out: str = setting(metavar="DIR", meaning="the directory of the tables and all other output")
     format: str = setting("delta", choices=tuple(FORMATS), meaning="the format of the tables")
     value_format: str = setting(
         "json",
@@ -58,7 +58,7 @@ class IngestSettings(KafkaSettings):
     starting_offsets: str = setting(
         "earliest",
         metavar="earliest|latest|JSON",
-        meaning="where the first run begins; later ones go on from the checkpoint",
+        meaning="where the first run begins; later runs continue from the checkpoint",
     )
     once: bool = setting(False, meaning="read what there is, and end")
     every: str = setting("2 seconds", metavar="TIME", meaning="how often a micro-batch starts")
@@ -70,7 +70,7 @@ class IngestSettings(KafkaSettings):
         metavar="ID",
         meaning="the group to commit offsets to; '' for none",
     )
-    checkpoint: str = setting("", metavar="DIR", meaning="elsewhere than in OUT/checkpoint")
+    checkpoint: str = setting("", metavar="DIR", meaning="a directory other than OUT/checkpoint")
     compact_every: int = setting(
         20, metavar="N", meaning="compact small files every N micro-batches; 0 for never"
     )
@@ -86,7 +86,7 @@ class IngestSettings(KafkaSettings):
         try:
             re.compile(self.pattern)
         except re.error as error:
-            raise ValueError(f"--pattern is no regular expression: {error}") from None
+            raise ValueError(f"--pattern is not a regular expression: {error}") from None
         is_word = self.starting_offsets.lower() in ("earliest", "latest")
         if not is_word and not parse_ends(self.starting_offsets):
             raise ValueError(
@@ -113,7 +113,7 @@ def parsed(arguments: list[str]) -> IngestSettings:
 
 
 def ingest(settings: IngestSettings) -> int:
-    """Run the job in a session of its own."""
+    """Run the job in its own session."""
     Topics(settings).require(settings.subscription)
     spark = spark_session(settings, "ingest")
     try:
@@ -124,7 +124,7 @@ def ingest(settings: IngestSettings) -> int:
 
 
 def run(spark: SparkSession, settings: IngestSettings) -> None:
-    """Run the job in this session, until it has read all there is, if it is to end then."""
+    """Run the job in this session; with --once, until all records are read."""
     checkpoint = Checkpoint(spark, settings.checkpoint_path)
     tables = FORMATS[settings.format](spark, located(settings.out))
     offsets = GroupOffsets(settings, settings.group) if settings.group else None
@@ -147,7 +147,7 @@ def run(spark: SparkSession, settings: IngestSettings) -> None:
 
 
 def start(spark: SparkSession, settings: IngestSettings, ingestion: Ingestion) -> StreamingQuery:
-    """Start the query, where the checkpoint says."""
+    """Start the query from its checkpoint."""
     ingestion.forget()
     records = stream(
         spark,
@@ -169,7 +169,7 @@ def resume(
     identities: Identities,
     offsets: GroupOffsets | None,
 ) -> None:
-    """Check that a checkpoint is ours, and commit what a killed run did not come to commit."""
+    """Check that the checkpoint is ours, and commit offsets that a killed run did not commit."""
     if checkpoint.last_committed() is None:
         return
     ends = checkpoint.committed_ends()
@@ -177,8 +177,8 @@ def resume(
     if foreign or not ends:
         of = f"one that reads {', '.join(foreign)}" if foreign else "one that reads no topics"
         raise JobFailed(
-            f"the checkpoint {checkpoint.path} belongs to another query, {of}; give this one an "
-            "--out or a --checkpoint of its own."
+            f"the checkpoint {checkpoint.path} belongs to another query, {of}; give this one a "
+            "separate --out or --checkpoint."
         )
     identities.check(list(ends))
     if offsets and (refusal := offsets.commit(ends)):
@@ -186,7 +186,7 @@ def resume(
 
 
 def plan(settings: IngestSettings) -> Plan:
-    """The settings, worked out: formats with their schemas in place of names."""
+    """The settings with formats and schemas in place of their names."""
     return Plan(
         kafka=KafkaSettings(bootstrap_server=settings.bootstrap_server, kafka=settings.kafka),
         out=located(settings.out),
@@ -217,11 +217,11 @@ def _value_format(settings: IngestSettings) -> Format | None:
         return Json(kind)
     except ParseException as error:
         said = str(error).strip().splitlines()[0]
-        raise JobFailed(f"--schema is no list of columns and types: {said}") from None
+        raise JobFailed(f"--schema is not a list of columns and types: {said}") from None
 
 
 def _schema(settings: IngestSettings) -> str:
-    """The schema as text, out of its file if it is one."""
+    """The schema as text, read from its file if the setting names one."""
     if settings.value_format == "avro" or os.path.isfile(settings.schema):
         with open(settings.schema, encoding="utf-8") as file:
             return file.read()

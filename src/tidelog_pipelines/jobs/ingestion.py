@@ -1,8 +1,8 @@
 """Writes the micro-batches of `ingest`: each topic's records to its table, bad ones to quarantine.
 
-A record is written once because (1) a batch that is run again covers the same records, and the
-table knows it, and (2) records that another checkpoint has written are left out, by partition and
-offset. The second costs nothing while batches begin where the table ends.
+A record is written once for two reasons. (1) A batch that is run again covers the same records, and
+the table recognises it. (2) Records that another checkpoint has written are left out, by partition
+and offset. The second check costs nothing while batches begin where the table ends.
 """
 
 from dataclasses import dataclass, field
@@ -38,7 +38,7 @@ IN_QUARANTINE = ("topic", *RECORD)
 
 
 class Plan(NamedTuple):
-    """What is written where. Plain values: a Connect server unpickles it and works it out there."""
+    """The plan of an ingestion: plain values, which a Connect server can unpickle."""
 
     kafka: KafkaSettings
     out: str
@@ -46,13 +46,13 @@ class Plan(NamedTuple):
     checkpoint: str
     key: Raw | Text
     value: Format | None
-    """None: JSON whose type is inferred, and grows."""
+    """None for JSON whose type is inferred and grows."""
     compact_every: int
 
 
 @dataclass
 class _Run:
-    """What is remembered from batch to batch of one start of the query."""
+    """The state kept between the batches of one run of the query."""
 
     tables: Tables
     checkpoint: Checkpoint
@@ -72,10 +72,10 @@ class Ingestion:
         """Bad records since the start."""
 
     def __reduce__(self) -> tuple[type["Ingestion"], tuple[Plan]]:
-        return Ingestion, (self._plan,)  # elsewhere, a fresh one with the same plan
+        return Ingestion, (self._plan,)  # unpickled as a new object with the same plan
 
     def forget(self) -> None:
-        """The query starts anew: what was remembered of the tables may not hold any more."""
+        """Drop the state about the tables, because the query starts again."""
         self._run = None
 
     def __call__(self, records: DataFrame, number: int) -> None:
@@ -83,7 +83,7 @@ class Ingestion:
         batch = Batch(run.query_id, number)
         spans = run.checkpoint.spans(number)
         run.identities.remember(run.identities.check(list(spans)), batch)
-        # A source that is read more than once is read from the cluster more than once.
+        # Without this, a batch that is used more than once is fetched more than once.
         is_reread = len(spans) > 1 or self._plan.value is None
         records = records.persist() if is_reread else records
         try:
@@ -110,7 +110,7 @@ class Ingestion:
         value = self._plan.value or _grown(existing, records)
         rows = table_rows(decoded(records, self._plan.key, value))
         if isinstance(value, Json) and not value.type.fields:
-            rows = rows.drop("value")  # no object was seen yet, and no table has an empty one
+            rows = rows.drop("value")  # no object yet, and a table cannot have an empty struct
         if existing is not None and self._overlaps(run, name, existing, spans):
             old = run.tables.not_of(existing, batch).where(within(spans))
             rows = unseen(rows, old)
@@ -118,7 +118,7 @@ class Ingestion:
         ends = run.ends.setdefault(name, {})
         ends.update({span.partition: max(span.end, ends.get(span.partition, 0)) for span in spans})
         if written < sum(span.end - span.start for span in spans):
-            # Some are bad, or were there already, or are no records (gaps of compaction, markers).
+            # Some are bad, were already written, or are not records (compaction gaps, markers).
             self._quarantine(run, topic, records, value, spans, batch)
 
     def _quarantine(
@@ -139,7 +139,7 @@ class Ingestion:
             self.quarantined += run.tables.append(QUARANTINE, bad, batch, part=topic)
 
     def _overlaps(self, run: _Run, name: str, existing: DataFrame, spans: list[Span]) -> bool:
-        """Whether a batch begins before the table's end."""
+        """Whether a batch begins before the end of the table."""
         if name not in run.ends:
             last = existing.groupBy("partition").agg(f.max("offset").alias("last")).collect()
             run.ends[name] = {row["partition"]: row["last"] + 1 for row in last}
@@ -152,14 +152,14 @@ def table_of(topic: str) -> str:
 
 
 def compact(tables: Tables, topics: list[str]) -> None:
-    """Make few files of many, in the tables of these topics."""
+    """Merge the small files in the tables of these topics."""
     for topic in topics:
         if tables.rows(table_of(topic)) is not None:
             tables.compact(table_of(topic))
 
 
 def _grown(existing: DataFrame | None, records: DataFrame) -> Json:
-    """The type of a table's values, with the fields that these records bring."""
+    """The type of a table's values, extended by the fields of these records."""
     known = StructType()
     if existing is not None and "value" in existing.columns:
         kept = existing.schema["value"].dataType

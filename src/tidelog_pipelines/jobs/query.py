@@ -1,4 +1,4 @@
-"""`query`: a question in SQL to the tables that `ingest` writes."""
+"""`query`: runs SQL on the tables that `ingest` writes."""
 
 import sys
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ from tidelog_pipelines.sinks import identities
 from tidelog_pipelines.sinks.tables import FORMATS
 
 ABOUT = """\
-Ask the tables of an --out directory. Each topic is a table of its name (in backquotes, if it has
+Query the tables of an --out directory. Each topic is a table of its name (in backquotes, if it has
 dots or dashes), and `quarantine` holds the bad records. Rows are printed with tabs between columns.
 """
 
 
 @dataclass(frozen=True, kw_only=True)
 class QuerySettings(SparkSettings):
-    out: str = setting(metavar="DIR", meaning="where ingest has written to")
-    sql: str = setting(metavar="QUERY", meaning="the question, such as 'SELECT count(*) FROM t'")
+    out: str = setting(metavar="DIR", meaning="the --out directory of ingest")
+    sql: str = setting(metavar="QUERY", meaning="the query, such as 'SELECT count(*) FROM t'")
     format: str = setting("delta", choices=tuple(FORMATS), meaning="the format of the tables")
 
 
@@ -35,7 +35,7 @@ def parsed(arguments: list[str]) -> QuerySettings:
 
 
 def query(settings: QuerySettings) -> int:
-    """Run the job in a session of its own."""
+    """Run the job in its own session."""
     spark = spark_session(settings, "query")
     try:
         run(spark, settings)
@@ -45,7 +45,7 @@ def query(settings: QuerySettings) -> int:
 
 
 def run(spark: SparkSession, settings: QuerySettings) -> None:
-    """Print the answer."""
+    """Print the rows of the result."""
     for row in answer(spark, settings).toLocalIterator():
         print(*("" if value is None else value for value in row), sep="\t")
 

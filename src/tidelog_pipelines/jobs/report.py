@@ -1,4 +1,4 @@
-"""`report`: a page on a cluster's replication that needs nothing but a browser."""
+"""`report`: an HTML page about a cluster's replication that needs only a browser."""
 
 import sys
 from dataclasses import dataclass
@@ -18,8 +18,9 @@ from tidelog_pipelines.transformations.health import follower_states
 from tidelog_pipelines.transformations.health_tables import batch_tables
 
 ABOUT = """\
-Write a page on a cluster's replication: who was in sync when, failovers and how long they took, how
-far followers lagged, what happened most. One file, for a browser, a wall or a mail.
+Write a page about a cluster's replication: the in-sync replicas over time, failovers and their
+duration, the lag of followers, the most frequent causes. The page is one file, for a browser, a
+wall or a mail.
 """
 
 
@@ -31,8 +32,8 @@ class ReportSettings(KafkaSettings):
         meaning="the events: the cluster's own topic, or JSON lines as tidelog observe writes them",
     )
     out: str = setting("report.html", metavar="FILE", meaning="where to write the page")
-    title: str = setting("Replication health", metavar="TEXT", meaning="what it is called")
-    hours: float = setting(24.0, metavar="N", meaning="how many of the last hours it shows")
+    title: str = setting("Replication health", metavar="TEXT", meaning="the title of the page")
+    hours: float = setting(24.0, metavar="N", meaning="how many of the last hours the page shows")
 
 
 def write(spark: SparkSession, settings: ReportSettings) -> int:

@@ -1,7 +1,7 @@
-"""`transform`: windowed totals of a topic, written to another: an example to copy.
+"""`transform`: writes windowed totals of a topic to another topic; an example to copy.
 
-Late data has a watermark's time to come. Each result says (query id, epoch, window), and --show is
-the reader that drops what a retry wrote twice.
+Late records are counted up to the watermark. Each result carries (query id, epoch, window), and
+--show is a reader that drops the duplicates of a retry.
 """
 
 import sys
@@ -32,8 +32,8 @@ from tidelog_pipelines.transformations.totals import (
 
 ABOUT = """\
 Count and sum the JSON records of a topic per time window and name, and write the totals to another
-topic. Each result carries the query's id, the epoch and the window, so that a reader can drop what
-a retry has written twice; --show prints the results as such a reader sees them.
+topic. Each result carries the query's id, the epoch and the window, so that a reader can drop the
+duplicates of a retry; --show prints the results as such a reader sees them.
 """
 
 
@@ -44,14 +44,14 @@ class TransformSettings(KafkaSettings):
     name_field: str = setting("item", metavar="FIELD", meaning="group by this field")
     amount_field: str = setting("amount", metavar="FIELD", meaning="sum this field")
     time_field: str = setting(
-        "", metavar="FIELD", meaning="when it happened; the record's timestamp, if left out"
+        "", metavar="FIELD", meaning="the event time; the record's timestamp, if left out"
     )
     window: str = setting("1 minute", metavar="TIME", meaning="the length of a window")
     watermark: str = setting("2 minutes", metavar="TIME", meaning="how late a record may come")
     mode: str = setting(
         "update",
         choices=("update", "append"),
-        meaning="write a total whenever it has changed, or once when its window is closed",
+        meaning="write a total whenever it changes, or once when its window is closed",
     )
     checkpoint: str = setting("", metavar="DIR", meaning="where the query keeps its state")
     once: bool = setting(False, meaning="read what there is, and end")
@@ -77,7 +77,7 @@ def parsed(arguments: list[str]) -> TransformSettings:
 
 
 def transform(settings: TransformSettings) -> int:
-    """Run the job in a session of its own."""
+    """Run the job in its own session."""
     read = () if settings.show else (settings.topic,)
     Topics(settings).require(Subscription((*read, settings.to)))
     spark = spark_session(settings, "transform")
@@ -89,7 +89,7 @@ def transform(settings: TransformSettings) -> int:
 
 
 def run(spark: SparkSession, settings: TransformSettings) -> None:
-    """Run the job in this session, until it has read all there is, if it is to end then."""
+    """Run the job in this session; with --once, until all records are read."""
     if settings.show:
         show(read_results(spark, settings))
         return

@@ -1,1 +1,1 @@
-"""Where rows go to."""
+"""Sinks: tables, group offsets and reports."""

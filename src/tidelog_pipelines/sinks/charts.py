@@ -1,4 +1,4 @@
-"""The report's plots as SVG, in colours that the page's style sheet gives, for light and dark."""
+"""The report's charts as SVG; the page's style sheet sets the colours for light and dark."""
 
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
@@ -9,17 +9,17 @@ from tidelog_pipelines.sinks.report_model import Failover, LagCell, Line
 
 WIDTH = 1120
 LABELS = 190
-"""What is left of the plots, for names."""
+"""The width of the names to the left of the charts."""
 RIGHT = 16
 ROW, GAP = 18, 6
 HEAT_ROW, HEAT_GAP = 26, 3
 AXIS = 28
 LEVELS = 6
 LEAST_SPAN = 1.6
-"""In pixels: a moment without a leader must be seen."""
+"""In pixels: a short time without a leader must be visible."""
 
 LONGEST_NAME = 30
-"""In characters: so many have room to the left of the plots."""
+"""In characters: the space to the left of the charts."""
 
 DAY = 86_400
 _STEPS_SECONDS = (
@@ -30,7 +30,7 @@ _TICKS = 9
 
 
 class TimeAxis:
-    """Where a moment is, from left to right."""
+    """Maps a time to a horizontal position."""
 
     def __init__(self, start_ms: int, end_ms: int) -> None:
         self.start_ms, self.end_ms = start_ms, max(end_ms, start_ms + 1)
@@ -62,9 +62,9 @@ def clock(ms: int, *, with_day: bool = False, seconds: bool = False) -> str:
 
 
 def duration(ms: float | None) -> str:
-    """A length of time for people: 340 ms, 4.2 s, 3.5 min, 2.1 h."""
+    """A readable duration: 340 ms, 4.2 s, 3.5 min, 2.1 h."""
     if ms is None:
-        return "not known"
+        return "unknown"
     if ms < 1000:
         return f"{ms:.0f} ms"
     if ms < 120_000:
@@ -73,7 +73,7 @@ def duration(ms: float | None) -> str:
 
 
 def count(number: float) -> str:
-    """A number for people: 950, 12.4 k, 3.1 M."""
+    """A readable number: 950, 12.4 k, 3.1 M."""
     if number < 10_000:
         return f"{number:,.0f}"
     unit, name = (1000, "k") if number < 1_000_000 else (1_000_000, "M")
@@ -87,7 +87,7 @@ def _svg(height: float, label: str, body: str) -> str:
 
 
 def _name(text: str, y: float) -> str:
-    """What stands to the left of a row; the end of a long name tells more than its middle."""
+    """The name of a row; a long name is shortened in the middle, because its end differs most."""
     shown = text
     if len(text) > LONGEST_NAME:
         shown = f"{text[: LONGEST_NAME // 2]}…{text[-LONGEST_NAME // 2 :]}"
@@ -99,7 +99,7 @@ def _title(text: str) -> str:
 
 
 def isr_time_line(lines: Sequence[Line], failovers: Sequence[Failover], axis: TimeAxis) -> str:
-    """A row for each partition: calm while all replicas are in sync, and what it was when not."""
+    """A row for each partition: plain while all replicas are in sync, coloured otherwise."""
     height = len(lines) * (ROW + GAP)
     body = [axis.draw(height)]
     left, right = axis.x(axis.start_ms), axis.x(axis.end_ms)
@@ -135,7 +135,7 @@ def _diamond(x: float, y: float, one: Failover) -> str:
 
 
 def told(one: Failover) -> str:
-    """A failover in words."""
+    """A failover as a sentence."""
     how = "" if one.is_clean else ", uncleanly"
     took = "" if one.duration_ms is None else f" after {duration(one.duration_ms)}"
     return (
@@ -145,7 +145,7 @@ def told(one: Failover) -> str:
 
 
 def failover_durations(failovers: Sequence[Failover], axis: TimeAxis) -> str:
-    """When each failover was, and, on a scale of powers of ten, how long nobody led."""
+    """When each failover was, and how long there was no leader, on a logarithmic scale."""
     height, top = 150.0, 12.0
     known = [one for one in failovers if one.duration_ms is not None]
     most = max([one.duration_ms or 0 for one in known] + [1000])
@@ -169,7 +169,7 @@ def failover_durations(failovers: Sequence[Failover], axis: TimeAxis) -> str:
 
 
 def lag_heat_map(cells: Sequence[LagCell], buckets: int, axis: TimeAxis) -> str:
-    """A row for each broker: the darker, the more records its furthest replica lacked then."""
+    """A row for each broker: the darker, the larger the lag of its slowest replica."""
     brokers = sorted({cell.broker for cell in cells})
     height = len(brokers) * (HEAT_ROW + HEAT_GAP)
     width = (WIDTH - LABELS - RIGHT) / max(buckets, 1)
@@ -193,7 +193,7 @@ def lag_heat_map(cells: Sequence[LagCell], buckets: int, axis: TimeAxis) -> str:
 
 
 def opacity(lag: int, most: int) -> float:
-    """How dark a lag is drawn, by powers of ten, so that small ones are told apart, too."""
+    """The opacity of a lag, on a logarithmic scale, so that small lags differ visibly, too."""
     if most <= 0:
         return 0.06
     return 0.06 + 0.94 * (log10(1 + lag) / log10(1 + most)) ** 2

@@ -1,7 +1,7 @@
-"""Commits what a query has read to a consumer group: its lag shows where people look for it.
+"""Commits the offsets of a query to a consumer group, so that the usual tools show its lag.
 
-Nothing is read back: the checkpoint alone says where to go on, so a failed commit costs nothing
-but a stale figure until the next one.
+The offsets are never read back: only the checkpoint determines where a query continues. A failed
+commit therefore only leaves an old offset until the next commit.
 """
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -12,7 +12,7 @@ from tidelog_pipelines.sources.kafka import client_configuration
 
 
 class GroupOffsets:
-    """A group without members, whose offsets are set from outside."""
+    """A consumer group without members, whose offsets are set by the job."""
 
     def __init__(self, settings: KafkaSettings, group: str) -> None:
         configuration = {"group.id": group, "enable.auto.commit": False}
@@ -21,7 +21,7 @@ class GroupOffsets:
         self._committed: Ends = {}
 
     def commit(self, ends: Ends) -> str | None:
-        """Commit what differs from the last commit. -> one sentence if that was refused."""
+        """Commit offsets that changed since the last commit. -> one sentence if that failed."""
         offsets = [
             TopicPartition(topic, partition, end)
             for topic, partitions in ends.items()

@@ -1,7 +1,7 @@
-"""Remembers which topic a table holds, by the topic's id: a name may come to mean another topic.
+"""Records the topic id of each table, because a name may later refer to another topic.
 
-Offsets of a topic that was deleted and created again begin anew, and grow past the old ones: only
-the id tells them apart (KIP-516).
+If a topic is deleted and created again, its offsets start at 0 and pass the old ones: only the id
+distinguishes the two topics (KIP-516).
 """
 
 from pyspark.sql import functions as f
@@ -14,7 +14,7 @@ TABLE = "topics"
 
 
 class TopicReplaced(JobFailed):
-    """A topic is not the one that its table was begun with."""
+    """A topic is not the one that its table was created from."""
 
 
 class Identities:
@@ -31,13 +31,13 @@ class Identities:
             if name in found and known.get(name, found[name]) != found[name]:
                 raise TopicReplaced(
                     f"topic {name} was deleted and created again (its id is {found[name]}, and was "
-                    f"{known[name]}): the table holds records of the old one under the same "
-                    "offsets. Write the new one to another --out."
+                    f"{known[name]}): the table holds records of the old topic under the same "
+                    "offsets. Write the new topic to another --out."
                 )
         return found
 
     def remember(self, found: dict[str, str], batch: Batch) -> None:
-        """Keep the ids of topics that are read for the first time."""
+        """Record the ids of topics that are read for the first time."""
         known = self._load()
         new = sorted((name, id) for name, id in found.items() if name not in known)
         if new:

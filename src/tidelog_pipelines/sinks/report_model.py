@@ -1,4 +1,4 @@
-"""What a report shows: few enough rows to be held, drawn and read."""
+"""The content of a report: few enough rows to keep, draw and read."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -6,11 +6,11 @@ from typing import NamedTuple
 from tidelog_pipelines.transformations.health import HANDED_OVER
 
 KINDS = ("under", "unwritable", "leaderless")
-"""What can be wrong with a partition, the worst last."""
+"""The faults of a partition, the worst last."""
 
 
 class Span(NamedTuple):
-    """A time in which a partition was not as it should be."""
+    """A time during which a partition was not fully replicated."""
 
     partition: str
     start_ms: int
@@ -35,18 +35,18 @@ class Span(NamedTuple):
 
 
 class Line(NamedTuple):
-    """The time line of a partition, or of all partitions of one of the cluster's own topics."""
+    """The time line of a partition, or of all partitions of one internal topic."""
 
     name: str
     partitions: int
     under_minutes: float
     spans: tuple[Span, ...]
-    """Those that are drawn over the others last."""
+    """In drawing order: later spans cover earlier ones."""
 
 
 class Failover(NamedTuple):
     line: str
-    """Of which time line it is a part."""
+    """The time line that shows the failover."""
     is_internal: bool
     partition: str
     elected_ms: int
@@ -58,7 +58,7 @@ class Failover(NamedTuple):
 
     @property
     def is_handover(self) -> bool:
-        """Whether the leader before led until this one did, as one that shuts down in order."""
+        """Whether the former leader led until the election, as in a controlled shutdown."""
         return self.reason == HANDED_OVER
 
 
@@ -108,13 +108,13 @@ class Report:
     partitions: int
     brokers: int
     under_now: int
-    """Partitions that are under-replicated at the end."""
+    """Partitions that are under-replicated at the end of the report."""
     leaderless_now: int
     writable_percent: float
     under_minutes: float
     shrinks: int
     lines: tuple[Line, ...]
-    """Those that were worst off, worst first; the cluster's own topics come last."""
+    """The partitions with the most faults, the worst first; internal topics come last."""
     failovers: tuple[Failover, ...]
     failovers_in_all: int
     lag_buckets: int
@@ -126,7 +126,7 @@ class Report:
 
     @property
     def is_well(self) -> bool:
-        """Whether everything is as it should be at the end, whatever was before."""
+        """Whether all partitions have a leader and are fully replicated at the end."""
         return not self.under_now and not self.leaderless_now
 
     @property

@@ -1,4 +1,4 @@
-"""A report as one HTML page that needs nothing else: no script, no font, no network."""
+"""A report as one HTML page without external resources: no script, no font, no network."""
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
@@ -30,7 +30,7 @@ def page(report: Report) -> str:
         _lag(report, axis),
         f'<div class="pair">{_causes(report)}{_flapping(report)}</div>',
         f'<div class="pair">{_furthest(report)}{_days(report)}</div>',
-        "<footer>Times are UTC. Point at anything to read what it says.</footer>",
+        "<footer>Times are UTC. Point at an element to read its details.</footer>",
     ]
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
@@ -90,11 +90,11 @@ def _with_unit(length: str) -> str:
 
 def _time_line(report: Report, axis: TimeAxis) -> str:
     shown = sum(line.partitions for line in report.lines)
-    note = f"The {shown} that were worst off, of {report.partitions}."
+    note = f"The {shown} partitions with the most faults, of {report.partitions}."
     if shown == report.partitions:
         note = "Every partition, the worst first."
     if any(line.partitions > 1 for line in report.lines):
-        note += " Topics of the cluster&rsquo;s own have one line each."
+        note += " Internal topics have one line each."
     legend = _legend(
         ("calm", "all replicas in sync"),
         ("under", "under-replicated"),
@@ -102,15 +102,15 @@ def _time_line(report: Report, axis: TimeAxis) -> str:
         ("leaderless", "no leader"),
     ).replace("</div>", '<span><i class="gem"></i>a new leader</span></div>')
     plot = isr_time_line(report.lines, report.failovers, axis)
-    return _section("Who was in sync", note, plot + legend)
+    return _section("In-sync replicas", note, plot + legend)
 
 
 def _failovers(report: Report, axis: TimeAxis) -> str:
     if not report.failovers:
         return _section("Failovers", "", '<p class="none">No leader was lost.</p>')
     note = (
-        "How long a partition had no leader, from the last sign of life of the old one to the "
-        "election of the next; each line is ten times the one below."
+        "How long a partition had no leader, from the last sign of life of the old leader to the "
+        "election of the new one; the scale is logarithmic."
     )
     rows = [
         (
@@ -134,7 +134,7 @@ def _lag(report: Report, axis: TimeAxis) -> str:
         '<div class="legend"><span>0&ensp;<i class="scale"></i>'
         f"{count(most)} records behind (by powers of ten)</span></div>"
     )
-    note = "How far each broker&rsquo;s furthest replica was behind its leader."
+    note = "The lag of each broker&rsquo;s slowest replica behind its leader."
     return _section("Lag", note, lag_heat_map(report.lag_cells, report.lag_buckets, axis) + legend)
 
 

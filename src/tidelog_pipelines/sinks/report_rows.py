@@ -1,4 +1,4 @@
-"""Gathers what a report shows from the tables of `health`: always a bounded number of rows."""
+"""Collects the rows of a report from the tables of `health`, always a bounded number."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -28,14 +28,14 @@ INTERNAL = "__"
 
 _NAME = "concat(topic, '-', partition)"
 _IS_INTERNAL = f"startswith(topic, '{INTERNAL}')"
-"""Topics of the cluster's own, which concern people less than theirs."""
+"""Internal topics, which interest users less than their own."""
 _LINE = f"if({_IS_INTERNAL}, topic, {_NAME})"
 
 
 def gathered(
     title: str, events: DataFrame, tables: Mapping[str, DataFrame], followers: DataFrame
 ) -> Report:
-    """The report on these events; `followers` is what leaders said of each follower."""
+    """The report on these events; `followers` are the follower states that leaders reported."""
     ends = events.agg(f.min("ts").alias("start"), f.max("ts").alias("end")).first()
     assert ends is not None
     spans = tables["intervals"]
@@ -106,7 +106,7 @@ def _lines(spans: DataFrame, partitions: DataFrame) -> tuple[Line, ...]:
     found: dict[str, list[Span]] = {row["line"]: [] for row in worst}
     rows = told.withColumn("line", f.expr(_LINE)).join(f.broadcast(chosen.select("line")), "line")
     columns = ("start_ms", "end_ms", "leader", "in_sync", "size(replicas) AS replicas", "min_isr")
-    # The longest ones, if there are too many to draw.
+    # The longest spans, if there are too many to draw.
     shown = rows.orderBy(f.expr(_IS_INTERNAL), f.col("seconds").desc()).limit(SPANS)
     for row in shown.selectExpr("line", f"{_NAME} AS name", *columns).collect():
         found[row["line"]].append(Span(*row[1:]))
@@ -188,5 +188,5 @@ def _days(availability: DataFrame) -> tuple[Day, ...]:
 
 
 def _ms(moment: datetime) -> int:
-    # Spark gives moments in its session's time zone, which every session here sets to UTC.
+    # Spark returns times in its session's time zone, which every session here sets to UTC.
     return round(moment.replace(tzinfo=UTC).timestamp() * 1000)

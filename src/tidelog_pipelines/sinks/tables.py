@@ -1,8 +1,8 @@
-"""Tables in a directory: appended to so that no batch, and no record, is ever in them twice.
+"""Tables in a directory. Invariant: no batch and no record is written to a table twice.
 
-A batch is known by its query and its number. Delta remembers the last one of each query in the same
-commit as its rows. Parquet has no commits: there each batch has a directory of its own, which a
-retry overwrites.
+A batch is identified by its query and its number. Delta stores the last batch of each query in the
+same commit as its rows. Parquet has no commits: each batch has its own directory, which a retry
+overwrites.
 """
 
 from abc import ABC, abstractmethod
@@ -21,14 +21,14 @@ BATCH_COLUMN = "batch"
 
 
 class Batch(NamedTuple):
-    """One micro-batch; run again after a crash, it has the same name and the same records."""
+    """One micro-batch; if it is run again after a crash, it has the same number and records."""
 
     query_id: str
     number: int
 
 
 class Tables(ABC):
-    """The tables below one directory, of one format."""
+    """The tables of one format in one directory."""
 
     format: str
     partitioned_by: tuple[str, ...] = ("date",)
@@ -44,7 +44,7 @@ class Tables(ABC):
         """All rows of a table; None if it does not exist yet."""
         try:
             found = self._read(self.path(name))
-            _ = found.schema  # through Connect, nothing is looked at before
+            _ = found.schema  # with Connect, the table is not read before this
             return found
         except AnalysisException as error:
             if error.getCondition() in ABSENT:
@@ -52,20 +52,20 @@ class Tables(ABC):
             raise
 
     def frame(self, rows: Sequence[tuple[object, ...]], schema: str) -> DataFrame:
-        """A few rows that this process knows."""
+        """A DataFrame of a few rows of this process."""
         return self._spark.createDataFrame(list(rows), schema)
 
     @abstractmethod
     def append(self, name: str, rows: DataFrame, batch: Batch, part: str = "") -> int:
-        """Add a batch's rows, or a part of them, once however often it is run. -> how many."""
+        """Add a batch's rows, or a part of them, once, even if it is run again. -> how many."""
 
     @abstractmethod
     def not_of(self, rows: DataFrame, batch: Batch) -> DataFrame:
-        """A table's rows without those that this batch will replace."""
+        """The rows of a table, except those that this batch will replace."""
 
     @abstractmethod
     def compact(self, name: str) -> None:
-        """Make few large files of many small ones."""
+        """Merge many small files into few large ones."""
 
     @abstractmethod
     def _read(self, path: str) -> DataFrame: ...
@@ -78,7 +78,7 @@ ABSENT = {
     "DELTA_MISSING_DELTA_TABLE",
     "UNABLE_TO_INFER_SCHEMA",
 }
-"""How Spark says that there is no table, or an empty directory."""
+"""Spark's error classes for a missing table or an empty directory."""
 
 
 class DeltaTables(Tables):
@@ -86,7 +86,7 @@ class DeltaTables(Tables):
 
     def append(self, name: str, rows: DataFrame, batch: Batch, part: str = "") -> int:
         writer = rows.write.format("delta").mode("append").partitionBy(*self.partitioned_by)
-        # A batch of this application that is not newer than its last one is not written again.
+        # Delta skips a batch of this application that is not newer than its last one.
         application = "/".join(filter(None, (batch.query_id, name, part)))
         commit = f"{application} batch {batch.number}"
         writer.options(
@@ -98,7 +98,7 @@ class DeltaTables(Tables):
         return self._rows_of(name, commit)
 
     def _rows_of(self, name: str, commit: str) -> int:
-        """How many rows a commit has added; none if it is not among the last ones any more."""
+        """How many rows a commit has added; 0 if it is no longer among the last commits."""
         history = self._spark.sql(f"DESCRIBE HISTORY delta.`{self.path(name)}` LIMIT 3")
         added = history.where(f.col("userMetadata") == commit).select(
             f.col("operationMetrics")["numOutputRows"].cast("long").alias("rows")
@@ -131,7 +131,7 @@ class ParquetTables(Tables):
         return rows.where(~f.col(BATCH_COLUMN).startswith(_directory_of(batch)))
 
     def compact(self, name: str) -> None:
-        """Nothing: without commits, readers would see rows twice while files are replaced."""
+        """Do nothing: without commits, readers would see rows twice while files are replaced."""
 
     def _read(self, path: str) -> DataFrame:
         return self._spark.read.option("mergeSchema", "true").parquet(path)
@@ -145,7 +145,7 @@ def _directory_of(batch: Batch, part: str = "") -> str:
 
 
 def within(spans: Sequence[Span]) -> Column:
-    """Whether a row lies in one of the spans; both formats prune files by it."""
+    """Whether a row lies in one of the spans; both formats use it to prune files."""
     inside = [
         (f.col("partition") == span.partition) & f.col("offset").between(span.start, span.end - 1)
         for span in spans
@@ -154,5 +154,5 @@ def within(spans: Sequence[Span]) -> Column:
 
 
 def unseen(rows: DataFrame, existing: DataFrame, by: Sequence[str] = RECORD) -> DataFrame:
-    """The rows whose record is not among the existing ones."""
+    """The rows whose record is not among the existing rows."""
     return rows.join(existing.select(*by), list(by), "left_anti").select(*rows.columns)

@@ -1,1 +1,1 @@
-"""Where records come from."""
+"""Sources: topics, segment files, ledgers and event logs."""

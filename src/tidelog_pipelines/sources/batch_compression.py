@@ -1,7 +1,7 @@
-"""Unpacks the records of a batch, whichever of Kafka's codecs packed them, up to a limit.
+"""Unpacks the records of a batch in any of Kafka's codecs, up to a limit.
 
-What cannot be unpacked is a `BadBatch`: its reader reports it, and goes on with the next batch. So
-is a batch that would unpack to more than the limit, before it takes the memory.
+A batch that cannot be unpacked raises `BadBatch`: its reader reports it and continues with the next
+batch. So does a batch that would unpack to more than the limit, before it takes the memory.
 """
 
 import zlib
@@ -21,12 +21,12 @@ _GZIP_BITS = 16 + zlib.MAX_WBITS
 
 
 class BadBatch(Exception):
-    """A batch that cannot be read; says why."""
+    """Why a batch cannot be read."""
 
 
 def _gunzip(packed: bytes) -> bytes:
     unpacked = b""
-    while packed:  # streams may follow each other
+    while packed:  # several streams may follow one another
         stream = zlib.decompressobj(_GZIP_BITS)
         unpacked += stream.decompress(packed, MAX_UNPACKED + 1 - len(unpacked))
         if not stream.eof:
@@ -38,7 +38,7 @@ def _gunzip(packed: bytes) -> bytes:
 
 
 def _unsnappy(packed: bytes) -> bytes:
-    # Java's snappy comes in blocks under a header of its own; other clients write one raw block.
+    # Java's snappy writes blocks under its own header; other clients write one raw block.
     if not packed.startswith(_XERIAL_MAGIC):
         return _unsnappy_block(packed)
     position, unpacked = _XERIAL_HEADER_SIZE, bytearray()
@@ -78,7 +78,7 @@ CODECS: Mapping[int, tuple[str, Callable[[bytes], bytes]]] = {
     3: ("lz4", _unlz4),
     4: ("zstd", _unzstd),
 }
-"""By the number in a batch's attributes."""
+"""By the codec number in a batch's attributes."""
 
 
 def unpack(codec: int, packed: bytes) -> bytes:
@@ -90,7 +90,7 @@ def unpack(codec: int, packed: bytes) -> bytes:
         unpacked = decompress(packed)
     except BadBatch:
         raise
-    except Exception as error:  # each codec has exceptions of its own
+    except Exception as error:  # each codec has its own exceptions
         raise BadBatch(f"{name}: {error}") from error
     if codec and len(unpacked) > MAX_UNPACKED:
         raise BadBatch(f"{name}: the records unpack to more than {MAX_UNPACKED} bytes")

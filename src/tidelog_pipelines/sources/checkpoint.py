@@ -1,8 +1,8 @@
-"""What a streaming query's checkpoint says: whose it is, and which offsets each batch covers.
+"""The checkpoint of a streaming query: its query id, and the offsets that each batch covers.
 
-Spark writes a batch's end offsets before it runs the batch, so that a batch that is run again
-covers the same records. What is not a local path is read through Spark, so that a checkpoint may
-lie on any file system.
+Spark writes a batch's end offsets before it runs the batch, so a batch that is run again covers the
+same records. A path that is not local is read through Spark, so a checkpoint may be on any file
+system.
 """
 
 import json
@@ -17,7 +17,7 @@ Ends = dict[str, dict[int, int]]
 
 
 class Span(NamedTuple):
-    """The records of one partition that a batch covers: from start up to, and without, end."""
+    """The records of one partition that a batch covers: the offsets in [start, end)."""
 
     partition: int
     start: int
@@ -32,27 +32,27 @@ class Checkpoint:
         self._local = Path(self.path) if is_local else None
 
     def query_id(self) -> str:
-        """The query's id: another one when the checkpoint was lost and begun anew."""
+        """The id of the query; a new one if the checkpoint was lost and created again."""
         (line,) = self._lines("metadata")
         return str(json.loads(line)["id"])
 
     def last_committed(self) -> int | None:
-        """The last batch that is known to be complete."""
+        """The number of the last complete batch."""
         numbers = [int(name) for name in self._names("commits") if name.isdigit()]
         return max(numbers, default=None)
 
     def ends(self, batch: int) -> Ends:
-        """Where a batch ends in each partition."""
+        """The end offset of a batch in each partition."""
         lines = self._lines(f"offsets/{batch}")
         return parse_ends(lines[2]) if len(lines) > 2 else {}
 
     def committed_ends(self) -> Ends:
-        """Where the last complete batch ends."""
+        """The end offsets of the last complete batch."""
         last = self.last_committed()
         return {} if last is None else self.ends(last)
 
     def spans(self, batch: int) -> dict[str, list[Span]]:
-        """The records that a batch covers, by topic; topics without any are left out."""
+        """The records that a batch covers, by topic; topics without records are left out."""
         before = self.ends(batch - 1) if batch else self._first_starts()
         return spans_between(before, self.ends(batch))
 
@@ -81,7 +81,7 @@ class Checkpoint:
 
 
 def _is_distributed(spark: SparkSession) -> bool:
-    """Whether a path without a scheme may mean another file system than this machine's."""
+    """Whether a path without a scheme may be on another file system than this machine's."""
     master = spark.conf.get("spark.master", "") or ""
     return not master.startswith(("local", "spark://"))
 
@@ -95,11 +95,11 @@ def parse_ends(text: str) -> Ends:
             for topic, ends in found.items()
         }
     except (ValueError, AttributeError, TypeError):
-        return {}  # not offsets of topics: the checkpoint of a query over something else
+        return {}  # not offsets of topics: the checkpoint of another kind of query
 
 
 def spans_between(before: Ends, after: Ends) -> dict[str, list[Span]]:
-    """What lies between two sets of offsets; a partition that is new begins at its first record."""
+    """The spans between two sets of offsets; a new partition begins at its first record."""
     spans = {
         topic: [
             Span(partition, start, end)

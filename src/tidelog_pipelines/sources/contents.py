@@ -1,8 +1,8 @@
-"""What a topic holds: as its cluster hands it out, or as its replicas' disks have it.
+"""The content of a topic, read through its cluster or from its replicas' disks.
 
-Either way a row is (replica, topic, partition, offset, checksum, timestamp, damage). Through the
-cluster, the replica is the one that leads, whichever that is: -1. `damage` is null for a record;
-else the row is a batch on a disk that cannot be read, and it tells which.
+In both cases a row is (replica, topic, partition, offset, checksum, timestamp, damage). If it is
+read through the cluster, the replica is -1, for the current leader. `damage` is null for a record;
+otherwise the row is an unreadable batch on a disk, and `damage` describes it.
 """
 
 import json
@@ -26,7 +26,7 @@ DAMAGE = (
 
 
 def readable(spark: SparkSession, settings: KafkaSettings, topics: Sequence[str]) -> DataFrame:
-    """What consumers can read of these topics, all of which exist."""
+    """The records that consumers can read from these topics, all of which exist."""
     subscription = Subscription(tuple(topics))
     Topics(settings).require(subscription)
     return table(spark, settings, subscription).select(
@@ -66,9 +66,9 @@ def on_disks(
     replicas: Mapping[int, str],
     only: Sequence[Stretch] | None = None,
 ) -> DataFrame:
-    """What the replicas hold of these topics; `NoSegments` where one has nothing of them.
+    """The content of these topics on the replicas; raises `NoSegments` if one has none of it.
 
-    `only` leaves batches out that have nothing in these stretches.
+    `only` leaves out batches without an offset in these stretches.
     """
     for topic in topics:
         find_parts(replicas, topic, sys.maxsize)

@@ -1,7 +1,7 @@
-"""Replication events from wherever they were recorded.
+"""Replication events from a cluster or from a file.
 
-In a cluster's own topic, read through the cluster or from its replicas' disks, or in JSON lines, as
-`tidelog observe` writes them for clusters that record none.
+The events are in a cluster's own topic, read through the cluster or from its replicas' disks, or in
+JSON lines, as `tidelog observe` writes them for clusters that record none.
 """
 
 import sys
@@ -27,7 +27,7 @@ def recorded_events(
     where: str = AUTO,
     replicas: Mapping[int, str] | None = None,
 ) -> DataFrame:
-    """All events that can be found; none where nobody has recorded any."""
+    """All recorded events; empty if none were recorded."""
     if where == NONE:
         return _none(spark)
     if where != AUTO:
@@ -44,7 +44,7 @@ def _none(spark: SparkSession) -> DataFrame:
 
 
 def _on_disks(spark: SparkSession, replicas: Mapping[int, str]) -> DataFrame:
-    # A partition of the events lies on some brokers only, and in the same form on all of them.
+    # A partition of the events exists on some brokers only, with the same content on all of them.
     found = {}
     for replica, directories in replicas.items():
         try:
@@ -59,13 +59,13 @@ def _on_disks(spark: SparkSession, replicas: Mapping[int, str]) -> DataFrame:
 
 
 def require_events(settings: KafkaSettings, where: str = AUTO) -> None:
-    """Make sure that there is something to follow."""
+    """Check that the events to follow exist."""
     if where == AUTO:
         Topics(settings).require(EVENTS)
 
 
 def event_stream(spark: SparkSession, settings: KafkaSettings, where: str = AUTO) -> DataFrame:
-    """The events as they come, from the first one on."""
+    """The events as a stream, from the first one on."""
     if where != AUTO:
         return parsed(spark.readStream.text(existing(where)))
     return parsed(stream(spark, settings, EVENTS, "earliest", EVENTS_AT_ONCE))

@@ -1,4 +1,4 @@
-"""Topics as DataFrames, through Spark's own connector, and as what a Kafka client sees of them."""
+"""Topics as DataFrames, through Spark's own connector, and topic metadata from a Kafka client."""
 
 import re
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from tidelog_pipelines.settings import KafkaSettings, pairs
 
 JAVA_ONLY = ("sasl.jaas.", "ssl.truststore.", "ssl.keystore.")
 NATIVE_ONLY = "librdkafka."
-"""Begins the name of a client configuration that is for librdkafka, and not for Java's client."""
+"""The prefix of a client configuration that is for librdkafka and not for the Java client."""
 ANSWER_SECONDS = 5.0
 QUIET = {"log_level": 0, "socket.timeout.ms": 10_000}
 
 
 def connector_options(settings: KafkaSettings) -> dict[str, str]:
-    """What Spark's connector is told, for reading and for writing."""
+    """The options of Spark's connector, for reading and for writing."""
     chosen = pairs(settings.kafka, "--kafka")
     options = {
         f"kafka.{key}": value for key, value in chosen.items() if not key.startswith(NATIVE_ONLY)
@@ -27,7 +27,7 @@ def connector_options(settings: KafkaSettings) -> dict[str, str]:
 
 
 def client_configuration(settings: KafkaSettings) -> dict[str, str | int | float | bool]:
-    """The same, for a client of confluent-kafka."""
+    """The configuration of a confluent-kafka client."""
     chosen = pairs(settings.kafka, "--kafka")
     options = {
         key.removeprefix(NATIVE_ONLY): value
@@ -39,7 +39,7 @@ def client_configuration(settings: KafkaSettings) -> dict[str, str | int | float
 
 @dataclass(frozen=True)
 class Subscription:
-    """Topics by name, or all whose whole name a pattern matches."""
+    """Topics by name, or all topics whose whole name matches a pattern."""
 
     names: tuple[str, ...] = ()
     pattern: str = ""
@@ -63,14 +63,14 @@ def stream(
     starting_offsets: str,
     max_per_batch: int,
 ) -> DataFrame:
-    """The records of the topics, as they come."""
+    """The records of the topics as a stream."""
     reader = spark.readStream.format("kafka").options(**connector_options(settings))
     return reader.options(
         **subscription.option,
         startingOffsets=starting_offsets,
         maxOffsetsPerTrigger=str(max_per_batch),
         includeHeaders="true",
-        # A record that expires before it is read is a loss, and is said to be one.
+        # A record that expires before it is read is reported as data loss.
         failOnDataLoss="true",
         groupIdPrefix="tidelog-pipeline",
     ).load()
@@ -83,7 +83,7 @@ def table(spark: SparkSession, settings: KafkaSettings, subscription: Subscripti
 
 
 class Topics:
-    """What the cluster says of its topics; asked through a connection that is kept."""
+    """The topics of a cluster, queried over a persistent connection."""
 
     def __init__(self, settings: KafkaSettings) -> None:
         self._where = settings.bootstrap_server
@@ -106,7 +106,7 @@ class Topics:
         return name in self._existing()
 
     def ids(self, names: list[str]) -> dict[str, str]:
-        """The id of each topic that exists: a topic that was created again has another one."""
+        """The id of each existing topic; a topic that was created again has a new id."""
         if not names:
             return {}
         found = {}
@@ -115,7 +115,7 @@ class Topics:
             try:
                 found[name] = str(answer.result().topic_id)
             except KafkaException:
-                continue  # it is gone, or nobody answers: reading it will tell
+                continue  # deleted or unreachable: reading the topic will report it
         return found
 
     def _existing(self) -> list[str]:

@@ -1,7 +1,7 @@
 """Ledgers of acknowledged records: JSON lines as producers append them, or the same as Parquet.
 
-A path may be a file, a directory of files or a pattern. A line that a kill has torn is left out:
-what it was to say had been acknowledged, but nobody can know what that was.
+A path may be a file, a directory or a pattern. A line that was torn by a kill is left out: its
+record was acknowledged, but the line no longer identifies it.
 """
 
 from collections.abc import Sequence
@@ -59,7 +59,7 @@ def _from_parquet(spark: SparkSession, paths: list[str]) -> DataFrame:
     kinds = dict(found.dtypes)
     if missing := [column for column in COLUMNS if column not in kinds]:
         raise JobFailed(
-            f"{', '.join(paths)} is no ledger: it has no column {', '.join(missing)}, and a ledger "
+            f"{', '.join(paths)} is not a ledger: it has no column {', '.join(missing)}. A ledger "
             f"has {', '.join(COLUMNS)}."
         )
     acked_at = (

@@ -1,4 +1,4 @@
-"""Where files are: what a user names is relative to the user, and not to Spark's processes."""
+"""Resolves paths relative to the user's working directory, not to that of Spark's processes."""
 
 import glob
 import os
@@ -7,12 +7,12 @@ from tidelog_pipelines.failures import JobFailed
 
 
 def absolute(path: str) -> str:
-    """A local path from the root on; a path of another file system (s3a://...) as it is."""
+    """An absolute local path; a path on another file system (s3a://...) is returned unchanged."""
     return path if "://" in path else os.path.abspath(path)
 
 
 def existing(path: str) -> str:
-    """The same, of something to be read: a file, a directory or a pattern that matches some."""
+    """As `absolute`, for input: raises unless a file, directory or pattern match exists."""
     if "://" not in path and not glob.glob(path):
-        raise JobFailed(f"there is no {path}.")
+        raise JobFailed(f"{path} does not exist.")
     return absolute(path)

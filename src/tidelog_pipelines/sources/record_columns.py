@@ -1,8 +1,8 @@
-"""Kafka's record batches (magic 2) as columns: the records of many batches are read at once.
+"""Decodes Kafka's record batches (magic 2) to columns: the records of many batches at once.
 
-Only where each record begins is found by a walk, since each one says how long it is; every other
-field is read for all of them with numpy. A batch whose records do not fit their batch is left out
-and named, so that one bad batch costs nothing but itself.
+A scan finds only the start of each record, because each record carries its length; numpy reads all
+other fields for all records at once. An invalid batch is left out and reported, so that one bad
+batch does not affect the others.
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ Bools = NDArray[np.bool_]
 
 HEADER = Struct(">qiibIhiqqqhii")
 LOG_OVERHEAD = 12
-"""Base offset and length: what precedes the part that `length` counts."""
+"""Base offset and length: the bytes that `length` does not count."""
 CRC_START = 21
 LONGEST_VARINT = 10
 
@@ -63,7 +63,7 @@ class Header(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A sound batch with its records unpacked, and where in the segment it stands."""
+    """A valid batch with its unpacked records and its position in the segment."""
 
     header: Header
     position: int
@@ -71,10 +71,10 @@ class Batch(NamedTuple):
 
 
 class Columns(NamedTuple):
-    """One entry per record; keys and values are None where the record has none."""
+    """One entry per record; a missing key or value is None."""
 
     batch: Ints
-    """The number of the record's batch, among those that were given."""
+    """The index of the record's batch in the input."""
     offset: Ints
     timestamp_ms: Ints
     keys: list[bytes | None]
@@ -82,20 +82,20 @@ class Columns(NamedTuple):
 
 
 def decode(batches: Sequence[Batch]) -> tuple[Columns, dict[int, str]]:
-    """The records of these batches, and which batches were left out, and why."""
+    """The records of these batches, and the batches that were left out, with the reason."""
     starts, ends, counts, broken = _walk(batches)
     area = b"".join([batch.records for batch in batches]) + bytes(LONGEST_VARINT)
     batch = np.repeat(np.arange(len(batches)), counts)
     columns, is_sound = _fields(area, starts, ends, batch, batches)
     if not is_sound.all():
         bad = np.unique(batch[~is_sound])
-        broken |= {int(number): "its records do not fit their lengths" for number in bad}
+        broken |= {int(number): "its records do not match their lengths" for number in bad}
         columns = _only(columns, ~np.isin(batch, bad))
     return columns, broken
 
 
 def _walk(batches: Sequence[Batch]) -> tuple[Ints, Ints, list[int], dict[int, str]]:
-    """Where each record's body begins and ends in all areas laid end to end."""
+    """The start and end of each record's body in the concatenated batches."""
     starts: list[int] = []
     ends: list[int] = []
     counts: list[int] = []
@@ -129,7 +129,7 @@ def _bodies(records: bytes, count: int) -> tuple[list[int], list[int]]:
                 length |= (byte & 0x7F) << shift
                 shift += 7
             starts.append(position)
-            position += length >> 1  # zigzag, and no length is negative
+            position += length >> 1  # zigzag; a length is never negative
             ends.append(position)
     except IndexError:
         raise BadBatch(f"its {count} records end after {len(ends)}") from None
@@ -142,7 +142,7 @@ def _fields(
     area: bytes, starts: Ints, ends: Ints, batch: Ints, batches: Sequence[Batch]
 ) -> tuple[Columns, Bools]:
     data = np.frombuffer(area, np.uint8)
-    timestamp_delta, at = _varints(data, starts + 1)  # past the attributes
+    timestamp_delta, at = _varints(data, starts + 1)  # after the attributes
     offset_delta, at = _varints(data, at)
     key_length, key_at = _varints(data, at)
     key_end = key_at + np.maximum(key_length, 0)
@@ -186,7 +186,7 @@ def _slices(
 def _varints(data: NDArray[np.uint8], positions: Ints) -> tuple[Ints, Ints]:
     """The zigzag varints at these positions, and the positions after them."""
     last = len(data) - 1
-    at = np.minimum(positions, last)  # what points beyond the area is found unsound later
+    at = np.minimum(positions, last)  # a position past the end is found invalid later
     byte = data[at]
     value = (byte & 0x7F).astype(np.uint64)
     after = positions + 1

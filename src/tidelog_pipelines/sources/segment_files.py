@@ -1,9 +1,9 @@
 """Finds a topic's segments in the data directories of replicas, and reads their batches.
 
-A large segment is read in several parts: each begins at the first batch at or after its first byte,
-which the offset index helps to find, and ends before the first batch of the next. A batch that is
-damaged is reported and stepped over; where its length itself cannot be trusted, reading goes on at
-the next batch that the index knows.
+A large segment is read in several parts. Each part begins at the first batch at or after its first
+byte, which the offset index helps to find, and ends before the first batch of the next part. A
+damaged batch is reported and skipped; if its length cannot be trusted, reading continues at the
+next batch in the index.
 """
 
 import os
@@ -25,7 +25,7 @@ _INDEX_ENTRY = Struct(">ii")
 
 
 class NoSegments(Exception):
-    """A data directory holds nothing of the topic; says which."""
+    """Names a data directory without any segment of the topic."""
 
 
 class Part(NamedTuple):
@@ -38,7 +38,7 @@ class Part(NamedTuple):
     start: int
     end: int
     is_active: bool
-    """Whether it is the replica's last segment, which may be cut short without being damaged."""
+    """Whether it is the replica's last segment, whose last batch may be partial."""
 
     @property
     def base_offset(self) -> int:
@@ -46,7 +46,7 @@ class Part(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """A batch that cannot be read: the offsets that it says it holds, and what is wrong."""
+    """An unreadable batch: the offsets that it claims to hold, and the reason."""
 
     base_offset: int
     last_offset: int
@@ -55,7 +55,7 @@ class Damage(NamedTuple):
 
 
 def find_parts(replicas: Mapping[int, str], topic: str, part_bytes: int) -> list[Part]:
-    """Every part of every segment; a replica's directories are parted by commas."""
+    """Every part of every segment; commas separate a replica's directories."""
     parts: list[Part] = []
     for replica, directories in replicas.items():
         found = [
@@ -70,7 +70,7 @@ def find_parts(replicas: Mapping[int, str], topic: str, part_bytes: int) -> list
 
 
 def _in_directory(replica: int, directory: Path, topic: str, part_bytes: int) -> Iterator[Part]:
-    # What is being deleted or moved has a suffix after the number.
+    # A directory that is being deleted or moved has a suffix after the number.
     name = re.compile(re.escape(topic) + r"-(\d+)")
     if not directory.is_dir():
         raise NoSegments(f"{directory} is not a directory")
@@ -94,10 +94,10 @@ def _in_directory(replica: int, directory: Path, topic: str, part_bytes: int) ->
 def read_batches(
     part: Part, stretches: Sequence[tuple[int, int]] | None = None
 ) -> Iterator[Batch | Damage]:
-    """The part's batches in order, control batches left out.
+    """The part's batches in order, without control batches.
 
-    With `stretches` only those that have offsets in one of them, [first, end): of all others the
-    header is read, and nothing else.
+    With `stretches`, only batches with offsets in one of them, [first, end); of all other batches
+    only the header is read.
     """
     read_bytes = READ_BYTES if stretches is None else HEADER.size
     index = _index_positions(part.path)
@@ -132,7 +132,7 @@ def read_batches(
 
 
 def _header(buffer: bytes, at: int, position: int, size: int) -> tuple[Header | None, str]:
-    """The header of a batch that lies within the file, or what is wrong with it."""
+    """The header of a batch that lies within the file, or the reason why it is invalid."""
     if len(buffer) - at < HEADER.size:
         return None, "cut short"
     header = Header(*HEADER.unpack_from(buffer, at))
@@ -155,7 +155,7 @@ def _is_unwritten(reason: str, buffer: bytes, at: int) -> bool:
 
 
 def _batch(header: Header, position: int, raw: bytes, expected: int) -> Batch | Damage | None:
-    if header.base_offset < expected:  # which no CRC covers
+    if header.base_offset < expected:  # not covered by the CRC
         reason = f"its base offset {header.base_offset} is below {expected}"
         return Damage(expected, expected, position, reason)
     if crc32c(memoryview(raw)[CRC_START:]) != header.crc:
@@ -170,14 +170,14 @@ def _batch(header: Header, position: int, raw: bytes, expected: int) -> Batch | 
 
 
 def _index_positions(path: str) -> list[int]:
-    """The positions of batches that the offset index names, in ascending order; none without it."""
+    """The batch positions in the offset index, in ascending order; empty without an index."""
     try:
         entries = Path(path).with_suffix(".index").read_bytes()
     except FileNotFoundError:
         return []
     whole = len(entries) // _INDEX_ENTRY.size * _INDEX_ENTRY.size
     positions = [position for _, position in _INDEX_ENTRY.iter_unpack(entries[:whole])]
-    # A broker that runs keeps its index longer than it is filled: zeros follow the last entry.
+    # A running broker preallocates its index: zeros follow the last entry.
     return [position for number, position in enumerate(positions) if position > 0 or number == 0]
 
 
@@ -189,7 +189,7 @@ def _first_batch(file: int, start: int, size: int, index: list[int]) -> int:
     position = index[known - 1] if known else 0
     while position < start:
         header, _ = _header(os.pread(file, HEADER.size, position), 0, position, size)
-        if header is None:  # the part before reports it
+        if header is None:  # the previous part reports it
             position = _next_indexed(index, position, size)
         else:
             position += header.size

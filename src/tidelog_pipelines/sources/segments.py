@@ -1,13 +1,13 @@
-"""`format("segments")`: the records of a topic as they lie on the disks of its replicas.
+"""`format("segments")`: the records of a topic on the disks of its replicas.
 
-Read by the executors themselves, in parallel, without a broker. A row is a record, or a batch that
-cannot be read: then `error` says why and offset..last_offset is what it claims to hold. Options:
+The executors read the files themselves, in parallel, without a broker. A row is a record or an
+unreadable batch: `error` is then the reason and offset..last_offset the claimed offsets. Options:
 
     topic      the topic
     replicas   JSON: {"1": "/data/1", "2": "/data/2a,/data/2b"}, a broker's id and its log.dirs
-    values     "false" leaves key and value out, and keeps their checksum
-    partBytes  how much of a segment one task reads at least (64 MiB)
-    stretches  JSON: {"0": [[0, 65536]]}, offsets by partition: only batches that have some of them
+    values     "false" leaves out key and value, and keeps their checksum
+    partBytes  the least bytes of a segment that one task reads (64 MiB)
+    stretches  JSON: {"0": [[0, 65536]]}, offsets by partition: only batches with some of them
 """
 
 import json
@@ -30,7 +30,7 @@ BYTES_AT_ONCE = 16 * 1024 * 1024
 CHECKSUM_DIGITS = 16
 
 Stretches = dict[int, list[tuple[int, int]]]
-"""By partition, the offsets to be read: each from the first up to the end."""
+"""By partition, the offset ranges to read, each [first, end)."""
 
 _PLACE = "replica INT, topic STRING, partition INT"
 _RECORD = "offset BIGINT, last_offset BIGINT, timestamp_ms BIGINT, leader_epoch INT"
@@ -38,7 +38,7 @@ _ORIGIN = "segment BIGINT, position BIGINT, error STRING"
 
 
 class _Replicated(InputPartition):
-    """A part of a segment as a task of Spark's."""
+    """A part of a segment as a Spark task."""
 
     def __init__(self, part: Part) -> None:
         super().__init__(tuple(part))
@@ -75,7 +75,7 @@ class SegmentsReader(DataSourceReader):
         return [_Replicated(part) for part in parts]
 
     def read(self, partition: InputPartition | None) -> Iterator[Any]:
-        if partition is None:  # which Spark makes of no partition at all
+        if partition is None:  # Spark passes None if there is no partition
             return
         part = Part(*partition.value)
         chosen = None if self._stretches is None else self._stretches[part.partition]
@@ -90,7 +90,7 @@ def _wants_values(options: Any) -> bool:
 
 
 class _Rows(NamedTuple):
-    """What is common to the rows of one part."""
+    """The fields that all rows of one part share."""
 
     part: Part
     wants_values: bool
@@ -158,7 +158,7 @@ class _Rows(NamedTuple):
 def record_batches(
     part: Part, wants_values: bool, stretches: Sequence[tuple[int, int]] | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """The part's records and damages in Arrow's form, some tens of thousands at once."""
+    """The part's records and damages as Arrow batches of some tens of thousands of rows."""
     rows = _Rows(part, wants_values)
     batches: list[Batch] = []
     damages: list[Damage] = []
@@ -188,7 +188,7 @@ def _decoded(rows: _Rows, batches: list[Batch], damages: list[Damage]) -> pa.Rec
 
 
 def checksums(keys: Sequence[bytes | None], values: Sequence[bytes | None]) -> list[str]:
-    """The ledger's checksum of each record: see `transformations.checksum`, which says the same."""
+    """The ledger's checksum of each record, equal to `transformations.checksum`."""
     return [
         md5(
             b"%d:%b%d:%b" % (_size(key), key or b"", _size(value), value or b""),

@@ -1,1 +1,1 @@
-"""Pure functions from DataFrame to DataFrame: no session, no clock, no input or output."""
+"""Pure functions from DataFrame to DataFrame: no session, no clock, no I/O."""

@@ -1,10 +1,10 @@
-"""What became of acknowledged records: lost, corrupted, reordered, duplicated, or in their place.
+"""Classifies acknowledged records: lost, corrupted, reordered, duplicated, or in place.
 
 `acknowledged` (topic, partition, offset, key, checksum, acked_at) comes from ledgers, `readable`
 (replica, topic, partition, offset, checksum, timestamp) from a cluster or from its replicas' disks.
-An acknowledged record is where it belongs if some replica holds its checksum at its offset;
-the rest is *missing*. A readable record that no ledger places there is a *stray*. Everything that
-can be wrong is a relation between the missing and the strays, and in a sound log both are empty.
+An acknowledged record is in place if a replica holds its checksum at its offset; otherwise it is
+*missing*. A readable record that no ledger contains at its offset is a *stray*. Every fault is a
+relation between missing records and strays, and in a correct log both are empty.
 """
 
 from functools import reduce
@@ -21,9 +21,9 @@ CONTENT = ("topic", "checksum")
 
 
 def missing(acknowledged: DataFrame, readable: DataFrame) -> DataFrame:
-    """Acknowledged records that are not at their offset on any replica, or whose offset is unknown.
+    """Acknowledged records that no replica holds at their offset, or whose offset is unknown.
 
-    `found` is the checksum of a stray at that offset, `found_at` the time that it carries.
+    `found` is the checksum of a stray at that offset, `found_at` the stray's timestamp.
     """
     absent = acknowledged.join(readable, list(PLACED), "left_anti")
     there = strays(acknowledged, readable).groupBy(*RECORD)
@@ -35,13 +35,13 @@ def missing(acknowledged: DataFrame, readable: DataFrame) -> DataFrame:
 
 
 def strays(acknowledged: DataFrame, readable: DataFrame) -> DataFrame:
-    """Readable records that no ledger places where they are, each once for all replicas."""
+    """Readable records that no ledger contains at their offset, each once for all replicas."""
     once = readable.groupBy(*PLACED).agg(f.min("timestamp").alias("timestamp"))
     return once.join(acknowledged, list(PLACED), "left_anti")
 
 
 def moved(missing: DataFrame, strays: DataFrame) -> DataFrame:
-    """Missing records that are at another place, each paired with one stray of the same content."""
+    """Missing records at another offset, each paired with one stray of the same content."""
     wanted = missing.select(
         *RECORD, "checksum", "key", "acked_at", _turn("partition", "offset").alias("turn")
     )
@@ -55,24 +55,24 @@ def moved(missing: DataFrame, strays: DataFrame) -> DataFrame:
 
 
 def _turn(*order: str) -> Column:
-    """Records of equal content are told apart by nothing but their order."""
+    """The rank among records of equal content, which only their order distinguishes."""
     return f.row_number().over(Window.partitionBy(*CONTENT).orderBy(*order))
 
 
 def reordered(moved: DataFrame) -> DataFrame:
-    """Records at another offset than was acknowledged; one without an offset is only found."""
+    """Records at another offset than the acknowledged one; the ledger must have an offset."""
     return moved.where("offset IS NOT NULL")
 
 
 def without(records: DataFrame, known: DataFrame) -> DataFrame:
-    """The records that are not among the known ones; an offset may be unknown on both sides."""
+    """The records that are not among the known ones; null offsets compare as equal."""
     names = known.select(*RECORD, "checksum").alias("known")
     same = [f.col(f"r.{name}").eqNullSafe(f.col(f"known.{name}")) for name in names.columns]
     return records.alias("r").join(names, reduce(and_, same), "left_anti")
 
 
 def below_start(unfound: DataFrame, starts: DataFrame) -> DataFrame:
-    """Records that retention has taken since: they lie before the first offset that is kept."""
+    """Records below the log start offset, which retention has deleted since."""
     return (
         unfound.join(f.broadcast(starts), list(PARTITION))
         .where("offset < log_start_offset")
@@ -81,10 +81,10 @@ def below_start(unfound: DataFrame, starts: DataFrame) -> DataFrame:
 
 
 def corrupted(kept: DataFrame, damages: DataFrame) -> DataFrame:
-    """Records whose place holds something else that is no later write, or a batch no one can read.
+    """Records whose offset holds other content that is not a later write, or an unreadable batch.
 
-    What carries a later time than the acknowledgement was written afterwards, by a leader that
-    did not know of the record: that is a loss, and no corruption.
+    Content with a timestamp after the acknowledgement was written later, by a leader that lacked
+    the record: that is a loss, not a corruption.
     """
     damaged = damages.select(
         *PARTITION,
@@ -113,32 +113,32 @@ def corrupted(kept: DataFrame, damages: DataFrame) -> DataFrame:
         "key",
         "acked_at",
         "found",
-        f.lit("another content is in its place").alias("error"),
+        f.lit("the offset holds other content").alias("error"),
     )
     return unreadable.unionByName(replaced).dropDuplicates([*RECORD, "checksum"])
 
 
 def lost(unfound: DataFrame) -> DataFrame:
-    """Records that are nowhere, with when something else was written in their place, if it was."""
+    """Records that exist nowhere, with the time at which their offset was written again, if any."""
     return unfound.select(
         *RECORD, "key", "checksum", "acked_at", f.col("found_at").alias("overwritten_at")
     )
 
 
 def unplaced(strays: DataFrame, moved: DataFrame, corrupted: DataFrame) -> DataFrame:
-    """Strays that are neither a moved record nor what is left of a corrupted one."""
+    """Strays that are neither a moved record nor the rest of a corrupted one."""
     at = moved.select("topic", f.col("found_partition").alias("partition"), "found_offset")
     taken = at.withColumnRenamed("found_offset", "offset").union(corrupted.select(*RECORD))
     return strays.join(taken, list(RECORD), "left_anti")
 
 
 def duplicated(unplaced: DataFrame, acknowledged: DataFrame) -> DataFrame:
-    """Strays with the content of a record that was acknowledged elsewhere."""
+    """Strays with the content of a record that was acknowledged at another offset."""
     original = acknowledged.select(
         *CONTENT,
         f.struct("partition", "offset", "key").alias("original"),
     )
-    # A ledger that is being written may have come to know of the stray itself meanwhile.
+    # A ledger that is still being written may meanwhile contain the stray itself.
     is_itself = (f.col("original.partition") == f.col("partition")) & (
         f.col("original.offset") == f.col("offset")
     )
@@ -159,5 +159,5 @@ def duplicated(unplaced: DataFrame, acknowledged: DataFrame) -> DataFrame:
 
 
 def unacknowledged(unplaced: DataFrame, duplicated: DataFrame) -> DataFrame:
-    """Readable records of which no ledger knows: written, but their acknowledgement never came."""
+    """Readable records that no ledger contains: written, but never acknowledged."""
     return unplaced.join(duplicated.select(*RECORD), list(RECORD), "left_anti")

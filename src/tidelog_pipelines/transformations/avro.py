@@ -1,7 +1,7 @@
-"""Tells a bad Avro value from a good one whose fields are all null.
+"""Distinguishes a bad Avro value from a valid one whose fields are all null.
 
-Spark turns a value that it cannot decode into a row of nulls. Read with a schema that has one more
-field, with a default, a good value has that field set, and a bad one has not.
+Spark decodes a bad value to a row of nulls. With a reader schema that has one more field with a
+default, a valid value has that field set, and a bad value has not.
 """
 
 import json
@@ -11,14 +11,14 @@ READ_FLAG = "tidelog_was_read"
 
 
 def flagged_schema(schema: str) -> str:
-    """The reader's schema for a writer's: the same record with one more field."""
+    """The reader schema for a writer schema: the same record with one more field."""
     record: dict[str, Any] = json.loads(schema)
     flag = {"name": READ_FLAG, "type": "boolean", "default": True}
     return json.dumps({**record, "fields": [*record["fields"], flag]})
 
 
 def complaint(schema: str) -> str | None:
-    """What is wrong with a schema, as far as we rely on it."""
+    """Why a schema cannot be used, if it cannot."""
     try:
         found = json.loads(schema)
     except ValueError as error:

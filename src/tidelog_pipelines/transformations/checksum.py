@@ -1,7 +1,7 @@
-"""The checksum of a record, as every ledger holds it: half of an MD5, 16 hexadecimal digits.
+"""The checksum of a record in a ledger: the first half of an MD5, 16 hexadecimal digits.
 
-It covers key and value, each after its length (-1 where there is none), and no header. 64 bits keep
-a hundred million records apart; with 32, a million of them would seem to be somebody else's.
+It covers key and value, each with its length (-1 for null), and no headers. 64 bits distinguish a
+hundred million records; with 32 bits, collisions would be likely among a million.
 """
 
 from pyspark.sql import Column

@@ -1,7 +1,7 @@
-"""Records as they come from a topic -> rows of a table, and bad records with the reason.
+"""Decodes the records of a topic to rows of a table, and bad records to rows with the reason.
 
-Every record goes one way or the other, decided by the record and the format alone: a record that
-is decoded again after a crash goes the same way again.
+Invariant: the result depends only on the record and the format, so a record that is decoded again
+after a crash gives the same row.
 """
 
 from dataclasses import dataclass
@@ -20,17 +20,17 @@ REASON = "reason"
 
 @dataclass(frozen=True)
 class Raw:
-    """Bytes stay bytes."""
+    """Bytes, unchanged."""
 
 
 @dataclass(frozen=True)
 class Text:
-    """UTF-8."""
+    """UTF-8 text."""
 
 
 @dataclass(frozen=True)
 class Json:
-    """Objects of this type; if it was inferred, names that no column can have are refused."""
+    """Objects of this type; if it was inferred, invalid column names are refused."""
 
     type: StructType
     inferred: bool = False
@@ -38,7 +38,7 @@ class Json:
 
 @dataclass(frozen=True)
 class Avro:
-    """Avro's binary encoding, by this schema; a schema registry's five bytes may come first."""
+    """Avro's binary encoding with this schema, optionally after a schema registry's five bytes."""
 
     schema: str
     has_registry_header: bool = False
@@ -48,7 +48,7 @@ Format = Raw | Text | Json | Avro
 
 
 def decoded(records: DataFrame, key: Raw | Text, value: Format) -> DataFrame:
-    """Records with key and value decoded, and with a reason where that is not possible."""
+    """The records with decoded key and value, or with the reason why they cannot be decoded."""
     content, _ = _decoded_value(value)
     return records.select(
         "topic",
@@ -64,12 +64,12 @@ def decoded(records: DataFrame, key: Raw | Text, value: Format) -> DataFrame:
 
 
 def table_rows(all_decoded: DataFrame) -> DataFrame:
-    """The rows of a topic's table; partition and offset come first, where files are pruned."""
+    """The rows of a topic's table; partition and offset come first, for file pruning."""
     return all_decoded.where(f.col(REASON).isNull()).drop("topic", REASON)
 
 
 def quarantined(records: DataFrame, key: Raw | Text, value: Format) -> DataFrame:
-    """The bad records, whole and as they came, with the reason."""
+    """The bad records, unchanged, with the reason."""
     return records.select(
         "topic",
         "partition",
@@ -95,7 +95,7 @@ def _is_text(column: str) -> Column:
 
 
 def _decoded_value(value: Format) -> tuple[Column, Column]:
-    """The value, and the reason why there is none; a record without value is a good one."""
+    """The value, and the reason if it cannot be decoded; a record without a value is valid."""
     raw, none = f.col("value"), f.lit(None).cast("string")
     not_text = f.when(~_is_text("value"), f.lit("the value is not UTF-8"))
     match value:
@@ -121,7 +121,7 @@ def _json(text: Column, how: Json) -> tuple[Column, Column]:
     why = (
         f.when(variant.isNull(), f.lit("the value is not JSON"))
         .when(~is_object, f.lit("the value is JSON, but not an object"))
-        .otherwise(f.lit("the value does not fit the schema"))
+        .otherwise(f.lit("the value does not match the schema"))
     )
     reason = f.when(~fits, why)
     if how.inferred:
@@ -130,7 +130,7 @@ def _json(text: Column, how: Json) -> tuple[Column, Column]:
 
 
 def _unfit_names(text: Column, known: StructType) -> Column:
-    """A reason where an object has a name that no column can have, or that differs in case only."""
+    """The reason if an object has an invalid column name, or names that differ only in case."""
     names = [field.name for field in known.fields]
     exact = f.array(*[f.lit(name) for name in names])
     lower = f.array(*[f.lit(name.lower()) for name in names])
@@ -152,5 +152,5 @@ def _avro(raw: Column, how: Avro) -> tuple[Column, Column]:
     parsed = from_avro(framed, how.schema, options)
     is_read = parsed[READ_FLAG].isNotNull()
     return f.when(is_read, parsed.dropFields(READ_FLAG)), f.when(
-        ~f.coalesce(is_read, f.lit(False)), f.lit("the value does not fit the Avro schema")
+        ~f.coalesce(is_read, f.lit(False)), f.lit("the value does not match the Avro schema")
     )

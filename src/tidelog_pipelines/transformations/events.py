@@ -1,4 +1,4 @@
-"""The replication events of a cluster as rows, with a column for every field that any kind has."""
+"""The replication events of a cluster as rows, with one column for every field of any event."""
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
@@ -23,9 +23,9 @@ PARTITION = ("topic", "partition")
 
 
 def parsed(records: DataFrame) -> DataFrame:
-    """The events in the values of these records; what is none of them is left out.
+    """The events in the values of these records; other records are left out.
 
-    `at` is the event's time. An event that a retry wrote twice is kept once.
+    `at` is the event's time. An event that a retry wrote twice is returned once.
     """
     text = f.col("value").cast("string")
     return (

@@ -1,4 +1,4 @@
-"""Which election or truncation explains a lost record, joined from the replication events."""
+"""Explains each lost record by an election or a truncation among the replication events."""
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
@@ -7,13 +7,13 @@ from tidelog_pipelines.transformations.audit import RECORD
 from tidelog_pipelines.transformations.events import PARTITION
 
 SKEW_MS = 2_000
-"""How far the clocks of a producer and of a broker may be apart."""
+"""The most that the clocks of a producer and a broker may differ."""
 
 UNCLEAN, ELECTION, TRUNCATION, UNKNOWN = "unclean election", "election", "truncation", "unknown"
 
 
 def explained(lost: DataFrame, events: DataFrame) -> DataFrame:
-    """The lost records with their cause, when it happened, and a sentence that says so."""
+    """The lost records with the cause, its time, and a sentence that describes it."""
     with_election = _first_after(lost, _elections(events), "election")
     with_cut = _first_after(with_election, _cuts(events), "cut", _covers())
     cause = (
@@ -66,7 +66,7 @@ def _covers() -> Column:
 def _first_after(
     lost: DataFrame, events: DataFrame, name: str, condition: Column | None = None
 ) -> DataFrame:
-    """Each lost record with the first such event after its acknowledgement, or null."""
+    """Each lost record with the first matching event after its acknowledgement, or null."""
     since = f.col("e.ts") >= f.unix_millis("lost.acked_at") - SKEW_MS
     same = (f.col("lost.topic") == f.col("e.topic")) & (
         f.col("lost.partition") == f.col("e.partition")
@@ -83,8 +83,8 @@ def _first_after(
 
 def _sentence() -> Column:
     elected = f.format_string(
-        "broker %d led when it was acknowledged and went (%s); broker %d was elected %sat %s in "
-        "epoch %d without it",
+        "broker %d led at the acknowledgement and lost the lead (%s); broker %d was elected %sat "
+        "%s in epoch %d without the record",
         "election.leader_before",
         "election.reason",
         "election.leader",
@@ -93,7 +93,7 @@ def _sentence() -> Column:
         "election.leader_epoch",
     )
     cut = f.format_string(
-        "broker %d cut its log from %d to %d at %s",
+        "broker %d truncated its log from %d to %d at %s",
         "cut.node",
         f.greatest("cut.from_offset", "cut.to_offset"),
         f.least("cut.from_offset", "cut.to_offset"),

@@ -1,4 +1,4 @@
-"""Answers about a cluster's replication, from its events and from the intervals between them."""
+"""Statistics of a cluster's replication, from its events and the intervals between them."""
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
@@ -6,14 +6,14 @@ from pyspark.sql import functions as f
 from tidelog_pipelines.transformations.events import PARTITION
 
 CHAIN_SECONDS = 60
-"""How long before an election its leader's fencing still counts as the beginning."""
+"""How long before an election the fencing of its leader still counts as its start."""
 FLAPPING_GAP = "10 minutes"
 FLAPPING_LEAVES = 3
-"""A replica flaps that leaves so often, with less than the gap between two departures."""
+"""A replica flaps if it leaves this often, with less than the gap between two departures."""
 
 PLANNED = ("preferred", "reassigned", "created")
 HANDED_OVER = "shutting-down"
-"""Why a leader that goes in order hands its partitions over first: somebody leads all the time."""
+"""The reason of an election in a controlled shutdown: there is a leader all the time."""
 MINUTE = 60.0
 
 
@@ -21,7 +21,7 @@ MINUTE = 60.0
 
 
 def under_replicated_partitions(judged: DataFrame) -> DataFrame:
-    """For each partition: how long it was watched, under-replicated, unwritable, leaderless."""
+    """For each partition, the minutes watched, under-replicated, unwritable and leaderless."""
     return judged.groupBy(*PARTITION).agg(
         _minutes(f.lit(True)).alias("watched_minutes"),
         _minutes(f.col("is_under_replicated")).alias("under_replicated_minutes"),
@@ -32,7 +32,7 @@ def under_replicated_partitions(judged: DataFrame) -> DataFrame:
 
 
 def under_replicated_brokers(judged: DataFrame) -> DataFrame:
-    """For each broker: in how many partitions, and for how many minutes, it was out of sync."""
+    """For each broker, the number of partitions and the minutes in which it was out of sync."""
     out = judged.withColumn("broker", f.explode(f.array_except("replicas", "isr")))
     return out.groupBy("broker").agg(
         f.count_distinct(*PARTITION).alias("partitions"),
@@ -67,7 +67,7 @@ def isr_changes(events: DataFrame) -> DataFrame:
 
 
 def flapping(changes: DataFrame) -> DataFrame:
-    """Replicas that kept leaving and joining: from when to when, how often, and for what reason."""
+    """Replicas that left and joined repeatedly: the time range, how often, and the reason."""
     return (
         changes.where("change = 'left'")
         .groupBy(*PARTITION, "broker", f.session_window("at", FLAPPING_GAP).alias("spell"))
@@ -86,7 +86,7 @@ def flapping(changes: DataFrame) -> DataFrame:
 
 
 def follower_states(events: DataFrame) -> DataFrame:
-    """What leaders said of each follower, time after time."""
+    """The follower states that leaders reported, over time."""
     followers = events.where("event = 'replica_state'").select(
         *PARTITION, "at", f.explode("followers").alias("follower")
     )
@@ -111,11 +111,11 @@ def lag(followers: DataFrame) -> DataFrame:
 
 
 def failovers(events: DataFrame) -> DataFrame:
-    """Every change of a leader that was not planned: who, why, and how long nobody led.
+    """Every unplanned change of a leader: brokers, reason, and the time without a leader.
 
-    It begins with the last sign of life of the leader, or where none is known, with its fencing or
-    an election that found no one. `duration_ms` is null where no such moment was recorded: whoever
-    fences a broker elects the next leaders with the same stroke, and that tells no time.
+    It begins with the last sign of life of the leader, or if that is unknown, with its fencing or
+    with an election that found no leader. `duration_ms` is null if no such time was recorded: a
+    controller fences a broker and elects the next leaders at once, which gives no duration.
     """
     in_order = Window.partitionBy(*PARTITION).orderBy("ts", "leader_epoch")
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)
@@ -163,7 +163,7 @@ def failovers(events: DataFrame) -> DataFrame:
 
 
 def availability(judged: DataFrame) -> DataFrame:
-    """For each partition and day: in which part of the time it had a leader, and took writes."""
+    """For each partition and day, the share of time with a leader, and with writes possible."""
     days = judged.withColumn(
         "day",
         f.explode(
@@ -190,7 +190,7 @@ def availability(judged: DataFrame) -> DataFrame:
 
 
 def causes(changes: DataFrame, failovers: DataFrame) -> DataFrame:
-    """What happened most, and to which broker."""
+    """The most frequent causes, and the brokers concerned."""
     left = changes.where("change = 'left'").select(
         f.concat(f.lit("left the in-sync set: "), f.coalesce("reason", f.lit("unknown"))).alias(
             "cause"

@@ -1,4 +1,4 @@
-"""The tables of `health`, by name: each from the events alone."""
+"""The tables of `health`, by name, each derived from the events alone."""
 
 from collections.abc import Callable, Mapping
 
@@ -11,13 +11,13 @@ from tidelog_pipelines.transformations.interval_state import closed_intervals
 from tidelog_pipelines.transformations.isr_intervals import intervals, judged
 
 LATE = "10 minutes"
-"""How much later than others an event may come and still be counted in its minute."""
+"""How late an event may arrive and still be counted in its minute."""
 
 Tables = Mapping[str, DataFrame]
 
 
 def batch_tables(events: DataFrame, keep: Callable[[DataFrame], DataFrame]) -> Tables:
-    """Everything, as it stands now; `keep` holds what several tables are made of."""
+    """All tables; `keep` caches the inputs of several tables."""
     spans = keep(judged(intervals(events)))
     changes, failovers = keep(health.isr_changes(events)), keep(health.failovers(events))
     return {
@@ -34,7 +34,7 @@ def batch_tables(events: DataFrame, keep: Callable[[DataFrame], DataFrame]) -> T
 
 
 def streaming_tables(events: DataFrame) -> Tables:
-    """What a stream of events appends to: facts that no later event changes."""
+    """The tables to which a stream of events appends: rows that no later event changes."""
     return {
         "intervals": judged(closed_intervals(events)),
         "isr_changes": health.isr_changes(events),
@@ -44,7 +44,7 @@ def streaming_tables(events: DataFrame) -> Tables:
 
 
 def elections(events: DataFrame) -> DataFrame:
-    """Every election, as it was told."""
+    """Every election, as it was recorded."""
     return events.where("event = 'leader_elected'").select(
         *PARTITION, "at", "leader_before", "leader", "leader_epoch", "isr", "reason", "clean"
     )

@@ -1,7 +1,7 @@
-"""The type of JSON values, as Spark's variants tell it, and how it grows as values change.
+"""Infers the type of JSON values from Spark's variants, and extends it as values change.
 
-A type only ever gains fields: what a table has once promised stays, so that old rows can be read
-and a value that does not fit is noticed.
+Invariant: a type only gains fields. Old rows therefore stay readable, and a value that does not
+match is detected.
 """
 
 import re
@@ -24,7 +24,7 @@ from pyspark.sql.types import (
 
 TOKEN = re.compile(r"\s*(`(?:[^`]|``)*`|[<>,:]|[^\s<>,:`(]+(?:\([^)]*\))?)")
 NOT_A_COLUMN = r"[ ,;{}()\n\t=]"
-"""What the name of a table's column may not hold."""
+"""The characters that a column name must not contain."""
 
 SCALARS: dict[str, DataType] = {
     "BIGINT": LongType(),
@@ -35,29 +35,29 @@ SCALARS: dict[str, DataType] = {
     "DATE": DateType(),
     "TIMESTAMP": TimestampType(),
 }
-"""Everything else, and what differs from record to record, stays text."""
+"""All other types, and types that differ between records, are stored as text."""
 
 
 def json_shapes(text: Column) -> Column:
-    """The merged type of all JSON objects in a column, in the words of Spark's variants."""
+    """The merged type of all JSON objects in a column, in the notation of Spark's variants."""
     variant = f.try_parse_json(text)
     is_object = f.schema_of_variant(variant).startswith("OBJECT<")
     return f.schema_of_variant_agg(f.when(is_object, variant))
 
 
 def inferred(records: DataFrame) -> DataFrame:
-    """One row: the merged type of the values, as text, or null where none is an object."""
+    """One row: the merged type of the values as text, or null if no value is an object."""
     return records.agg(json_shapes(f.col("value").cast("string")).alias("shape"))
 
 
 def parse_shape(shape: str | None) -> StructType:
-    """A type from the words of Spark's variants, without fields that were null so far."""
+    """Parse the notation of Spark's variants, without fields that were always null."""
     found = _parsed(_Tokens(shape or "OBJECT<>"))
     return found if isinstance(found, StructType) else StructType()
 
 
 def grown(known: DataType, seen: DataType) -> DataType:
-    """The known type with the fields that were seen for the first time."""
+    """The known type, extended by new fields."""
     if isinstance(known, ArrayType) and isinstance(seen, ArrayType):
         return ArrayType(grown(known.elementType, seen.elementType))
     if isinstance(known, StructType) and isinstance(seen, StructType):
@@ -66,7 +66,7 @@ def grown(known: DataType, seen: DataType) -> DataType:
 
 
 def grown_struct(known: StructType, seen: StructType) -> StructType:
-    """The same for an object: new fields come last, in alphabetical order."""
+    """As `grown`, for an object: new fields come last, in alphabetical order."""
     news = {field.name: field.dataType for field in seen.fields}
     fields = [
         StructField(field.name, grown(field.dataType, news.get(field.name, field.dataType)))
@@ -81,7 +81,7 @@ def grown_struct(known: StructType, seen: StructType) -> StructType:
 
 
 def columns(seen: StructType) -> StructType:
-    """What of an inferred type a table can hold as columns."""
+    """The part of an inferred type that a table can store as columns."""
     fields: dict[str, StructField] = {}
     for field in seen.fields:
         if _is_column_name(field.name):
@@ -92,7 +92,7 @@ def columns(seen: StructType) -> StructType:
 
 
 def _storable(kind: DataType) -> DataType:
-    """The type, where an object with names that no column can have is text."""
+    """The type, with text in place of objects that have invalid column names."""
     if isinstance(kind, ArrayType):
         return ArrayType(_storable(kind.elementType))
     if not isinstance(kind, StructType):
@@ -120,11 +120,11 @@ class _Tokens:
 
     def expect(self, token: str) -> None:
         taken = self.take()
-        assert taken == token, f"{token} expected in the type of a variant, {taken} found"
+        assert taken == token, f"{token} expected in the type of a variant, found {taken}"
 
 
 def _parsed(tokens: _Tokens) -> DataType | None:
-    """One type; None where only nulls were seen."""
+    """Parse one type; None if only nulls were seen."""
     word = tokens.take()
     if word == "OBJECT":
         return _parsed_object(tokens)

@@ -1,7 +1,7 @@
-"""The same intervals from a stream: what is open per partition is kept as Spark's state.
+"""Intervals from a stream of events: the open interval of each partition is kept as Spark state.
 
-A window would not do, since an interval may last for weeks. An interval is told when the change
-that ends it has come; the one that is open stays in the state.
+A window is not suitable, because an interval may last for weeks. An interval is emitted when the
+change that ends it arrives; the open interval stays in the state.
 """
 
 from collections.abc import Iterable, Iterator
@@ -25,7 +25,7 @@ _COLUMNS = [
 
 
 class State(NamedTuple):
-    """An interval that is open, and the newest epoch that was heard of in it."""
+    """An open interval, and the newest leader epoch seen in it."""
 
     start_ms: int
     leader: int
@@ -48,7 +48,7 @@ def closed_intervals(events: DataFrame) -> DataFrame:
 def close(
     partition: tuple[Any, ...], batches: Iterable[pd.DataFrame], kept: GroupState
 ) -> Iterator[pd.DataFrame]:
-    """What a partition's new events close, in the order of their time."""
+    """The intervals that a partition's new events close, in order of time."""
     arrived = pd.concat(list(batches)).sort_values(["ts", "leader_epoch"], kind="stable")
     current: State | None = _state(*kept.get) if kept.exists else None
     ended = []
@@ -65,7 +65,7 @@ def close(
         if current is None:
             current = now
         elif now.newest_epoch < current.newest_epoch or now.start_ms < current.start_ms:
-            continue  # a deposed leader's word, or one that comes too late to be of use
+            continue  # from a deposed leader, or too late to matter
         elif _is_same(now, current):
             current = current._replace(newest_epoch=now.newest_epoch)
         else:
@@ -77,14 +77,14 @@ def close(
 
 
 def _is_same(one: State, other: State) -> bool:
-    """Whether two states are alike; time and epochs are not part of one."""
+    """Whether two states are equal, apart from time and epochs."""
     return (one.leader, *one[3:-1]) == (other.leader, *other[3:-1])
 
 
 def _state(
     ts: Any, leader: Any, epoch: Any, isr: Any, replicas: Any, min_isr: Any, newest: Any
 ) -> State:
-    """As plain numbers, whatever pandas made of them."""
+    """Convert pandas values to plain numbers."""
     return State(
         int(ts),
         int(leader),

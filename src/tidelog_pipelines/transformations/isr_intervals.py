@@ -1,7 +1,7 @@
-"""How long each partition was in which state: who led it, and who was in sync.
+"""The intervals in which a partition has one state: its leader and its in-sync replicas.
 
-An event that carries a partition's state begins an interval if it changes something; the next
-change ends it. What a deposed leader still says after its successor was elected changes nothing.
+An event that changes a partition's state begins an interval, and the next change ends it. Events of
+a deposed leader after the election of its successor are ignored.
 """
 
 from pyspark.sql import Column, DataFrame, Window
@@ -17,7 +17,7 @@ INTERVAL = """
 
 
 def states(events: DataFrame) -> DataFrame:
-    """The events that tell a partition's state, the in-sync replicas in ascending order."""
+    """The events with a partition's state, with the in-sync replicas in ascending order."""
     told = "isr IS NOT NULL AND replicas IS NOT NULL AND topic IS NOT NULL"
     return events.where(told).select(
         *PARTITION,
@@ -31,7 +31,7 @@ def states(events: DataFrame) -> DataFrame:
 
 
 def intervals(events: DataFrame) -> DataFrame:
-    """Every interval; the last of each partition ends with the last event of all."""
+    """Every interval; the last interval of each partition ends with the last event of all."""
     in_order = Window.partitionBy(*PARTITION).orderBy("ts", "leader_epoch")
     so_far = in_order.rowsBetween(Window.unboundedPreceding, 0)
     current = states(events).withColumn("newest", f.max("leader_epoch").over(so_far))
@@ -57,7 +57,7 @@ def intervals(events: DataFrame) -> DataFrame:
 
 
 def judged(intervals: DataFrame) -> DataFrame:
-    """The intervals with their length and what they mean for those who write and read."""
+    """The intervals with their length, and whether the partition is available and writable."""
     return intervals.select(
         "*",
         ((f.col("end_ms") - f.col("start_ms")) / 1000).alias("seconds"),

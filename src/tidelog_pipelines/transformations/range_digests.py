@@ -1,8 +1,8 @@
 """Compares two sets of records of any size by digests of their offset ranges.
 
-Each range of 64 Ki offsets shrinks to three numbers before anything crosses the network; only
-ranges whose numbers differ are looked into. A sound log of a hundred million records is compared by
-1,526 rows, and a damaged one costs as much more as it is damaged.
+Each range of 64 Ki offsets is reduced to three numbers before the shuffle, and only ranges whose
+numbers differ are examined. A correct log of a hundred million records is compared by 1,526 rows;
+a damaged one costs more in proportion to the damage.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,7 +22,7 @@ _LOW_BITS = 0xFFFF_FFFF
 
 
 class Stretch(NamedTuple):
-    """Ranges that follow each other: the offsets of a partition in [first, end)."""
+    """Consecutive ranges: the offsets of a partition in [first, end)."""
 
     topic: str
     partition: int
@@ -31,7 +31,7 @@ class Stretch(NamedTuple):
 
 
 def stretches(ranges: Iterable[Any]) -> list[Stretch]:
-    """Rows of ranges, put together; a range of unknown offsets is in none."""
+    """Merge rows of consecutive ranges; a range of unknown offsets is left out."""
     found: list[Stretch] = []
     for topic, partition, first in sorted(tuple(row) for row in ranges if row["range"] is not None):
         last = found[-1] if found else None
@@ -43,7 +43,7 @@ def stretches(ranges: Iterable[Any]) -> list[Stretch]:
 
 
 def lies_in(chosen: Sequence[Stretch]) -> Column:
-    """Whether a record lies in one of these; a source that knows its files can prune them by it."""
+    """Whether a record lies in one of these; a source can use it to prune its files."""
     inside = [
         (f.col("topic") == one.topic)
         & (f.col("partition") == one.partition)
@@ -55,14 +55,14 @@ def lies_in(chosen: Sequence[Stretch]) -> Column:
 
 
 def range_of(offset: Column) -> Column:
-    """The first offset of the range that this one is in."""
+    """The first offset of the range that contains an offset."""
     return offset - offset % RANGE
 
 
 def digests(records: DataFrame, *by: str) -> DataFrame:
-    """One row per range: how many records, and two sums over them that no order changes.
+    """One row per range: the number of records, and two sums that do not depend on their order.
 
-    Records whose offset is not known are a range of their own, which is like no other.
+    Records with an unknown offset form a separate range, which equals no other.
     """
     mixed = f.xxhash64("offset", "checksum")
     return (
@@ -73,7 +73,7 @@ def digests(records: DataFrame, *by: str) -> DataFrame:
         .agg(
             f.count("*").alias("records"),
             f.bit_xor("h").alias("mixed"),
-            # The low half only: whole hashes would overflow a sum.
+            # Only the low half: a sum of whole hashes would overflow.
             f.sum(f.col("h").bitwiseAND(f.lit(_LOW_BITS))).alias("summed"),
             f.min("offset").alias("first_offset"),
             f.max("offset").alias("last_offset"),
@@ -82,7 +82,7 @@ def digests(records: DataFrame, *by: str) -> DataFrame:
 
 
 def ranges_unlike(acknowledged: DataFrame, readable: DataFrame) -> DataFrame:
-    """The ranges in which no replica holds exactly what was acknowledged."""
+    """The ranges in which no replica holds exactly the acknowledged records."""
     mine = acknowledged.select(*RANGES, *DIGEST).alias("mine")
     same = readable.select(*RANGES, *DIGEST).dropDuplicates()
     agreeing = mine.join(same, [*RANGES, *DIGEST], "left_semi").select(*RANGES)
@@ -91,7 +91,7 @@ def ranges_unlike(acknowledged: DataFrame, readable: DataFrame) -> DataFrame:
 
 
 def ranges_that_replicas_hold_differently(readable: DataFrame) -> DataFrame:
-    """The ranges in which not every replica of the partition holds the same."""
+    """The ranges in which the replicas of a partition hold different records."""
     replicas = readable.groupBy(*PARTITION).agg(f.count_distinct("replica").alias("replicas"))
     return (
         readable.groupBy(*RANGES)
@@ -103,6 +103,6 @@ def ranges_that_replicas_hold_differently(readable: DataFrame) -> DataFrame:
 
 
 def within(records: DataFrame, ranges: DataFrame) -> DataFrame:
-    """Only the records of these ranges, of which there are few enough for every task to know."""
+    """The records of these ranges, which are few enough to be broadcast to every task."""
     inside = records.withColumn("range", range_of(f.col("offset")))
     return inside.join(f.broadcast(ranges), list(RANGES), "left_semi").drop("range")

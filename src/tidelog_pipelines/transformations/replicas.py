@@ -1,7 +1,7 @@
-"""Where the replicas of a partition hold different records at the same offsets.
+"""Finds offsets at which the replicas of a partition hold different records.
 
-A replica that is behind, or that has expired more than another, does not differ: only between the
-start and the end of its own log is a record missing.
+A replica that is behind, or that has deleted more by retention, does not count as different: a
+record is missing only between the start and the end of the replica's own log.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -13,16 +13,16 @@ BEHIND, MISSING, DIFFERENT = "behind", "missing", "different"
 
 
 def extents(readable_digests: DataFrame) -> DataFrame:
-    """The first and the last offset of each replica's log, damaged or not."""
+    """The first and last offset of each replica's log, including damaged batches."""
     return readable_digests.groupBy("replica", *PARTITION).agg(
         f.min("first_offset").alias("start"), f.max("last_offset").alias("end")
     )
 
 
 def differences(readable: DataFrame, extents: DataFrame) -> DataFrame:
-    """One row per replica and kind of difference: how many records, and the first and last offset.
+    """One row per replica and kind of difference: the number of records, first and last offset.
 
-    `readable` may be confined to the ranges in which replicas differ.
+    `readable` may be restricted to the ranges in which replicas differ.
     """
     held = readable.groupBy(*PARTITION, "offset").agg(
         f.count_distinct("checksum").alias("contents"), f.collect_set("replica").alias("holders")

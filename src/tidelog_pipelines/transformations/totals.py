@@ -1,8 +1,8 @@
-"""Windowed totals of a stream of JSON objects, and what the records of the result topic mean.
+"""Windowed totals of a stream of JSON objects, and the records of the result topic.
 
 Spark's Kafka sink writes at least once: a batch that is run again writes its records again. Each
-record therefore says which query wrote it, in which epoch and for which window, so that a reader
-can drop the second copy, and tell a newer total from an older one.
+record therefore names its query, its epoch and its window, so that a reader can drop the duplicate
+and distinguish a newer total from an older one.
 """
 
 from pyspark.sql import Column, DataFrame
@@ -14,11 +14,11 @@ RESULT = (
     "name STRING, count BIGINT, total DOUBLE"
 )
 WINDOW_OF = ("query_id", "window_start", "window_end", "name")
-"""One total has these; a newer one of the same has a later epoch."""
+"""The identity of a total; a newer value of the same total has a later epoch."""
 
 
 def events(records: DataFrame, name: str, amount: str, time: str = "") -> DataFrame:
-    """name, amount and event_time of each record; those that lack one of them are left out."""
+    """name, amount and event_time of each record; records that lack one of them are left out."""
     fields = f"`{name}` STRING, `{amount}` DOUBLE" + (f", `{time}` STRING" if time else "")
     value = f.from_json(f.col("value").cast("string"), fields)
     found = records.select(
@@ -30,12 +30,12 @@ def events(records: DataFrame, name: str, amount: str, time: str = "") -> DataFr
 
 
 def _event_time(text: Column) -> Column:
-    """A time as people write it, or as milliseconds since 1970."""
+    """A time as text, or as milliseconds since 1970."""
     return f.coalesce(f.timestamp_millis(text.try_cast("bigint")), text.try_cast("timestamp"))
 
 
 def totals(happened: DataFrame, window: str, watermark: str) -> DataFrame:
-    """Count and sum per window and name; what comes later than the watermark allows is left out."""
+    """Count and sum per window and name; records later than the watermark are left out."""
     return (
         happened.withWatermark("event_time", watermark)
         .groupBy(f.window("event_time", window), "name")
@@ -51,7 +51,7 @@ def totals(happened: DataFrame, window: str, watermark: str) -> DataFrame:
 
 
 def result_records(found: DataFrame, query_id: str, epoch: int) -> DataFrame:
-    """Totals as records for a topic; all totals of one name have one key, and thus their order."""
+    """Totals as records for a topic; all totals of one name share a key, which orders them."""
     stamped = found.select(
         f.lit(query_id).alias("query_id"),
         f.lit(epoch).cast("bigint").alias("epoch"),
@@ -62,7 +62,7 @@ def result_records(found: DataFrame, query_id: str, epoch: int) -> DataFrame:
 
 
 def results(records: DataFrame) -> DataFrame:
-    """The totals in a result topic, as they were written: retries, too."""
+    """The totals in a result topic as they were written, including retries."""
     value = f.from_json(f.col("value").cast("string"), RESULT)
     return records.select(value.alias("result")).select("result.*").where("query_id IS NOT NULL")
 

@@ -1,4 +1,4 @@
-"""The audit's verdict: how many records of each kind, as one row of a table and as text."""
+"""The audit's verdict: the number of records of each kind, as a row of a table and as text."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -7,19 +7,19 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
 FAULTS = ("lost", "duplicated", "reordered", "corrupted", "damaged", "different")
-"""What must not be; the other counts say what else was seen."""
+"""The counts that must be zero; the other counts are for information."""
 
 MEANINGS = {
-    "lost": "acknowledged, and nowhere",
-    "duplicated": "in the log once more than acknowledged",
-    "reordered": "at another offset than was acknowledged",
-    "corrupted": "in its place is something else, or a batch that cannot be read",
+    "lost": "acknowledged, but not in the log",
+    "duplicated": "in the log more often than acknowledged",
+    "reordered": "at another offset than the acknowledged one",
+    "corrupted": "the offset holds other content, or a batch that cannot be read",
     "damaged": "batches on a disk that cannot be read",
-    "different": "records that a replica lacks, or has otherwise than the others",
-    "expired": "acknowledged, and below the start of the log since: retention took them",
-    "unacknowledged": "in the log, and no ledger knows of them: their acknowledgement never came",
+    "different": "records that a replica lacks, or that differ from the other replicas",
+    "expired": "acknowledged, and since deleted by retention",
+    "unacknowledged": "in the log, but in no ledger: their acknowledgement never arrived",
     "behind": "records that a replica has yet to fetch",
-    "replicas": "where replicas differ, or are behind",
+    "replicas": "offsets at which replicas differ or are behind",
 }
 
 
@@ -42,7 +42,7 @@ class Verdict:
         return not any(getattr(self, fault) for fault in FAULTS)
 
     def sentence(self) -> str:
-        """The verdict in one line: what was promised, and what else was found."""
+        """The verdict in one line: acknowledged, lost and duplicated records, then other counts."""
         said = f"acknowledged {self.acknowledged:,}, lost {self.lost:,}"
         said += f", duplicated {self.duplicated:,}"
         also = [*FAULTS[2:], "expired", "unacknowledged", "behind"]
