@@ -95,7 +95,7 @@ def test_the_report_of_a_failed_test_shows_every_node_and_shared_clusters_are_re
     done = pytest_run(tmp_path, BROKEN, "--tidelog-brokers", "2")
     assert "1 failed, 2 passed" in done.stdout, done.stdout + done.stderr
     assert "- tidelog node 1: ended with status -9 -" in done.stdout
-    assert "INFO node 1: takes writes" in done.stdout
+    assert "INFO node 1: ready" in done.stdout
     assert "- tidelog files -" in done.stdout
     assert "tidelog node 2" not in done.stdout
 
@@ -207,7 +207,7 @@ def test_a_shared_cluster_is_not_started_again_when_its_session_ends(tmp_path: P
     done = pytest_run(tmp_path, ONLY_ONE, "--tidelog-brokers", "2", "--basetemp", str(base))
     assert done.returncode == 0, done.stdout + done.stderr
     for log in ("1.log", "2.log"):
-        assert (base / "tidelog0" / log).read_text().count("takes writes") == 1
+        assert (base / "tidelog0" / log).read_text().count(": ready\n") == 1
 
 
 CANNOT_START = """

@@ -66,7 +66,7 @@ def refusal(config: Config) -> str:
 def await_ready(process: "subprocess.Popen[str]") -> None:
     assert process.stderr is not None
     for line in process.stderr:
-        if "takes writes" in line:
+        if line.endswith(" ready\n"):
             return
     raise AssertionError("it ended before it served")
 

@@ -1,1 +1,1 @@
-"""The real host: sockets, files, clock, processes. Holds no protocol logic."""
+"""The real host: sockets, files, clock and processes, without protocol logic."""

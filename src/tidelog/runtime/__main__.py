@@ -1,4 +1,4 @@
-"""`python -m tidelog.runtime --config FILE`: one node as a process, as the supervisor starts it."""
+"""`python -m tidelog.runtime --config FILE`: one node as a process, started by the supervisor."""
 
 import sys
 

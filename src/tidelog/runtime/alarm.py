@@ -5,7 +5,7 @@ import socket
 
 
 class Alarm:
-    """Readable from the first `ring` until the next `quiet`; rings in between are one."""
+    """Readable from the first `ring` until the next `quiet`; further rings have no effect."""
 
     def __init__(self) -> None:
         self._bell, self._button = socket.socketpair()
@@ -13,15 +13,15 @@ class Alarm:
         self._button.setblocking(False)
 
     def fileno(self) -> int:
-        """What to watch."""
+        """The descriptor to watch for input."""
         return self._bell.fileno()
 
     def button_fd(self) -> int:
-        """For `signal.set_wakeup_fd`, which rings as soon as a signal arrives."""
+        """The descriptor for `signal.set_wakeup_fd`: it rings as soon as a signal arrives."""
         return self._button.fileno()
 
     def ring(self) -> None:
-        # Full: it is ringing already. Closed: the loop has ended, and a worker comes late.
+        # If the socket is full, it is ringing already. If it is closed, the loop has ended.
         with contextlib.suppress(OSError):
             self._button.send(b"!")
 

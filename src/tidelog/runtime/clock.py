@@ -1,8 +1,8 @@
-"""The host's clock: milliseconds that never go back, and how far the machine's clock is from them.
+"""The host's clock: milliseconds that never go back, and their distance from the wall clock.
 
-The machine's clock is read once, at the start; from there on time is what the boot clock has
-counted, sleep of the machine included. Setting the machine's clock therefore moves no deadline: it
-shows in `ahead_ms`.
+The wall clock is read once, at the start. From then on, time is what the boot clock has counted,
+including time in suspend. Setting the wall clock therefore moves no deadline; it only changes
+`ahead_ms`.
 """
 
 from time import CLOCK_BOOTTIME, clock_gettime_ns, time_ns
@@ -10,26 +10,26 @@ from time import CLOCK_BOOTTIME, clock_gettime_ns, time_ns
 from tidelog.model.ids import Millis
 
 SLACK_MS: Millis = 20
-"""What the machine's clock may differ by before the node is told."""
+"""How far the wall clock may drift before the node is notified."""
 
 
 class HostClock:
     def __init__(self) -> None:
         self._offset_ns = time_ns() - clock_gettime_ns(CLOCK_BOOTTIME)
-        self._told_ms: Millis = 0
+        self._reported_ms: Millis = 0
 
     def __call__(self) -> Millis:
-        """The time now."""
+        """The current time."""
         return (clock_gettime_ns(CLOCK_BOOTTIME) + self._offset_ns) // 1_000_000
 
     def ahead_ms(self, now: Millis) -> Millis:
-        """How far the machine's clock is ahead of a time that was just read."""
+        """How far the wall clock is ahead of a time that was just read."""
         return time_ns() // 1_000_000 - now
 
     def moved(self, now: Millis) -> Millis | None:
-        """How far the machine's clock is ahead, if it was set since that was last told."""
+        """How far the wall clock is ahead, if that has changed since the last report."""
         ahead_ms = self.ahead_ms(now)
-        if -SLACK_MS < ahead_ms - self._told_ms < SLACK_MS:
+        if -SLACK_MS < ahead_ms - self._reported_ms < SLACK_MS:
             return None
-        self._told_ms = ahead_ms
+        self._reported_ms = ahead_ms
         return ahead_ms

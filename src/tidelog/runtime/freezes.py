@@ -1,11 +1,11 @@
-"""The freeze meter: counts passes of the loop that take too long and reports what held each up.
+"""The freeze meter: counts passes of the loop that take too long and reports the longest step.
 
-One thread serves everybody, so a step that takes long delays every other client, and heartbeats as
-well. The loop reads the clock after each step, as it does anyway, and calls the meter only for a
-step of `STEP_MS` or more and for a pass of `SLOW_MS` or more.
+One thread serves all clients, so a long step delays every other client and the heartbeats. The loop
+reads the clock after each step anyway, and calls the meter only for a step of `STEP_MS` or more and
+for a pass of `SLOW_MS` or more.
 
-Time is reported twice, elapsed and as CPU time of this thread. Where the two differ, the thread was
-waiting, for a processor or for a disk, and the step is not to blame for all of it.
+Time is reported twice, as elapsed time and as CPU time of this thread. If the two differ, the
+thread was waiting for a processor or a disk, and the step did not cause the whole delay.
 """
 
 import logging
@@ -22,7 +22,7 @@ from tidelog.runtime.transport.connection import Connection
 
 SLOW_MS: Millis = 50
 STEP_MS: Millis = 10
-"""A shorter step is never named; a slow pass may consist of many of them."""
+"""A shorter step is never reported; a slow pass may consist of many short steps."""
 
 CLIENT_ID_LENGTH = 60
 
@@ -54,27 +54,27 @@ class FreezeMeter:
         self._step = ""
         self._computing = self._waiting = 0
         self.began: Millis = -1
-        """The start of this pass; passes that start in the same millisecond share a reading."""
+        """The start of this pass; passes that start in the same millisecond share it."""
         self.longest_ms: Millis = STEP_MS
-        """A step of this pass is reported to `blame` if it takes as long as this."""
+        """The loop reports a step of this pass to `blame` if it takes at least this long."""
 
     def begin(self, now: Millis) -> None:
         self.began = now
         self._cpu_ns = self._cpu_clock()
 
     def blame(self, took_ms: Millis, step: str, conn: Connection | None = None) -> None:
-        """This step is the longest of the pass so far."""
+        """Record a step that is the longest of the pass so far."""
         self._note(took_ms, step if conn is None else f"{step} {conn.peer}")
 
     def blame_frame(self, took_ms: Millis, conn: Connection, frame: memoryview) -> None:
-        """The same, of a request or of a peer's answer, which must not have been reused yet."""
+        """As `blame`, for a request or a peer's response, whose buffer must still be valid."""
         if conn.id < 0:
             self._note(took_ms, f"an answer of {len(frame)} bytes from {conn.peer}")
         else:
             self._note(took_ms, f"{_described(frame)} from {conn.peer}")
 
     def end(self, now: Millis, events: int) -> None:
-        """Every pass ends here if it took `SLOW_MS`, or if one of its steps was blamed."""
+        """End a pass that took `SLOW_MS`, or that contains a recorded step."""
         took_ms, step, step_ms = now - self.began, self._step, self.longest_ms
         self._step, self.longest_ms = "", STEP_MS
         if took_ms < SLOW_MS:
@@ -90,7 +90,7 @@ class FreezeMeter:
         if not lines.allow(now):
             return
         log.warning(
-            "the loop was held up for %d ms (%d ms of CPU) by %d events; longest step: %s%s",
+            "a pass of the loop took %d ms (%d ms of CPU) for %d events; longest step: %s%s",
             took_ms,
             cpu_ms,
             events,
@@ -102,7 +102,7 @@ class FreezeMeter:
         return [
             Counter(
                 "tidelog_loop_slow_passes",
-                f"Passes of the loop that took {SLOW_MS} ms or more, by what they did meanwhile.",
+                f"Passes of the loop that took {SLOW_MS} ms or more, computing or waiting.",
                 (
                     ((("spent", "computing"),), self._computing),
                     ((("spent", "waiting"),), self._waiting),

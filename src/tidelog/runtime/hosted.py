@@ -1,4 +1,4 @@
-"""What a host asks of the node that it serves."""
+"""The interface between a host and its node."""
 
 from typing import Protocol
 
@@ -15,17 +15,17 @@ class HostedNode(Protocol):
     def next_deadline(self) -> Millis | None: ...
 
     def in_work(self) -> str:
-        """The request of which the latest event did a part; empty if it was none."""
+        """The request that the latest event worked on; empty if there was none."""
 
     def start(self) -> list[Outbound]:
-        """Comes before the first event."""
+        """Start the node, before the first event."""
 
     @property
     def is_ready(self) -> bool:
-        """Whether it takes writes."""
+        """Whether the node accepts writes."""
 
     def shutdown(self, now: Millis) -> list[Outbound]:
-        """Begin a controlled shutdown; its end is a `Stop`."""
+        """Begin a controlled shutdown, which ends with a `Stop`."""
 
     def stop_now(self, now: Millis) -> list[Outbound]:
-        """Close every log and `Stop`, without waiting for others."""
+        """Close every log and `Stop`, without waiting for other nodes."""

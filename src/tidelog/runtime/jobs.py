@@ -1,4 +1,4 @@
-"""The node's jobs in threads: a pool for each kind of work, so that no kind holds up another."""
+"""Runs the node's jobs in threads: one pool per kind of work, so that no kind delays another."""
 
 import logging
 import time
@@ -11,13 +11,13 @@ from tidelog.model.outbound import Run
 from tidelog.runtime.workers import Workers
 
 THREADS = {Work.FLUSH: 4, Work.COMPUTE: 1, Work.LOAD: 1}
-"""More that compute would only take more turns of the interpreter from the node."""
+"""More computing threads would only take interpreter time from the node."""
 
 log = logging.getLogger(__name__)
 
 
 class JobThreads:
-    """Every job is answered once in the loop's thread, unless it was cancelled."""
+    """Delivers one `Ran` per job in the loop's thread, unless the job was cancelled."""
 
     def __init__(self, wake: Callable[[], None], answer: Callable[[Ran], None]) -> None:
         self._answer = answer
@@ -36,7 +36,7 @@ class JobThreads:
             task.is_cancelled = True
 
     def finish(self) -> None:
-        """Answer every job that has ended since the last call."""
+        """Deliver the result of every job that has ended since the last call."""
         for pool in self._pools.values():
             pool.finish()
 
@@ -55,7 +55,7 @@ class JobThreads:
 
 
 class _Task:
-    """One job in a worker's hands."""
+    """One job in a worker thread."""
 
     __slots__ = ("is_cancelled", "job", "value")
 
@@ -77,4 +77,4 @@ class _Task:
             if self.is_cancelled:
                 steps.close()
                 return
-            time.sleep(0)  # the node's thread goes first
+            time.sleep(0)  # let the node's thread run first

@@ -1,4 +1,4 @@
-"""Keeps out of a broker what only tests need."""
+"""Keeps test dependencies out of a broker process."""
 
 import sys
 from types import ModuleType
@@ -6,8 +6,8 @@ from typing import cast
 
 
 def keep_test_tools_out() -> None:
-    """Call before the first import of kio, in a process of its own.
+    """Prevent the import of hypothesis; call this before the first import of kio.
 
-    kio imports hypothesis wherever it is installed: half a second, and 24 MB in every broker.
+    kio imports hypothesis if it is installed, which costs every broker 0.5 s and 24 MB.
     """
     sys.modules.setdefault("hypothesis", cast(ModuleType, None))

@@ -1,4 +1,4 @@
-"""Log lines on stderr, short, and few of a kind: a hostile peer cannot flood the log."""
+"""Short log lines on stderr, limited in rate so that a hostile peer cannot flood the log."""
 
 import logging
 from collections.abc import Callable
@@ -10,7 +10,7 @@ SAME_PER_SECOND = 10
 
 
 class FewOfAKind(logging.Filter):
-    """Lets so many lines of a kind pass in a second; a later line of that kind counts the rest."""
+    """Passes a limited number of lines of one kind per second; a later line counts the rest."""
 
     def __init__(self, clock: Callable[[], Millis]) -> None:
         super().__init__()
@@ -22,14 +22,14 @@ class FewOfAKind(logging.Filter):
         since, lines = self._seen.get(kind, (second, 0))
         if since != second:
             if lines > SAME_PER_SECOND:
-                record.msg = f"{kind} (and {lines - SAME_PER_SECOND} more like it before)"
+                record.msg = f"{kind} ({lines - SAME_PER_SECOND} similar lines were omitted)"
             since, lines = second, 0
         self._seen[kind] = (since, lines + 1)
         return lines < SAME_PER_SECOND
 
 
 class LineLimit:
-    """For a line that others can provoke: `burst` of them at once, then one every `every_ms`."""
+    """Limits a line that peers can trigger: `burst` lines at once, then one every `every_ms`."""
 
     __slots__ = ("_every_ms", "_left", "_most", "_omitted", "_refilled_at")
 
@@ -40,7 +40,7 @@ class LineLimit:
         self._omitted = 0
 
     def allow(self, now: Millis) -> bool:
-        """Whether the line may be written; if not, it is counted as omitted."""
+        """Whether the line may be written; if not, it counts as omitted."""
         refill = (now - self._refilled_at) // self._every_ms
         if refill > 0:
             self._left = min(self._most, self._left + refill)
@@ -52,16 +52,16 @@ class LineLimit:
         return True
 
     def omitted(self) -> str:
-        """What to append to a line that is written: how many like it were not."""
+        """The suffix for a line that is written: how many similar lines were omitted."""
         omitted, self._omitted = self._omitted, 0
         return f" ({omitted} such lines were omitted before)" if omitted else ""
 
 
 def log_to_stderr(who: str = "") -> None:
-    """`HH:MM:SS.mmm LEVEL message`, with who speaks where several share a terminal."""
+    """Log `HH:MM:SS.mmm LEVEL message`, with a prefix if several nodes share a terminal."""
     handler = logging.StreamHandler()
-    speaker = f"{who}: " if who else ""
-    line = f"%(asctime)s.%(msecs)03d %(levelname)s {speaker}%(message)s"
+    prefix = f"{who}: " if who else ""
+    line = f"%(asctime)s.%(msecs)03d %(levelname)s {prefix}%(message)s"
     handler.setFormatter(logging.Formatter(line, "%H:%M:%S"))
     handler.addFilter(FewOfAKind(HostClock()))
     logging.basicConfig(level=logging.INFO, handlers=[handler])

@@ -1,8 +1,8 @@
-"""Keeps the garbage collector from holding the loop up (F63).
+"""Keeps the garbage collector from delaying the loop (F63).
 
-A full collection looks at every object, for 100 ms and more where a node has thousands of
-partitions or of parked requests. What survives one that took long is not looked at again: it is
-still freed when nobody refers to it any more, and only a cycle that breaks later is not.
+A full collection visits every object, which takes 100 ms and more on a node with thousands of
+partitions or parked requests. Objects that survive a long collection are not visited again. They
+are still freed by reference counting; only a cycle that becomes garbage later is not.
 """
 
 import gc
@@ -15,7 +15,7 @@ _FULL = 2
 
 
 class LongCollections:
-    """A callback of `gc`."""
+    """A callback for `gc.callbacks`."""
 
     def __init__(self, cpu_clock: Callable[[], int] = thread_time_ns) -> None:
         self._cpu_clock = cpu_clock

@@ -1,11 +1,11 @@
-"""The real host of a node: one thread, one epoll, bytes in, events to the node, bytes out.
+"""The real host of a node: one thread and one epoll, between sockets and the node.
 
-A pass: wait, read every ready connection once, hand its frames to the node, tick, then send.
+A pass: wait, read every ready connection once, pass its frames to the node, tick, then send.
 
 Invariants: no connection takes more than its share of a pass (one read, `FRAMES_PER_PASS` frames,
-or one frame once the pass has taken `SHARED_MS`), and one with requests that take long comes last.
-The node hears `Connected` first and `Disconnected` last of every connection, and each event in a
-call of its own, never from inside another.
+or one frame once the pass has taken `SHARED_MS`); a connection with slow requests is served last.
+The node receives `Connected` first and `Disconnected` last for every connection, and each event in
+a separate call, never from inside another.
 """
 
 import logging
@@ -58,14 +58,14 @@ LATE_MS: Millis = 200
 FRAMES_PER_PASS = 64
 EVENTS_PER_PASS = 256
 SHARED_MS: Millis = 10
-"""A pass that has taken so long handles one frame of each further connection, and no more."""
+"""After this time, a pass handles only one frame of each further connection."""
 READING_THREADS = 4
 
 log = logging.getLogger(__name__)
 
 
 class Host:
-    """Serves one node on its listeners until the node says `Stop`."""
+    """Serves one node on its listeners until the node returns `Stop`."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Host:
         self._epoll = select.epoll()
         self._alarm = Alarm()
         self._epoll.register(self._alarm.fileno(), select.EPOLLIN)
-        self._jobs = JobThreads(self._alarm.ring, self._tell)
+        self._jobs = JobThreads(self._alarm.ring, self._handle)
         self._readers = Workers(READING_THREADS, self._alarm.ring)
         self._room = room or Room()
         self._dialler = Dialler(self._epoll, self._room)
@@ -96,35 +96,35 @@ class Host:
         self._room.add_source(self.connections.spare)
         self._room.wake_with(self._alarm.ring)
         self._ids = count(1)
-        self._failed_to_connect: list[ConnectFailed] = []  # the node has not heard of it yet
+        self._failed_to_connect: list[ConnectFailed] = []  # not yet reported to the node
         self._interrupts = 0
         self._is_shutting_down = False
         self._status: int | None = None
 
     def interrupt(self) -> None:
-        """Shut down; asked again, only close the logs; once more, end. Safe in any thread."""
+        """Shut down; the second call only closes the logs, the third exits. Thread-safe."""
         self._interrupts += 1
         self._alarm.ring()
 
     def begin_shutdown(self) -> None:
-        """As `interrupt`, unless a shutdown is under way. Safe in any thread."""
+        """As `interrupt`, unless a shutdown is in progress. Thread-safe."""
         if not self._interrupts:
             self.interrupt()
 
     def run_soon(self, action: Callable[[], None]) -> None:
-        """Call it in the loop's own thread, between two events. Safe in any thread."""
+        """Call `action` in the loop's thread, between two events. Thread-safe."""
         self._readers.submit(lambda: None, lambda _: action())
 
     def alarm_fd(self) -> int:
-        """For `signal.set_wakeup_fd`."""
+        """The descriptor for `signal.set_wakeup_fd`."""
         return self._alarm.button_fd()
 
     def metrics(self) -> list[Metric]:
-        """What the loop measures of itself. To be called in its own thread."""
+        """The loop's own metrics. Call it in the loop's thread."""
         return self._meter.metrics()
 
     def run(self, ready: Callable[[], None]) -> int:
-        """Serve. -> the exit status. `ready` is called once, when the node takes writes."""
+        """Serve. -> the exit status. `ready` is called once, when the node accepts writes."""
         is_announced = False
         try:
             self._perform(self._node.start())
@@ -148,7 +148,7 @@ class Host:
         if now != meter.began:
             meter.begin(now)
         if (ahead_ms := self._clock.moved(now)) is not None:
-            self._tell(WallClockMoved(ahead_ms))
+            self._handle(WallClockMoved(ahead_ms))
         if len(ready) > FEW:
             self.connections.share_sending(len(ready))
         costly: list[tuple[Connection, int]] = []
@@ -171,7 +171,7 @@ class Host:
             self._serve_costly(costly)
         if self.connections.is_holding:
             self._resume_holding(now + 2 * SHARED_MS)
-        # After a long pass, first hear what came meanwhile: a heartbeat that waits is no silence.
+        # After a long pass, read pending input first: a queued heartbeat must not count as missing.
         self._is_late = self._now - now >= LATE_MS and not self._is_late
         if not self._is_late:
             self._keep_time()
@@ -181,14 +181,14 @@ class Host:
             meter.end(self._now, len(ready))
 
     def _step_ended(self, step: str, conn: Connection | None = None) -> None:
-        """Keep the time, and blame what was done since it was last read if that took long."""
+        """Read the clock, and report the step to the meter if it took long."""
         now = self._clock()
         if now - self._now >= self._meter.longest_ms:
             self._meter.blame(now - self._now, step, conn)
         self._now = self.connections.now = now
 
     def _patience(self) -> float:
-        """How long to wait for something to happen, in seconds."""
+        """How long to wait for input, in seconds."""
         if self.connections.is_holding:
             return 0
         until = self.connections.check_at
@@ -204,7 +204,7 @@ class Host:
         self._jobs.finish()
         self._readers.finish()
         if self._interrupts > 2:
-            log.warning("stopped at once, without closing its logs")
+            log.warning("stopped without closing the logs")
             self._status = 1
         elif self._interrupts > 1:
             self._perform(self._node.stop_now(self._now))
@@ -215,7 +215,7 @@ class Host:
     def _keep_time(self) -> None:
         deadline = self._node.next_deadline()
         if deadline is not None and deadline <= self._now:
-            self._tell(Ticked())
+            self._handle(Ticked())
             self._step_ended(self._node.in_work() or "timers")
         if self._acceptor.resume_at is not None and self._acceptor.resume_at <= self._now:
             self._acceptor.resume()
@@ -224,7 +224,7 @@ class Host:
             self._step_ended("closing idle connections")
 
     def _settle(self) -> None:
-        """Send all answers, and tell what came of it, until there is no more to tell."""
+        """Send all responses and report failed connections to the node, until none is left."""
         while True:
             self.connections.send_answers()
             gone = self.connections.take_gone()
@@ -233,9 +233,9 @@ class Host:
                 return
             self._acceptor.resume()
             for conn in gone:
-                self._tell(Disconnected(conn))
+                self._handle(Disconnected(conn))
             for failure in failed:
-                self._tell(failure)
+                self._handle(failure)
             self._step_ended("connections that ended")
 
     def _close(self) -> None:
@@ -254,16 +254,16 @@ class Host:
             conn = next(self._ids)
             self._epoll.register(accepted.sock.fileno(), select.EPOLLIN)
             self.connections.admit_client(conn, accepted)
-            self._tell(Connected(conn, accepted.peer, accepted.listener))
+            self._handle(Connected(conn, accepted.peer, accepted.listener))
 
     def _finish_connecting(self, fd: int) -> None:
         conn, sock, peer, answer_bytes, error = self._dialler.finish(fd)
         if error is not None:
-            self._tell(connect_failed(conn, error))
+            self._handle(connect_failed(conn, error))
             return
         self._epoll.modify(fd, select.EPOLLIN)
         self.connections.admit(conn, sock, peer, answer_bytes)
-        self._tell(PeerConnected(conn))
+        self._handle(PeerConnected(conn))
 
     def _serve(self, conn: Connection, mask: int) -> None:
         if mask & select.EPOLLOUT and conn.waits_for == SOCKET:
@@ -280,7 +280,7 @@ class Host:
             self.connections.drop(conn)
 
     def _serve_costly(self, ready: list[tuple[Connection, int]]) -> None:
-        """As many as there is time for, those that waited longest first; epoll names the others."""
+        """Serve costly connections while there is time, the longest waiting first."""
         until = self._now + SHARED_MS
         for conn, mask in sorted(ready, key=lambda one: one[0].active_at):
             if self._now < until and conn in self.connections:
@@ -315,7 +315,7 @@ class Host:
             self.connections.hold(conn, frames[done:])
 
     def _resume_holding(self, until: Millis) -> None:
-        """Go on with frames that were held, of as many connections as there is time for."""
+        """Handle held frames, of as many connections as there is time for."""
         holding = self.connections.take_holding()
         for done, conn in enumerate(holding, start=1):
             self._resume(conn)
@@ -325,7 +325,7 @@ class Host:
 
     def _resume(self, conn: Connection) -> None:
         if conn.held is None or conn.muted:
-            return  # since it was chosen
+            return  # changed since it was selected
         conn.held.drop(self._deliver(conn, conn.held.first(FRAMES_PER_PASS)))
         if conn.held:
             self.connections.hold_on(conn)
@@ -334,7 +334,7 @@ class Host:
             self.connections.watch(conn)
 
     def _deliver(self, conn: Connection, frames: list[memoryview]) -> int:
-        """Hand over frames up to the connection's share, or until it is muted. -> how many."""
+        """Deliver frames up to the connection's share, or until it is muted. -> how many."""
         handle, perform, clock, meter = self._node.handle, self._perform, self._clock, self._meter
         done = 0
         try:
@@ -353,13 +353,13 @@ class Host:
                 if now >= until:
                     break
         except Exception:
-            # A bug of ours that one client's request has found: the others are served on.
+            # A request has triggered a bug: close its connection and serve the others.
             log.exception("%s: a request could not be handled", conn.peer)
             self.connections.drop(conn)
             self._step_ended("a request that could not be handled, from", conn)
         return done
 
-    def _tell(self, event: Event) -> None:
+    def _handle(self, event: Event) -> None:
         self._perform(self._node.handle(event, self._now))
 
     # -- Out -----------------------------------------------------------------------------------

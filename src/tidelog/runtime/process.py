@@ -1,4 +1,4 @@
-"""What a node's process takes for itself: memory and its directories."""
+"""Process-wide resources of a node: memory and log directories."""
 
 import fcntl
 import os
@@ -15,15 +15,15 @@ class UnusableDirectory(CannotStart):
 def keep_freed_memory() -> None:
     """Let malloc keep some freed memory instead of returning it after every large frame.
 
-    glibc learns how much from the largest block that it has seen freed. Page faults would otherwise
-    cost more than all the rest of receiving a frame of a megabyte; this block itself is never
-    touched and costs nothing.
+    glibc adapts its threshold to the largest block that was freed. Otherwise, page faults would
+    cost more than everything else in receiving a frame of a megabyte. The block freed here is
+    never touched and costs nothing.
     """
     bytes(8 * 1024 * 1024)
 
 
 def lock_directory(path: str) -> int:
-    """Keep others out, Apache Kafka included. -> the descriptor that holds the lock."""
+    """Lock a directory against other processes, Apache Kafka included. -> the lock's descriptor."""
     try:
         os.makedirs(path, exist_ok=True)
         lock = os.open(f"{path}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -31,7 +31,7 @@ def lock_directory(path: str) -> int:
         reason = f"the log directory {path} cannot be used: {error.strerror}"
         raise UnusableDirectory(reason) from None
     try:
-        # Java's file locks are those of fcntl, not of flock.
+        # Java's file locks use fcntl, not flock.
         fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         os.close(lock)

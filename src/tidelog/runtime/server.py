@@ -1,7 +1,7 @@
-"""One node as a process: takes its directories and ports, and serves until told to stop.
+"""One node as a process: locks its directories, binds its ports and serves until it is stopped.
 
-`python -m tidelog.runtime --config FILE` is what the supervisor runs. What keeps a node from
-starting is told in one sentence, never in a traceback.
+The supervisor runs `python -m tidelog.runtime --config FILE`. A node that cannot start reports one
+sentence, never a traceback.
 """
 
 import gc
@@ -40,9 +40,9 @@ log = logging.getLogger(__name__)
 
 
 def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> int:
-    """Serve as these settings say. -> the exit status.
+    """Run a node with these settings. -> the exit status.
 
-    A supervisor is told when the node takes writes, and its end is the node's.
+    A supervisor is notified when the node accepts writes, and the node ends with its supervisor.
     """
     log_to_stderr(f"node {settings.node_id}" if supervisor is not None else "")
     for warning in settings.warnings:
@@ -64,21 +64,21 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
         signal.signal(number, lambda *_: host.interrupt())
     if supervisor is not None:
         Thread(target=_await_end_of, args=(supervisor, host.begin_shutdown), daemon=True).start()
-    # What is there by now stays: the collector need not look at it again.
+    # Objects that exist by now are permanent: the garbage collector need not visit them again.
     gc.collect()
     gc.freeze()
     gc.callbacks.append(LongCollections())
 
     def ready() -> None:
-        log.info("takes writes")
+        log.info("ready")
         if supervisor is not None:
-            with suppress(OSError):  # gone, as we shall be
+            with suppress(OSError):  # the supervisor has ended, and this process ends with it
                 supervisor.send(b"!")
 
     try:
         return host.run(ready)
     finally:
-        # The locks stay until the process is gone: who gets them finds the ports free, too.
+        # The locks are kept until the process ends, so the next owner finds the ports free, too.
         signal.set_wakeup_fd(-1)
 
 
@@ -92,7 +92,7 @@ def _share_out_descriptors(settings: BrokerSettings) -> Shares:
 
 
 def _lock_directories(settings: BrokerSettings) -> dict[str, int]:
-    """The locks by their directories, without those that do not work and are not needed."""
+    """The locks by directory, without directories that do not work and are not needed."""
     locks: dict[str, int] = {}
     for path in settings.log_dirs:
         try:
@@ -105,7 +105,7 @@ def _lock_directories(settings: BrokerSettings) -> dict[str, int]:
 
 
 def _open(settings: BrokerSettings, usable: Collection[str], shares: Shares) -> Host:
-    # The ports come first, since a start may take long and fail late; they listen last.
+    # Bind the ports first, because a start may take long and fail late; listen last.
     controllers = settings.controller_listener_names
     listeners = [
         _bind(one.name, one.host, one.port, awaits_ready=one.name not in controllers)
@@ -134,13 +134,13 @@ def _open(settings: BrokerSettings, usable: Collection[str], shares: Shares) -> 
         idle_ms=settings.connections_max_idle_ms,
         request_bytes=settings.socket_request_max_bytes,
         apis={api.key: (api.name, api.limit.size) for api in REGISTRY.values()},
-        # Kafka's 50 turns clients away for a second whenever many come at once.
+        # With Kafka's default of 50, many clients at once would have to retry after a second.
         backlog=max(settings.socket_listen_backlog_size, 4096),
         http_hint=_http_hint(settings),
     )
     host = Host(node, listeners, limits, clock, room)
     log.info(
-        "may open %d files: %d for clients, %d for each log directory",
+        "at most %d open files: %d for clients, %d for each log directory",
         raise_limit(),
         shares.clients,
         shares.files,
@@ -152,7 +152,7 @@ def _open(settings: BrokerSettings, usable: Collection[str], shares: Shares) -> 
 
 
 def _http_hint(settings: BrokerSettings) -> str:
-    """For whoever looks for metrics at the wrong port."""
+    """A hint for a client that requests metrics at a Kafka port."""
     if settings.tidelog_metrics_port is None:
         return ""
     host = settings.listeners[0].host or "localhost"
@@ -175,7 +175,7 @@ def _await_end_of(supervisor: socket.socket, then: Callable[[], None]) -> None:
 
 
 def main(arguments: list[str]) -> int:
-    """`--config FILE [--supervisor-fd N]`, as the supervisor gives them."""
+    """Run `--config FILE [--supervisor-fd N]`, as passed by the supervisor."""
     options = dict(zip(arguments[::2], arguments[1::2], strict=True))
     config, channel = options["--config"], options.get("--supervisor-fd")
     try:

@@ -1,7 +1,7 @@
-"""Threads for what blocks: fsync, and reads of files that are not in memory.
+"""Threads for blocking work: fsync, and reads of files that are not in the page cache.
 
-A job's result is handed to the loop's own thread, in the order in which jobs end: a slow disk
-holds up nobody else's job.
+A job's result is passed to the loop's thread in the order in which jobs end, so a slow disk delays
+no other job.
 """
 
 from collections import deque
@@ -12,11 +12,11 @@ from typing import TypeAlias
 
 Job: TypeAlias = Callable[[], None]
 Then: TypeAlias = Callable[[Exception | None], None]
-"""Called in the loop's thread once the job has ended, with what went wrong."""
+"""Called in the loop's thread once the job has ended, with its error if it failed."""
 
 
 class Workers:
-    """A small pool; `wake` is called from a worker each time a job has ended."""
+    """A small pool; a worker calls `wake` each time a job has ended."""
 
     def __init__(self, threads: int, wake: Callable[[], None]) -> None:
         self._limit = threads
@@ -27,12 +27,12 @@ class Workers:
 
     def submit(self, job: Job, then: Then) -> None:
         if len(self._threads) < self._limit:
-            # Daemons, so that a disk that hangs cannot keep the process from ending.
+            # Daemon threads, so that a hanging disk cannot keep the process from ending.
             thread = Thread(target=self._work, daemon=True)
             try:
                 thread.start()
             except RuntimeError:
-                # The system has no thread to give now: those that run do all, or else the caller.
+                # No thread is available: the running workers take the job, or else the caller.
                 if not self._threads:
                     self._do(job, then)
                     return
@@ -41,7 +41,7 @@ class Workers:
         self._jobs.put((job, then))
 
     def finish(self) -> None:
-        """Tell everyone whose job has ended since the last call."""
+        """Call `then` for every job that has ended since the last call."""
         for _ in range(len(self._ended)):
             then, error = self._ended.popleft()
             then(error)
@@ -58,7 +58,7 @@ class Workers:
         error: Exception | None = None
         try:
             job()
-        except Exception as failure:  # a thread that died would leave its jobs unanswered
+        except Exception as failure:  # a dead thread would leave its jobs unanswered
             error = failure
         self._ended.append((then, error))
         self._wake()

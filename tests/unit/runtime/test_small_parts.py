@@ -66,7 +66,7 @@ def test_a_flood_of_one_kind_of_line_is_cut_and_counted() -> None:
     assert lines.count("peer: closed") == SAME_PER_SECOND
     assert passes("%s: another") == "peer: another"
     second = 1
-    assert passes("%s: closed") == "peer: closed (and 90 more like it before)"
+    assert passes("%s: closed") == "peer: closed (90 similar lines were omitted)"
     assert passes("%s: closed") == "peer: closed"
 
 

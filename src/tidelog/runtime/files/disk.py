@@ -1,11 +1,11 @@
 """Real files under one log directory.
 
-Open descriptors are few however many files are in use: a file opens its descriptor when it is
-needed, and the disk closes the least wanted beyond a limit. A `File` stays good regardless: it
-reopens by its path, which the disk keeps right through renames, and gets a descriptor for good
-before its path is removed. A descriptor is closed when nobody holds it any more, and only the
-thread that owns the disk takes one away from a file; other threads may call `File.read` and
-`File.sync`, and `Disk.write_file` of a path that nobody else uses. When the system refuses a
+Invariant: the number of open descriptors is bounded, however many files are in use. A file opens
+its descriptor on demand, and the disk closes the least recently used ones beyond a limit. A `File`
+stays usable: it reopens by its path, which the disk updates on renames, and it keeps a descriptor
+permanently before its path is removed. A descriptor is closed when its last holder releases it, and
+only the thread that owns the disk takes one away from a file. Other threads may call `File.read`
+and `File.sync`, and `Disk.write_file` for a path that has no other user. When the system refuses a
 descriptor, others are closed or waited for: this is never an error of the disk (F65).
 """
 
@@ -33,18 +33,18 @@ _MAX_CHUNKS = 512
 """Buffers per pwritev, well below IOV_MAX."""
 
 _syncfs = CDLL(None, use_errno=True).syncfs
-"""Linux's: Python has no name for it."""
+"""Linux's syncfs, which Python does not expose."""
 
 
 class Descriptor:
-    """An open file descriptor, closed when the last holder lets go of it."""
+    """An open file descriptor, closed when its last holder releases it."""
 
     __slots__ = ("is_of_removed", "number")
 
     def __init__(self, number: int) -> None:
         self.number = number
         self.is_of_removed = False
-        """Whether closing it may free the file's blocks, which takes long."""
+        """Whether closing it may free the blocks of a removed file, which takes long."""
 
     def __del__(self) -> None:
         if self.is_of_removed:
@@ -68,21 +68,21 @@ class RealFile:
         self.size = os.fstat(descriptor.number).st_size
 
     def fileno(self) -> int:
-        """The number of an open descriptor, for the owning thread until its next call here."""
+        """An open descriptor's number, valid in the owning thread until its next call here."""
         return self.descriptor().number
 
     def descriptor(self) -> Descriptor:
-        """An open descriptor, which stays open while it is held."""
+        """An open descriptor, which stays open while the caller holds it."""
         self._is_wanted = True
         return self._descriptor or self._reopen()
 
     def append(self, chunks: Sequence[Buffer]) -> None:
-        """Write all chunks at the end, or raise with the file cut back to its former size."""
+        """Write all chunks at the end; on an error, restore the former size and raise."""
         descriptor = self.descriptor()
         size = self.size
         total = len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
         try:
-            # At an explicit position: bytes of an append that failed are overwritten by the next.
+            # Write at an explicit position: the next append overwrites bytes of a failed one.
             written = os.pwritev(descriptor.number, chunks[:_MAX_CHUNKS], size)
             if written != total:
                 rest = memoryview(b"".join(chunks))[written:]
@@ -94,12 +94,12 @@ class RealFile:
         self.size = size + total
 
     def write_at(self, position: int, data: Buffer) -> None:
-        """Overwrite in place."""
+        """Overwrite bytes in place."""
         self._write(self.descriptor(), position, memoryview(data))
         self.size = max(self.size, position + len(data))
 
     def _write(self, descriptor: Descriptor, position: int, rest: memoryview) -> None:
-        """Go on until the disk has taken all or says why not."""
+        """Write until the disk has accepted all bytes or raises."""
         while rest:
             count = os.pwrite(descriptor.number, rest, position)
             rest, position = rest[count:], position + count
@@ -122,7 +122,7 @@ class RealFile:
         self.size = size
 
     def sync(self) -> None:
-        """fsync, and the directory too when the file is new."""
+        """fsync the file, and its directory if the file is new."""
         descriptor = self.descriptor()
         os.fsync(descriptor.number)
         if self._is_new and self.path:
@@ -145,28 +145,28 @@ class RealFile:
             try:
                 return Descriptor(self._disk.open_number(path, _READ_WRITE))
             except FileNotFoundError:
-                # Renamed or removed under another thread's eyes, or really gone.
+                # Another thread renamed or removed it meanwhile, or it does not exist.
                 if self._descriptor is not None:
                     return self._descriptor
                 if self.path == path:
                     raise
 
     def pin(self) -> None:
-        """The path is about to mean something else: hold a descriptor for good."""
+        """Keep a descriptor permanently, before the path is removed or reused."""
         with suppress(FileNotFoundError):
             self._descriptor = self._descriptor or self._open()
             self._descriptor.is_of_removed = True
         self.path = ""
 
     def let_go(self) -> bool:
-        """Let the descriptor go, wanted or not, if the file can open another."""
+        """Release the descriptor, if the file can open another."""
         if not self.path or self._descriptor is None:
             return False
         self._descriptor = None
         return True
 
     def give_up(self) -> bool:
-        """Let the descriptor go, unless the file was used since it was last asked to."""
+        """Release the descriptor, unless the file was used since the last call."""
         if self.path and self._is_wanted:
             self._is_wanted = False
             return False
@@ -192,7 +192,7 @@ class RealDisk:
         self._open: deque[ref[RealFile]] = deque()
         """Files with a descriptor, in the order in which they were last considered."""
         self._files: dict[str, dict[str, ref[RealFile]]] = {}
-        """Files in use, by directory and name; one that nobody uses any more is forgotten."""
+        """Files in use, by directory and name; unused files are dropped."""
         self._new_directories: set[str] = set()
         os.makedirs(self._root, exist_ok=True)
 
@@ -226,7 +226,7 @@ class RealDisk:
         return file
 
     def opened(self, file: RealFile) -> None:
-        """A file has got a descriptor: beyond the limit, take those away that are not wanted."""
+        """Record that a file has opened a descriptor, and close unused ones beyond the limit."""
         self._open.append(ref(file))
         excess = len(self._open) - self._max_open
         for _ in range(2 * len(self._open)):
@@ -247,7 +247,7 @@ class RealDisk:
             return self._room.retry(lambda: os.open(full, flags, 0o644))
 
     def _give_back(self) -> int:
-        """Close half of the files; those in use open again."""
+        """Close the descriptors of half of the files; they reopen on demand."""
         given, half = 0, len(self._open) // 2
         while self._open and not (given and len(self._open) <= half):
             file = self._open.popleft()()
@@ -255,7 +255,7 @@ class RealDisk:
                 given += 1
         return given
 
-    # -- the rest
+    # -- directories and whole files
 
     def exists(self, path: str) -> bool:
         return os.path.exists(self.full(path))
@@ -331,7 +331,7 @@ class RealDisk:
             self._new_directories.discard(path)
 
     def sync_all(self) -> None:
-        """The whole volume in one call, which can take long and holds nobody else up."""
+        """Sync the whole volume in one call, which can take long but blocks no other thread."""
         number = self.open_number("", _DIRECTORY)
         try:
             if _syncfs(number):
@@ -351,10 +351,10 @@ class RealDisk:
         volume = os.statvfs(self._root)
         return volume.f_frsize * volume.f_blocks, volume.f_frsize * volume.f_bavail
 
-    # -- files in use follow their paths
+    # -- paths of files in use
 
     def _forget(self, path: str) -> None:
-        """The name is about to mean another file, or none: whoever uses this one keeps it."""
+        """Detach a file in use from a path that is about to be removed or replaced."""
         file = self._take(path)
         if file is not None:
             file.pin()

@@ -1,8 +1,8 @@
-"""Gives the blocks of removed files back to the file system, off the node's own thread.
+"""Frees the blocks of removed files in a background thread.
 
-To remove a name is quick. To free what a large file takes can hold the caller up for a second, more
-where a volume discards blocks at once. The kernel does that when the last descriptor of a file
-without a name is closed, so it is enough that somebody else closes it.
+Removing a name is quick. Freeing the blocks of a large file can block the caller for a second, or
+longer on a volume that discards blocks at once. The kernel frees them when the last descriptor of
+the removed file is closed, so it is enough that another thread closes it.
 """
 
 import os
@@ -16,16 +16,16 @@ _threads: list[Thread] = []
 
 
 def close_elsewhere(number: int) -> None:
-    """Close this descriptor in a thread that nobody waits for."""
+    """Close this descriptor in a background thread."""
     try:
         with _start:
             if not _threads:
-                # A process may end while it works: the kernel frees the rest.
+                # The process may end while the thread works: the kernel frees the rest.
                 thread = Thread(target=_work, name="disposal", daemon=True)
                 thread.start()
                 _threads.append(thread)
     except RuntimeError:
-        _close(number)  # the interpreter is ending, or the system has no thread to give
+        _close(number)  # the interpreter is shutting down, or no thread is available
     else:
         _descriptors.put(number)
 

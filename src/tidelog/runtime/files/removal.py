@@ -1,4 +1,4 @@
-"""Removes files and directories without waiting until the blocks of large files are free."""
+"""Removes files and directories without waiting for the blocks of large files to be freed."""
 
 import errno
 import os
@@ -8,11 +8,11 @@ from contextlib import suppress
 from tidelog.runtime.files.disposal import close_elsewhere
 
 LARGE_BYTES = 1024 * 1024
-"""A file from this size on takes long to be freed."""
+"""Freeing a file of this size or more takes long."""
 
 
 def unlink(path: str) -> None:
-    """Remove the name; what a large file takes behind it is freed elsewhere."""
+    """Remove the name; a background thread frees the blocks of a large file."""
     found = os.lstat(path)
     if stat.S_ISDIR(found.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
@@ -22,7 +22,7 @@ def unlink(path: str) -> None:
     try:
         number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        os.unlink(path)  # too many files are open: better slowly than not at all
+        os.unlink(path)  # too many files are open, so remove it slowly
         return
     try:
         os.unlink(path)
@@ -33,7 +33,7 @@ def unlink(path: str) -> None:
 def remove_tree(path: str) -> None:
     with suppress(FileNotFoundError):
         if os.path.islink(path):
-            os.unlink(path)  # what it leads to is not ours to remove
+            os.unlink(path)  # remove the link, not its target
             return
         for entry in list(os.scandir(path)):
             if entry.is_dir(follow_symlinks=False):

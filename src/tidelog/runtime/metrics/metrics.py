@@ -1,7 +1,7 @@
-"""A node's metrics over HTTP, as Prometheus scrapes them.
+"""A node's metrics over HTTP, in the Prometheus format.
 
-The node is looked at in its own thread, between two passes of the loop; what it says is put into
-words in the thread of whoever asks. A scrape that fails is the scraper's to see, and nobody else's.
+The loop's thread reads the node's metrics, between two passes; the scraper's thread formats them.
+A failed scrape is reported to the scraper only.
 """
 
 import logging
@@ -17,16 +17,16 @@ PATIENCE_SECONDS = 5.0
 log = logging.getLogger(__name__)
 
 RunSoon = Callable[[Callable[[], None]], None]
-"""Has something called in the loop's thread."""
+"""Schedules a call in the loop's thread."""
 
 
 def serve(host: str, port: int, look: Callable[[], list[Metric]], run_soon: RunSoon) -> None:
-    """Answer scrapes at this address from now on, in threads that end with the process."""
+    """Serve scrapes at this address, in threads that end with the process."""
     Thread(target=_serve, args=(host, port, look, run_soon), daemon=True).start()
 
 
 def _serve(host: str, port: int, look: Callable[[], list[Metric]], run_soon: RunSoon) -> None:
-    # Imported here, and not by a node that nobody measures.
+    # Imported here, so that a node without metrics does not load it.
     from prometheus_client import CollectorRegistry, ProcessCollector, make_wsgi_app
 
     from tidelog.runtime.metrics.scrapes import server_at
@@ -49,7 +49,7 @@ class _Collector:
         self._run_soon = run_soon
 
     def describe(self) -> list[Any]:
-        """Nothing beforehand: the node is asked only when it is scraped."""
+        """Empty: the node is queried only when it is scraped."""
         return []
 
     def collect(self) -> Iterator[Any]:
@@ -58,14 +58,14 @@ class _Collector:
         def answer() -> None:
             try:
                 answers.put(self._look())
-            except Exception as bug:  # one of ours: the node serves on, the scraper is told
+            except Exception as bug:  # a bug: the node keeps serving, the scraper gets the error
                 answers.put(bug)
 
         self._run_soon(answer)
         try:
             found = answers.get(timeout=PATIENCE_SECONDS)
         except Empty:
-            raise TimeoutError("the node is too busy to be measured") from None
+            raise TimeoutError("the node is too busy to report its metrics") from None
         if isinstance(found, Exception):
             raise found
         yield from map(_family, found)

@@ -1,7 +1,7 @@
-"""The HTTP server of the metrics, which nobody can use to hold the node up (F65).
+"""The HTTP server of the metrics, which no client can use to block the node (F65).
 
-It has few threads and gives up on clients that send nothing. Imported only where metrics are
-served: the modules that it needs take longer to load than all the rest of a node.
+It has few threads and drops clients that send nothing. It is imported only if metrics are served:
+its modules take longer to load than the rest of a node.
 """
 
 import socket
@@ -12,20 +12,20 @@ from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 SCRAPES = 8
-"""At once."""
+"""The most concurrent scrapes."""
 PATIENCE_SECONDS = 5.0
 REST_SECONDS = 0.1
 
 
 def server_at(host: str, port: int, application: Any) -> WSGIServer:
-    """Listens from now on; an empty host is every interface."""
+    """Create a listening server; an empty host is every interface."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     kind = type("_Server", (_Server,), {"address_family": family})
     return make_server(host or "0.0.0.0", port, application, kind, _Handler)
 
 
 class _Server(ThreadingMixIn, WSGIServer):
-    """A thread for each scrape, and few of them: others are closed at once (F65)."""
+    """Serves each scrape in a thread, up to a limit; further connections are closed (F65)."""
 
     daemon_threads = True
     request_queue_size = 64
@@ -38,7 +38,7 @@ class _Server(ThreadingMixIn, WSGIServer):
         try:
             return super().get_request()
         except OSError:
-            time.sleep(REST_SECONDS)  # no descriptors: the next attempt would fail as well
+            time.sleep(REST_SECONDS)  # out of descriptors: an immediate retry would fail as well
             raise
 
     def process_request(self, request: Any, client_address: Any) -> None:
@@ -47,7 +47,7 @@ class _Server(ThreadingMixIn, WSGIServer):
             return
         try:
             super().process_request(request, client_address)
-        except RuntimeError:  # the system has no thread to give
+        except RuntimeError:  # no thread is available
             self._slots.release()
             self.shutdown_request(request)
 
@@ -58,11 +58,11 @@ class _Server(ThreadingMixIn, WSGIServer):
             self._slots.release()
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A scrape that fails is the scraper's to see."""
+        """Log nothing: the scraper sees the failure."""
 
 
 class _Handler(WSGIRequestHandler):
     timeout = PATIENCE_SECONDS
 
     def log_message(self, *_: Any) -> None:
-        """No line for each scrape."""
+        """Log nothing for a scrape."""

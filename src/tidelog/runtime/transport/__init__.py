@@ -1,1 +1,1 @@
-"""Sockets: listeners, connections, limits on both."""
+"""Sockets: listeners, connections and their limits."""

@@ -1,8 +1,8 @@
-"""One client's socket: frames come in, answers wait here until the socket takes them.
+"""One connection: splits received bytes into frames, and queues responses until they are sent.
 
-Invariants: an idle connection owns no buffer. What waits to be sent is bounded by whoever stops
-reading at `unsent`, which counts the memory that the queue holds; bytes still in a file cost almost
-nothing there.
+Invariants: an idle connection owns no buffer. The queue is bounded, because the caller stops
+reading at a limit of `unsent`, which counts the memory that the queue holds; bytes that are still
+in a file cost almost nothing there.
 """
 
 import os
@@ -19,37 +19,38 @@ from tidelog.protocol.framing import FrameSplitter
 from tidelog.runtime.files.disk import RealFile
 
 INLINE_BYTES = 16 * 1024
-"""A slice up to this size is read and joined to its neighbours: cheaper than a sendfile."""
+"""A slice up to this size is read and joined to its neighbours, which is cheaper than a sendfile.
+"""
 
 BULK_READ_BYTES = 64 * 1024
-"""Where frames are large, a small first read leaves most of each to be received in place."""
+"""For large frames, a small first read leaves most of each frame to be received in place."""
 
 JOIN_BYTES = 64 * 1024
-"""Chunks are joined into one send while they make less than this; larger ones are not copied."""
+"""Chunks are joined into one send up to this size; larger chunks are not copied."""
 
 SENDFILE_BYTES = 4 * 1024 * 1024
-"""One connection's share of a pass, at most."""
+"""The most bytes that one connection sends from files per pass."""
 
 TAIL_BYTES = 8 * 1024 * 1024
-"""What was written last is in memory; only slices further back are looked at."""
+"""The last bytes of a file are in the page cache; only slices further back are checked."""
 
 COLD_READ_BYTES = 256 * 1024
 
 CHUNK_COST = 128
-"""What a queued chunk costs in memory beside its bytes."""
+"""The memory of a queued chunk in addition to its bytes."""
 
 NOTHING, SOCKET, DISK = range(3)
-"""What the queue of a connection waits for."""
+"""The event that a connection's queue waits for."""
 
 _PROBE = bytearray(1)
 
 
 class ShortFile(Exception):
-    """A file ended before the slice that was promised from it: the answer cannot be completed."""
+    """A file ended before the slice that was queued from it, so the response is incomplete."""
 
 
 class HeldFrames:
-    """Frames received and not yet handled, in one buffer: thousands of small ones stay small."""
+    """Received frames that are not handled yet, in one buffer to keep small frames small."""
 
     __slots__ = ("_bytes", "_sizes", "capacity")
 
@@ -57,7 +58,7 @@ class HeldFrames:
         self._bytes = memoryview(bytearray().join(frames))
         self._sizes = array("I", map(len, frames))
         self.capacity = len(self._bytes) + self._sizes.itemsize * len(self._sizes)
-        """The memory that it takes until the last frame is dropped."""
+        """The memory that the buffer takes until its last frame is dropped."""
 
     def __len__(self) -> int:
         return len(self._sizes)
@@ -76,26 +77,26 @@ class HeldFrames:
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """A socket with its frame splitter, its queue of unsent chunks and why it is not being read."""
+    """A socket with its frame splitter, its queue of unsent chunks and the reasons for muting."""
 
     id: ConnId
     sock: socket.socket
     peer: str
     splitter: FrameSplitter
     active_at: Millis
-    listener: str = ""  # where it came in; empty for one that this node has opened
+    listener: str = ""  # empty for a connection that this node has opened
     address: str = ""
     opened_at: Millis = 0
     waiting: list[Chunk] = field(default_factory=list)
     unsent: int = 0
-    half_received: int = 0  # bytes of a request that is not whole yet, as counted with all others
-    stalled: int = 0  # what it contributes to the unsent answers of all that do not get on
+    half_received: int = 0  # bytes of an incomplete request, as counted by HalfReceived
+    stalled: int = 0  # its share of the unsent bytes of all stalled connections
     waits_for: int = NOTHING
     held: HeldFrames | None = None
-    muted: int = 0  # a bit for each reason not to read
-    interest: int = 0  # what epoll watches
+    muted: int = 0  # one bit for each reason not to read
+    interest: int = 0  # the events that epoll watches
     is_bulk: bool = False  # its last frames were large
-    costly_until: Millis = 0  # others are served first until then
+    costly_until: Millis = 0  # other connections are served first until then
 
     @property
     def is_silent(self) -> bool:
@@ -103,7 +104,7 @@ class Connection:
         return self.active_at < self.opened_at
 
     def receive(self, shared: memoryview) -> list[memoryview] | None:
-        """The frames that one read completes; None at the end of the stream."""
+        """Read once. -> the frames that are complete; None at the end of the stream."""
         space = self.splitter.space()
         if space is not None:
             self.is_bulk = True
@@ -123,9 +124,9 @@ class Connection:
         self.unsent += _cost(chunks)
 
     def send(self, share: int = SENDFILE_BYTES, *, is_warm: bool = False) -> None:
-        """Write until all has left, or until `waits_for` says what is in the way.
+        """Write until the queue is empty or blocks; `waits_for` then names the reason.
 
-        Of a file no more than `share` is sent: others have answers in this pass as well.
+        At most `share` bytes are sent from a file, because other connections send in this pass too.
         """
         self.waits_for = NOTHING
         try:
@@ -144,7 +145,7 @@ class Connection:
             self.waits_for = SOCKET
 
     def cold_read(self) -> Callable[[], None]:
-        """For another thread: reads what is next from the disk, so that sending it need not."""
+        """A job for another thread: read the next slice, so that sending does not wait for disk."""
         head = self.waiting[0]
         assert isinstance(head, FileSlice)
 
@@ -155,7 +156,7 @@ class Connection:
         return read
 
     def _send_slice(self, part: FileSlice, share: int) -> None:
-        # Held while it is used, since a file may let its descriptor go at any time.
+        # Hold the descriptor while it is used, because the file may release it at any time.
         source = cast(RealFile, part.file).descriptor()
         count = min(part.length, share)
         sent = os.sendfile(self.sock.fileno(), source.number, part.position, count)
@@ -169,7 +170,7 @@ class Connection:
             del self.waiting[0]
 
     def _send_joined(self) -> None:
-        """Send the chunks before the next that is too large to be joined, or a large one alone."""
+        """Send small chunks joined, up to the next large one, or a large chunk alone."""
         waiting = self.waiting
         parts: list[Buffer] = []
         size = 0
@@ -180,7 +181,7 @@ class Connection:
             parts.append(part)
             size += len(part)
         joined = parts[0] if len(parts) == 1 else b"".join(parts)
-        # More to come: let the kernel fill the packet instead of sending a small one of its own.
+        # More chunks follow: let the kernel fill the packet instead of sending a small one.
         flags = socket.MSG_MORE if len(parts) < len(waiting) else 0
         sent = self.sock.send(joined, flags)
         if sent == size and not flags:
@@ -198,7 +199,7 @@ class Connection:
 
 
 def _cost(chunks: Sequence[Chunk]) -> int:
-    """What they take in memory while they wait."""
+    """The memory that the chunks take while they wait."""
     cost = CHUNK_COST * len(chunks)
     for chunk in chunks:
         if not isinstance(chunk, FileSlice):
@@ -224,7 +225,7 @@ def _is_tail(part: FileSlice) -> bool:
 
 
 def _is_cold(part: FileSlice) -> bool:
-    """Whether sending it now would wait for the disk, judged by the ends of what would be sent."""
+    """Whether sending it now would wait for the disk, judged by both ends of the bytes to send."""
     if _is_tail(part):
         return False
     source = cast(RealFile, part.file).descriptor()
@@ -235,5 +236,5 @@ def _is_cold(part: FileSlice) -> bool:
     except BlockingIOError:
         return True
     except OSError:
-        return False  # a file system that cannot tell
+        return False  # the file system does not support the check
     return False

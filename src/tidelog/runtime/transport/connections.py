@@ -1,9 +1,9 @@
-"""Every open connection: which are read, which have answers to be sent, which are gone.
+"""All open connections: the ones to read, the ones with responses to send, the closed ones.
 
-Invariants: a connection whose peer does not read its answers is itself not read, so nothing grows
-without bound, and neither do all such connections together. All answers of one pass leave in one
-send per connection. A connection that is reported as `gone` was dropped once and is sent nothing
-more.
+Invariants: a connection whose peer does not read its responses is not read either, so no queue
+grows without bound, and neither do all such queues together. All responses of one pass leave in one
+send per connection. A connection that is reported as `gone` was dropped once, and nothing is sent
+to it.
 """
 
 import logging
@@ -31,24 +31,24 @@ from tidelog.runtime.workers import Workers
 
 SPARED_AT_ONCE = 16
 SILENT_MS: Millis = 250
-"""A client that has sent no request for so long is closed first when descriptors run out."""
+"""When descriptors run out, clients that have sent no request for this long are closed first."""
 SPARED_IDLE_MS: Millis = 60_000
-"""One that has, and was idle since, is closed next. Clients of Kafka connect again."""
+"""Clients that have been idle for this long are closed next; Kafka clients reconnect."""
 
 FEWER_READ_BYTES, FEWEST_READ_BYTES = 16 * 1024, 4 * 1024
-"""What is read of a connection at once while many requests are held."""
+"""The bytes to read from a connection at once while many requests are held."""
 
 CHECK_MS: Millis = 1_000
 SWEEPS_PER_IDLE = 8
-"""Idle connections are looked for this often in connections.max.idle.ms."""
+"""Sweeps for idle connections per connections.max.idle.ms."""
 
 FEW = 2
-"""So many connections may each send from files as much as one."""
+"""Up to this number, each connection may send the full share from files."""
 FEWEST_SENT_BYTES = 32 * 1024
 
 BY_NODE, BY_UNSENT, BY_CLOSE, BY_MEMORY = 1, 2, 4, 8
-"""Why a connection is not being read: the node's wish, its unsent answers, its coming end, and the
-memory that half-received requests take."""
+"""Why a connection is not read: by request of the node, for its unsent responses, because it is
+closing, or for the memory of half-received requests."""
 
 _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
 
@@ -79,8 +79,8 @@ class Connections:
         self._readers = readers
         self._by_id: dict[ConnId, Connection] = {}
         self._by_fd: dict[int, Connection] = {}
-        self._answered: list[Connection] = []  # have something to send in this pass
-        self._holding: list[Connection] = []  # have frames to be handled in the next pass
+        self._answered: list[Connection] = []  # have responses to send in this pass
+        self._holding: list[Connection] = []  # have frames to handle in the next pass
         self._gone: list[ConnId] = []
         self._unsent_limit = limits.unsent_bytes
         self._stalled = 0
@@ -88,13 +88,13 @@ class Connections:
         self._half_received = HalfReceived(limits.half_received_bytes)
         self._sweep_at = now + limits.idle_ms // SWEEPS_PER_IDLE
         self.check_at = self._sweep_at
-        """When to call `check`: for idle connections, and for slow ones while others wait."""
+        """When to call `check` for idle connections, and for slow ones that block others."""
         self.share = SENDFILE_BYTES
-        """What a connection sends of a file at once."""
+        """The bytes that a connection may send from a file per pass."""
         self._whole = self.shared = memoryview(bytearray(SHARED_BYTES))
-        """The buffer to read into, or less of it while many requests are held."""
+        """The read buffer, or a part of it while many requests are held."""
         self.now = now
-        """The time of this pass, kept by the loop."""
+        """The time of this pass, set by the loop."""
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -118,10 +118,10 @@ class Connections:
     def admit(
         self, conn: ConnId, sock: socket.socket, peer: str, answer_bytes: int | None = None
     ) -> None:
-        """Serve a socket that epoll watches for input already.
+        """Serve a socket that epoll already watches for input.
 
-        `answer_bytes` bounds the frames of a connection that this node made: they are answers, to
-        which the limit for clients' requests does not apply (F60).
+        `answer_bytes` bounds the frames of a connection that this node opened: they are responses,
+        and the limit for requests does not apply (F60).
         """
         longest = self._limits.request_bytes if answer_bytes is None else answer_bytes
         apis = self._limits.apis if answer_bytes is None else None
@@ -130,14 +130,14 @@ class Connections:
         self._by_id[conn] = self._by_fd[sock.fileno()] = admitted
 
     def admit_client(self, conn: ConnId, accepted: Accepted) -> None:
-        """The same for a client; where it exceeds max.connections, the idlest others are closed."""
+        """Serve a client; if it exceeds max.connections, close the longest idle others."""
         listener, sock, address, peer = accepted
         self.admit(conn, sock, peer)
         admitted = self._by_id[conn]
         admitted.listener, admitted.address = listener, address
-        # What becomes active later does so at this time at the earliest.
+        # A later activity has this time at the earliest.
         admitted.opened_at, admitted.active_at = self.now, self.now - 1
-        admitted.costly_until = self.now + COSTLY_FOR_MS  # nobody knows better yet
+        admitted.costly_until = self.now + COSTLY_FOR_MS  # its cost is not known yet
         self.quotas.opened(listener, address)
         self.drop_excess()
 
@@ -154,21 +154,21 @@ class Connections:
             self._holding.append(conn)
 
     def half_received(self, conn: Connection) -> None:
-        """Another part of a request is there than before, or the rest of it."""
+        """Account for a change in the received part of a request."""
         if conn.id < 0:
-            return  # an answer, which is as long as this node has asked for
+            return  # a response, whose length this node has bounded
         if not self._half_received.changed(conn, conn.splitter.filled):
             conn.muted |= BY_MEMORY
         self._choose_read_size()
         self._read_on()
 
     def check(self) -> None:
-        """Close what is idle for too long, and a slow connection for which others wait."""
+        """Close connections that are idle for too long, and slow ones that block others."""
         if self._sweep_at <= self.now:
             self._sweep_at = self.now + self._limits.idle_ms // SWEEPS_PER_IDLE
             self.drop_idle()
         for conn in self._half_received.check():
-            self._say_closed(conn, "it sends a request slowly, and others wait for memory")
+            self._log_closed(conn, "its request arrives slowly, and others wait for memory")
             self.drop(conn)
         self.check_at = self._sweep_at
         self._read_on()
@@ -180,11 +180,11 @@ class Connections:
             self.check_at = min(self.check_at, self.now + CHECK_MS)
 
     def resume_first(self, conns: list[Connection]) -> None:
-        """There was no time for these."""
+        """Handle these first in the next pass, because time ran out."""
         self._holding[:0] = conns
 
     def release(self, conn: Connection) -> None:
-        """Its held frames are handled, or not needed any more."""
+        """Release held frames that are handled or no longer needed."""
         if conn.held is not None:
             self._count_held(-conn.held.capacity)
             conn.held = None
@@ -194,7 +194,7 @@ class Connections:
         self._choose_read_size()
 
     def _choose_read_size(self) -> None:
-        """Read less of each connection while many requests are held or half received."""
+        """Read less from each connection while many requests are held or half received."""
         held, half = self._held, self._half_received.bytes
         most_held, most_half = self._limits.held_bytes, self._limits.half_received_bytes
         if held > 2 * most_held or half > most_half:
@@ -217,10 +217,10 @@ class Connections:
             self.watch(conn)
 
     def watch(self, conn: Connection) -> None:
-        """Let epoll watch for what the connection can do now.
+        """Let epoll watch for the events that the connection can handle now.
 
-        A muting comes into force here only when input has come: most end before. The same goes for
-        frames that are held: more is read when these are handled.
+        Muting takes effect here only when input has arrived: most muting ends before. The same
+        holds for held frames: more is read once they are handled.
         """
         interest = (0 if conn.muted or conn.held is not None else _IN) | (
             _OUT if conn.waits_for == SOCKET else 0
@@ -234,7 +234,7 @@ class Connections:
     def enqueue(self, answer: Send) -> None:
         conn = self._by_id.get(answer.conn)
         if conn is None or conn.muted & BY_CLOSE:
-            return  # nobody is there to read it
+            return  # the connection is closed
         if not conn.waiting:
             self._answered.append(conn)
         conn.enqueue(answer.chunks)
@@ -247,7 +247,7 @@ class Connections:
                 conn.muted |= BY_UNSENT
 
     def share_sending(self, connections: int) -> None:
-        """So many connections may send from files before others are served."""
+        """Divide the bytes to send from files per pass among this number of connections."""
         if connections <= FEW:
             self.share = SENDFILE_BYTES
         else:
@@ -268,14 +268,14 @@ class Connections:
             self.drop(conn)
             return
         except (OSError, ShortFile) as error:
-            self._say_closed(conn, error)
+            self._log_closed(conn, error)
             self.drop(conn)
             return
         conn.active_at = self.now
         if conn.waits_for or conn.stalled:
             self._count_stalled(conn, conn.unsent if conn.waits_for else 0)
             if conn not in self:
-                return  # it was the slowest itself
+                return  # it was closed as the slowest
         if conn.waits_for == DISK:
             self._readers.submit(conn.cold_read(), lambda _: self._warmed(conn))
         elif not conn.waits_for and conn.muted & BY_CLOSE:
@@ -287,10 +287,10 @@ class Connections:
             self.watch(conn)
 
     def _count_stalled(self, conn: Connection, unsent: int) -> None:
-        """Hold all connections that do not take their answers to a limit together.
+        """Bound the unsent responses of all stalled connections together.
 
-        Over it they are muted until they have taken everything; over twice the limit those with the
-        most unsent are closed.
+        Over the limit they are muted until they have received everything. Over twice the limit,
+        those with the most unsent bytes are closed.
         """
         self._stalled += unsent - conn.stalled
         conn.stalled = unsent
@@ -307,10 +307,10 @@ class Connections:
             if too_much <= 0:
                 return
             too_much -= conn.stalled
-            self._say_closed(conn, f"{conn.stalled} bytes of answers are not read")
+            self._log_closed(conn, f"its peer does not read {conn.stalled} bytes of responses")
             self.drop(conn)
 
-    def _say_closed(self, conn: Connection, reason: object) -> None:
+    def _log_closed(self, conn: Connection, reason: object) -> None:
         log.warning("%s: closed: %s", conn.peer, reason)
 
     def _warmed(self, conn: Connection) -> None:
@@ -320,9 +320,9 @@ class Connections:
     # -- The end -------------------------------------------------------------------------------
 
     def end(self, conn: Connection, reason: str) -> None:
-        """Close once what waits has left; take nothing more."""
+        """Close once the queue is sent; read nothing more."""
         if reason and not conn.muted & BY_CLOSE:
-            self._say_closed(conn, reason)
+            self._log_closed(conn, reason)
         conn.muted |= BY_CLOSE
         self.release(conn)
         self._answered.append(conn)
@@ -331,14 +331,14 @@ class Connections:
         conn = self.find(failed.conn)
         log.error(
             "%s: a request could not be handled",
-            "a client that is gone" if conn is None else conn.peer,
+            "a closed connection" if conn is None else conn.peer,
             exc_info=failed.error,
         )
         if conn is not None:
             self.drop(conn)
 
     def drop(self, conn: Connection) -> None:
-        """Close now."""
+        """Close immediately."""
         if self._by_id.pop(conn.id, None) is None:
             return
         del self._by_fd[conn.sock.fileno()]
@@ -364,12 +364,12 @@ class Connections:
                 self.drop(conn)
 
     def limit(self, limits: LimitConnections) -> None:
-        """Apply other limits from now on, and close what exceeds them."""
+        """Apply new limits, and close connections that exceed them."""
         self.quotas.limit(limits)
         self.drop_excess()
 
     def drop_excess(self) -> None:
-        """Close the connections that were idle the longest, as many as are over max.connections."""
+        """Close the longest idle connections, as many as exceed max.connections."""
         excess = self.quotas.excess
         if excess:
             may_be_closed = self.quotas.may_be_closed
@@ -378,7 +378,7 @@ class Connections:
                 self.drop(conn)
 
     def spare(self) -> int:
-        """Close a few connections that can be missed, to get descriptors back. -> how many."""
+        """Close a few idle connections to free descriptors. -> how many."""
         silent_since, idle_since = self.now - SILENT_MS, self.now - SPARED_IDLE_MS
         clients = (
             conn

@@ -1,9 +1,9 @@
-"""Descriptors of this process: how they are shared out, and what is done when there are none (F65).
+"""The descriptors of this process: how they are shared, and what happens when they run out (F65).
 
-Clients, peers and log files draw on one limit. Each has a share, so that clients who open all
-the connections they can get leave the node its files and its peers. If the system refuses a
-descriptor all the same, that is no fault of a disk: `Room` closes what can be opened again, and
-waits where nothing is left to close.
+Clients, peers and log files share one limit. Each has its own share, so that clients which open all
+the connections they can get leave the node its files and its peers. If the system still refuses a
+descriptor, that is not an error of a disk: `Room` closes descriptors that can be reopened, and
+waits if there is none left to close.
 """
 
 import errno
@@ -17,13 +17,13 @@ from typing import NamedTuple, TypeVar
 from tidelog.runtime.logs import LineLimit
 
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-"""The system has no descriptor, or no memory for one, at the moment."""
+"""Errors for a temporary lack of descriptors, or of memory for one."""
 
 FILES_PER_DIRECTORY = 512
 OWN = 48
-"""Standard streams, epoll, listeners, metrics, and files that are open for a moment."""
+"""For standard streams, epoll, listeners, metrics, and files that are open briefly."""
 PEERS = 32
-"""For connections to and from other nodes, where client connections may not take them."""
+"""For connections to and from other nodes, beyond the share of clients."""
 
 RETRY_SECONDS = 0.02
 
@@ -33,10 +33,10 @@ log = logging.getLogger(__name__)
 
 
 class Shares(NamedTuple):
-    """How many descriptors each may use at once."""
+    """How many descriptors each kind may use at once."""
 
     files: int
-    """Of one log directory."""
+    """Per log directory."""
     clients: int
     peers: int = PEERS
 
@@ -45,7 +45,7 @@ UNLIMITED = Shares(FILES_PER_DIRECTORY, 2**31 - 1)
 
 
 def raise_limit() -> int:
-    """Take every descriptor that the system allows this process. -> how many."""
+    """Raise the limit to the hard limit of this process. -> the limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -53,12 +53,12 @@ def raise_limit() -> int:
 
 
 def fewest(directories: int) -> int:
-    """How many descriptors a node needs at least."""
+    """The fewest descriptors that a node needs."""
     return 128 + 8 * directories
 
 
 def share_out(limit: int, directories: int) -> Shares:
-    """Files get what they can use, up to half; clients get the rest. Each directory has a lock."""
+    """Divide the limit: files get up to half, clients the rest; each directory has a lock."""
     assert limit >= fewest(directories)
     free = limit - OWN - PEERS - directories
     files = min(FILES_PER_DIRECTORY * directories, free // 2)
@@ -66,16 +66,16 @@ def share_out(limit: int, directories: int) -> Shares:
 
 
 class Room:
-    """Makes room for a descriptor that the system has refused, and tries again.
+    """Frees a descriptor when the system has refused one, and retries.
 
-    `sources` give descriptors back, each a few at a time, and return how many; they are called in
-    their order, in the thread that made this object, until one of them has some. Another thread
-    waits, and has that thread make room.
+    `sources` release a few descriptors each and return how many. They are called in order, in the
+    thread that created this object, until one of them has released some. Another thread waits, and
+    lets that thread call them.
     """
 
     def __init__(self) -> None:
         self._owner = get_ident()
-        self._wake: Callable[[], None] = _nobody
+        self._wake: Callable[[], None] = _no_wake
         self._is_awaited = False
         self._sources: list[Callable[[], int]] = []
         self._lines = LineLimit(burst=3, every_ms=10_000)
@@ -84,21 +84,21 @@ class Room:
         self._sources.append(give_back)
 
     def wake_with(self, wake: Callable[[], None]) -> None:
-        """How another thread wakes the owner, who calls `relieve` then."""
+        """Set how another thread wakes the owner, which then calls `relieve`."""
         self._wake = wake
 
     def relieve(self) -> None:
-        """Make room if another thread waits for it."""
+        """Free descriptors if another thread waits for one."""
         if self._is_awaited:
             self._is_awaited = False
             self.make()
 
     def make(self) -> bool:
-        """Close something that can be opened again. -> whether there was anything."""
+        """Close descriptors that can be reopened. -> whether there were any."""
         return get_ident() == self._owner and any(give_back() for give_back in self._sources)
 
     def retry(self, attempt: Callable[[], T]) -> T:
-        """Its result, as soon as the system has a descriptor for it."""
+        """Retry the attempt until the system has a descriptor for it. -> its result."""
         while True:
             try:
                 return attempt()
@@ -109,7 +109,7 @@ class Room:
             if not self.make():
                 if self._lines.allow(time.monotonic_ns() // 1_000_000):
                     log.error(
-                        "waits for a descriptor: %s; the limit of open files is too low%s",
+                        "waiting for a file descriptor: %s; the limit of open files is too low%s",
                         reason,
                         self._lines.omitted(),
                     )
@@ -118,5 +118,5 @@ class Room:
                 time.sleep(RETRY_SECONDS)
 
 
-def _nobody() -> None:
-    """Where there is one thread only."""
+def _no_wake() -> None:
+    """The default for a process with one thread."""

@@ -1,7 +1,7 @@
-"""Connections to other nodes while they are being made.
+"""Connections to other nodes while they are being opened.
 
-A host name is looked up in the loop's own thread: addresses in numbers are the ones to configure
-where name servers may be slow.
+Host names are resolved in the loop's thread, so use numeric addresses where name servers may be
+slow.
 """
 
 import errno
@@ -21,12 +21,12 @@ class Dialled(NamedTuple):
     sock: socket.socket
     peer: str
     answer_bytes: int
-    """How long a frame that comes back may be."""
+    """The longest frame that the peer may send."""
     error: OSError | None
 
 
 class Dialler:
-    """Begins to connect, and knows how it ended once epoll reports the socket writable."""
+    """Starts connections, and reports their outcome once epoll reports the socket writable."""
 
     def __init__(self, epoll: select.epoll, room: Room) -> None:
         self._epoll = epoll
@@ -37,7 +37,7 @@ class Dialler:
         return fd in self._by_fd
 
     def dial(self, wish: Connect) -> OSError | None:
-        """Begin to connect. -> why that is hopeless."""
+        """Start to connect. -> the error, if that fails at once."""
         try:
             found = socket.getaddrinfo(wish.host, wish.port, type=socket.SOCK_STREAM)
             family, _, _, _, address = found[0]
@@ -64,7 +64,7 @@ class Dialler:
         return socket.socket(family, socket.SOCK_STREAM)
 
     def finish(self, fd: int) -> Dialled:
-        """Take what has become of it; after an error the socket is closed."""
+        """The outcome of a connection attempt; after an error the socket is closed."""
         dialled = self._by_fd.pop(fd)
         error_number = dialled.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if error_number:
@@ -73,7 +73,7 @@ class Dialler:
         return dialled
 
     def hang_up(self, conn: ConnId) -> None:
-        """Give up on a connection that is still being made, if it is."""
+        """Abandon a connection that is still being opened, if it is."""
         for fd, dialled in list(self._by_fd.items()):
             if dialled.conn == conn:
                 self._by_fd.pop(fd).sock.close()

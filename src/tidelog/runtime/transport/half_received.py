@@ -1,9 +1,9 @@
-"""Bounds the memory that half-received requests of all clients take together (F65).
+"""Bounds the memory of half-received requests of all clients together (F65).
 
-A client may announce a large request and send it slowly, and many may. Over the limit only one
-connection is read on inside its request, the one that began first; the others are not read until
-there is room. While others wait, those whose requests began some time ago are closed, the oldest
-first, until there is room again; only one that gets on is spared.
+A client may announce a large request and send it slowly, and many clients may do so. Over the
+limit, only the connection whose request began first is read; the others wait until there is room.
+While others wait, connections whose requests began some time ago are closed, the oldest first,
+until there is room again; a connection that makes progress is kept.
 """
 
 from typing import NamedTuple
@@ -12,9 +12,9 @@ from tidelog.model.ids import ConnId
 from tidelog.runtime.transport.connection import Connection
 
 ENOUGH_BYTES = 64 * 1024
-"""What the first connection must send between two checks while others wait."""
+"""The bytes that the first connection must send between two checks while others wait."""
 PATIENCE = 2
-"""Checks that a request may last while others wait."""
+"""The number of checks that a request may last while others wait."""
 
 
 class _Begun(NamedTuple):
@@ -27,18 +27,18 @@ class HalfReceived:
         self._most = most
         self.bytes = 0
         self._begun: dict[ConnId, _Begun] = {}
-        """Inside a request, in the order in which they began."""
+        """Connections with a half-received request, in the order in which these began."""
         self._waiting: dict[ConnId, Connection] = {}
         self._checks = 0
         self._before: tuple[ConnId, int] = (0, 0)
-        """The first connection at the last check, and how much of its request was there."""
+        """The first connection at the last check, and how many bytes it had sent."""
 
     @property
     def has_waiting(self) -> bool:
         return bool(self._waiting)
 
     def changed(self, conn: Connection, received: int) -> bool:
-        """So much of a request is there, 0 at its end. -> whether to read on now."""
+        """Account for the received bytes of a request, 0 at its end. -> whether to read on."""
         self.bytes += received - conn.half_received
         conn.half_received = received
         if not received:
@@ -53,7 +53,7 @@ class HalfReceived:
         return False
 
     def take_ready(self) -> list[Connection]:
-        """Those that waited and may be read on now."""
+        """The waiting connections that may be read now."""
         if 2 * self.bytes <= self._most:
             ready = list(self._waiting.values())
         else:
@@ -63,7 +63,7 @@ class HalfReceived:
         return ready
 
     def check(self) -> list[Connection]:
-        """The connections to close, so that those that wait can go on."""
+        """The connections to close, so that the waiting ones can continue."""
         if not self._waiting:
             return []
         self._checks += 1
@@ -73,7 +73,7 @@ class HalfReceived:
         gets_on = before[0] != first.id or first.half_received - before[1] >= ENOUGH_BYTES
         too_much = self.bytes - self._most // 2
         slow: list[Connection] = []
-        # The youngest is spared: with the others gone it is the first.
+        # The youngest is kept: once the others are closed, it is the first.
         for conn, began in list(self._begun.values())[:-1]:
             if too_much <= 0 or self._checks - began < PATIENCE:
                 break

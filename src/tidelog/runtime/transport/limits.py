@@ -1,4 +1,4 @@
-"""What connections may take of a host: their number, their memory, their time."""
+"""Limits of a host's connections: their number, memory and time."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,9 +8,9 @@ from tidelog.model.outbound import LimitConnections
 from tidelog.runtime.transport.descriptors import UNLIMITED, Shares
 
 COSTLY_MS: Millis = 3
-"""A connection with a request that takes so long lets others go first for `COSTLY_FOR_MS`.
+"""A connection with a request that takes this long is served last for `COSTLY_FOR_MS`.
 
-So does a new one: many that are opened for one slow request each delay nobody else.
+So is a new connection: many connections with one slow request each delay no other client.
 """
 COSTLY_FOR_MS: Millis = 1_000
 
@@ -23,15 +23,15 @@ class Limits:
     descriptors: Shares = UNLIMITED
     idle_ms: int = 10 * 60 * 1000
     apis: Mapping[int, tuple[str, int]] | None = None
-    """Name and largest request of each API, by its key."""
+    """Name and largest request of each API, by API key."""
     request_bytes: int = 100 * 1024 * 1024
     unsent_bytes: int = 2 * 1024 * 1024
     stalled_bytes: int = 32 * 1024 * 1024
-    """Unsent answers of all connections that do not take them, before all these are muted."""
+    """Unsent responses of all stalled connections, before these are muted."""
     half_received_bytes: int = 64 * 1024 * 1024
-    """Requests of all clients that are not whole yet, before one is received at a time."""
+    """Half-received requests of all clients, before only one is received at a time."""
     held_bytes: int = 16 * 1024 * 1024
-    """Requests of all connections that wait to be handled, before less is read at once."""
+    """Held requests of all connections, before less is read at once."""
     backlog: int = 1024
     http_hint: str = ""
-    """What to add to the log where an HTTP request comes to a port of Kafka's protocol."""
+    """A hint for the log line about an HTTP request at a Kafka port."""

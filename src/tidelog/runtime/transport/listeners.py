@@ -1,4 +1,4 @@
-"""The sockets on which clients arrive, and the pause in accepting while there is no room."""
+"""The listening sockets, and the pause in accepting while there is no room."""
 
 import logging
 import select
@@ -13,7 +13,7 @@ from tidelog.runtime.transport.quotas import ConnectionQuotas
 
 ACCEPTS_PER_PASS = 64
 RETRY_MS = 100
-"""How long a listener without room rests, if no connection closes before."""
+"""How long a listener without room pauses, if no connection closes earlier."""
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +22,7 @@ class ListeningSocket(NamedTuple):
     name: str
     sock: socket.socket
     awaits_ready: bool = False
-    """Clients are let in only once the node is ready: before, it would deny topics it has."""
+    """Whether clients must wait until the node is ready: earlier, it would not know its topics."""
 
 
 class Accepted(NamedTuple):
@@ -33,7 +33,7 @@ class Accepted(NamedTuple):
 
 
 def bind(name: str, host: str, port: int, *, awaits_ready: bool = False) -> ListeningSocket:
-    """Take the address without listening yet; an empty host is every interface."""
+    """Bind the address without listening; an empty host is every interface."""
     family, _, _, _, address = socket.getaddrinfo(
         host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
@@ -49,10 +49,10 @@ def bind(name: str, host: str, port: int, *, awaits_ready: bool = False) -> List
 
 
 class Acceptor:
-    """Accepts on every listener, within the quotas.
+    """Accepts connections on every listener, within the quotas.
 
-    A listener that has no room leaves clients in the kernel's queue until a connection closes, or
-    for `RETRY_MS`. `spare` closes connections that can best be spared and returns how many.
+    A listener without room leaves clients in the kernel's queue until a connection closes, or for
+    `RETRY_MS`. `spare` closes idle connections and returns how many.
     """
 
     def __init__(
@@ -73,7 +73,7 @@ class Acceptor:
         self._full_lines = LineLimit(burst=1, every_ms=10_000)
         self._refusal_lines = LineLimit(burst=3, every_ms=10_000)
         self.resume_at: Millis | None = None
-        """While a listener is paused: when to try again."""
+        """When to retry while a listener is paused."""
         for listener in listeners:
             if not listener.awaits_ready:
                 self._listen(listener)
@@ -87,7 +87,7 @@ class Acceptor:
         return fd in self._by_fd
 
     def accept(self, fd: int, now: Millis) -> Iterator[Accepted]:
-        """Clients that wait on `fd`, one after the other, as many as there is room for."""
+        """The clients that wait on `fd`, as many as there is room for."""
         listener = self._by_fd[fd]
         for _ in range(ACCEPTS_PER_PASS):
             obstacle = self._obstacle(listener.name)
@@ -102,7 +102,7 @@ class Acceptor:
                 if error.errno in EXHAUSTED and not self._spare():
                     self._pause(fd, str(error.strerror), now)
                     return
-                continue  # the client gave up while it waited, or there is room now
+                continue  # the client gave up, or there is room now
             refusal = self._quotas.refusal(listener.name, address[0])
             if refusal is not None:
                 sock.close()
@@ -114,7 +114,7 @@ class Acceptor:
             yield Accepted(listener.name, sock, address[0], f"{address[0]}:{address[1]}")
 
     def resume(self) -> None:
-        """There may be room again."""
+        """Resume paused listeners, because there may be room again."""
         if self.resume_at is not None:
             self.resume_at = None
             for fd in self._paused:
@@ -133,7 +133,7 @@ class Acceptor:
     def _obstacle(self, listener: str) -> str | None:
         obstacle = self._quotas.obstacle(listener)
         if obstacle is None and self._quotas.lacks_descriptors(listener) and not self._spare():
-            return "the descriptors for client connections are used up"
+            return "all file descriptors for client connections are in use"
         return obstacle
 
     def _pause(self, fd: int, reason: str, now: Millis) -> None:

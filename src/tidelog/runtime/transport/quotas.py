@@ -1,10 +1,10 @@
-"""How many connections may be open: by Kafka's limits, and within their share of descriptors.
+"""Limits the number of connections, by Kafka's settings and by their share of descriptors.
 
-Counts only; `listeners` accepts and `connections` closes. As in Kafka a connection over
-max.connections waits in the kernel's queue, one over max.connections.per.ip is closed at once, and
-the listener of the brokers, where it is one of its own, is never kept waiting: connections of other
-listeners are closed for it. The listeners of controllers are counted for themselves, since they
-belong to another server in Kafka.
+This class only counts: `listeners` accepts and `connections` closes. As in Kafka, a connection over
+max.connections waits in the kernel's queue, and one over max.connections.per.ip is closed at once.
+The inter-broker listener, if it is a separate one, never waits: connections of other listeners are
+closed for it. Controller listeners are counted separately, because they belong to another server in
+Kafka.
 """
 
 import socket
@@ -33,11 +33,11 @@ class ConnectionQuotas:
         self._by_address: Counter[tuple[bool, str]] = Counter()
         self._controller_total = 0
         self._total = 0
-        """Without those of controllers."""
+        """Connections, except those of controller listeners."""
         self.limit(limits)
 
     def limit(self, limits: LimitConnections) -> None:
-        """Apply other limits from now on."""
+        """Apply new limits from now on."""
         self._limits = limits
         self._overrides = {
             address: most
@@ -78,30 +78,30 @@ class ConnectionQuotas:
         return None
 
     def lacks_descriptors(self, listener: str) -> bool:
-        """Whether another connection here would use descriptors that are kept for others."""
+        """Whether another connection here would use descriptors that are reserved for others."""
         if listener in self._controllers or listener == self._protected:
             return self._total + self._controller_total >= self._shares.clients + self._shares.peers
         return self._total >= self._shares.clients
 
     def refusal(self, listener: str, address: str) -> str | None:
-        """Why a connection from this address is to be closed at once, if it is."""
+        """Why a connection from this address is closed at once, if it is."""
         most = self._overrides.get(address, self._limits.per_ip)
         if self._by_address.get((listener in self._controllers, address), 0) >= most:
-            return f"{address} has {most} connections, the most that max.connections.per.ip allows"
+            return f"{address} has {most} connections, the limit of max.connections.per.ip"
         return None
 
     @property
     def excess(self) -> int:
-        """How many connections are to be closed on listeners that are not protected."""
+        """How many connections to close on listeners that are not protected."""
         return max(0, self._total - self._limits.total)
 
     def may_be_closed(self, listener: str) -> bool:
-        """Whether connections of this listener are closed for an excess."""
+        """Whether connections of this listener may be closed to make room for others."""
         return listener not in self._controllers and listener != self._protected
 
 
 def _addresses(name: str) -> set[str]:
-    """The addresses of a host name; a name that cannot be found now has none."""
+    """The addresses of a host name; empty if the name cannot be resolved now."""
     try:
         return {str(found[4][0]) for found in socket.getaddrinfo(name, None)}
     except (OSError, UnicodeError):

@@ -88,7 +88,7 @@ def test_f65_where_nothing_can_be_closed_a_descriptor_is_waited_for(
 
     assert room.retry(attempt) == "opened"
     assert len(woken) == 3
-    assert "waits for a descriptor: none left" in caplog.text
+    assert "waiting for a file descriptor: none left" in caplog.text
 
 
 def test_f65_another_thread_has_the_owner_make_room(tmp_path: Path) -> None:

@@ -100,4 +100,4 @@ def test_f65_half_requests_of_many_clients_take_little_memory_and_end(
         large.sock.sendall(framed(b"e" + bytes(3_000_000)))
         assert len(large.answer()) == 3_000_000
         large.sock.close()
-    assert "sends a request slowly" in caplog.text
+    assert "request arrives slowly" in caplog.text

@@ -72,7 +72,7 @@ def test_an_address_may_have_so_many_connections_over_all_listeners() -> None:
     made = quotas(LimitConnections(per_ip=2, per_ip_overrides={AWAY: 3, "localhost": 1}))
     assert made.refusal(CLIENTS, HOME) is None
     made.opened(CLIENTS, HOME)
-    refusal = "127.0.0.1 has 1 connections, the most that max.connections.per.ip allows"
+    refusal = "127.0.0.1 has 1 connections, the limit of max.connections.per.ip"
     assert made.refusal(BROKERS, HOME) == refusal
     for _ in range(3):
         assert made.refusal(CLIENTS, AWAY) is None
