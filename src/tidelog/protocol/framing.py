@@ -1,23 +1,23 @@
-"""Cuts a connection's byte stream into frames: a 4-byte length, then that many bytes. Does no I/O.
+"""Splits a byte stream into frames: a 4-byte length, then that many bytes. Does no I/O.
 
-One `FrameSplitter` per connection; the host owns the socket and one large buffer for all of them:
+There is one `FrameSplitter` per connection; the host owns the socket and one large shared buffer:
 
     space = splitter.space()
     if space is None:                       # the common case: any number of small frames
         count = sock.recv_into(shared)
         frames = splitter.feed(shared[:count])
-    else:                                   # inside a large frame: receive it where it will stay
+    else:                                   # inside a large frame: receive it in place
         count = sock.recv_into(space)
         frames = splitter.received(count)
 
-A frame is a writable view, without its length: of the fed buffer when it lies there whole (nothing
-is copied), else of a buffer of its own. It is valid until the host receives the next bytes, or, if
-it is longer than `SHARED_BYTES`, as long as anybody holds a view of it.
+A frame is a writable view without its length. It is a view of the fed buffer if it lies there whole
+(nothing is copied), or else of its own buffer. It is valid until the host receives the next bytes,
+or, if it is longer than `SHARED_BYTES`, as long as a view of it exists.
 
-Invariants: between frames a splitter holds no buffer. Inside one it takes at most `GROWTH` times
-the memory of the bytes that really came, whatever the length says, or a buffer that was there
-already; each byte is copied at most a few times. A frame larger than `SPARE_BYTES` gets pages that
-cost nothing before they are written to, and go back to the system with its last view.
+Invariants: between frames a splitter holds no buffer. Inside a frame it takes at most `GROWTH`
+times the memory of the bytes received, whatever length the frame claims, or an existing buffer;
+each byte is copied at most a few times. A frame larger than `SPARE_BYTES` gets pages that cost
+nothing until they are written, and that are freed with its last view.
 """
 
 from collections.abc import Mapping
@@ -29,22 +29,22 @@ from typing import TypeAlias
 from tidelog.protocol.strangers import stranger
 
 GROWTH = 4
-"""How far a buffer may run ahead of the bytes received."""
+"""How much larger than the bytes received a buffer may be."""
 
 DIRECT = 64 * 1024
-"""A frame that has shown, and still lacks, this many bytes is worth receiving in place."""
+"""A frame of which this many bytes are received and missing is received in place."""
 
 SHARED_BYTES = 256 * 1024
-"""The buffer that all connections share. A longer frame has a buffer of its own, and its views
-keep that: it may be kept beyond the call that hands it over."""
+"""The buffer that all connections share. A longer frame has its own buffer, which its views keep
+alive, so it may be kept beyond the call that delivers it."""
 
 SPARE_BYTES = 16 * 1024 * 1024
-"""What is kept for frames to come, all connections together."""
+"""The most bytes kept for later frames, all connections together."""
 
 _GRAIN = 128 * 1024
 _KEY_BYTES = 2
 _MAP_NORESERVE = 0x4000
-"""Linux: address space only. Python's module names it from 3.13 on."""
+"""Linux: reserve address space only. Python's mmap module has the name from 3.13 on."""
 
 Store: TypeAlias = bytearray | mmap
 
@@ -56,33 +56,33 @@ def _references(buffers: list[bytearray], index: int) -> int:
     return getrefcount(buffers[index])
 
 
-_UNSEEN = _references([bytearray()], 0)
-"""References to a buffer that nobody but the list holds, as this interpreter counts them."""
+_UNSHARED = _references([bytearray()], 0)
+"""The reference count of a buffer that only the list holds, in this interpreter."""
 
 
 class Buffers:
-    """Large buffers for frame after frame: fresh memory costs a page fault for every 4 KiB.
+    """Reuses large buffers, because fresh memory costs a page fault for every 4 KiB.
 
-    A buffer is used again only when no view of its last frame is left anywhere.
+    A buffer is reused only when no view of its last frame exists.
     """
 
     __slots__ = ("_size", "_spares")
 
     def __init__(self) -> None:
-        self._spares: list[bytearray] = []  # those used longest ago first
+        self._spares: list[bytearray] = []  # the least recently used first
         self._size = 0
 
     def take(self, size: int) -> bytearray | None:
-        """A buffer for at least `size` bytes, if there is one whose last frame is forgotten."""
+        """A free buffer of at least `size` bytes, if there is one."""
         spares = self._spares
         for index in range(len(spares)):
-            if len(spares[index]) >= size and _references(spares, index) == _UNSEEN:
+            if len(spares[index]) >= size and _references(spares, index) == _UNSHARED:
                 self._size -= len(spares[index])
                 return spares.pop(index)
         return None
 
     def keep(self, buffer: bytearray) -> None:
-        """A frame in this buffer is on its way to whoever handles it; it may serve again later."""
+        """Register a buffer for reuse after its current frame has been handled."""
         if not DIRECT <= len(buffer) <= SPARE_BYTES:
             return
         self._spares.append(buffer)
@@ -92,9 +92,9 @@ class Buffers:
 
 
 class BadFrame(Exception):
-    """The stream cannot be followed any further: close the connection.
+    """The stream is invalid from here on: close the connection.
 
-    `frames` are the whole frames that came in the same call before the bad length.
+    `frames` are the whole frames that the same call completed before the bad length.
     """
 
     def __init__(self, reason: str, frames: list[memoryview]) -> None:
@@ -114,17 +114,17 @@ class FrameSplitter:
         buffers: Buffers | None = None,
         apis: Mapping[int, tuple[str, int]] | None = None,
     ) -> None:
-        self._apis = apis  # by key: name and largest request; None where frames are answers
+        self._apis = apis  # by key: name and largest request; None if the frames are responses
         self._max_size = max_request_size
         self._buffers = buffers
-        self._head = b""  # the first bytes of a length, never all four
-        self._size = -1  # of the frame that has begun; -1 between frames
+        self._head = b""  # the first bytes of a length, at most three
+        self._size = -1  # the length of the current frame; -1 between frames
         self._frame: Store = _EMPTY  # its first `filled` bytes
         self.filled = 0
-        """Bytes of a frame that is not whole yet."""
+        """The received bytes of an incomplete frame."""
 
     def feed(self, data: memoryview) -> list[memoryview]:
-        """The frames that these bytes complete, in order; what is left over is kept (copied)."""
+        """The frames that these bytes complete, in order; the rest is copied and kept."""
         frames: list[memoryview] = []
         position, end = 0, len(data)
         if self._size >= 0:
@@ -138,7 +138,7 @@ class FrameSplitter:
             position = min(4 - len(self._head), end)
             self._head += data[:position]
             if len(self._head) == 4:
-                # The length was cut in two: from here on it is as if it had just been read.
+                # The length was split across two reads and is complete now.
                 size = self._checked(_LENGTH.unpack(self._head)[0], frames)
                 self._head = b""
                 position = self._take(data, position, size, frames)
@@ -150,7 +150,7 @@ class FrameSplitter:
         return frames
 
     def space(self) -> memoryview | None:
-        """Where to receive the rest of a large frame, or None to `feed` from the shared buffer."""
+        """Where to receive the rest of a large frame; None to `feed` from the shared buffer."""
         missing = self._size - self.filled
         if missing < DIRECT or self.filled < DIRECT:
             return None
@@ -158,7 +158,7 @@ class FrameSplitter:
         return memoryview(self._frame)[self.filled : self._size]
 
     def received(self, count: int) -> list[memoryview]:
-        """Account for `count` bytes received into `space()`; the frame, if they complete it."""
+        """Account for `count` bytes received into `space()`. -> the frame, if it is complete."""
         assert 0 <= count <= len(self._frame) - self.filled
         self.filled += count
         return [self._finish()] if self.filled == self._size else []
@@ -168,7 +168,7 @@ class FrameSplitter:
             return size
         foreign = stranger(size)
         if foreign is not None:
-            raise BadFrame(f"sent {foreign} to a port of Kafka's protocol", frames)
+            raise BadFrame(f"sent {foreign} to a Kafka port", frames)
         if size < 0:
             raise BadFrame(f"negative frame length {size}", frames)
         raise BadFrame(f"frame length {size} is over the limit of {self._max_size}", frames)
@@ -183,7 +183,7 @@ class FrameSplitter:
             raise BadFrame(f"sent {name} of {self._size} bytes, over the limit of {limit}", frames)
 
     def _take(self, data: memoryview, start: int, size: int, frames: list[memoryview]) -> int:
-        """Cut the frame at `start`, or keep its first part. -> the position after it."""
+        """Extract the frame at `start`, or keep its first part. -> the position after it."""
         stop = start + size
         if stop <= len(data):
             frames.append(data[start:stop])
@@ -208,8 +208,8 @@ class FrameSplitter:
         elif self._size >= DIRECT and self._buffers is not None:
             grown = self._buffers.take(self._size)
         if grown is None:
-            # A new buffer, not a resize: the host may still hold a view of the old one. In round
-            # sizes, so that it fits the next frame of about this length as well.
+            # A new buffer, not a resize: the host may still hold a view of the old one. Sizes are
+            # rounded, so that the buffer fits the next frame of about this length as well.
             round_size = -(-self._size // _GRAIN) * _GRAIN if self._size >= DIRECT else self._size
             grown = bytearray(min(round_size, GROWTH * received))
         memoryview(grown)[: self.filled] = memoryview(self._frame)[: self.filled]
@@ -225,7 +225,7 @@ class FrameSplitter:
 
 
 def _pages(size: int) -> mmap | None:
-    """Fresh memory that is there only where it was written to; None where there is none to have."""
+    """Memory that is allocated page by page when it is written; None if there is none."""
     try:
         return mmap(-1, size, flags=MAP_PRIVATE | MAP_ANONYMOUS | _MAP_NORESERVE)
     except OSError:

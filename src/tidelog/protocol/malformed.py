@@ -1,4 +1,4 @@
-"""The one exception for bytes that are no message: whoever sent them gets a closed connection."""
+"""The exception for bytes that are not a valid message; the host closes the connection."""
 
 
 class MalformedMessage(Exception):
@@ -10,8 +10,8 @@ class MalformedMessage(Exception):
 
 
 class TooManyEntries(MalformedMessage):
-    """More topics and partitions than the caller wants to decode."""
+    """The message has more topics and partitions than the caller allows."""
 
 
 class AnswerTooLong(Exception):
-    """A request asks for more than fits into one answer."""
+    """A response does not fit into one frame."""

@@ -1,7 +1,7 @@
-"""What the hand-tuned codecs of Produce and Fetch share.
+"""Field codecs shared by the hand-tuned codecs of Produce and Fetch.
 
-Every reader checks its bounds: a length that overruns the frame raises MalformedMessage, a field of
-fixed size struct.error or IndexError, which the codecs turn into MalformedMessage.
+Invariant: every reader checks its bounds. A length that overruns the frame raises MalformedMessage.
+A fixed-size field raises struct.error or IndexError, which the codecs turn into MalformedMessage.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,14 +17,14 @@ from tidelog.protocol.text import read_text
 from tidelog.protocol.varint import read_java_int, read_uvarint, uvarint
 
 TopicRef: TypeAlias = str | UUID
-"""A topic by name, or by id in the versions that do so."""
+"""A topic by name, or by id in the versions that use ids."""
 
 ReadTopic: TypeAlias = Callable[[Buffer, int], tuple[TopicRef, int]]
 
 ANY_NUMBER = 2**31
 
 MAX_TAGGED_FIELDS = 64
-"""Of one structure. No message of Kafka has more than a handful."""
+"""The most tagged fields of one structure; no Kafka message has more than a few."""
 
 I16 = Struct(">h")
 I32 = Struct(">i")
@@ -32,14 +32,14 @@ _LEADER = Struct(">ii")
 
 
 class CurrentLeader(NamedTuple):
-    """The leader to turn to, when the one asked is not it."""
+    """The current leader, if the receiver of the request is not the leader."""
 
     leader_id: NodeId = NO_NODE
     leader_epoch: LeaderEpoch = NO_EPOCH
 
 
 class NodeEndpoint(NamedTuple):
-    """Where to reach the leaders named in a response."""
+    """The address of a leader named in a response."""
 
     node_id: NodeId
     host: str
@@ -52,7 +52,7 @@ class NodeEndpoint(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def topic_id(octets: bytes) -> UUID:
-    """Cached, since making a UUID takes longer than the rest of a partition's entry."""
+    """A cached UUID, because creating one takes longer than the rest of a partition's entry."""
     return UUID(bytes=octets)
 
 
@@ -78,7 +78,7 @@ def read_nullable_string(frame: Buffer, position: int) -> tuple[str | None, int]
 def read_compact_string(frame: Buffer, position: int) -> tuple[str, int]:
     end = position + frame[position]
     if position < end < position + 0x80 and end < len(frame):
-        # A short name, as almost all are: the byte of its length is the whole of its varint.
+        # Almost all names are short: the length takes one byte, which is the whole varint.
         return str(frame[position + 1 : end], "utf-8", "replace"), end
     text, position = read_nullable_compact_string(frame, position)
     if text is None:
@@ -103,7 +103,7 @@ def _text(frame: Buffer, position: int, length: int) -> tuple[str | None, int]:
 
 
 def read_count(frame: Buffer, position: int) -> tuple[int, int]:
-    """The number of elements of an array that may not be null."""
+    """The number of elements of a non-nullable array."""
     count = I32.unpack_from(frame, position)[0]
     if not 0 <= count <= len(frame):
         raise MalformedMessage(f"an array of {count} elements")
@@ -121,7 +121,7 @@ def read_compact_count(frame: Buffer, position: int) -> tuple[int, int]:
 
 
 def entries_left(most: int, count: int) -> int:
-    """How many topics and partitions may still come after these."""
+    """How many topics and partitions may still follow."""
     left = most - count
     if left < 0:
         raise TooManyEntries(f"{-left} array elements over the limit")
@@ -129,7 +129,7 @@ def entries_left(most: int, count: int) -> int:
 
 
 def read_tagged_fields(frame: Buffer, position: int) -> tuple[dict[int, tuple[int, int]], int]:
-    """-> where each tagged field begins and ends, and the position after them."""
+    """-> the start and end of each tagged field, and the position after all of them."""
     fields = {}
     count, position = read_java_int(frame, position)
     if count > MAX_TAGGED_FIELDS:
@@ -198,7 +198,7 @@ def topic_by_id(topic: TopicRef) -> bytes:
 
 
 def tagged_fields(fields: Sequence[tuple[int, bytes]]) -> bytes:
-    """Tag and content of each, in ascending order of tags."""
+    """Encode tag and content of each field, in ascending order of tags."""
     encoded = [uvarint(len(fields))]
     for tag, content in fields:
         encoded += (uvarint(tag), uvarint(len(content)), content)

@@ -1,8 +1,8 @@
-"""Long work cut into slices, so that a node serves its other clients between two of them.
+"""Long work in slices, so that a node can serve other clients between two slices.
 
-`Steps` is work that pauses by itself: a generator that yields between two slices and returns its
-result. A `Meter` says when a slice is used up. It counts fields, not time: a slice is the same
-amount of work on every machine and in the simulator.
+`Steps` is work that pauses: a generator that yields between slices and returns its result. A
+`Meter` decides when a slice is used up. It counts fields, not time, so a slice is the same amount
+of work on every machine and in the simulator.
 """
 
 from collections.abc import Generator
@@ -16,14 +16,14 @@ R = TypeVar("R")
 Steps: TypeAlias = Generator[None, None, R]
 
 SLICE_FIELDS = 3_000
-"""The fields that are read, converted or written in one slice: each takes about a microsecond."""
+"""The fields read, converted or written per slice; each takes about a microsecond."""
 
 SLICE_BYTES = 16 * 1024
-"""A slice of reading ends after so many bytes, however few fields they are."""
+"""A slice of reading ends after this many bytes, however few fields they contain."""
 
 
 class Meter:
-    """How much of a slice is left, and how many array elements a message may still have."""
+    """The rest of a slice, and the number of array elements that a message may still have."""
 
     __slots__ = ("_elements", "_left", "_limit")
 
@@ -32,7 +32,7 @@ class Meter:
         self._limit = self._elements = max_elements
 
     def spend(self, fields: int) -> bool:
-        """Count work that was done. -> whether the slice is used up."""
+        """Count completed work. -> whether the slice is used up."""
         self._left -= fields
         if self._left > 0:
             return False
@@ -48,7 +48,7 @@ class Meter:
 
 
 def finish(steps: Steps[R]) -> R:
-    """All slices at once: for messages that are known to be small."""
+    """Run all slices at once, for messages that are known to be small."""
     while True:
         try:
             next(steps)

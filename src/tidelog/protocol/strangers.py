@@ -1,7 +1,7 @@
-"""Recognises, by its first four bytes, what is sent to a Kafka port by mistake.
+"""Recognises other protocols at a Kafka port by their first four bytes.
 
-A client of another protocol sends text or a handshake where Kafka has the length of a frame. Such a
-length is far over any limit that is in use, and a number in the log would tell nobody what it was.
+A client of another protocol sends text or a handshake in place of a frame length. Such a length is
+over any limit, and the bare number in the log would not reveal the protocol.
 """
 
 AN_HTTP_REQUEST = "an HTTP request"
@@ -20,7 +20,7 @@ _OTHERS = {
 
 
 def stranger(length: int) -> str | None:
-    """What begins with the bytes of this length, if it is known not to be Kafka's protocol."""
+    """The protocol whose first bytes are this length, if it is a known one."""
     first = length.to_bytes(4, "big", signed=True)
     if first in _HTTP:
         return AN_HTTP_REQUEST

@@ -1,16 +1,16 @@
-"""Text on the wire: UTF-8, no longer than Kafka lets a string be."""
+"""Text in messages: UTF-8, limited to the length of a Kafka string."""
 
 from tidelog.model.disk import Buffer
 from tidelog.protocol.malformed import MalformedMessage
 
 LONGEST_STRING = 0x7FFF
-"""In bytes, with a length of two bytes or as a varint."""
+"""In bytes, for lengths of two bytes and for varint lengths."""
 _MAY_GROW = LONGEST_STRING // 3
-"""A byte that is no UTF-8 is read as a character that takes three."""
+"""A byte that is not UTF-8 is decoded to a character of three bytes."""
 
 
 def read_text(octets: Buffer) -> str:
-    """What is read can also be written: an answer may have to repeat it."""
+    """Decode text so that it can be encoded again, because a response may repeat it."""
     if len(octets) > LONGEST_STRING:
         raise MalformedMessage(f"a string of {len(octets)} bytes")
     text = str(octets, "utf-8", "replace")
@@ -20,5 +20,5 @@ def read_text(octets: Buffer) -> str:
 
 
 def shortened(text: str, longest: int) -> str:
-    """As many of its first characters as take no more bytes than this."""
+    """The longest prefix of the text that takes at most this many bytes."""
     return text.encode()[:longest].decode("utf-8", "ignore")

@@ -1,6 +1,6 @@
-"""Variable-length integers: seven bits per byte, lowest first; zigzag puts the sign in the first.
+"""Variable-length integers: seven bits per byte, lowest first; zigzag puts the sign in bit 0.
 
-A read past the end of the buffer raises IndexError, which every decoder turns into its own error.
+A read past the end of the buffer raises IndexError, which every decoder converts to its own error.
 """
 
 from tidelog.model.disk import Buffer
@@ -29,7 +29,7 @@ def read_uvarint(
 
 
 def read_java_int(buffer: Buffer, position: int) -> tuple[int, int]:
-    """An unsigned varint as Kafka reads counts and lengths: 32 bits, the highest is the sign."""
+    """An unsigned varint as Kafka reads counts and lengths: a signed 32-bit integer."""
     value, position = read_uvarint(buffer, position)
     return as_java_int(value), position
 
@@ -64,5 +64,5 @@ def uvarint(value: int) -> bytes:
 
 
 def varint(value: int) -> bytes:
-    """Zigzag; serves Kafka's varint and varlong alike."""
+    """Encode with zigzag, for Kafka's varint and varlong."""
     return uvarint(value << 1 if value >= 0 else (~value << 1) | 1)

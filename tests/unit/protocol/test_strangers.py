@@ -27,7 +27,7 @@ def test_a_stranger_is_named(sent: bytes, named: str, cut: int) -> None:
     splitter.feed(memoryview(sent[:cut]))
     with pytest.raises(BadFrame) as refused:
         splitter.feed(memoryview(sent[cut:]))
-    assert refused.value.reason == f"sent {named} to a port of Kafka's protocol"
+    assert refused.value.reason == f"sent {named} to a Kafka port"
 
 
 def test_a_length_that_nobody_knows_stays_a_number() -> None:

@@ -1,4 +1,4 @@
-"""The fetch request: what a consumer or a follower wants to read, or how its session changes."""
+"""The fetch request: the partitions that a reader wants, or the changes of its session."""
 
 import struct
 from collections.abc import Sequence
@@ -48,7 +48,7 @@ _LOG_START, _SESSIONS, _LEADER_EPOCH, _RACK = 5, 7, 9, 11
 _FLEXIBLE, _TOPIC_IDS, _REPLICA_STATE, _DIRECTORY, _HIGH_WATERMARK = 12, 13, 15, 17, 18
 
 NO_HIGH_WATERMARK: Offset = 2**63 - 1
-"""The follower does not say which high watermark it knows."""
+"""The follower does not report a high watermark."""
 
 _PARTITION = Struct(">iiqiqi")
 _PARTITION_V4 = Struct(">iqi")
@@ -58,7 +58,7 @@ _LIMITS = Struct(">iiib")
 _SESSION = Struct(">ii")
 _REPLICA = Struct(">iq")
 _REPLICA_TAG = Struct(">BBBiqB")
-"""The tagged fields of a follower's request, if that is all: how many, which, its size, itself."""
+"""The tagged fields of a follower's request, if there is only one: count, tag, size, replica."""
 _OFFSET = Struct(">q")
 _NO_REPLICA = (NO_NODE, -1)
 
@@ -96,13 +96,13 @@ class FetchRequest:
     replica_epoch: BrokerEpoch = -1
     cluster_id: str | None = None
     entries: int = field(default=0, compare=False)
-    """How many topics and partitions are asked for."""
+    """The number of topics and partitions."""
 
 
 def decode_request(
     version: int, frame: Buffer, position: int, max_entries: int = ANY_NUMBER
 ) -> FetchRequest:
-    """The body at `position`. It may not have more topics and partitions than `max_entries`."""
+    """Decode the body at `position`, with at most `max_entries` topics and partitions."""
     try:
         if version >= _FLEXIBLE:
             return _decode_flexible(version, frame, position, max_entries)
@@ -141,7 +141,7 @@ def _decode_flexible(version: int, frame: Buffer, position: int, max_entries: in
 def _read_topics(
     version: int, read_topic: ReadTopic, frame: Buffer, position: int, max_entries: int
 ) -> tuple[list[tuple[TopicRef, list[FetchPartition]]], int, int]:
-    """-> the topics, how many entries may still come, and the position after them."""
+    """-> the topics, how many entries may still follow, and the position after them."""
     topics = []
     topic_count, position = read_compact_count(frame, position)
     left = entries_left(max_entries, topic_count)
@@ -261,7 +261,7 @@ def _read_legacy_partition(
 def encode_request(
     version: int, correlation_id: int, client_id: str | None, request: FetchRequest
 ) -> bytearray:
-    """A whole frame, length included; fields that the version lacks are left out."""
+    """Encode a whole frame with its length; fields that the version lacks are left out."""
     out = bytearray(request_prefix(FETCH, version, correlation_id, client_id))
     if version < _REPLICA_STATE:
         out += I32.pack(request.replica_id)

@@ -1,4 +1,4 @@
-"""The fetch response: records as slices of files that the host sends, or as views of a frame."""
+"""The fetch response: records are file slices that the host sends, or views of a frame."""
 
 import struct
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ _LOG_START, _SESSIONS, _READ_REPLICA, _FLEXIBLE, _TOPIC_IDS, _ENDPOINTS = 5, 7, 
 _PARTITION = Struct(">ihqqq")
 _PARTITION_V4 = Struct(">ihqq")
 _UNABORTED = Struct(">ihqqqBi")
-"""A flexible partition up to its records, if it lists no aborted transactions."""
+"""A partition in the flexible encoding up to its records, without aborted transactions."""
 _ABORTED = Struct(">qq")
 _SESSION = Struct(">ihi")
 _EPOCH_END = Struct(">iq")
@@ -52,7 +52,7 @@ _SNAPSHOT = Struct(">qi")
 
 
 class SnapshotId(NamedTuple):
-    """The snapshot of the metadata log to fetch instead (KIP-630)."""
+    """The metadata snapshot to fetch instead (KIP-630)."""
 
     end_offset: Offset
     epoch: LeaderEpoch
@@ -66,7 +66,7 @@ class PartitionFetched(NamedTuple):
     log_start_offset: Offset = NO_OFFSET
     records: FileSlice | Buffer | None = None
     aborted: Sequence[AbortedTransaction] | None = None
-    """None when the reader did not ask for committed records only, or they could not be read."""
+    """None if the reader is not read_committed, or if the transactions could not be read."""
     preferred_read_replica: NodeId = NO_NODE
     diverging_epoch: EpochEnd | None = None
     current_leader: CurrentLeader | None = None
@@ -86,9 +86,9 @@ class FetchResponse:
 
 
 def encode_response(version: int, correlation_id: int, response: FetchResponse) -> list[Chunk]:
-    """A whole frame, length included, as chunks; fields that the version lacks are left out.
+    """Encode a whole frame with its length, as chunks; fields that the version lacks are left out.
 
-    Absent records are written as none at all, not as null, which some clients do not expect.
+    Absent records are encoded as empty, not as null, which some clients do not expect.
     """
     head = bytearray(response_prefix(FETCH, version, correlation_id))
     if version >= _SESSIONS:
@@ -107,7 +107,7 @@ def encode_response(version: int, correlation_id: int, response: FetchResponse) 
 def _encode_flexible(
     version: int, response: FetchResponse, out: bytearray, chunks: list[Chunk]
 ) -> int:
-    """Append to `out`, the last of the chunks, and go on in new ones. -> the length of all."""
+    """Append to `out`, the last chunk, and continue in new chunks. -> the total length."""
     write_topic = topic_by_id if version >= _TOPIC_IDS else topic_by_compact_name
     length = 0
     out += uvarint(len(response.topics) + 1)
@@ -181,7 +181,7 @@ def _encode_legacy(
 
 
 def decode_response(version: int, frame: memoryview) -> FetchResponse:
-    """The records of each partition are a view of the frame; nothing is copied."""
+    """Decode a response; the records of each partition are views of the frame, without a copy."""
     try:
         if version >= _FLEXIBLE:
             position = skip_tagged_fields(frame, I32.size)
@@ -255,7 +255,7 @@ def _read_partition(frame: memoryview, position: int) -> tuple[PartitionFetched,
 def _read_aborted(
     count: int, padding: int, frame: memoryview, position: int
 ) -> tuple[tuple[AbortedTransaction, ...] | None, int]:
-    """Each is followed by `padding` bytes: the tagged fields that it does not have."""
+    """Read entries that are each followed by `padding` bytes: the empty tagged fields."""
     if count < 0:
         return None, position
     aborted = []

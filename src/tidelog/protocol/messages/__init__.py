@@ -1,1 +1,1 @@
-"""Request and response bodies: kio's classes, every version, lifted to one canonical shape."""
+"""Request and response bodies: kio's classes of every version, converted to one canonical shape."""

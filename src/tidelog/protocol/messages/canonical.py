@@ -1,17 +1,17 @@
-"""The one shape of each message that the rest of Tidelog sees, whatever version a peer speaks.
+"""The canonical shape of each message, which the rest of Tidelog uses for every version.
 
-It is kio's newest class of the message. Where the newest version lost a field that an older one
-carries, it is a subclass from this module that has the field again, so that nothing a peer of any
-version says is lost, and a handler can answer all of them with one value:
+It is kio's newest class of the message. If the newest version lost a field that an older one
+carries, the canonical shape is a subclass in this module that has the field again. No information
+of any version is lost, and a handler can answer all versions with one value:
 
 - OffsetCommit and OffsetFetch name a topic by `name` up to version 9 and by `topic_id` from 10 on.
-  A request has the one that its version carries (the other is "" or None); a response is given
-  both, and its version takes the one that it carries.
-- Metadata 8 to 10 can ask which operations are allowed on the cluster, as DescribeCluster does now.
+  A request has the one that its version carries (the other is "" or None). A response has both,
+  and the encoder takes the one of its version.
+- Metadata 8 to 10 can ask for the operations allowed on the cluster, as DescribeCluster does now.
 - OffsetCommit up to 4 has a retention time; UpdateFeatures up to 1 a result for each feature.
 
-Where the shape changed rather than a field, `reshape` tells how. Produce and Fetch are not here:
-they have codecs of their own.
+If the structure of a message changed, `reshape` converts it. Produce and Fetch are not here: they
+have their own codecs.
 """
 
 from collections.abc import Mapping

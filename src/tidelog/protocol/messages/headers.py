@@ -1,7 +1,7 @@
 """The headers of requests and responses.
 
-A request's header is read before anything is known of its sender, so it is read as far as possible
-even for an API key or a version that no one knows. A prefix leaves four bytes for the length.
+A request header is read before its sender is known, so it is read as far as possible even for an
+unknown API key or version. A prefix reserves four bytes for the length.
 """
 
 import struct
@@ -26,7 +26,7 @@ class RequestHeader(NamedTuple):
     correlation_id: int
     client_id: str | None
     position: int
-    """Where the body begins in the frame."""
+    """The start of the body in the frame."""
 
 
 def decode_request_header(frame: Buffer) -> RequestHeader:
@@ -40,7 +40,7 @@ def decode_request_header(frame: Buffer) -> RequestHeader:
                 raise MalformedMessage(f"request header: a client id of {length} bytes")
             client_id = read_text(frame[position:end])
             position = end
-        # What follows in the header of an unknown API is anyone's guess, and it is refused anyway.
+        # The rest of an unknown API's header has an unknown format; the request is refused anyway.
         if api_key in API_NAMES and is_flexible(api_key, version):
             position = skip_tagged_fields(frame, position)
     except (struct.error, IndexError):
@@ -49,7 +49,7 @@ def decode_request_header(frame: Buffer) -> RequestHeader:
 
 
 def request_prefix(api_key: int, version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """Four bytes for the length, then the header."""
+    """Four bytes for the length, then the request header."""
     name = b"" if client_id is None else client_id.encode()
     length = -1 if client_id is None else len(name)
     tags = b"\0" if is_flexible(api_key, version) else b""
@@ -57,13 +57,13 @@ def request_prefix(api_key: int, version: int, correlation_id: int, client_id: s
 
 
 def response_prefix(api_key: int, version: int, correlation_id: int) -> bytes:
-    """Four bytes for the length, then the header."""
+    """Four bytes for the length, then the response header."""
     prefix = _RESPONSE.pack(0, correlation_id)
     return prefix + b"\0" if _has_tagged_header(api_key, version) else prefix
 
 
 def response_position(api_key: int, version: int, frame: Buffer) -> int:
-    """Where the body of a response begins in its frame."""
+    """The start of the body in a response frame."""
     if not _has_tagged_header(api_key, version):
         return I32.size
     try:
@@ -73,7 +73,7 @@ def response_position(api_key: int, version: int, frame: Buffer) -> int:
 
 
 def correlation_id_of(frame: Buffer) -> int:
-    """Which request a response answers."""
+    """The correlation id of a response."""
     if len(frame) < I32.size:
         raise MalformedMessage("response header is cut short")
     correlation_id: int = I32.unpack_from(frame)[0]
@@ -81,5 +81,5 @@ def correlation_id_of(frame: Buffer) -> int:
 
 
 def _has_tagged_header(api_key: int, version: int) -> bool:
-    # A client that asks for ApiVersions does not know yet whether it will be answered in version 0.
+    # A client that sends ApiVersions does not know yet whether the response has version 0.
     return api_key != API_VERSIONS and is_flexible(api_key, version)

@@ -1,9 +1,10 @@
-"""Whole messages: headers, bodies and the choice of their shapes.
+"""Encodes and decodes whole messages: headers and bodies, in the shape of their version.
 
-What comes in is decoded in its own version and lifted to the canonical shape; what goes out is
-lowered and encoded. A server decodes requests and encodes responses, a client the reverse. Produce
-and Fetch have codecs of their own, for speed; only their headers pass here. A server does both in
-slices (`Steps`), since a client chooses how long its requests and their answers are.
+An incoming message is decoded in its own version and converted to the canonical shape; an outgoing
+message is converted to its version and encoded. A server decodes requests and encodes responses, a
+client does the reverse. Produce and Fetch have their own codecs, for speed; only their headers are
+handled here. A server works in slices (`Steps`), because a client determines the length of its
+requests and of their responses.
 """
 
 from io import BytesIO
@@ -55,28 +56,28 @@ _HAND_TUNED = (0, 1)
 def decode_request(
     api_key: int, version: int, frame: Buffer, position: int, max_elements: int = ANY_NUMBER
 ) -> Any:
-    """The body of a request, in canonical shape; the version must be one of `versions_of`."""
+    """Decode a request body to canonical shape; the version must be one of `versions_of`."""
     return finish(decode_request_steps(api_key, version, frame, position, Meter(max_elements)))
 
 
 def decode_request_steps(
     api_key: int, version: int, frame: Buffer, position: int, meter: Meter
 ) -> Steps[Any]:
-    """The same in slices; MalformedMessage for more array elements than the meter allows."""
-    assert api_key not in _HAND_TUNED, "Produce and Fetch have codecs of their own"
+    """As `decode_request`, in slices; MalformedMessage for more elements than the meter allows."""
+    assert api_key not in _HAND_TUNED, "Produce and Fetch have their own codecs"
     entity = yield from decode_steps(request_class(api_key, version), frame, position, meter)
     return (yield from lift_steps(entity, canonical_request(api_key), meter))
 
 
 def encode_response(api_key: int, version: int, correlation_id: int, response: Any) -> bytes:
-    """A whole frame, length included, from a response in canonical shape."""
+    """Encode a whole frame with its length, from a response in canonical shape."""
     return bytes(finish(encode_response_steps(api_key, version, correlation_id, response)))
 
 
 def encode_response_steps(
     api_key: int, version: int, correlation_id: int, response: Any, most_bytes: int = ANY_NUMBER
 ) -> Steps[bytearray]:
-    """The same in slices; raises AnswerTooLong once it is longer than `most_bytes`."""
+    """As `encode_response`, in slices; raises AnswerTooLong beyond `most_bytes`."""
     meter = Meter()
     out = bytearray(response_prefix(api_key, version, correlation_id))
     lowered = yield from lower_steps(response, response_class(api_key, version), meter)
@@ -89,15 +90,15 @@ def encode_response_steps(
 
 
 def encode_request(request: Any, version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """A whole frame, length included, from a request in canonical shape or in that of `version`."""
+    """Encode a whole frame with its length, from a request in canonical shape or in `version`."""
     api_key = request.__api_key__
     cls = request_class(api_key, version)
     return _frame(request_prefix(api_key, version, correlation_id, client_id), cls, request)
 
 
 def decode_response(api_key: int, version: int, frame: Buffer) -> Any:
-    """The body of a response, in canonical shape."""
-    assert api_key not in _HAND_TUNED, "Produce and Fetch have codecs of their own"
+    """Decode a response body to canonical shape."""
+    assert api_key not in _HAND_TUNED, "Produce and Fetch have their own codecs"
     position = response_position(api_key, version, frame)
     entity = decode(response_class(api_key, version), frame, position)
     return lift(entity, canonical_response(api_key))

@@ -1,13 +1,13 @@
 """Decodes the bytes of a message into kio's class for its version.
 
-kio's own reader is not used: its native code allocates whatever an array's length says and aborts
-the process when that fails, so one lying length from a stranger would end the broker. Here, as in
-Kafka, no length is believed beyond the bytes that are there, and text that is not UTF-8 is read
-with replacement characters, and any negative length of something nullable means null. The tests
-hold this reader to kio's writer for every version there is.
+kio's own reader is not used: its native code allocates an array of any claimed length and aborts
+the process if that fails, so one false length would end the broker. As in Kafka, this reader trusts
+no length beyond the bytes that are there, decodes text that is not UTF-8 with replacement
+characters, and reads any negative length of a nullable field as null. The tests compare this reader
+with kio's writer for every version.
 
-A message without arrays is read at once, any other in slices (`decode_steps`): the number of its
-elements is bounded by what its API allows, and a node serves others between two slices.
+A message without arrays is read at once, any other in slices (`decode_steps`): the API limits the
+number of its elements, and a node serves other clients between two slices.
 """
 
 import struct
@@ -33,7 +33,7 @@ Reader: TypeAlias = Callable[[Buffer, int], tuple[Any, int]]
 """(buffer, position) -> (value, the position after it)."""
 
 SteppedReader: TypeAlias = Callable[[Buffer, int, Meter], Steps[tuple[Any, int]]]
-"""The same in slices, for what has arrays."""
+"""The same in slices, for types with arrays."""
 
 _LONGEST_MS = timedelta.max // timedelta(milliseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -41,12 +41,12 @@ _ERROR_CODES: Mapping[int, ErrorCode] = {int(code): code for code in ErrorCode}
 
 
 def decode(cls: type[Entity], buffer: Buffer, position: int) -> Any:
-    """The message of this class at `position`; what follows it is ignored, as Kafka does."""
+    """Decode the message of this class at `position`; trailing bytes are ignored, as in Kafka."""
     return finish(decode_steps(cls, buffer, position, Meter()))
 
 
 def decode_steps(cls: type[Entity], buffer: Buffer, position: int, meter: Meter) -> Steps[Any]:
-    """The same in slices; raises MalformedMessage for more elements than the meter allows."""
+    """As `decode`, in slices; raises MalformedMessage for more elements than the meter allows."""
     try:
         if is_flat(cls):
             return _reader_of(cls)(buffer, position)[0]
@@ -65,7 +65,7 @@ def decode_steps(cls: type[Entity], buffer: Buffer, position: int, meter: Meter)
 
 @cache
 def _reader_of(cls: type[Entity]) -> Reader:
-    """Of a class without arrays."""
+    """The reader of a class without arrays."""
     plain = [(f.name, _flat_reader(f, cls.__flexible__)) for f in _untagged(cls)]
     tagged = {f.tag: (f.name, _flat_reader(f, True)) for f in _tagged(cls)}
     absent = {f.name: f.absent() for f in _tagged(cls)}
@@ -95,7 +95,7 @@ def _reader_of(cls: type[Entity]) -> Reader:
 
 @cache
 def _stepped_reader_of(cls: type[Entity]) -> SteppedReader:
-    """Of a class with arrays, its own or those of a structure in it."""
+    """The reader of a class with arrays, its own or those of a nested structure."""
     flexible = cls.__flexible__
     plain = [(f.name, _stepped_field(f, flexible)) for f in _untagged(cls)]
     tagged = {f.tag: (f.name, _stepped_field(f, True)) for f in _tagged(cls)}
@@ -145,7 +145,7 @@ def _tag_count(buffer: Buffer, position: int) -> tuple[int, int]:
 
 
 def _tag(buffer: Buffer, position: int) -> tuple[int, int, int]:
-    """-> a tag, where its field begins, where it ends."""
+    """-> a tag, and the start and end of its field."""
     tag, position = read_uvarint(buffer, position)
     size, position = read_uvarint(buffer, position)
     return tag, position, _bounded(buffer, position, size)
@@ -153,7 +153,7 @@ def _tag(buffer: Buffer, position: int) -> tuple[int, int, int]:
 
 def _check_filled(name: str, stop: int, end: int) -> None:
     if stop != end:
-        raise MalformedMessage(f"tagged field {name} ends at {stop} and not at {end}")
+        raise MalformedMessage(f"tagged field {name} ends at {stop}, not at {end}")
 
 
 # -- Fields ----------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ def _flat_reader(field: MessageField, flexible: bool) -> Reader:
 def _stepped_field(
     field: MessageField, flexible: bool
 ) -> tuple[Reader | None, SteppedReader | None]:
-    """One of the two: how the field is read."""
+    """The reader of a field: one of the two."""
     if field.is_array:
         if field.entity is None:
             return None, _flat_array(field, _primitive(field, flexible), 1, flexible)
@@ -213,7 +213,7 @@ def _sized(name: str, length: Reader, convert: Callable[[Any], Any], is_nullable
 
 
 def _flat_array(field: MessageField, element: Reader, cost: int, flexible: bool) -> SteppedReader:
-    """An array whose elements have no arrays; an element takes `cost` fields of a slice."""
+    """Reads an array whose elements have no arrays; an element costs `cost` fields of a slice."""
     length = _compact_length if flexible else _i32
     most = max(1, SLICE_FIELDS // cost)
 
@@ -255,13 +255,13 @@ def _nested_array(field: MessageField, element: SteppedReader, flexible: bool) -
 def _count(
     field: MessageField, length: Reader, buffer: Buffer, position: int, meter: Meter
 ) -> tuple[int, int]:
-    """The number of elements, negative for null where null may be, and the position after it."""
+    """The number of elements (negative for null, if allowed), and the position after it."""
     count, position = length(buffer, position)
     if count < 0:
         if field.is_nullable:
             return count, position
         raise MalformedMessage(f"{field.name} has {count} elements")
-    # Every element takes a byte at least, so this bounds both memory and time.
+    # Every element takes at least one byte, so this bounds both memory and time.
     _bounded(buffer, position, count)
     meter.count(count)
     return count, position
@@ -286,10 +286,10 @@ def _nullable_stepped(read_entity: SteppedReader) -> SteppedReader:
 
 
 def _bounded(buffer: Buffer, position: int, size: int) -> int:
-    """The position after `size` bytes, if they are there."""
+    """The position after `size` bytes, if they are in the buffer."""
     end = position + size
     if end > len(buffer):
-        raise MalformedMessage(f"a length of {size}, where {len(buffer) - position} bytes are left")
+        raise MalformedMessage(f"a length of {size}, but only {len(buffer) - position} bytes left")
     return end
 
 

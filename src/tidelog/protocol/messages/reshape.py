@@ -1,9 +1,9 @@
-"""How old versions of a message become the canonical one, where more changed than a field.
+"""Converts old versions of a message whose structure changed to the canonical shape, and back.
 
-Mostly a single thing became a list. Each entry names kio's class as `api.kind.Class`, the versions
-that have the old shape, and two functions that give the fields to set: `up` from the old message,
-`down` from the canonical one. A nested message is given as a mapping, or as a message whose fields
-fit by name.
+In most cases a single value became a list. Each entry names kio's class as `api.kind.Class`, the
+versions that have the old shape, and two functions that return the fields to set: `up` from the old
+message, `down` from the canonical one. A nested message is a mapping, or a message whose fields
+match by name.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ class Reshape(NamedTuple):
 
 
 def _one(elements: tuple[Any, ...]) -> Any:
-    """An old version has room for one; its request held one, so the answer does."""
+    """The only element: a request of an old version has one, so its response has one."""
     assert len(elements) == 1, elements
     return elements[0]
 
@@ -79,7 +79,7 @@ def _offset_fetch_response_down(new: Any) -> Fields:
 
 
 def _join_group_request_up(old: Any) -> Fields:
-    # Before KIP-62 one timeout served for both.
+    # Before KIP-62 one timeout was used for both.
     return {"rebalance_timeout": old.session_timeout}
 
 
@@ -109,7 +109,7 @@ def _delete_topics_request_down(new: Any) -> Fields:
 
 
 def _metadata_request_up(old: Any) -> Fields:
-    # Version 0 had no null: no topics meant all of them.
+    # Version 0 has no null: an empty list means all topics.
     return {"topics": old.topics or None}
 
 

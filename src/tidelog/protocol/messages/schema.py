@@ -1,7 +1,7 @@
-"""kio's message classes, as data: which class a message has in a version, and what its fields are.
+"""kio's message classes as data: the class of a message in a version, and its fields.
 
-kio declares every version of every message as a frozen dataclass, in a module of its own. It is
-imported when its version is first asked for: a broker starts without the hundreds it never uses.
+kio declares every version of every message as a frozen dataclass in a separate module. The module
+is imported when its version is first used, so a broker does not load the hundreds it never uses.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from kio.schema.index import api_key_map, schema_name_map
 from kio.static.protocol import Entity
 
 API_NAMES: Mapping[int, str] = api_key_map
-"""Every API key that kio knows, with kio's name for it."""
+"""Every API key that kio knows, with kio's name of the API."""
 
 _NEVER = 1 << 15
 
@@ -34,7 +34,7 @@ _FLEXIBLE_SINCE: Mapping[int, int] = {
 def is_flexible(api_key: int, version: int) -> bool:
     """Whether this version has compact lengths and tagged fields (KIP-482).
 
-    True of versions that no one knows yet, too: a request's header is read before it is refused.
+    This also holds for unknown newer versions: a request's header is read before it is refused.
     """
     return version >= _FLEXIBLE_SINCE.get(api_key, 0)
 
@@ -50,9 +50,9 @@ def versions_of(api_key: int) -> range:
 
 
 class CannotLoad(Exception):
-    """The module of a message could not be read, for lack of descriptors perhaps (F65).
+    """The module of a message could not be read, for example for lack of descriptors (F65).
 
-    No `OSError`: that would be an error of a log.
+    It is not an `OSError`, which would count as an error of a log directory.
     """
 
 
@@ -73,11 +73,11 @@ def response_class(api_key: int, version: int) -> type[Entity]:
 
 
 class MessageField(NamedTuple):
-    """One field of a message, as its bytes are laid out."""
+    """One field of a message and its encoding."""
 
     name: str
     kafka_type: str
-    """kio's name of the primitive; empty for a nested message."""
+    """kio's name of the primitive type; empty for a nested message."""
     entity: type[Entity] | None
     is_array: bool
     is_nullable: bool
@@ -85,7 +85,7 @@ class MessageField(NamedTuple):
     default: Any
 
     def absent(self) -> Any:
-        """What the field is when a version of the message does not have it."""
+        """The value of the field in a version that does not have it."""
         if self.default is not MISSING:
             return self.default
         if self.is_array:
@@ -116,13 +116,13 @@ NEUTRAL: Mapping[str, Any] = {
 
 @cache
 def fields_of(cls: type[Entity]) -> tuple[MessageField, ...]:
-    """The fields of a message class, in the order of their bytes."""
+    """The fields of a message class, in wire order."""
     return tuple(_field(f.name, f.type, f.metadata, f.default) for f in fields(cls))
 
 
 @cache
 def is_flat(cls: type[Entity]) -> bool:
-    """Whether neither the message nor any structure in it has an array: it is always small."""
+    """Whether neither the message nor a nested structure has an array, so it is always small."""
     return not any(
         field.is_array or (field.entity is not None and not is_flat(field.entity))
         for field in fields_of(cls)

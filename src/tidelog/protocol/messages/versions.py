@@ -1,9 +1,9 @@
-"""Turns a message of any version into its canonical shape, and back.
+"""Converts a message of any version to its canonical shape, and back.
 
-Fields are matched by name, nested messages likewise. A field that the other shape lacks takes the
-default of its schema, or Kafka's implicit one (0, "", no elements); a null that the other shape has
-no room for does too. `reshape` covers what names cannot. Both directions are compiled once per pair
-of classes, and the message itself is returned when it has the wanted class already.
+Fields are matched by name, and nested messages likewise. A field that the source lacks takes the
+default of its schema, or Kafka's implicit default (0, "", no elements). So does a null in a field
+that is not nullable in the target. `reshape` covers structural changes. Both directions are
+compiled once per pair of classes, and a message of the target class is returned as is.
 
 Messages with arrays are converted in slices.
 """
@@ -25,7 +25,7 @@ def lift(entity: Entity, canonical: type[Entity]) -> Any:
 
 
 def lower(entity: Entity, cls: type[Entity]) -> Any:
-    """A canonical message in the shape of one version; what that version cannot say is dropped."""
+    """A canonical message in the shape of one version; fields that it lacks are dropped."""
     return entity if type(entity) is cls else finish(lower_steps(entity, cls, Meter()))
 
 
@@ -40,11 +40,11 @@ def lower_steps(entity: Entity, cls: type[Entity], meter: Meter) -> Steps[Any]:
 
 
 class _Plan(NamedTuple):
-    """How a message of one class becomes one of another."""
+    """How to convert a message of one class to another."""
 
     constant: dict[str, Any]
     copied: list[tuple[str, MessageField | None]]
-    """Fields of the same name; None where the value fits as it is."""
+    """Fields of the same name; None if the value needs no conversion."""
     reshape: Callable[[Any], Fields] | None
     wanted: Mapping[str, MessageField]
 
@@ -68,7 +68,7 @@ def _is_nested(field: MessageField) -> bool:
 
 
 def _fits(field: MessageField, origin: MessageField) -> bool:
-    """Whether every value of the field `origin` is one of `field`."""
+    """Whether every value of the field `origin` is valid for `field`."""
     return field.entity is None and (field.is_nullable or not origin.is_nullable)
 
 
@@ -96,7 +96,7 @@ def _convert(entity: Any, target: type[Entity], lifting: bool, meter: Meter) -> 
         else:
             values[name] = yield from _fit(value, field, lifting, meter)
     if plan.reshape is not None:
-        # What this old version cannot carry (an error message, say) is dropped here as well.
+        # Fields that this old version lacks (an error message, for example) are dropped here.
         for name, value in plan.reshape(entity).items():
             if name in plan.wanted:
                 values[name] = yield from _fit(value, plan.wanted[name], lifting, meter)

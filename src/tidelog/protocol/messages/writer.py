@@ -1,7 +1,7 @@
-"""Encodes kio's classes, in slices where they have arrays. The bytes are kio's own, to the bit.
+"""Encodes kio's classes, in slices if they have arrays, to exactly the bytes of kio's writer.
 
-kio's writer cannot pause, and takes several times as long: an answer about ten thousand partitions
-would hold the node for a quarter of a second.
+kio's writer cannot pause, and takes several times as long: a response about ten thousand partitions
+would block the node for a quarter of a second.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,10 +19,10 @@ from tidelog.protocol.varint import uvarint
 
 Writer: TypeAlias = Callable[[bytearray, Any], None]
 SteppedWriter: TypeAlias = Callable[[bytearray, Any, Meter], Steps[None]]
-"""The same in slices, for what has arrays."""
+"""The same in slices, for types with arrays."""
 
 _Pair: TypeAlias = tuple[Writer | None, SteppedWriter | None]
-"""One of the two."""
+"""Exactly one of the two is set."""
 
 _NO_UUID = bytes(16)
 _MILLISECOND = timedelta(milliseconds=1)
@@ -42,7 +42,7 @@ def write_steps(out: bytearray, entity: Any, meter: Meter) -> Steps[None]:
 
 @cache
 def _writer_of(cls: type[Entity]) -> Writer:
-    """Of a class without arrays."""
+    """The writer of a class without arrays."""
     flexible = cls.__flexible__
     plain = [(f.name, _flat_writer(f, flexible)) for f in fields_of(cls) if f.tag is None]
     tagged = [
@@ -68,7 +68,7 @@ def _writer_of(cls: type[Entity]) -> Writer:
 
 @cache
 def _stepped_writer_of(cls: type[Entity]) -> SteppedWriter:
-    """Of a class with arrays, its own or those of a structure in it."""
+    """The writer of a class with arrays, its own or those of a nested structure."""
     flexible = cls.__flexible__
     plain = [(f.name, _field_writer(f, flexible)) for f in fields_of(cls) if f.tag is None]
     tagged = [
@@ -139,7 +139,7 @@ def _field_writer(field: MessageField, flexible: bool) -> _Pair:
 
 
 def _flat_array(element: Writer, cost: int, flexible: bool) -> SteppedWriter:
-    """An array whose elements have no arrays; an element takes `cost` fields of a slice."""
+    """Writes an array whose elements have no arrays; an element costs `cost` fields of a slice."""
     count = _compact_count if flexible else _legacy_count
     most = max(1, SLICE_FIELDS // cost)
 

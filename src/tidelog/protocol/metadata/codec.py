@@ -1,7 +1,7 @@
-"""Metadata records to bytes and back, in the framing that Kafka puts around them.
+"""Encodes and decodes metadata records, with Kafka's framing.
 
 A record's value is: frame version (varint, 1), api key (varint), version (varint), then the body
-in the flexible encoding. Every record is written in the lowest version that holds all it says.
+in the flexible encoding. Every record is written in the lowest version that has all its fields.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ Read: TypeAlias = Callable[[bytes, int], tuple[Any, int]]
 
 
 def encode_record(record: MetadataRecord) -> bytes:
-    """The value of a log record that says what `record` says."""
+    """Encode a metadata record as the value of a log record."""
     plan = _plan(type(record))
     version = plan.lowest_version(record)
     out = bytearray()
@@ -34,23 +34,23 @@ def encode_record(record: MetadataRecord) -> bytes:
 
 
 def decode_record(data: Buffer) -> MetadataRecord:
-    """The record in the value of a log record; `MalformedMessage` if there is none."""
+    """Decode the value of a log record; raises `MalformedMessage` if it is not valid."""
     value = bytes(data)
     try:
         return _decode(value)
     except (IndexError, error, UnicodeDecodeError) as wrong:
-        raise MalformedMessage(f"cut short or garbled: {wrong}") from None
+        raise MalformedMessage(f"truncated or corrupt: {wrong}") from None
 
 
 def _decode(value: bytes) -> MetadataRecord:
     frame_version, position = read_uvarint(value, 0)
     if frame_version != FRAME_VERSION:
-        raise MalformedMessage(f"frame version {frame_version} is not known")
+        raise MalformedMessage(f"unknown frame version {frame_version}")
     api_key, position = read_uvarint(value, position)
     version, position = read_uvarint(value, position)
     record_type = _BY_KEY.get(api_key)
     if record_type is None:
-        raise MalformedMessage(f"api key {api_key} is no metadata record")
+        raise MalformedMessage(f"api key {api_key} is not a metadata record")
     if version > record_type.MAX_VERSION:
         raise MalformedMessage(f"{record_type.__name__} has no version {version}")
     record: MetadataRecord
@@ -79,7 +79,7 @@ class _Plan:
     record_type: Callable[..., Any]
     members: tuple[_Member, ...]
     tagged: dict[int, _Member]
-    """In order of tag, as they are written."""
+    """In ascending order of tags, as they are written."""
 
     def lowest_version(self, record: object) -> int:
         needed = (
@@ -93,13 +93,13 @@ class _Plan:
         for member in self.members:
             if member.since <= version:
                 member.write(out, getattr(record, member.name))
-        said = [
+        present = [
             (tag, member, getattr(record, member.name))
             for tag, member in self.tagged.items()
             if getattr(record, member.name) != member.default
         ]
-        out += uvarint(len(said))
-        for tag, member, value in said:
+        out += uvarint(len(present))
+        for tag, member, value in present:
             body = bytearray()
             member.write(body, value)
             out += uvarint(tag)
@@ -118,7 +118,7 @@ class _Plan:
             end = position + size
             if end > len(data):
                 raise MalformedMessage("a tagged field overruns the record")
-            # An unknown tag is a newer writer's business: skip it, as Kafka does.
+            # An unknown tag comes from a newer writer: skip it, as Kafka does.
             member_ = self.tagged.get(tag)
             if member_ is not None and member_.since <= version:
                 values[member_.name], read_to = member_.read(data, position)
@@ -196,7 +196,7 @@ def _take(data: bytes, position: int, size: int) -> bytes:
 def _sized(
     to_bytes: Callable[[Any], bytes], from_bytes: Callable[[bytes], Any]
 ) -> tuple[Write, Read]:
-    """Strings and bytes: the length plus one as a varint, where zero is null."""
+    """Codec of strings and bytes: the length plus one as a varint, where zero is null."""
 
     def write(out: bytearray, value: Any) -> None:
         if value is None:
@@ -237,7 +237,7 @@ def _array(write_one: Write, read_one: Read) -> tuple[Write, Read]:
         length, position = read_uvarint(data, position)
         if length == 0:
             return None, position
-        # Every element takes a byte or more: a count beyond that is a lie, and costs no memory.
+        # Every element takes at least one byte: a larger count is false and must cost no memory.
         if length - 1 > len(data) - position:
             raise MalformedMessage("an array claims more elements than there are bytes")
         values = []
@@ -250,7 +250,7 @@ def _array(write_one: Write, read_one: Read) -> tuple[Write, Read]:
 
 
 def _int32s() -> tuple[Write, Read]:
-    """Arrays of brokers, of which partitions are full: read and written in one go."""
+    """Codec of arrays of broker ids, which are frequent: read and written in one call."""
 
     def write(out: bytearray, values: Any) -> None:
         if values is None:
@@ -296,7 +296,7 @@ def _refusing_null(wire: Wire, read: Read) -> Read:
     def read_present(data: bytes, position: int) -> tuple[Any, int]:
         value, position = read(data, position)
         if value is None:
-            raise MalformedMessage(f"a null where a {wire.kafka_type} must be")
+            raise MalformedMessage(f"a null {wire.kafka_type} in a field that is not nullable")
         return value, position
 
     return read_present

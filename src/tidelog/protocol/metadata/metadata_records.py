@@ -1,8 +1,8 @@
-"""Kafka's KRaft metadata records, one class per record and all of its versions.
+"""Kafka's KRaft metadata records: one class per record for all of its versions.
 
-A field says how it stands on the wire: its type, the first version that has it (`Since`), its tag
-if it is a tagged field (`Tag`). `metadata_codec` reads and writes them; the classes hold no code.
-A field that a version lacks has its default.
+A field declares its encoding: its type, the first version that has it (`Since`), and its tag if it
+is a tagged field (`Tag`). `metadata_codec` reads and writes them; the classes hold no code. A field
+that a version lacks has its default.
 """
 
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ NullableUuids: TypeAlias = Annotated[
 Strings: TypeAlias = Annotated[tuple[str, ...], Wire("string", array=True)]
 
 NO_CHANGE = -2
-"""A partition change's leader when the leader stays as it is."""
+"""The leader in a partition change record that does not change the leader."""
 
 
 # -- Brokers and controllers -----------------------------------------------------------------------
@@ -180,7 +180,7 @@ class PartitionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChangeRecord:
-    """What is absent (None, or the default of the leader and its recovery state) stays as it is."""
+    """Absent fields (None, or the defaults of the leader and its recovery state) do not change."""
 
     API_KEY: ClassVar = 5
     MAX_VERSION: ClassVar = 2
@@ -238,7 +238,7 @@ class ProducerIdsRecord:
     next_producer_id: Int64
 
 
-# -- Transactions of the metadata log, and nothing at all ------------------------------------------
+# -- Transactions of the metadata log, and no-ops --------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,7 +267,7 @@ class NoOpRecord:
     MAX_VERSION: ClassVar = 0
 
 
-# -- Security, quotas, and what older clusters wrote -----------------------------------------------
+# -- Security, quotas, and records of older clusters -----------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""The produce request: names or ids of topics, and for each partition a view of its records."""
+"""The produce request: names or ids of topics, and a view of the records of each partition."""
 
 import struct
 from dataclasses import dataclass, field
@@ -47,13 +47,13 @@ class ProduceRequest:
     topics: list[tuple[TopicRef, Partitions]]
     """Each topic with its partitions, each with its records: a writable view of the frame."""
     entries: int = field(default=0, compare=False)
-    """How many topics and partitions."""
+    """The number of topics and partitions."""
 
 
 def decode_request(
     version: int, frame: memoryview, position: int, max_entries: int = ANY_NUMBER
 ) -> ProduceRequest:
-    """The body at `position`; nothing is copied. At most `max_entries` topics and partitions."""
+    """Decode the body at `position` without a copy; at most `max_entries` topics and partitions."""
     try:
         if version >= _FLEXIBLE:
             return _decode_flexible(version, frame, position, max_entries)
@@ -87,7 +87,7 @@ def _decode_flexible(
                 partitions.append((partition, frame[position:end]))
             else:
                 raise MalformedMessage(f"ProduceRequest: records of {length - 1} bytes")
-            # Almost always there are no tagged fields, and one byte says so.
+            # In most requests there are no tagged fields, which one zero byte encodes.
             position = end + 1 if frame[end] == 0 else skip_tagged_fields(frame, end)
         topics.append((topic, partitions))
         position = skip_tagged_fields(frame, position)
@@ -124,7 +124,7 @@ def _decode_legacy(frame: memoryview, position: int, max_entries: int) -> Produc
 def encode_request(
     version: int, correlation_id: int, client_id: str | None, request: ProduceRequest
 ) -> list[Buffer]:
-    """A whole frame, length included, as chunks: the records are the caller's own views."""
+    """Encode a whole frame with its length, as chunks: the records are the caller's own views."""
     out = bytearray(request_prefix(PRODUCE, version, correlation_id, client_id))
     chunks: list[Buffer] = [out]
     if version >= _FLEXIBLE:

@@ -1,4 +1,4 @@
-"""The produce response: for each partition where its records went, or why they did not."""
+"""The produce response: the base offset of each partition's records, or an error."""
 
 import struct
 from collections.abc import Sequence
@@ -74,7 +74,7 @@ class ProduceResponse:
 
 
 def encode_response(version: int, correlation_id: int, response: ProduceResponse) -> bytearray:
-    """A whole frame, length included; fields that the version lacks are left out."""
+    """Encode a whole frame with its length; fields that the version lacks are left out."""
     out = bytearray(response_prefix(PRODUCE, version, correlation_id))
     if version >= _FLEXIBLE:
         _encode_flexible(version, response, out)

@@ -1,1 +1,1 @@
-"""Record batches and records: headers, compression, single records."""
+"""Record batches and records: headers, compression and single records."""

@@ -1,12 +1,12 @@
-"""The header of a record batch (magic 2): read it, check it, patch it in place.
+"""The header of a record batch (magic 2): read, check and patch it in place.
 
-A batch is opaque beyond its 61-byte header: nothing here looks at a record. The header's fields:
+A batch is opaque beyond its 61-byte header: nothing here reads a record. The header's fields:
 
      0 base offset i64        8 length i32        12 leader epoch i32   16 magic i8      17 crc u32
     21 attributes i16        23 last delta i32    27 base timestamp i64 35 max timestamp i64
     43 producer id i64       51 producer epoch i16  53 base sequence i32  57 record count i32
 
-The CRC covers everything from the attributes on: base offset and leader epoch are patched freely.
+The CRC covers everything from the attributes on, so base offset and leader epoch can be patched.
 """
 
 from collections.abc import Callable, Iterator
@@ -21,7 +21,7 @@ from tidelog.model.ids import LeaderEpoch, Millis, Offset, ProducerId
 
 HEADER_SIZE = 61
 LOG_OVERHEAD = 12
-"""Base offset and length: what precedes the part that `length` counts."""
+"""Base offset and length: the bytes that `length` does not count."""
 
 MAGIC = 2
 COMPRESSION_MASK = 0x07
@@ -29,10 +29,10 @@ TIMESTAMP_TYPE_MASK = 0x08
 TRANSACTIONAL_MASK = 0x10
 CONTROL_MASK = 0x20
 ZSTD = 4
-"""The codec, under the mask of compression, that the oldest clients do not know."""
+"""The compression codec that the oldest clients do not know."""
 
 _CHECKED_FROM = 21
-"""Where what the CRC covers begins."""
+"""The start of the bytes that the CRC covers."""
 _LOWER_ATTRIBUTES = 22
 _HEADER = Struct(">qiibIhiqqqhii")
 _OFFSET = Struct(">q")
@@ -88,21 +88,21 @@ class BatchHeader(NamedTuple):
 
 
 _new_header: Callable[[type[BatchHeader], tuple[int, ...]], BatchHeader] = tuple.__new__
-"""What BatchHeader(*fields) does, without a call of Python's: each batch is read several times."""
+"""BatchHeader(*fields) without a Python call, because each header is read several times."""
 
 
 def read_header(buffer: Buffer, position: int = 0) -> BatchHeader:
-    """The header at `position`; the caller has made sure that 61 bytes are there."""
+    """Read the header at `position`; the caller has checked that 61 bytes are there."""
     return _new_header(BatchHeader, _HEADER.unpack_from(buffer, position))
 
 
 def peek_attributes(buffer: Buffer) -> int:
-    """The lower byte of the first batch's attributes, unchecked; 0 when they are not there."""
+    """The lower byte of the first batch's attributes, unchecked; 0 if it is cut off."""
     return buffer[_LOWER_ATTRIBUTES] if len(buffer) > _LOWER_ATTRIBUTES else 0
 
 
 def peek_size(buffer: Buffer, position: int) -> int:
-    """Of the batch at `position`, unchecked."""
+    """The size of the batch at `position`, unchecked."""
     length: int = _I32.unpack_from(buffer, position + 8)[0]
     return LOG_OVERHEAD + length
 
@@ -112,15 +112,15 @@ def is_valid_crc(buffer: memoryview, position: int, header: BatchHeader) -> bool
 
 
 def _crc(buffer: memoryview, position: int, size: int) -> int:
-    """Of all that it covers: not the offset and the epoch, which are patched freely."""
+    """The CRC of everything except the offset and the epoch, which are patched."""
     return crc32c(buffer[position + _CHECKED_FROM : position + size])
 
 
 def check(buffer: memoryview, position: int = 0) -> BatchHeader | ErrorCode:
-    """The header of a whole, sound batch at `position`, or the error that Kafka gives."""
+    """The header of a whole, valid batch at `position`, or Kafka's error code."""
     available = len(buffer) - position
     if available < HEADER_SIZE:
-        # An older format is recognised by its magic byte even when the rest is shorter than ours.
+        # An older format is recognised by its magic byte even if it is shorter than a header.
         if available > 16 and buffer[position + 16] in (0, 1):
             return ErrorCode.unsupported_for_message_format
         return ErrorCode.corrupt_message
@@ -138,7 +138,7 @@ def check(buffer: memoryview, position: int = 0) -> BatchHeader | ErrorCode:
 
 
 def iterate(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of each whole batch; stops at the first that is cut short."""
+    """(position, header) of each whole batch; stops at the first partial batch."""
     position, end = 0, len(buffer)
     while position + HEADER_SIZE <= end:
         header = read_header(buffer, position)
@@ -149,20 +149,20 @@ def iterate(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def patch(buffer: memoryview, position: int, base_offset: Offset, epoch: LeaderEpoch) -> None:
-    """Assign the offset and the leader epoch; the CRC does not cover them."""
+    """Set the base offset and the leader epoch; the CRC does not cover them."""
     _OFFSET.pack_into(buffer, position, base_offset)
     _I32.pack_into(buffer, position + 12, epoch)
 
 
 def claim_create_time(buffer: memoryview, position: int, header: BatchHeader) -> BatchHeader:
-    """Turn the batch into one of message.timestamp.type=CreateTime; this moves the CRC."""
+    """Set the timestamp type to CreateTime and update the CRC."""
     _ATTRIBUTES.pack_into(buffer, position + 21, header.attributes & ~TIMESTAMP_TYPE_MASK)
     _CRC.pack_into(buffer, position + 17, _crc(buffer, position, header.size))
     return read_header(buffer, position)
 
 
 def stamp_append_time(buffer: memoryview, position: int, header: BatchHeader, now: Millis) -> None:
-    """Turn the batch into one of message.timestamp.type=LogAppendTime; this moves the CRC."""
+    """Set the timestamp type to LogAppendTime and the append time, and update the CRC."""
     _ATTRIBUTES.pack_into(buffer, position + 21, header.attributes | TIMESTAMP_TYPE_MASK)
     _OFFSET.pack_into(buffer, position + 35, now)
     _CRC.pack_into(buffer, position + 17, _crc(buffer, position, header.size))

@@ -1,6 +1,6 @@
-"""Compression of records, for tools and tests: what a client has compressed stays as it is.
+"""Compresses records, for tools and tests: a client's compressed batches are stored unchanged.
 
-gzip is always there; snappy, lz4 and zstd are used if their modules are installed.
+gzip is always available; snappy, lz4 and zstd are used if their modules are installed.
 """
 
 import zlib
@@ -28,7 +28,7 @@ def compress(codec: str, data: bytes) -> bytes:
 
 
 def decompress(codec: str, data: bytes) -> bytes:
-    """All that comes out, in memory."""
+    """Decompress everything in memory."""
     return b"".join(unpack(codec, (data,)))
 
 
@@ -47,7 +47,7 @@ def _snappy(data: bytes) -> bytes:
 
 
 def _lz4(data: bytes) -> bytes:
-    # Kafka's reader takes independent blocks only.
+    # Kafka's reader supports independent blocks only.
     return bytes(module("lz4", "lz4.frame").compress(data, block_linked=False))
 
 

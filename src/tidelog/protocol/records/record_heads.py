@@ -1,6 +1,6 @@
-"""A quick walk over the records of a batch: what stands at the head of each, no key and no value.
+"""A fast scan over the records of a batch that reads the head of each, without key and value.
 
-It takes the records' bytes in chunks, as they are unpacked, and keeps no more than one of them.
+It takes the records' bytes in chunks, as they are unpacked, and keeps at most one chunk.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,17 +12,17 @@ from tidelog.protocol.records.unpacking import UnreadableRecords
 from tidelog.protocol.varint import read_varint, read_varlong
 
 RecordHead: TypeAlias = tuple[int, int, int]
-"""Timestamp delta, offset delta, and the size of the key (-1: it has none)."""
+"""Timestamp delta, offset delta, and the size of the key (-1 for no key)."""
 
 _SMALLEST = 6
-"""Attributes, two deltas, no key, no value and no headers: a byte each."""
+"""Attributes, two deltas, no key, no value and no headers: one byte each."""
 _LONGEST_HEAD = 5 + 1 + 10 + 5 + 5
 
 
 def record_heads(chunks: Iterable[bytes], count: int) -> Iterator[list[RecordHead]]:
     """The heads in each chunk, in order, of exactly `count` records.
 
-    Raises UnreadableRecords where they break off, and where there are fewer or more of them.
+    Raises UnreadableRecords if a record is invalid, and if there are fewer or more records.
     """
     buffer, position = b"", 0
     for chunk in chunks:
@@ -37,15 +37,15 @@ def record_heads(chunks: Iterable[bytes], count: int) -> Iterator[list[RecordHea
     heads, position = _heads(buffer + bytes(_LONGEST_HEAD), position, size - 1, count)
     yield heads
     if len(heads) < count:
-        raise _ill(f"{count - len(heads)} of the records that the batch counts are missing")
+        raise _unreadable(f"{count - len(heads)} of the records that the batch counts are missing")
     if position != size:
-        raise _ill("the last record does not end where the records end")
+        raise _unreadable("the last record does not end where the records end")
 
 
 def _heads(buffer: bytes, position: int, last: int, count: int) -> tuple[list[RecordHead], int]:
-    """The heads of records that begin at `last` or before; where the next begins.
+    """The heads of records that begin at or before `last`, and the start of the next record.
 
-    Short numbers are read in place: a call for each would take most of the time.
+    Short varints are read inline: a call for each would take most of the time.
     """
     heads: list[RecordHead] = []
     note = heads.append
@@ -57,7 +57,7 @@ def _heads(buffer: bytes, position: int, last: int, count: int) -> tuple[list[Re
             else:
                 size, at = read_varint(buffer, position)
             end = at + size
-            # Behind the attributes, of which none is in use.
+            # Skip the attributes, which are unused.
             timestamp = buffer[at + 1]
             if timestamp < 0x80:
                 timestamp, at = (timestamp >> 1) ^ -(timestamp & 1), at + 2
@@ -74,16 +74,16 @@ def _heads(buffer: bytes, position: int, last: int, count: int) -> tuple[list[Re
             else:
                 key, at = read_varint(buffer, at)
             if size < _SMALLEST or at > end or key > end - at:
-                raise _ill(f"a record of {size} bytes")
+                raise _unreadable(f"a record of {size} bytes")
             note((timestamp, offset, key))
             position = end
             count -= 1
     except (IndexError, MalformedMessage) as error:
         if isinstance(error, UnreadableRecords):
             raise
-        raise _ill("a record is cut short") from None
+        raise _unreadable("a record is cut short") from None
     return heads, position
 
 
-def _ill(reason: str) -> UnreadableRecords:
+def _unreadable(reason: str) -> UnreadableRecords:
     return UnreadableRecords(reason, ErrorCode.invalid_record)

@@ -1,8 +1,8 @@
-"""Records inside a batch: for the logs that the broker itself writes, for tools and for tests.
+"""The records inside a batch, for logs that the broker itself writes, for tools and for tests.
 
-The data plane never comes here: a client's batch stays closed from the socket to the disk and back.
-kio's record classes are not used, since they round timestamps. A timestamp here is the millisecond
-that was written: base and delta, or the batch's own for log.message.timestamp.type=LogAppendTime.
+The data plane does not use this module: a client's batch is never unpacked between socket and disk.
+kio's record classes are not used, because they round timestamps. A timestamp here is the exact
+millisecond: base plus delta, or that of the batch for message.timestamp.type=LogAppendTime.
 """
 
 import struct
@@ -58,7 +58,7 @@ _LONGEST_VARINT = 5
 
 
 class ControlType(IntEnum):
-    """What a control record says, from its key."""
+    """The type of a control record, from its key."""
 
     ABORT = 0
     COMMIT = 1
@@ -83,7 +83,7 @@ class Record(NamedTuple):
     timestamp: Millis = NO_TIMESTAMP
     headers: tuple[Header, ...] = ()
     offset: Offset = NO_OFFSET
-    """Given to every record that is read; one that is built without it follows the one before."""
+    """Set in every record that is read; a record built without it follows the one before."""
 
 
 # -- Control records -------------------------------------------------------------------------------
@@ -94,7 +94,7 @@ def control_key(kind: ControlType) -> bytes:
 
 
 def control_type(record: Record) -> ControlType | None:
-    """None for a type that no one knows yet, which readers are to skip."""
+    """The type of a control record; None for an unknown type, which readers skip."""
     if record.key is None or len(record.key) < _CONTROL_KEY.size:
         return None
     version, kind = _CONTROL_KEY.unpack_from(record.key)
@@ -117,7 +117,7 @@ def build_batch(
     compression: str = "none",
     last_offset_delta: int | None = None,
 ) -> bytes:
-    """One batch of these records; `last_offset_delta` is for one whose last records are gone."""
+    """Build a batch; `last_offset_delta` is for a batch whose last records were removed."""
     timestamps = [record.timestamp for record in records]
     base_timestamp = timestamps[0] if timestamps else NO_TIMESTAMP
     deltas = _offset_deltas(records, base_offset)
@@ -155,7 +155,7 @@ def _offset_deltas(records: Sequence[Record], base_offset: Offset) -> list[int]:
     following = 0
     for record in records:
         delta = following if record.offset == NO_OFFSET else record.offset - base_offset
-        assert delta >= following, f"offset {record.offset} is not after the one before it"
+        assert delta >= following, f"offset {record.offset} is not after the previous offset"
         deltas.append(delta)
         following = delta + 1
     return deltas
@@ -189,7 +189,7 @@ def read_records(batch: Buffer) -> list[Record]:
 
 
 def iterate_records(batch: Buffer) -> Iterator[Record]:
-    """The records of one whole batch, one by one; raises UnreadableRecords where they break off."""
+    """The records of one whole batch; raises UnreadableRecords at the first invalid record."""
     header = read_header(batch)
     body = memoryview(batch)[HEADER_SIZE : header.size]
     try:
@@ -206,7 +206,7 @@ def iterate_records(batch: Buffer) -> Iterator[Record]:
 
 
 def codec_of(header: BatchHeader) -> str:
-    """The name of the codec that packed a batch."""
+    """The name of a batch's compression codec."""
     if header.compression >= len(CODECS):
         raise UnreadableRecords(f"compression type {header.compression}")
     return CODECS[header.compression]
@@ -226,11 +226,11 @@ def _records(header: BatchHeader, body: Buffer) -> Iterator[Record]:
 
 
 def _packed_records(header: BatchHeader, chunks: Iterator[bytes]) -> Iterator[Record]:
-    """The same, unpacked as they are read: never more than a record and a chunk are in memory."""
+    """As `_records`, unpacked while read: at most one record and one chunk are in memory."""
     body, position = b"", 0
 
     def await_bytes(size: int) -> None:
-        """Go on unpacking until so many bytes lie behind the position, or there are no more."""
+        """Unpack until `size` bytes follow the position, or the input ends."""
         nonlocal body, position
         if len(body) - position < size:
             parts, held = [body[position:]], len(body) - position
@@ -256,14 +256,14 @@ def _packed_records(header: BatchHeader, chunks: Iterator[bytes]) -> Iterator[Re
 
 
 def _record(header: BatchHeader, body: Buffer, position: int, end: int) -> Record:
-    """The one whose content lies between two positions."""
+    """The record whose content lies between two positions."""
     timestamp_delta, position = read_varlong(body, position + 1)
     offset_delta, position = read_varint(body, position)
     key, position = _read_sized(body, position)
     value, position = _read_sized(body, position)
     headers, position = _read_headers(body, position)
     if position != end:
-        raise UnreadableRecords("a record that does not fill its bytes")
+        raise UnreadableRecords("the content of a record does not match its length")
     timestamp = header.max_timestamp
     if not header.uses_log_append_time:
         timestamp = header.base_timestamp + timestamp_delta

@@ -1,8 +1,8 @@
-"""Streaming decompression of records: bytes come in as pieces and leave as small chunks.
+"""Streaming decompression of records: compressed pieces in, small chunks out.
 
-What comes out is bounded by a budget, and so is the memory in use at any time: a batch of a few
-kilobytes that unpacks to gigabytes is given up when the budget is spent, not when all is unpacked.
-gzip is always there; snappy, lz4 and zstd are used if their modules are installed.
+Invariant: a budget bounds the output, and so the memory in use: a batch of a few kilobytes that
+unpacks to gigabytes is abandoned when the budget is spent, not when everything is unpacked. gzip is
+always available; snappy, lz4 and zstd are used if their modules are installed.
 """
 
 import zlib
@@ -16,25 +16,25 @@ from tidelog.model.errors import ErrorCode
 from tidelog.protocol.malformed import MalformedMessage
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-"""By the number in a batch's attributes."""
+"""Indexed by the codec number in a batch's attributes."""
 
 CHUNK = 16 * 1024
-"""No chunk that is unpacked is larger."""
+"""The largest chunk of unpacked bytes."""
 MAX_UNCOMPRESSED = 256 * 1024 * 1024
 
-# Java's snappy comes in blocks under a header of its own; other clients write one raw block.
+# Java's snappy writes blocks under its own header; other clients write one raw block.
 XERIAL_MAGIC = b"\x82SNAPPY\0"
 XERIAL_HEADER = Struct(">8sii")
 BLOCK_SIZE = Struct(">i")
 _SNAPPY_EXPANSION = 24
-"""An element of snappy takes 3 bytes for up to 64: no block unpacks to more times its size."""
+"""A snappy element encodes up to 64 bytes in 3, so no block expands by more than this factor."""
 
 GZIP_BITS = 16 + zlib.MAX_WBITS
 _GZIP_MAGIC = b"\x1f\x8b"
 
 
 class UnreadableRecords(MalformedMessage):
-    """The records of a batch are broken, or compressed in a way that is not supported here."""
+    """The records of a batch are invalid, or compressed with an unsupported codec."""
 
     def __init__(self, reason: str, error: ErrorCode = ErrorCode.corrupt_message) -> None:
         super().__init__(reason)
@@ -42,11 +42,11 @@ class UnreadableRecords(MalformedMessage):
 
 
 class OverBudget(UnreadableRecords):
-    """The records may be sound, but there are more of them than anyone wanted to look at."""
+    """The records may be valid, but they exceed the caller's budget."""
 
 
 def unpack(codec: str, packed: Iterable[Buffer], budget: int = MAX_UNCOMPRESSED) -> Iterator[bytes]:
-    """The unpacked bytes in chunks; raises UnreadableRecords, or OverBudget beyond the budget."""
+    """Unpack in chunks; raises UnreadableRecords, or OverBudget beyond the budget."""
     unpacked = 0
     try:
         for chunk in _UNPACK[codec](iter(packed), budget):
@@ -56,12 +56,12 @@ def unpack(codec: str, packed: Iterable[Buffer], budget: int = MAX_UNCOMPRESSED)
             yield chunk
     except (UnreadableRecords, OSError):
         raise
-    except Exception as error:  # each module has exceptions of its own
+    except Exception as error:  # each module has its own exceptions
         raise UnreadableRecords(f"{codec}: {error}") from error
 
 
 def module(codec: str, name: str) -> Any:
-    """The Python module that knows a codec."""
+    """The Python module of a codec."""
     try:
         return import_module(name)
     except ImportError:
@@ -94,9 +94,9 @@ def _gunzip(packed: Iterator[Buffer], _: int) -> Iterator[bytes]:
                 rest = stream.unused_data
                 if not rest.startswith(_GZIP_MAGIC):
                     return
-                stream = zlib.decompressobj(GZIP_BITS)  # streams may follow each other
+                stream = zlib.decompressobj(GZIP_BITS)  # another stream may follow
             elif not rest and len(chunk) < CHUNK:
-                break  # nothing is held back inside of it
+                break  # the decompressor holds no more output
     if not stream.eof:
         raise UnreadableRecords("gzip: the stream is cut short")
 
@@ -122,7 +122,7 @@ def _unzstd(packed: Iterator[Buffer], _: int) -> Iterator[bytes]:
 
 
 class _Source:
-    """Pieces of bytes as a file that is read in order."""
+    """A sequence of byte pieces as a readable file."""
 
     def __init__(self, pieces: Iterator[Buffer]) -> None:
         self._pieces = pieces
@@ -136,7 +136,7 @@ class _Source:
 
 
 def _unsnappy(packed: Iterator[Buffer], budget: int) -> Iterator[bytes]:
-    # A block is unpacked as a whole. What is packed is never larger than what the budget allows.
+    # A block is unpacked as a whole. The compressed bytes may not exceed the budget either.
     snappy, data = module("snappy", "snappy"), bytearray()
     for piece in packed:
         data += piece
@@ -156,7 +156,7 @@ def _unsnappy(packed: Iterator[Buffer], budget: int) -> Iterator[bytes]:
 
 
 def _unsnappy_block(snappy: Any, block: Buffer, budget: int) -> Iterator[bytes]:
-    # A block begins with the size of its content, which the module allocates unseen.
+    # A block begins with the size of its content, which the module allocates without a check.
     size = 0
     for shift, byte in enumerate(block[:5]):
         size |= (byte & 0x7F) << (7 * shift)

@@ -37,12 +37,12 @@ LARGEST = b"\x7f\xff\xff\xff"
 @pytest.mark.parametrize(
     ("cls", "body", "reason"),
     [
-        (MetadataRequest, LARGEST, "a length of 2147483647, where 0 bytes are left"),
-        (MetadataRequest, LARGEST + b"\0\1a", "a length of 2147483647, where 3 bytes are left"),
+        (MetadataRequest, LARGEST, "a length of 2147483647, but only 0 bytes left"),
+        (MetadataRequest, LARGEST + b"\0\1a", "a length of 2147483647, but only 3 bytes left"),
         (CreateTopicsRequest, b"\x80\0\0\0", "topics has -2147483648 elements"),
         (CreateTopicsRequest, b"\xff\xff\xff\xfe", "topics has -2 elements"),
         (MetadataRequest, b"\0\0\0\1\xff\xff", "name has the length -1"),
-        (MetadataRequest, b"\0\0\0\1\0\5abcd", "a length of 5, where 4 bytes are left"),
+        (MetadataRequest, b"\0\0\0\1\0\5abcd", "a length of 5, but only 4 bytes left"),
         (MetadataRequest, b"\0\0\0", "is cut short"),
         (FlexibleMetadataRequest, b"\x80\x80\x80\x80\x08" + bytes(99), "a length of 2147483647"),
         (FlexibleMetadataRequest, b"\xff\xff\xff\xff\xff" + bytes(99), "varint is too long"),

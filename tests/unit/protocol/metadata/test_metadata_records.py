@@ -87,15 +87,15 @@ def test_an_unknown_tag_is_skipped() -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"", "cut short"),
+        (b"", "truncated"),
         (bytes([2, 20, 0, 0]), "frame version 2"),
         (bytes([1, 99, 0, 0]), "api key 99"),
         (bytes([1, 20, 1, 0]), "NoOpRecord has no version 1"),
         (bytes([1, 20, 0, 0, 0]), "1 bytes left over"),
         (bytes([1, 20, 0, 1, 99, 50, 1]), "overruns"),
-        (bytes([1, 2, 0, 0]) + bytes(17), "a null where a string must be"),
+        (bytes([1, 2, 0, 0]) + bytes(17), "a null string in a field that is not nullable"),
         (bytes([1, 2, 0, 200, 1]), "overruns"),
-        (bytes([1, 2, 0, 2, 0xFF]) + bytes(17), "cut short or garbled"),
+        (bytes([1, 2, 0, 2, 0xFF]) + bytes(17), "truncated or corrupt"),
         (bytes([1, 2, 0, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]), "varint"),
     ],
 )
