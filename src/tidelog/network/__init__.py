@@ -1,8 +1,7 @@
-"""A network between processes of this machine that can be cut, held up and slowed down.
+"""A proxy network between the processes of one machine that can be cut, delayed and slowed down.
 
-Every listener of a node has an address of ours in front of it, and that is the address that others
-are told: what they say to the node, and what it says to them, passes through here. The nodes
-know nothing of it.
+Every listener of a node has a proxy address, which the node advertises. All traffic to the node
+passes through the proxy in both directions. The nodes do not know about it.
 """
 
 from tidelog.network.conditions import CLIENTS

@@ -1,4 +1,4 @@
-"""The network's own process; it ends when whoever started it does."""
+"""The process of the proxy network; it ends with the process that started it."""
 
 import json
 import resource
@@ -11,9 +11,9 @@ from tidelog.network.exchange import Exchange
 
 
 def main(orders_fd: str, places: str) -> None:
-    # Ctrl-C is for whoever started us; the end of the orders is ours.
+    # Ctrl-C is for the parent process; this one ends when the orders end.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    # Every connection has two ends here, and a cluster's clients may be many.
+    # Every connection takes two descriptors here, and a cluster may have many clients.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
     Exchange(

@@ -1,27 +1,27 @@
-"""How the network is doing: which ways are cut, and whose traffic is slow.
+"""The conditions of the network: the directions that are cut, and the parties that are slow.
 
-A way leads from one party to another: a node, or the clients, who are one party. What is said on a
-cut way is held and not lost, as TCP would send it again and again; so are a connection's end and
-its beginning.
+A way is a direction from one party to another; a party is a node, or all clients together. Bytes on
+a cut way are held and not lost, as TCP would retransmit them; so are the start and the end of a
+connection.
 """
 
 from collections.abc import Collection
 from typing import Final, NamedTuple
 
 CLIENTS: Final = -1
-"""Everyone who is not a node of the cluster."""
+"""All processes that are not nodes of the cluster."""
 
 Party = int
-"""A node's id, or CLIENTS."""
+"""A node id, or CLIENTS."""
 
 CHUNK = 256 * 1024
 MIN_CHUNK = 1024
 TURNS_PER_SECOND = 50
-"""A narrow link is shared in turns of this length, so that small requests get by large ones."""
+"""The turns per second on a slow link, so that small requests get past large ones."""
 
 
 class Way(NamedTuple):
-    """Who speaks, who hears, and on which listener."""
+    """The sender, the receiver and the listener of a direction."""
 
     speaker: Party
     hearer: Party
@@ -59,7 +59,7 @@ class Conditions:
 
     @property
     def is_calm(self) -> bool:
-        """Nothing is cut and nobody is slow: it does not matter who speaks with whom."""
+        """Whether nothing is cut or slow, so that the parties of a connection do not matter."""
         return not self._cuts and not self._slow
 
     def is_cut(self, way: Way) -> bool:
@@ -69,14 +69,14 @@ class Conditions:
         return way.speaker in self._slow or way.hearer in self._slow
 
     def chunk(self, way: Way) -> int:
-        """How much may be taken from a speaker at once."""
+        """How many bytes may be read from a sender at once."""
         rates = [rate for one in self._both(way) if (rate := one.bytes_per_second)]
         return max(MIN_CHUNK, min((int(rate / TURNS_PER_SECOND) for rate in rates), default=CHUNK))
 
     def send(self, way: Way, size: int, now: float) -> tuple[float, float]:
-        """So many bytes set out. -> when the next may, and when these arrive.
+        """Send bytes. -> when the next bytes may be sent, and when these arrive.
 
-        A node has one line out and one line in, whoever it speaks with.
+        A node has one outgoing and one incoming line, shared by all its peers.
         """
         gone = now
         for party, is_out in ((way.speaker, True), (way.hearer, False)):

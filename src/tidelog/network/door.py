@@ -1,6 +1,7 @@
-"""The address in front of one listener of a node: open while the node itself listens.
+"""The proxy address of one listener of a node: open while the node itself listens.
 
-A door that stood open before a dead node would hide its death, since nobody would be refused.
+A door that stayed open for a dead node would hide its death, because no connection would be
+refused.
 """
 
 import socket
@@ -17,9 +18,9 @@ class Place(NamedTuple):
     node: int
     listener: str
     port: int
-    """Where the node itself listens."""
+    """The port on which the node itself listens."""
     door_port: int
-    """Where others are told that it does."""
+    """The port that the node advertises."""
 
 
 class Door:
@@ -36,6 +37,6 @@ class Door:
         self.is_open = True
 
     def shut(self) -> None:
-        """Stop listening and keep the port; whoever has not been let in is reset."""
+        """Stop listening and keep the port; pending connections are reset."""
         self.sock.shutdown(socket.SHUT_RDWR)
         self.is_open = False

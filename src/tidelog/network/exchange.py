@@ -1,4 +1,4 @@
-"""The loop of the network's process: doors, links, and orders from whoever started it."""
+"""The event loop of the network's process: doors, links, and orders from the parent process."""
 
 import json
 import selectors
@@ -13,9 +13,9 @@ from tidelog.network.door import Door, Place
 from tidelog.network.link import Broken, Link
 
 LOOK_SECONDS = 0.01
-"""How often is looked for nodes that listen, while one does not."""
+"""The interval of checks for listening nodes, while a node is not listening."""
 LOOK_SHARE = 10
-"""On a machine with very many connections a look takes long: it may take this part of the time."""
+"""With very many connections a check takes long: it may take 1/LOOK_SHARE of the time."""
 
 Handler = Callable[[socket.socket, int], None]
 
@@ -30,18 +30,18 @@ class Exchange:
         self._ports: dict[Link, int] = {}
         self._timed: dict[Link, float] = {}
         self._look_at = 0.0
-        self._has_looked = False
-        """Since the system told last what has happened: one look sees all of that."""
+        self._has_checked = False
+        """Whether a check has been made since the last event: one check covers all events."""
         self._orders = orders
         self._ordered = b""
         self._has_ended = False
-        self._watch(orders, selectors.EVENT_READ, self._hear_orders)
+        self._watch(orders, selectors.EVENT_READ, self._read_orders)
 
     def run(self) -> None:
-        """Until whoever gives the orders is gone."""
+        """Run until the parent process is gone."""
         while not self._has_ended:
             ready = self._selector.select(self._patience())
-            self._has_looked = False
+            self._has_checked = False
             for key, events in ready:
                 assert isinstance(key.fileobj, socket.socket)
                 handler: Handler = key.data
@@ -50,7 +50,7 @@ class Exchange:
             for link in [link for link, at in self._timed.items() if at <= now]:
                 self._advance(link)
             if self._look_at <= now and not all(door.is_open for door in self._doors):
-                self._look_at_doors()
+                self._check_doors()
 
     def _patience(self) -> float | None:
         moments = list(self._timed.values())
@@ -60,13 +60,13 @@ class Exchange:
 
     # -- Doors -------------------------------------------------------------------------------------
 
-    def _look_at_doors(self) -> None:
-        """Done when a node hangs up, before the other end is told: its next dial is refused."""
-        self._has_looked = True
+    def _check_doors(self) -> None:
+        """Open and shut doors; done when a node hangs up, so that its next dial is refused."""
+        self._has_checked = True
         began = time.monotonic()
         listening = sockets.listening_ports()
         for door in self._doors:
-            # Whoever is cut off must not learn from a refusal that the node is dead.
+            # A party that is cut off must not learn from a refusal that the node is dead.
             is_wanted = door.place.port in listening or self._hides(door.place)
             if is_wanted and not door.is_open:
                 door.open()
@@ -88,7 +88,7 @@ class Exchange:
                 accepted, (_, port) = sock.accept()
             except OSError:
                 return
-            # Who dials matters only when somebody is cut off or slow, and takes long to find out.
+            # The dialling process matters only if a way is cut or slow, and is slow to find.
             dialler = CLIENTS if self._conditions.is_calm else self._owner(port, door)
             link = Link(dialler, door.place.node, door.place.listener, accepted)
             self._links[link] = door
@@ -100,7 +100,7 @@ class Exchange:
         return CLIENTS if found is None else found
 
     def _identify(self) -> None:
-        """Find the nodes among those who were let in as clients."""
+        """Find the nodes among the connections that were accepted as clients."""
         owners = sockets.owners(self._pids)
         for link, door in self._links.items():
             if link.dialler == CLIENTS:
@@ -125,22 +125,22 @@ class Exchange:
 
     def _on_link(self, link: Link, sock: socket.socket, events: int) -> None:
         if link not in self._links:
-            return  # forgotten for what its other end did in this very pass
+            return  # closed in this pass because of its other end
         if events & selectors.EVENT_READ:
             try:
                 is_alone = self._conditions.is_calm and events == selectors.EVENT_READ
                 if is_alone and link.pass_on(sock):
                     return
-                if link.take(sock, self._conditions, time.monotonic()) and not self._has_looked:
-                    self._look_at_doors()
+                if link.take(sock, self._conditions, time.monotonic()) and not self._has_checked:
+                    self._check_doors()
             except Broken:
                 self._forget(link, reset=True)
                 return
         self._advance(link)
 
     def _forget(self, link: Link, *, reset: bool) -> None:
-        if reset and not self._has_looked:
-            self._look_at_doors()
+        if reset and not self._has_checked:
+            self._check_doors()
         for sock in link.sockets:
             self._watch(sock, 0, None)
         self._links.pop(link)
@@ -150,18 +150,18 @@ class Exchange:
 
     # -- Orders ------------------------------------------------------------------------------------
 
-    def _hear_orders(self, sock: socket.socket, events: int) -> None:
-        said = b""
+    def _read_orders(self, sock: socket.socket, events: int) -> None:
+        received = b""
         with suppress(ConnectionResetError):
-            said = sock.recv(65536)
-        self._has_ended = not said
-        *lines, self._ordered = (self._ordered + said).split(b"\n")
+            received = sock.recv(65536)
+        self._has_ended = not received
+        *lines, self._ordered = (self._ordered + received).split(b"\n")
         for line in lines:
-            self._obey(**json.loads(line))
+            self._execute(**json.loads(line))
             with suppress(OSError):
                 self._orders.sendall(b"\n")
 
-    def _obey(
+    def _execute(
         self,
         pids: dict[str, int] | None = None,
         cut: tuple[list[int], list[int], list[str]] | None = None,
@@ -179,7 +179,7 @@ class Exchange:
             self._conditions.heal()
         if not self._conditions.is_calm:
             self._identify()
-        self._look_at_doors()
+        self._check_doors()
         for link in list(self._links):
             if link in self._links:
                 self._advance(link)

@@ -1,4 +1,4 @@
-"""One direction of one connection: bytes taken from the speaker, brought to the hearer in time."""
+"""One direction of one connection: reads bytes from the sender and delivers them in time."""
 
 import socket
 from collections import deque
@@ -7,13 +7,13 @@ from itertools import islice
 from tidelog.network.conditions import CHUNK, Conditions, Way
 
 MAX_ON_THE_WAY = 4 * 1024 * 1024
-"""What a way holds at most; beyond, the speaker feels that nobody takes its bytes."""
+"""The most bytes in transit; beyond that, the sender is no longer read."""
 
 END = b""
-"""On the way like any bytes: the speaker has nothing more to say."""
+"""The end of the sender's stream, delivered in order like other bytes."""
 
-_in_hand = memoryview(bytearray(CHUNK))
-"""What is handed over at once; all flows share it, since none keeps anything there."""
+_forward_buffer = memoryview(bytearray(CHUNK))
+"""The buffer for direct forwarding; all flows share it, because none keeps bytes in it."""
 
 
 class Flow:
@@ -22,7 +22,7 @@ class Flow:
         self.source = source
         self.sink = sink
         self.is_over = False
-        """The end has been brought to the hearer."""
+        """Whether the end of the stream has been delivered."""
         self._has_ended = False
         self._next_at = 0.0
         self._on_the_way: deque[tuple[float, bytes]] = deque()
@@ -43,63 +43,63 @@ class Flow:
         return bool(self._rest) or bool(self._on_the_way and self._on_the_way[0][0] <= now)
 
     def due_at(self, now: float) -> float | None:
-        """When time alone will have something to do here."""
+        """The next time at which this flow has work to do."""
         moments = (self._next_at, *(at for at, _ in islice(self._on_the_way, 1)))
         return min((at for at in moments if at > now), default=None)
 
     @property
     def has_ended(self) -> bool:
-        """The speaker has nothing more to say."""
+        """Whether the sender has ended its stream."""
         return self._has_ended
 
     def take(self, conditions: Conditions, now: float) -> None:
-        """Read what the speaker says; raises OSError when the connection is broken."""
+        """Read bytes from the sender; raises OSError if the connection is broken."""
         try:
-            said = self.source.recv(conditions.chunk(self.way))
+            received = self.source.recv(conditions.chunk(self.way))
         except BlockingIOError:
             return
-        self._has_ended = not said
+        self._has_ended = not received
         arrives = now
         if conditions.is_slow(self.way):
-            self._next_at, arrives = conditions.send(self.way, len(said), now)
-        self._on_the_way.append((arrives, said))
-        self._size += len(said)
+            self._next_at, arrives = conditions.send(self.way, len(received), now)
+        self._on_the_way.append((arrives, received))
+        self._size += len(received)
 
     def pass_on(self) -> bool:
-        """In a calm network: read, and hand over at once. -> whether nothing is left to do.
+        """Forward bytes directly, in a calm network. -> whether no work is left.
 
-        Raises OSError when either end is gone.
+        Raises OSError if either end is gone.
         """
         if self._size or self._has_ended:
             return False
         try:
-            said = _in_hand[: self.source.recv_into(_in_hand)]
+            received = _forward_buffer[: self.source.recv_into(_forward_buffer)]
         except BlockingIOError:
             return True
-        if not said:
+        if not received:
             self._has_ended = True
             self._on_the_way.append((0.0, END))
             return False
         try:
-            sent = self.sink.send(said)
+            sent = self.sink.send(received)
         except BlockingIOError:
             sent = 0
-        self._rest = memoryview(bytes(said[sent:]))
+        self._rest = memoryview(bytes(received[sent:]))
         self._size = len(self._rest)
         return self._size == 0
 
     def bring(self, now: float) -> None:
-        """Hand over what is due; raises OSError when the hearer is gone."""
+        """Deliver the bytes that are due; raises OSError if the receiver is gone."""
         while True:
             if not self._rest:
                 if not self._on_the_way or self._on_the_way[0][0] > now:
                     return
-                _, said = self._on_the_way.popleft()
-                if said == END:
+                _, received = self._on_the_way.popleft()
+                if received == END:
                     self.is_over = True
                     self.sink.shutdown(socket.SHUT_WR)
                     return
-                self._rest = memoryview(said)
+                self._rest = memoryview(received)
             try:
                 sent = self.sink.send(self._rest)
             except BlockingIOError:

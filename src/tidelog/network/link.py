@@ -1,4 +1,4 @@
-"""One connection through the network: from whoever dialled, to the node that was dialled."""
+"""One connection through the network, from the dialling process to a node."""
 
 import errno
 import os
@@ -16,14 +16,14 @@ _LATER = (0, errno.EINPROGRESS, errno.EAGAIN)
 
 
 class Interest(NamedTuple):
-    """What to wait for on a socket."""
+    """The events to wait for on a socket."""
 
     sock: socket.socket
     events: int
 
 
 class Broken(Exception):
-    """The connection is no more: its ends are told, and it is forgotten."""
+    """The connection is broken: both ends are closed, and it is dropped."""
 
 
 class Link:
@@ -39,7 +39,7 @@ class Link:
             each.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def identify(self, dialler: Party) -> None:
-        """Who dialled; it may be known only later which process is which node."""
+        """Set the dialling party, which may be known only after the connection was opened."""
         self.dialler = dialler
         self._forth_way = Way(dialler, self._node, self._listener)
         self._back_way = Way(self._node, dialler, self._listener)
@@ -51,7 +51,7 @@ class Link:
         return self._dialler, self._target
 
     def advance(self, port: int, conditions: Conditions, now: float) -> None:
-        """Do what can be done now; raises `Broken` when that is the end."""
+        """Do the work that is possible now; raises `Broken` if the connection ends."""
         try:
             if self._flows:
                 self._bring(conditions, now)
@@ -63,7 +63,7 @@ class Link:
             raise Broken from error
 
     def pass_on(self, sock: socket.socket) -> bool:
-        """In a calm network: hand over what this end says. -> whether nothing is left to do."""
+        """Forward the bytes of this end, in a calm network. -> whether no work is left."""
         for flow in self._flows:
             if flow.source is sock:
                 try:
@@ -73,7 +73,7 @@ class Link:
         return False
 
     def take(self, sock: socket.socket, conditions: Conditions, now: float) -> bool:
-        """There is something to be read on this end. -> whether the node has hung up by itself."""
+        """Read from this end. -> whether the node has closed the connection."""
         for flow in self._flows:
             if flow.source is sock and flow.wants_to_take(conditions, now):
                 try:
@@ -95,7 +95,7 @@ class Link:
         ]
 
     def due_at(self, now: float) -> float | None:
-        """When time alone will have something to do here."""
+        """The next time at which this link has work to do."""
         moments = (flow.due_at(now) for flow in self._flows)
         return min((at for at in moments if at is not None), default=None)
 
@@ -132,7 +132,7 @@ class Link:
             raise Broken
 
 
-def _events(said: Flow, heard: Flow, conditions: Conditions, now: float) -> int:
-    """For the socket where one flow begins and the other ends."""
-    events = selectors.EVENT_READ if said.wants_to_take(conditions, now) else 0
-    return events | (selectors.EVENT_WRITE if heard.wants_to_bring(conditions, now) else 0)
+def _events(outgoing: Flow, incoming: Flow, conditions: Conditions, now: float) -> int:
+    """The events for the socket at which one flow begins and the other ends."""
+    events = selectors.EVENT_READ if outgoing.wants_to_take(conditions, now) else 0
+    return events | (selectors.EVENT_WRITE if incoming.wants_to_bring(conditions, now) else 0)

@@ -1,4 +1,4 @@
-"""The network as whoever starts it sees it: a process of its own that takes orders."""
+"""The client side of the proxy network: starts its process and sends orders to it."""
 
 import json
 import socket
@@ -16,13 +16,13 @@ PROGRAM = (sys.executable, "-P", "-m", "tidelog.network")
 
 
 class NetworkFailed(Exception):
-    """The network cannot be made, or has ended; says why."""
+    """Why the network could not be started, or has ended."""
 
 
 class Network:
-    """Doors in front of these listeners; open when, and as long as, the node listens.
+    """Proxies for these listeners, each open while the node listens.
 
-    Its process is not waited for before the first order.
+    The process is not waited for before the first order.
     """
 
     def __init__(self, places: Iterable[Place]) -> None:
@@ -46,11 +46,11 @@ class Network:
         self._process.wait(PATIENCE_SECONDS)
 
     def know(self, pids: Mapping[int, int]) -> None:
-        """By its process is told which node a connection comes from."""
+        """Set the process ids of the nodes, which identify the node of a connection."""
         self._order(pids=dict(pids))
 
     def look(self) -> None:
-        """See now who listens; by itself the network sees it within a few milliseconds."""
+        """Check for listening nodes now; the network also does so every few milliseconds."""
         self._order()
 
     def cut(
@@ -59,7 +59,7 @@ class Network:
         hearers: Collection[Party],
         listener: str | None = None,
     ) -> None:
-        """From now on nothing that the one say reaches the others (on this listener only)."""
+        """Hold all bytes from the speakers to the hearers (on this listener only)."""
         listeners = self._listeners if listener is None else [listener]
         self._order(cut=(list(speakers), list(hearers), listeners))
 
@@ -67,7 +67,7 @@ class Network:
         self._order(slow=(party, latency_seconds, bytes_per_second))
 
     def heal(self) -> None:
-        """Nothing is cut and nobody is slow; what was held goes on its way."""
+        """Remove all cuts and delays, and deliver the held bytes."""
         self._order(heal=True)
 
     def _order(self, **order: Any) -> None:
@@ -77,4 +77,4 @@ class Network:
         except OSError:
             answer = b""
         if not answer:
-            raise NetworkFailed("the process of the network has ended.")
+            raise NetworkFailed("the network process has ended.")

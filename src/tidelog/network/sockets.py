@@ -1,7 +1,7 @@
-"""What the system knows of TCP sockets: which ports are listened on, and who owns a connection.
+"""The TCP sockets of the system: listening ports, and the processes that own connections.
 
-The system's tables may be long, with every connection of this machine and those that ended within
-the last minute, so they are searched as text, and only what is found is taken apart.
+The system's tables may be long: they list every connection of this machine, including those that
+ended within the last minute. They are searched as text, and only matching rows are parsed.
 """
 
 import os
@@ -25,7 +25,7 @@ def listening_ports() -> set[int]:
 
 
 def owner(local_port: int, remote_port: int, pids: Mapping[int, int]) -> int | None:
-    """Which of these (id -> pid) holds the end of a connection that has these ports."""
+    """The node (id -> pid) that owns the end of a connection with these ports."""
     row = re.compile(_ROW.format(local=f"{local_port:04X}", remote=f"{remote_port:04X}"))
     for table in _tables():
         if found := row.search(table):
@@ -34,7 +34,7 @@ def owner(local_port: int, remote_port: int, pids: Mapping[int, int]) -> int | N
 
 
 def owners(pids: Mapping[int, int]) -> dict[tuple[int, int], int]:
-    """Which of these (id -> pid) holds each connection, by the ports of its end and the other."""
+    """The node (id -> pid) that owns each connection, by its local and remote port."""
     holders = {inode: id for id, pid in pids.items() for inode in _inodes(pid)}
     row = re.compile(_ROW.format(local=_ANY_PORT, remote=_ANY_PORT))
     found = (match for table in _tables() for match in row.finditer(table) if match[3] in holders)
@@ -42,7 +42,7 @@ def owners(pids: Mapping[int, int]) -> dict[tuple[int, int], int]:
 
 
 def remote_ports(pid: int) -> set[int]:
-    """The ports at the other ends of a process's connections."""
+    """The remote ports of a process's connections."""
     held = _inodes(pid)
     row = re.compile(_ROW.format(local="[0-9A-F]{4}", remote=_ANY_PORT))
     found = (match for table in _tables() for match in row.finditer(table))
@@ -54,7 +54,7 @@ def _tables() -> list[str]:
 
 
 def _inodes(pid: int) -> set[str]:
-    """Of the sockets that a process holds."""
+    """The inodes of the sockets that a process holds."""
     found = set()
     with suppress(OSError):
         for entry in os.scandir(f"/proc/{pid}/fd"):
