@@ -103,8 +103,8 @@ def run(job: Callable[[], int]) -> int:
     except Exception as error:
         if meaning := explain(str(error)):
             sentence = meaning
-        elif said := in_sparks_words(error):
-            sentence = f"Spark reports: {said} (use --log-level ERROR for details)"
+        elif reported := in_sparks_words(error):
+            sentence = f"Spark reports: {reported} (use --log-level ERROR for details)"
         else:
             raise
     print(f"tidelog: {sentence}", file=sys.stderr)

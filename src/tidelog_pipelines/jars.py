@@ -79,12 +79,12 @@ def _fetch(home: Path) -> None:
     )
     with tempfile.TemporaryDirectory(dir=home.parent) as scratch:
         log = home.with_suffix(".log")
-        with log.open("w") as said:
+        with log.open("w") as output:
             done = subprocess.run(
                 [sys.executable, "-P", "-m", __name__, scratch],
                 stdin=subprocess.DEVNULL,
-                stdout=said,
-                stderr=said,
+                stdout=output,
+                stderr=output,
                 check=False,
             )
         if done.returncode != 0:

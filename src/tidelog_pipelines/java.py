@@ -51,11 +51,11 @@ def _version(home: Path) -> int | None:
     if not os.access(java, os.X_OK):
         return None
     try:
-        said = (home / "release").read_text()
+        output = (home / "release").read_text()
     except OSError:
         done = subprocess.run([java, "-version"], capture_output=True, text=True, check=False)
-        said = done.stderr
-    found = re.search(r'(?:JAVA_VERSION=|version )"(\d+)', said)
+        output = done.stderr
+    found = re.search(r'(?:JAVA_VERSION=|version )"(\d+)', output)
     return int(found.group(1)) if found else None
 
 

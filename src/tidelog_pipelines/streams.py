@@ -105,18 +105,18 @@ class _Reports:
 
     def __init__(self, query: StreamingQuery) -> None:
         self._query = query
-        self._told, self._heard = -1, ""
+        self._last_batch, self._last_timestamp = -1, ""
 
     def tell(self, each: Callable[[Progress], None]) -> bool:
         """Pass on new reports. -> whether there were any; an idle query reports as well."""
-        heard = self._heard
+        before = self._last_timestamp
         for found in self._query.recentProgress:
-            self._heard = max(self._heard, found.timestamp)
+            self._last_timestamp = max(self._last_timestamp, found.timestamp)
             progress = read_progress(found)
-            if progress.batch > self._told and progress.records:
-                self._told = progress.batch
+            if progress.batch > self._last_batch and progress.records:
+                self._last_batch = progress.batch
                 each(progress)
-        return self._heard > heard
+        return self._last_timestamp > before
 
 
 def _run_once(

@@ -179,7 +179,7 @@ class LogDirectory:
 
     def forget(self, partition: TopicPartition) -> None:
         """Drop the checkpointed offsets of a partition whose files were renamed."""
-        self._leave(partition, None)
+        self._detach(partition, None)
 
     def log(self, partition: TopicPartition) -> PartitionLog | None:
         """The log if it has been opened."""
@@ -284,13 +284,13 @@ class LogDirectory:
     def delete(self, partition: TopicPartition, now: Millis, delay_ms: Millis) -> None:
         """Rename to `<topic>-<n>.<uuid>-delete` at once; `purge` removes it after the delay."""
         name = names.renamed_directory(partition, self._dice.uuid(), names.DELETE_DIRECTORY)
-        if self._leave(partition, name):
+        if self._detach(partition, name):
             heappush(self._deleted, (now + delay_ms, name))
 
     def set_aside(self, partition: TopicPartition) -> str:
         """Rename it to `<topic>-<n>.<uuid>-stray` and keep it. -> the new name."""
         name = names.renamed_directory(partition, self._dice.uuid(), names.STRAY_DIRECTORY)
-        if self._leave(partition, name):
+        if self._detach(partition, name):
             self._disk.sync_directory("")
             self.strays.append(name)
         return name
@@ -313,14 +313,14 @@ class LogDirectory:
                 self.set_aside(partition)
             self._disk.rename(name, str(partition))
             self.strays.remove(name)
-        self._leave(partition, None)
+        self._detach(partition, None)
         path = partition_metadata.path_in(str(partition))
         self._disk.write_file(path, partition_metadata.RESTORED)
         self._disk.sync_directory("")
         self.write_checkpoints({}, durable=True)
         return partition
 
-    def _leave(self, partition: TopicPartition, new_name: str | None) -> bool:
+    def _detach(self, partition: TopicPartition, new_name: str | None) -> bool:
         self._checkpoints.forget(partition)
         self._logs.pop(partition, None)
         self._topic_ids.pop(partition, None)

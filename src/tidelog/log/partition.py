@@ -159,8 +159,8 @@ class PartitionLog(ReadableLog):
         if not found:
             return Appended(tail.end_offset, tail.end_offset - 1, NO_TIMESTAMP)
         first = found[0][1]
-        begins_inside = first.base_offset < tail.end_offset
-        if begins_inside and not self._begin_inside(first):
+        starts_inside = first.base_offset < tail.end_offset
+        if starts_inside and not self._start_inside_batch(first):
             return AppendRefused(
                 ErrorCode.offset_out_of_range,
                 f"Offset {first.base_offset} is before the log end offset {tail.end_offset}",
@@ -169,7 +169,7 @@ class PartitionLog(ReadableLog):
             self._before_gap()
             self.was_cleaned = True
         tail.append_all(batches, found, self._now)
-        if begins_inside:
+        if starts_inside:
             tail.epochs.truncate_from_start(self.log_start_offset)
         return Appended(first.base_offset, tail.end_offset - 1, NO_TIMESTAMP)
 
@@ -178,7 +178,7 @@ class PartitionLog(ReadableLog):
         end, is_compacted = self.log_end_offset, self._tail.config.is_compacted
         return first.base_offset > end and (is_compacted or end > self.log_start_offset)
 
-    def _begin_inside(self, first: BatchHeader) -> bool:
+    def _start_inside_batch(self, first: BatchHeader) -> bool:
         """Accept a whole batch of the leader into an empty log that starts inside that batch."""
         start = self.log_start_offset
         if start != self.log_end_offset or first.last_offset < start:

@@ -134,7 +134,7 @@ class BrokerFenced:
     broker_epoch: BrokerEpoch
     reason: FenceReason
     silent_ms: Millis | None = None
-    """Time since its last heartbeat, as far as the reporting node knows."""
+    """Time since its last heartbeat, or since the end of its heartbeat connection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,12 +215,12 @@ def key_of(event: ReplicationEvent) -> bytes:
 
 def encode_event(event: ReplicationEvent, ts: Millis, node: NodeId) -> bytes:
     """The record's value: JSON in UTF-8."""
-    told: dict[str, Any] = {"v": SCHEMA_VERSION, "event": event.kind, "ts": ts, "node": node}
+    content: dict[str, Any] = {"v": SCHEMA_VERSION, "event": event.kind, "ts": ts, "node": node}
     if not isinstance(event, BrokerFenced | BrokerUnfenced):
-        told["topic"], told["partition"] = event.partition
+        content["topic"], content["partition"] = event.partition
     for name in _NAMES[type(event)]:
-        told[name] = getattr(event, name)
+        content[name] = getattr(event, name)
     for name in ("left", "followers"):
-        if name in told:
-            told[name] = [one._asdict() for one in told[name]]
-    return json.dumps(told, separators=(",", ":")).encode()
+        if name in content:
+            content[name] = [one._asdict() for one in content[name]]
+    return json.dumps(content, separators=(",", ":")).encode()

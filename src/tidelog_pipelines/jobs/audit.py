@@ -61,11 +61,11 @@ TOLD = {
 class AuditSettings(KafkaSettings):
     ledger: tuple[str, ...] = setting(
         metavar="PATH",
-        meaning="what was acknowledged: JSON lines (tidelog produce --ledger) or Parquet, a file "
-        "or a directory; may be given several times",
+        meaning="the acknowledged records: JSON lines (tidelog produce --ledger) or Parquet, a "
+        "file or a directory; may be given several times",
     )
     topic: tuple[str, ...] = setting(
-        (), metavar="NAME", meaning="only this topic; all that the ledger names if left out"
+        (), metavar="NAME", meaning="only this topic; every topic in the ledger, if left out"
     )
     replica: tuple[str, ...] = setting(
         (),
@@ -236,10 +236,10 @@ def report(verdict: Verdict, tables: dict[str, DataFrame]) -> None:
 
 def _causes(lost: DataFrame) -> None:
     """Print one line for all records that were lost for the same reason."""
-    told = lost.groupBy(*PARTITION, "explanation").agg(
+    causes = lost.groupBy(*PARTITION, "explanation").agg(
         f.count("*").alias("records"), f.min("offset").alias("first"), f.max("offset").alias("last")
     )
-    for row in told.orderBy(*PARTITION, "first").limit(SHOWN).collect():
+    for row in causes.orderBy(*PARTITION, "first").limit(SHOWN).collect():
         where = f"{row['topic']}-{row['partition']}, offsets {row['first']} to {row['last']}"
         print(f"  {where} ({row['records']:,}): {row['explanation']}")
 

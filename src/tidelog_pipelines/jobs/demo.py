@@ -28,8 +28,8 @@ PAUSE_SECONDS = 1.0
 @dataclass(frozen=True, kw_only=True)
 class DemoSettings(KafkaSettings):
     topic: str = setting(metavar="NAME", meaning="the topic that is written to")
-    ledger: str = setting(metavar="FILE", meaning="what was acknowledged")
-    out: str = setting(metavar="DIR", meaning="where tables and page go")
+    ledger: str = setting(metavar="FILE", meaning="the ledger of acknowledged records")
+    out: str = setting(metavar="DIR", meaning="the directory of the tables and the page")
 
 
 class Demo:

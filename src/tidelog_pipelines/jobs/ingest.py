@@ -60,7 +60,7 @@ class IngestSettings(KafkaSettings):
         metavar="earliest|latest|JSON",
         meaning="where the first run begins; later runs continue from the checkpoint",
     )
-    once: bool = setting(False, meaning="read what there is, and end")
+    once: bool = setting(False, meaning="read all available records, and end")
     every: str = setting("2 seconds", metavar="TIME", meaning="how often a micro-batch starts")
     max_per_batch: int = setting(
         1_000_000, metavar="N", meaning="the most records of one micro-batch"
@@ -216,8 +216,8 @@ def _value_format(settings: IngestSettings) -> Format | None:
         assert isinstance(kind, StructType)
         return Json(kind)
     except ParseException as error:
-        said = str(error).strip().splitlines()[0]
-        raise JobFailed(f"--schema is not a list of columns and types: {said}") from None
+        reason = str(error).strip().splitlines()[0]
+        raise JobFailed(f"--schema is not a list of columns and types: {reason}") from None
 
 
 def _schema(settings: IngestSettings) -> str:

@@ -47,14 +47,14 @@ class TransformSettings(KafkaSettings):
         "", metavar="FIELD", meaning="the event time; the record's timestamp, if left out"
     )
     window: str = setting("1 minute", metavar="TIME", meaning="the length of a window")
-    watermark: str = setting("2 minutes", metavar="TIME", meaning="how late a record may come")
+    watermark: str = setting("2 minutes", metavar="TIME", meaning="how late a record may arrive")
     mode: str = setting(
         "update",
         choices=("update", "append"),
         meaning="write a total whenever it changes, or once when its window is closed",
     )
     checkpoint: str = setting("", metavar="DIR", meaning="where the query keeps its state")
-    once: bool = setting(False, meaning="read what there is, and end")
+    once: bool = setting(False, meaning="read all available records, and end")
     every: str = setting("2 seconds", metavar="TIME", meaning="how often a micro-batch starts")
     max_per_batch: int = setting(1_000_000, metavar="N", meaning="the most records of one batch")
     show: bool = setting(False, meaning="print the newest results instead, and end")

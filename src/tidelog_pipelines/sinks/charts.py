@@ -116,11 +116,11 @@ def isr_time_line(lines: Sequence[Line], failovers: Sequence[Failover], axis: Ti
             x = axis.x(span.start_ms)
             width = max(axis.x(span.end_ms) - x, LEAST_SPAN)
             length = duration(span.end_ms - span.start_ms)
-            said = f"{span.partition}: {span.meaning} for {length} from "
-            said += clock(span.start_ms, seconds=True)
+            tooltip = f"{span.partition}: {span.meaning} for {length} from "
+            tooltip += clock(span.start_ms, seconds=True)
             body.append(
                 f'<rect class="{span.kind}" x="{x}" y="{y}" width="{width:.1f}" height="{ROW}">'
-                f"{_title(said)}</rect>"
+                f"{_title(tooltip)}</rect>"
             )
     for one in failovers:
         if one.line in rows:
@@ -183,11 +183,11 @@ def lag_heat_map(cells: Sequence[LagCell], buckets: int, axis: TimeAxis) -> str:
         x = LABELS + cell.bucket * width
         y = brokers.index(cell.broker) * (HEAT_ROW + HEAT_GAP)
         moment = clock(round(axis.start_ms + cell.bucket * step))
-        said = f"broker {cell.broker} at {moment}: up to {cell.lag:,} records behind"
+        tooltip = f"broker {cell.broker} at {moment}: up to {cell.lag:,} records behind"
         body.append(
             f'<rect class="heat" fill-opacity="{opacity(cell.lag, most):.2f}" x="{x:.1f}" y="{y}" '
             f'width="{max(width - 1.2, 0.6):.1f}" height="{HEAT_ROW}" rx="1.5">'
-            f"{_title(said)}</rect>"
+            f"{_title(tooltip)}</rect>"
         )
     return _svg(height + AXIS, "how far followers lagged over time", "".join(body))
 

@@ -198,8 +198,8 @@ def _days(report: Report) -> str:
 
 
 def _section(title: str, note: str, body: str) -> str:
-    said = f'<p class="note">{note}</p>' if note else ""
-    return f"<section><h2>{title}</h2>{said}{body}</section>"
+    paragraph = f'<p class="note">{note}</p>' if note else ""
+    return f"<section><h2>{title}</h2>{paragraph}{body}</section>"
 
 
 def _legend(*entries: tuple[str, str]) -> str:

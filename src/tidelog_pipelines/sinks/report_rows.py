@@ -102,9 +102,9 @@ def _lines(spans: DataFrame, partitions: DataFrame) -> tuple[Line, ...]:
     worst_first = (f.expr(_IS_INTERNAL), f.col("minutes").desc(), "topic", "partition")
     chosen = by_line.orderBy(*worst_first).limit(LINES)
     worst = chosen.select("line", "partitions", "minutes").collect()
-    told = spans.where("is_under_replicated OR NOT is_available OR NOT is_writable")
+    faulty = spans.where("is_under_replicated OR NOT is_available OR NOT is_writable")
     found: dict[str, list[Span]] = {row["line"]: [] for row in worst}
-    rows = told.withColumn("line", f.expr(_LINE)).join(f.broadcast(chosen.select("line")), "line")
+    rows = faulty.withColumn("line", f.expr(_LINE)).join(f.broadcast(chosen.select("line")), "line")
     columns = ("start_ms", "end_ms", "leader", "in_sync", "size(replicas) AS replicas", "min_isr")
     # The longest spans, if there are too many to draw.
     shown = rows.orderBy(f.expr(_IS_INTERNAL), f.col("seconds").desc()).limit(SPANS)

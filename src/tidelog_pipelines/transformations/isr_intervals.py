@@ -18,8 +18,8 @@ INTERVAL = """
 
 def states(events: DataFrame) -> DataFrame:
     """The events with a partition's state, with the in-sync replicas in ascending order."""
-    told = "isr IS NOT NULL AND replicas IS NOT NULL AND topic IS NOT NULL"
-    return events.where(told).select(
+    has_state = "isr IS NOT NULL AND replicas IS NOT NULL AND topic IS NOT NULL"
+    return events.where(has_state).select(
         *PARTITION,
         "ts",
         "leader",

@@ -43,13 +43,13 @@ class Verdict:
 
     def sentence(self) -> str:
         """The verdict in one line: acknowledged, lost and duplicated records, then other counts."""
-        said = f"acknowledged {self.acknowledged:,}, lost {self.lost:,}"
-        said += f", duplicated {self.duplicated:,}"
+        text = f"acknowledged {self.acknowledged:,}, lost {self.lost:,}"
+        text += f", duplicated {self.duplicated:,}"
         also = [*FAULTS[2:], "expired", "unacknowledged", "behind"]
         for name in also:
             if count := getattr(self, name):
-                said += f", {name} {count:,}"
-        return said
+                text += f", {name} {count:,}"
+        return text
 
 
 def counted(tables: Mapping[str, DataFrame]) -> dict[str, int]:

@@ -49,7 +49,8 @@ def tail_of(segment: Segment, *, has_gaps: bool) -> Tail:
     for at, header in segment.headers(position):
         is_next = expected is None or header.base_offset == expected
         if not is_next and not has_gaps:
-            raise BrokenChainError(at, expected or 0, f"offset {header.base_offset} comes next")
+            reason = f"offset {header.base_offset} in place of {expected}"
+            raise BrokenChainError(at, expected or 0, reason)
         if at > 2 * segment.index_interval and segment.offset_index.last is None:
             segment.distrust_indexes("its offset index is empty")
         expected = header.next_offset
@@ -135,7 +136,8 @@ def readable(
     try:
         for number, (at, header) in enumerate(_walk(segment, position, checks_sums)):
             if expected < 0 and header.base_offset > offset and not has_gaps:
-                raise BrokenChainError(at, offset, f"offset {header.base_offset} comes next")
+                reason = f"offset {header.base_offset} in place of {offset}"
+                raise BrokenChainError(at, offset, reason)
             if at >= end or number == READ_AT_ONCE:
                 break
             if epochs is not None and epochs.at(header.base_offset) != header.leader_epoch:

@@ -53,7 +53,9 @@ def find(
         try:
             for at, header, _ in scan.batches(segment.file, position, stop, segment.base_offset):
                 if expected is not None and header.base_offset != expected and not has_gaps:
-                    raise BrokenChainError(at, expected, f"offset {header.base_offset} comes next")
+                    raise BrokenChainError(
+                        at, expected, f"offset {header.base_offset} in place of {expected}"
+                    )
                 if epochs.at(header.base_offset) != header.leader_epoch:
                     expected = header.base_offset
                     raise BrokenChainError(at, expected, f"leader epoch {header.leader_epoch}")

@@ -114,7 +114,7 @@ class LogLoader:
             self._damage(Damage(max(end, self._log_start), promised, "its end is missing"))
         for first, lost_to in self._known or ():
             if first >= end and not self._is_reported(first):
-                self._damage(Damage(first, lost_to, "its end was found to be missing before"))
+                self._damage(Damage(first, lost_to, "an earlier start found its end missing"))
         if end < self._log_start or not self._segments:
             end = self._start_over()
             producers = ProducerStates(end)

@@ -58,8 +58,8 @@ class SegmentRecovery:
         self.end_offset = end
         previous = before
         for number, segment in enumerate(segments):
-            if previous is not None and not self._joins(previous, segment):
-                if self._ends_before(segment):
+            if previous is not None and not self._follows(previous, segment):
+                if self._log_ends_before(segment):
                     self._drop(segments[number:])
                     break
                 self._set_aside(segment)
@@ -70,31 +70,31 @@ class SegmentRecovery:
             kept.append(segment)
             previous = segment
             rest = segments[number + 1 :]
-            if self._recover(segment, next(filter(self._shows_its_place, rest), None)):
+            if self._recover(segment, next(filter(self._proves_reach, rest), None)):
                 self._drop(rest)
                 break
         return kept
 
     # -- one segment behind another
 
-    def _joins(self, previous: Segment, segment: Segment) -> bool:
+    def _follows(self, previous: Segment, segment: Segment) -> bool:
         """Whether the segment follows; a gap below the recovery point becomes a hole in the log."""
         end, base = self.end_offset, segment.base_offset
         known = self._recovery_point
         if misplaced(segment, end, has_gaps=self._has_gaps, recovery_point=known) is None:
             return True
         is_promised = end < base and end < self._durable_to
-        if not is_promised or self._has_gaps or not self._is_at_home(segment):
+        if not is_promised or self._has_gaps or not self._starts_at_base(segment):
             return False
         self.damages.append(Damage(end, base, "a segment is missing, or shorter than it was"))
         previous.holes += (Hole(previous.size, previous.size, end, base),)
         return True
 
-    def _ends_before(self, segment: Segment) -> bool:
+    def _log_ends_before(self, segment: Segment) -> bool:
         """Whether the log ends before the segment, because nothing from here on was durable."""
         return self.end_offset >= self._durable_to and segment.base_offset > self.end_offset
 
-    def _is_at_home(self, segment: Segment) -> bool:
+    def _starts_at_base(self, segment: Segment) -> bool:
         """Whether it begins at its base offset, or is empty where the log had certainly reached."""
         if not segment.size:
             known = self._recovery_point
@@ -102,9 +102,9 @@ class SegmentRecovery:
         first = segment.header_at(0)
         return first is not None and first.base_offset == segment.base_offset
 
-    def _shows_its_place(self, segment: Segment) -> bool:
+    def _proves_reach(self, segment: Segment) -> bool:
         """Whether the segment proves that the log reached it, so damage may extend up to it."""
-        return (self._has_gaps and segment.size > 0) or self._is_at_home(segment)
+        return (self._has_gaps and segment.size > 0) or self._starts_at_base(segment)
 
     def _set_aside(self, segment: Segment) -> None:
         path = segment.set_aside()
@@ -174,7 +174,7 @@ class SegmentRecovery:
         following: BatchHeader | None,
     ) -> None:
         """Add a batch to the log, once the batch after it is known."""
-        reason = self._objection(segment, header, following)
+        reason = self._invalid_reason(segment, header, following)
         if reason is not None:
             raise BrokenChainError(at, self.end_offset, reason)
         self._epoch = header.leader_epoch
@@ -193,7 +193,7 @@ class SegmentRecovery:
             segment.transaction_index.add(aborted)
         self.end_offset = header.next_offset
 
-    def _objection(
+    def _invalid_reason(
         self, segment: Segment, header: BatchHeader, following: BatchHeader | None
     ) -> str | None:
         """Why the batch is invalid: no checksum covers its offset and leader epoch."""

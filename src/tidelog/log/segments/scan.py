@@ -132,7 +132,7 @@ def _next_header(
     if header.magic != MAGIC:
         raise BrokenChainError(position, least, f"magic {header.magic} is not {MAGIC}")
     if header.length < HEADER_SIZE - LOG_OVERHEAD or position + header.size > end:
-        raise BrokenChainError(position, least, f"length {header.length} does not fit")
+        raise BrokenChainError(position, least, f"length {header.length} is invalid")
     if header.base_offset < least or header.last_offset_delta < 0:
         raise BrokenChainError(position, least, f"offset {header.base_offset} is out of order")
     return header

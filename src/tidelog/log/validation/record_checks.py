@@ -23,7 +23,7 @@ CHECKED_RECORDS = 1_000_000
 _AT_ONCE_BYTES = 16 * 1024
 _AT_ONCE_RECORDS = 64
 """Larger batches are checked in a job."""
-_BLAMED = 1_000
+_MOST_REPORTED = 1_000
 """The most invalid records of a batch to report."""
 
 
@@ -97,7 +97,7 @@ def _check(
     try:
         chunks = unpack(codec_of(header), (batch[HEADER_SIZE:],), budget)
         for heads in record_heads(chunks, header.record_count):
-            faults.look_at(heads)
+            faults.check(heads)
             if faults.seen > most:
                 raise OverBudget(f"it holds more than {most} records")
             yield
@@ -121,9 +121,9 @@ class _Faults:
         self._error = ErrorCode.invalid_record
         self.seen = 0
 
-    def look_at(self, heads: list[RecordHead]) -> None:
+    def check(self, heads: list[RecordHead]) -> None:
         if heads:
-            self._look_at_keys_and_times(heads)
+            self._check_keys_and_times(heads)
             if self._rules.is_counted:
                 offsets = [offset for _, offset, _ in heads]
                 if offsets != list(range(self.seen, self.seen + len(heads))):
@@ -132,7 +132,7 @@ class _Faults:
                     )
             self.seen += len(heads)
 
-    def _look_at_keys_and_times(self, heads: list[RecordHead]) -> None:
+    def _check_keys_and_times(self, heads: list[RecordHead]) -> None:
         rules, base = self._rules, self._base
         are_keyed = not rules.needs_keys or min(key for _, _, key in heads) >= 0
         are_timely = (
@@ -144,10 +144,10 @@ class _Faults:
             return
         for index, (delta, _, key) in enumerate(heads, self.seen):
             if rules.needs_keys and key < 0:
-                self._blame(index, "Compacted topic cannot accept message without key")
+                self._report(index, "Compacted topic cannot accept message without key")
             elif not are_timely and (fault := self._time_fault(base + delta)) is not None:
                 self._error = ErrorCode.invalid_timestamp
-                self._blame(index, fault)
+                self._report(index, fault)
 
     def _time_fault(self, timestamp: Millis) -> str | None:
         oldest, newest = self._rules.oldest, self._rules.newest
@@ -157,9 +157,9 @@ class _Faults:
             return None
         return f"Timestamp {timestamp} is out of range: it should lie within [{oldest}, {newest}]"
 
-    def _blame(self, index: int, fault: str) -> None:
+    def _report(self, index: int, fault: str) -> None:
         self._count += 1
-        if self._count <= _BLAMED:
+        if self._count <= _MOST_REPORTED:
             self._found.append((index, fault))
 
     def refusal(self) -> AppendRefused | None:

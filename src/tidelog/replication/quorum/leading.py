@@ -59,14 +59,14 @@ def has_lost_majority(
     """Whether too few voters have fetched recently; if enough have, the deadline moves on."""
     if now < role.check_quorum_deadline:
         return False
-    heard = sorted(
+    fetch_times = sorted(
         (now if id == me else role.progress[voter.key].last_fetch)
         for id, voter in voters.voters.items()
     )
     # The majority-th most recent fetch: a majority has fetched since then.
-    since = heard[len(heard) - voters.majority]
+    since = fetch_times[len(fetch_times) - voters.majority]
     if me not in voters.voters:
-        since = heard[max(0, len(heard) - voters.majority)]
+        since = fetch_times[max(0, len(fetch_times) - voters.majority)]
     if now - since >= patience:
         return True
     role.check_quorum_deadline = since + patience
