@@ -66,7 +66,7 @@ class Bystander:
 def log_lines_about(broker: Broker, peer: str) -> list[str]:
     """The lines of the broker's log that name this peer, but for those of the freeze meter."""
     lines = broker.log_text().splitlines()
-    return [line for line in lines if peer in line and "the loop was held up" not in line]
+    return [line for line in lines if peer in line and "a pass of the loop took" not in line]
 
 
 def await_room_in_the_log(broker: Broker) -> None:

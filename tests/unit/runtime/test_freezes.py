@@ -75,7 +75,7 @@ def test_time_without_a_processor_is_counted_apart(caplog: pytest.LogCaptureFixt
     meter = FreezeMeter(cpu)
     one_pass(meter, cpu, took_ms=120, cpu_ms=3)
     assert seen(meter.metrics()) == (0, 1, 120)
-    assert "120 ms (3 ms of CPU) by 3 events" in caplog.text
+    assert "120 ms (3 ms of CPU) for 3 events" in caplog.text
 
 
 def test_the_longest_step_is_blamed(caplog: pytest.LogCaptureFixture) -> None:
