@@ -61,7 +61,7 @@ def interrupted(
     with up.stdout:
         for number, printed in enumerate(up.stdout, start=1):
             yield printed
-            if not is_interrupted and "takes writes" in printed:
+            if not is_interrupted and printed.endswith(" ready\n"):
                 is_interrupted = True
                 stop_in_order(up)
             elif number == line and not is_interrupted:

@@ -20,7 +20,9 @@ PROPERTIES = {"offsets.topic.replication.factor": "3", "broker.session.timeout.m
 
 
 def longest_freeze_ms(cluster: Cluster, node: NodeId) -> int:
-    delays = re.findall(r"held up for (\d+) ms \((\d+) ms of CPU\)", cluster.nodes[node].log_text())
+    delays = re.findall(
+        r"pass of the loop took (\d+) ms \((\d+) ms of CPU\)", cluster.nodes[node].log_text()
+    )
     return max((int(cpu) for _, cpu in delays), default=0)
 
 
