@@ -6,16 +6,14 @@ ticked. It reads no clock and touches no socket: production and the simulator ru
 
 import logging
 from collections.abc import Callable, Sequence
-from typing import Any, assert_never
+from typing import assert_never
 
-from tidelog.api.handler import Request
-from tidelog.api.listeners import ListenerKind, kind_of, listener_kind
+from tidelog.api.listeners import listener_kind
 from tidelog.api.registry import served
 from tidelog.config.settings import BrokerSettings
 from tidelog.controller.image.image import ClusterImage
 from tidelog.model.dice import Dice
 from tidelog.model.disk import Disk
-from tidelog.model.effects import ChangeMetadata
 from tidelog.model.events import (
     Connected,
     ConnectFailed,
@@ -27,42 +25,17 @@ from tidelog.model.events import (
     Ticked,
     WallClockMoved,
 )
-from tidelog.model.ids import METADATA_TOPIC_ID, ConnId, LeaderEpoch, Millis, NodeId, TopicId
+from tidelog.model.ids import ConnId, LeaderEpoch, Millis, NodeId, TopicId
 from tidelog.model.metrics import Metric
 from tidelog.model.outbound import Outbound, Stop
-from tidelog.node.broker import Broker
-from tidelog.node.clock import STEP_MS, Clock
-from tidelog.node.controller.active_controller import ActiveController
-from tidelog.node.controller.client import ControllerClient
-from tidelog.node.controller.registration import ControllerRegistration
+from tidelog.node.assembly import NodePorts, build_node
+from tidelog.node.clock import STEP_MS
 from tidelog.node.events import metrics
-from tidelog.node.events.replication_events import ReplicationEvents
-from tidelog.node.jobs import Jobs
 from tidelog.node.metadata.metadata_log import UnusableMetadata
-from tidelog.node.metadata.metadata_opening import METADATA_PARTITION, open_metadata
-from tidelog.node.peers import Peers
-from tidelog.node.quorum.opening import QuorumSurroundings, open_quorum
-from tidelog.node.quorum.quorum import Quorum
-from tidelog.node.quorum.voter_changes import Myself, VoterChanges
 from tidelog.node.requests.connection_limiting import ConnectionLimiting
-from tidelog.node.requests.context import RequestContext
-from tidelog.node.requests.executors import executors
-from tidelog.node.requests.parking import PARKED, Parked, Resume
-from tidelog.node.requests.requests import Requests
 from tidelog.node.requests.sessions import ClientSession
-from tidelog.node.requests.slices import Slices
 from tidelog.node.storage.failed_directories import at_fault, told
-from tidelog.node.storage.opening import (
-    NotFormatted,
-    OpenedDirectory,
-    home,
-    metadata_log_config,
-    myself,
-    open_directories,
-    quorum_timeouts,
-)
-from tidelog.node.storage.storage import Storage
-from tidelog.node.timers import Timers
+from tidelog.node.storage.opening import NotFormatted
 from tidelog.replication.quorum.events import ShutdownBegun
 
 SHUTDOWN_PATIENCE_MS: Millis = 2_000
@@ -81,91 +54,32 @@ class Node:
     comes before the first event.
     """
 
-    _broker: Broker
-
     def __init__(
         self, settings: BrokerSettings, disks: Sequence[Disk | None], dice: Dice, now: Millis
     ) -> None:
-        directories = open_directories(disks, settings, dice)
         self._settings = settings
-        self._dice = dice
-        self._clock = Clock(now)
-        self._timers = Timers()
         self._outbound: list[Outbound] = []
         self._sessions: dict[ConnId, ClientSession] = {}
         self._connection_limiting = ConnectionLimiting(settings, self._emit)
         self._is_stopping = False
         self._has_resigned = False
-        self._storage = Storage(
-            directories,
-            lambda place, failure: self._broker.failed_directories.directory_failed(place, failure),
-        )
-        self._jobs = Jobs(self._emit, self._clock, self._timers)
-        self._peers = Peers(self._clock, self._timers, self._emit)
-        place = home(settings)
-        disk, own = disks[place], directories[place]
-        assert disk is not None
-        assert own is not None
-        self._quorum = self._open_quorum(disk, own)
-        self._context = RequestContext(settings, self._clock, dice, self._quorum)
-        self._assemble_controller()
-        self._broker = Broker(
-            settings,
-            dice,
-            self._clock,
-            self._timers,
-            self._storage,
-            self._jobs,
-            self._hold,
-            self._peers,
-            self._controller.submit,
-            own.meta.cluster_id,
-            self._fail,
-            self._events,
-        )
-        slices = Slices(self._clock, self._timers)
-        self.in_work = slices.in_work
-        self._requests = Requests(
-            self._context,
-            executors(self._broker, self._quorum, self._jobs, slices, self._change_metadata),
-            self._events.counters,
-            slices,
-        )
-
-    def _assemble_controller(self) -> None:
-        """What decides here, and the way to whoever decides elsewhere."""
-        settings = self._settings
-        self._events = ReplicationEvents(
-            settings,
-            self._clock,
-            self._timers,
-            self._peers,
-            lambda: self._context.image,
-            self._submit,
-        )
-        self._controlling = ActiveController(
-            self._quorum,
-            self._voter_changes,
-            settings,
-            self._dice,
-            self._clock,
-            self._timers,
-            self._peers,
-            self._events,
-        )
-        self._controller = ControllerClient(
-            self._quorum,
-            self._controlling,
-            self._peers,
-            self._clock,
-            self._timers,
-            settings.request_timeout_ms,
-        )
-        self._registration = ControllerRegistration(
-            settings,
-            self._dice.uuid(),
-            lambda message, resume: self._controller.submit(message, resume),
-        )
+        ports = NodePorts(self._emit, self._fail, self._hold, self)
+        parts = build_node(settings, disks, dice, now, ports)
+        self._clock = parts.basics.clock
+        self._timers = parts.basics.timers
+        self._jobs = parts.basics.jobs
+        self._peers = parts.basics.peers
+        self._storage = parts.basics.storage
+        self._metadata_log = parts.metadata_log
+        self._quorum = parts.quorum
+        self._voter_changes = parts.voter_changes
+        self._context = parts.context
+        self._events = parts.events
+        self._active_controller = parts.active_controller
+        self._registration = parts.registration
+        self._broker = parts.broker
+        self._requests = parts.requests
+        self.in_work = parts.slices.in_work
 
     @property
     def is_ready(self) -> bool:
@@ -249,7 +163,7 @@ class Node:
                     session.is_closed = True
                     self._broker.partitions.connection_lost(event.conn)
                     self._broker.offset_queries.connection_lost(event.conn)
-                    self._controlling.connection_lost(event.conn)
+                    self._active_controller.connection_lost(event.conn)
             case FrameReceived() | Disconnected() | PeerConnected() | ConnectFailed():
                 self._peers.handle(event)
             case _:
@@ -306,70 +220,24 @@ class Node:
 
     def leader_known(self, leader: NodeId, epoch: LeaderEpoch) -> None:
         log.info("follows node %d, which leads the quorum in epoch %d", leader, epoch)
-        self._controlling.predecessor = leader
+        self._active_controller.predecessor = leader
         self._voter_changes.check_own_record()
         if self._settings.is_broker:
             self._broker.lifecycle.controller_changed()
 
     def leadership_taken(self, epoch: LeaderEpoch) -> None:
         log.info("leads the quorum in epoch %d", epoch)
-        self._controlling.activate()
+        self._active_controller.activate()
         self._voter_changes.check_own_record()
 
     def leadership_lost(self) -> None:
         log.info("no longer leads the quorum")
-        self._controlling.deactivate()
+        self._active_controller.deactivate()
 
     def voters_changed(self) -> None:
         self._voter_changes.check_own_record()
 
-    # -- parts -------------------------------------------------------------------------------------
-
-    def _open_quorum(self, disk: Disk, directory: OpenedDirectory) -> Quorum:
-        settings = self._settings
-        meta = directory.meta
-        metadata = open_metadata(
-            settings, meta, disk, directory.log_directory, self._dice, self._storage
-        )
-        opened = directory.log_directory.open(
-            METADATA_PARTITION, METADATA_TOPIC_ID, metadata_log_config(settings), self._clock.now
-        )
-        around = QuorumSurroundings(
-            self._clock, self._timers, self._peers, self._dice, self._jobs, self._fail
-        )
-        quorum = open_quorum(
-            settings, meta, disk, metadata, opened, around, self._flush_metadata, self
-        )
-        self._metadata_log = opened
-        self._voter_changes = VoterChanges(
-            quorum,
-            Myself(
-                myself(settings, meta),
-                settings.controller_listener_names[0],
-                meta.cluster_id,
-            ),
-            self._peers,
-            self._clock,
-            self._timers,
-            quorum_timeouts(settings),
-            lambda message, resume: self._controller.submit(message, resume),
-        )
-        return quorum
-
-    def _submit(self, message: Any, resume: Resume, patience_ms: Millis | None = None) -> None:
-        self._controller.submit(message, resume, patience_ms)
-
-    def _change_metadata(self, effect: ChangeMetadata, resume: Resume, request: Request) -> Parked:
-        """Decided here or by the active controller, unless a node asks that believes we are it."""
-        if kind_of(request) is ListenerKind.CONTROLLER:
-            self._controlling.submit(effect.request, resume, request.conn)
-        else:
-            self._controller.change(effect.request, resume)
-        return PARKED
-
-    def _flush_metadata(self) -> None:
-        files, up_to = self._metadata_log.begin_flush(self._clock.now)
-        self._jobs.sync(files, lambda: self._quorum.flushed(up_to), self._fail)
+    # -- called by the parts -----------------------------------------------------------------------
 
     def _hold(self, conn: ConnId) -> Callable[[], None]:
         """Begin no other request of a connection. -> what ends that."""

@@ -148,6 +148,6 @@ def test_what_a_follower_cuts_of_a_deleted_topic_is_nobodys_news() -> None:
 
 def test_a_controller_that_leads_for_long_has_no_more_to_do_than_at_first() -> None:
     node = Bench()
-    chores = len(node.node._controlling._chores)
+    chores = len(node.node._active_controller._chores)
     node.pass_time(10 * 60_000)
-    assert len(node.node._controlling._chores) == chores == 2
+    assert len(node.node._active_controller._chores) == chores == 2

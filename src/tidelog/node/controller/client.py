@@ -13,14 +13,17 @@ from typing import Any
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
 from kio.schema.describe_quorum.v2.response import DescribeQuorumResponse
 
+from tidelog.api.handler import Request
+from tidelog.api.listeners import ListenerKind, kind_of
 from tidelog.controller.decide.refusals import is_refused_by_a_non_controller, refusal
+from tidelog.model.effects import ChangeMetadata
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import METADATA_TOPIC, Millis, Offset
 from tidelog.node.clock import Clock
 from tidelog.node.controller.active_controller import ActiveController
 from tidelog.node.peers import LONG_ANSWER_BYTES, Channel, Peers, Unanswered, coded
 from tidelog.node.quorum.quorum import Quorum
-from tidelog.node.requests.parking import Resume
+from tidelog.node.requests.parking import PARKED, Parked, Resume
 from tidelog.node.timers import Timers
 from tidelog.protocol.messages.messages import versions_of
 
@@ -39,17 +42,18 @@ _DESCRIBE = DescribeQuorumRequest(
 
 
 class ControllerClient:
+    active_controller: ActiveController
+    """This node's own; set once, by the assembly."""
+
     def __init__(
         self,
         quorum: Quorum,
-        controlling: ActiveController,
         peers: Peers,
         clock: Clock,
         timers: Timers,
         patience_ms: Millis,
     ) -> None:
         self._quorum = quorum
-        self._controlling = controlling
         self._peers = peers
         self._clock = clock
         self._timers = timers
@@ -60,6 +64,14 @@ class ControllerClient:
         """Get a decision; `resume` hears the response, at the latest when patience is over."""
         patience = self._patience_with(message) if patience_ms is None else patience_ms
         self._try(_Submission(message, resume, self._clock.now + patience))
+
+    def change_metadata(self, effect: ChangeMetadata, resume: Resume, request: Request) -> Parked:
+        """Forward a client's request; a request on the controller listener is decided here."""
+        if kind_of(request) is ListenerKind.CONTROLLER:
+            self.active_controller.submit(effect.request, resume, request.conn)
+        else:
+            self.change(effect.request, resume)
+        return PARKED
 
     def change(self, message: Any, resume: Resume) -> None:
         """Submit for a client, and answer once this node knows of the change itself."""
@@ -114,7 +126,7 @@ class ControllerClient:
 
         message = submission.message
         if self._quorum.is_active:
-            self._controlling.submit(message, answered)
+            self.active_controller.submit(message, answered)
             return
         channel = self._channel(submission.is_clients)
         if channel is None:

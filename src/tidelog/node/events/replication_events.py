@@ -86,7 +86,7 @@ class ReplicationEvents:
         self._decisions.append((self._clock.wall, took_ms, events))
         self._slice_soon()
 
-    def tell(self, event: ReplicationEvent) -> None:
+    def record(self, event: ReplicationEvent) -> None:
         """It has happened, now."""
         self._tell(self._clock.wall, event)
 

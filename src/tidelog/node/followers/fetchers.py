@@ -25,7 +25,7 @@ class Fetchers:
         broker_epoch: Callable[[], BrokerEpoch],
         storage_failed: Callable[[TopicPartition, OSError], None],
         throttles: Throttles,
-        departures: RecentlyFencedBrokers,
+        recently_fenced: RecentlyFencedBrokers,
     ) -> None:
         self._settings = settings
         self._clock = clock
@@ -35,7 +35,7 @@ class Fetchers:
         self._broker_epoch = broker_epoch
         self._storage_failed = storage_failed
         self._throttles = throttles
-        self._departures = departures
+        self._recently_fenced = recently_fenced
         self._by_leader: dict[NodeId, tuple[Endpoint, ReplicaFetcher]] = {}
         self._leader_of: dict[TopicPartition, tuple[NodeId, LeaderEpoch]] = {}
 
@@ -93,8 +93,8 @@ class Fetchers:
                 self._broker_epoch,
                 self._storage_failed,
                 self._throttles,
-                lost=lambda: self._departures.lost(leader),
-                found=lambda: self._departures.found(leader),
+                lost=lambda: self._recently_fenced.lost(leader),
+                found=lambda: self._recently_fenced.found(leader),
             )
             self._by_leader[leader] = (endpoint, fetcher)
         return self._by_leader[leader][1]

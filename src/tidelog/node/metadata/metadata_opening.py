@@ -11,9 +11,10 @@ from typing import NamedTuple
 from tidelog.config.settings import BrokerSettings
 from tidelog.log.checkpoints.checkpoints import MetaProperties
 from tidelog.log.directory import LogDirectory
+from tidelog.log.partition import PartitionLog
 from tidelog.model.dice import Dice
 from tidelog.model.disk import Disk
-from tidelog.model.ids import METADATA_TOPIC, NO_NODE, TopicPartition
+from tidelog.model.ids import METADATA_TOPIC, METADATA_TOPIC_ID, NO_NODE, Millis, TopicPartition
 from tidelog.node.metadata import metadata_check
 from tidelog.node.metadata.metadata_check import Examined
 from tidelog.node.metadata.metadata_log import UnusableMetadata
@@ -21,7 +22,7 @@ from tidelog.node.metadata.metadata_mark import MetadataMark
 from tidelog.node.metadata.snapshots import DIRECTORY, SnapshotContent, Snapshots
 from tidelog.node.quorum import quorum_state
 from tidelog.node.quorum.quorum_state import PromisesRead
-from tidelog.node.storage.opening import myself
+from tidelog.node.storage.opening import metadata_log_config, myself
 from tidelog.node.storage.storage import Storage
 from tidelog.replication.quorum.state import UNKNOWN, LogEnd, QuorumState, Voter
 
@@ -48,6 +49,20 @@ def open_metadata(
 ) -> OpenedMetadata:
     opening = MetadataOpening(settings, myself(settings, meta), disk, directory, dice)
     return opening.open(meta.cluster_id, has_partitions=bool(storage.partitions()))
+
+
+def open_metadata_log(
+    settings: BrokerSettings, directory: LogDirectory, now: Millis
+) -> PartitionLog:
+    """The log itself; its indexes are rebuilt here, because nothing rebuilds them later."""
+    opened = directory.open(
+        METADATA_PARTITION, METADATA_TOPIC_ID, metadata_log_config(settings), now
+    )
+    while not opened.mend():
+        pass
+    for note in (*opened.recovery.notes, *opened.take_notes()):
+        log.warning("%s", note)
+    return opened
 
 
 class MetadataOpening:

@@ -57,7 +57,9 @@ def executors(
         DescribeDirectories: lambda effect, *_: queries.describe_directories(effect),
         MoveReplicas: lambda effect, *_: queries.move_replicas(effect),
         ChangeMetadata: change_metadata,
-        AwaitElections: lambda effect, resume, _: broker.departures.wait(effect.topics, resume),
+        AwaitElections: lambda effect, resume, _: broker.recently_fenced.wait(
+            effect.topics, resume
+        ),
         AskQuorum: lambda effect, resume, _: quorum.ask(effect.request, resume),
         FetchMetadata: lambda effect, resume, _: quorum.serve_fetch(effect.request, resume),
         Coordinate: coordinators.coordinate,

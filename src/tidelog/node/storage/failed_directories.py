@@ -42,17 +42,17 @@ class FailedDirectories:
         home: Place,
         *,
         take_offline: Callable[[TopicPartition], None],
-        tell: Callable[[], None],
+        report: Callable[[], None],
         stop: Callable[[str], None],
     ) -> None:
-        """`home` is where the metadata log lies; `tell` lets the controller know."""
+        """`home` is where the metadata log lies; `report` informs the controller."""
         self._clock = clock
         self._timers = timers
         self._storage = storage
         self._paths = paths
         self._home = home
         self._take_offline = take_offline
-        self._tell = tell
+        self._report = report
         self._stop = stop
         self._failing: dict[Place, None] = {}
 
@@ -82,4 +82,4 @@ class FailedDirectories:
             log.error("%s is out of use with its %d replicas: %s", path, len(gone), reason)
             for partition in gone:
                 self._take_offline(partition)
-            self._tell()
+            self._report()

@@ -26,12 +26,10 @@ log = logging.getLogger(__name__)
 
 
 class Storage:
-    def __init__(
-        self,
-        opened: Sequence[OpenedDirectory | None],
-        failed: Callable[[Place, OSError], None],
-    ) -> None:
-        self._failed = failed
+    on_failure: Callable[[Place, OSError], None]
+    """Called when a file of a directory cannot be written; set once, by the assembly."""
+
+    def __init__(self, opened: Sequence[OpenedDirectory | None]) -> None:
         self._directories: dict[Place, LogDirectory] = {}
         self._ids: dict[Place, UUID] = {}
         self._offline: dict[Place, None] = {}
@@ -290,7 +288,7 @@ class Storage:
             try:
                 chore(place)
             except OSError as failure:
-                self._failed(place, failure)
+                self.on_failure(place, failure)
 
     def _watermarks(self, replicas: Iterable[Replica]) -> list[dict[TopicPartition, Offset]]:
         watermarks: list[dict[TopicPartition, Offset]] = [{} for _ in self._counts]

@@ -69,7 +69,7 @@ class LifecycleHost:
             self.timers,
             self._submit,
             CLUSTER_ID,
-            Storage([opened], lambda place, failure: None),
+            Storage([opened]),
             self.failures.append,
         )
 
