@@ -23,6 +23,7 @@ from tests.sim.replication import (
 from tests.sim.talk import Talk, await_ready, await_true, running
 
 from tidelog.model.errors import ErrorCode
+from tidelog.node.inspection import NodeInspection, follower_progress
 from tidelog.node.partitions import assignments
 from tidelog.protocol.records.batch import iterate
 from tidelog.sim.machines.cluster import SimCluster
@@ -85,8 +86,8 @@ def test_f15_a_follower_says_in_which_run_it_is_from_its_first_fetch_on(seed: in
     runs: set[int] = set()
 
     def look(host: SimHost) -> None:
-        [replica] = host.node._broker.partitions
-        progress = replica.leader._progress[follower.id]
+        [replica] = NodeInspection(host.node).replicas
+        progress = follower_progress(replica.leader)[follower.id]
         if progress.last_fetch >= 0:
             runs.add(progress.broker_epoch)
 

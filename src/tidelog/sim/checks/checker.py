@@ -1,7 +1,7 @@
-"""Looks at a node after every event, and tells the invariants what has changed since the last.
+"""Looks at a node after every event, and reports the changes since the last one to the invariants.
 
-The one place that looks behind a node's interface. It must be cheap: a replica that has not moved
-costs a few comparisons, and only new batches are read.
+It sees a node through `node.inspection`. It must be cheap: a replica that has not moved costs a few
+comparisons, and only new batches are read.
 """
 
 from collections import Counter
@@ -18,6 +18,13 @@ from tidelog.model.ids import (
     NodeId,
     Offset,
     TopicPartition,
+)
+from tidelog.node.inspection import (
+    NodeInspection,
+    follower_progress,
+    log_end_offsets,
+    maximal_isr,
+    proposed_isr,
 )
 from tidelog.node.node import Node
 from tidelog.node.partitions.replica import Replica
@@ -46,6 +53,7 @@ class _Seen:
 
     def __init__(self, node: Node) -> None:
         self.node = node
+        self.inspection = NodeInspection(node)
         self.image: ClusterImage | None = None
         self.replicas: dict[Replica, Copy] = {}
         self.metadata: Copy | None = None
@@ -98,59 +106,61 @@ class Checker:
             seen = self._seen[host.id] = _Seen(node)
             self._leave(host.id)
             self.scene.copies[host.id] = {}
-        broker = node._broker
-        self.scene.broker_epochs[host.id] = broker.lifecycle.epoch
+        inspection = seen.inspection
+        self.scene.broker_epochs[host.id] = inspection.broker_epoch
         image = node.image
         if image is not seen.image:
             seen.image = image
             self._see_image(host.id, image)
         self._see_metadata(host, seen)
-        replicas = broker.partitions._replicas
+        replicas = inspection.replicas
         known = seen.replicas
-        for replica in replicas.values():
+        for replica in replicas:
             copy = known.get(replica)
             if copy is None:
                 copy = self._opened(host, seen, replica)
             log = replica.log
             leader = replica.leader
             if leader is None:
-                epoch, watermark = NO_EPOCH, replica._high_watermark
+                epoch, watermark = NO_EPOCH, replica.high_watermark
             else:
                 epoch, watermark = leader.epoch, leader.high_watermark
-                copy.maximal_isr = leader._in_sync.maximal
+                copy.maximal_isr = maximal_isr(leader)
             if (
-                log._tail.end_offset != copy.end
+                log.log_end_offset != copy.end
                 or watermark != copy.high_watermark
                 or epoch != copy.epoch
                 or log.log_start_offset != copy.start
             ):
                 self._see(copy, log, watermark, epoch)
             if leader is not None and (
-                leader._ends != copy.ends
+                log_end_offsets(leader) != copy.ends
                 or leader is not copy.leader
-                or leader._proposed is not copy.proposed
+                or proposed_isr(leader) is not copy.proposed
             ):
                 self._see_followers(host, copy, leader)
         if len(known) > len(replicas):
-            self._drop_closed(host.id, seen, set(replicas.values()))
+            self._drop_closed(host.id, seen, set(replicas))
 
     def _see_followers(self, host: SimHost, copy: Copy, leader: PartitionLeader) -> None:
         """How far a leader believes them to be, and whom it would do without."""
         if leader is not copy.leader:
             copy.leader, copy.ends, copy.proposed = leader, {}, None
             copy.level_at = dict.fromkeys(leader.isr, host.clock.now)
-        before, ends = copy.ends, leader._ends
+        before, ends = copy.ends, log_end_offsets(leader)
         if ends != before:
             copy.ends = dict(ends)
-            copy.runs = {one: p.broker_epoch for one, p in leader._progress.items()}
-            for follower, progress in leader._progress.items():
+            followers = follower_progress(leader)
+            copy.runs = {one: p.broker_epoch for one, p in followers.items()}
+            for follower, progress in followers.items():
                 # With its last fetch it had all that there was then, and before this event.
                 was_level = before.get(follower) == progress.end >= before.get(copy.node, 0)
                 if was_level or progress.end >= leader.end:
                     copy.level_at[follower] = progress.last_fetch
             self._tell(self._counted, copy)
-        if leader._proposed is not copy.proposed:
-            copy.proposed = leader._proposed
+        proposed = proposed_isr(leader)
+        if proposed is not copy.proposed:
+            copy.proposed = proposed
             if copy.proposed is not None and copy.proposed < leader.isr:
                 left = leader.isr - copy.proposed
                 since = host.clock.now - host.settings.replica_lag_time_max_ms
@@ -170,25 +180,24 @@ class Checker:
         self._tell(self._image_changed, node, image)
 
     def _see_metadata(self, host: SimHost, seen: _Seen) -> None:
-        node = seen.node
-        quorum, log = node._quorum, node._metadata_log
+        inspection = seen.inspection
+        log = inspection.metadata_log
         copy = seen.metadata
         if copy is None:
             ledger = self.scene.ledger(METADATA, METADATA_TOPIC_ID, is_metadata=True)
             copy = seen.metadata = Copy(host.id, host.runs, ledger, ShadowLog())
             self.scene.copies[host.id][METADATA] = copy
-        role = quorum.machine.role
+        role = inspection.quorum_role
         kind = type(role)
         is_content = kind is Leader or (
             isinstance(role, Follower) and role.has_fetched and not role.leader_is_gone
         )
         if role is not seen.role or is_content is not seen.is_content:
             seen.role, seen.is_content = role, is_content
-            voters = tuple(quorum.machine.voters)
-            stance = Stance(host.id, host.runs, role.epoch, kind, is_content, voters)
+            stance = Stance(host.id, host.runs, role.epoch, kind, is_content, inspection.voters)
             self._tell(self._stance_changed, stance, host.world.now)
         epoch = role.epoch if kind is Leader else NO_EPOCH
-        watermark = quorum.high_watermark
+        watermark = inspection.metadata_high_watermark
         if (
             log.log_end_offset != copy.end
             or watermark != copy.high_watermark

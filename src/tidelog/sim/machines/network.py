@@ -101,7 +101,7 @@ class Side:
 
     def send(self, frame: bytes) -> None:
         if self.is_open:
-            self._out.put(lambda: self.other._arrived(frame))
+            self._out.put(lambda: self.other.arrived(frame))
 
     def close(self) -> None:
         """Close the side; the other side learns of it after all sent frames."""
@@ -125,7 +125,7 @@ class Side:
             if self.party is not None:
                 self.party.lost()
 
-    def _arrived(self, frame: bytes) -> None:
+    def arrived(self, frame: bytes) -> None:
         if self.is_open:
             assert self.party is not None
             self.party.received(frame)

@@ -5,7 +5,7 @@ from typing import Any
 
 from tidelog.controller.image.image import ClusterImage, PartitionImage
 from tidelog.model.ids import NO_NODE, Millis, NodeId, TopicPartition
-from tidelog.node.node import Node
+from tidelog.node.inspection import NodeInspection
 from tidelog.node.partitions.replica import Replica
 from tidelog.protocol.records.records import Record
 from tidelog.sim.clients.client import SimClient
@@ -119,7 +119,7 @@ class Stage:
     def replica(self, node: NodeId, partition: TopicPartition) -> Replica | None:
         """The replica in the node's running process."""
         running = self.hosts[node].node
-        return None if running is None else replica_of(running, partition)
+        return None if running is None else NodeInspection(running).replica(partition)
 
     def records(self, node: NodeId, partition: TopicPartition) -> list[Record]:
         """The records in a replica's files, whether or not its process runs."""

@@ -121,6 +121,6 @@ class Watcher:
 
 def _running(node: NodeId, replica: Replica) -> ReplicaScene:
     log = replica.log
-    entries = log._tail.epochs.entries
+    entries = log.epoch_starts
     epochs = tuple((one.epoch, one.start_offset) for one in entries)
     return ReplicaScene(node, log.log_end_offset, replica.high_watermark, epochs)

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from tidelog.model.ids import NO_NODE, NO_OFFSET, NodeId, TopicPartition
+from tidelog.node.inspection import follower_progress
 from tidelog.node.partitions.replica import Replica
 from tidelog.sim.stage.stage import Stage
 from tidelog.sim.stage.watching import Watcher
@@ -129,7 +130,7 @@ class Witness:
         leading = self._leading(partition)
         if leading is None or leading.leader is None:
             return ConditionVerdict(False, "nobody leads")
-        progress = leading.leader._progress.get(self.node(places["node"]))
+        progress = follower_progress(leading.leader).get(self.node(places["node"]))
         return ConditionVerdict(progress is not None and progress.end != NO_OFFSET, "it has not")
 
     # -- records -----------------------------------------------------------------------------------

@@ -1,0 +1,75 @@
+"""A read-only view of a running node, for the simulator's checkers and stages.
+
+Production code does not use it. A checker looks at a node after every simulated event, so the view
+hands out the live objects and copies nothing; its users must not change them.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from operator import attrgetter
+
+from tidelog.controller.image.image import ClusterImage
+from tidelog.log.partition import PartitionLog
+from tidelog.model.ids import BrokerEpoch, NodeId, Offset, TopicPartition
+from tidelog.node.node import Node
+from tidelog.node.partitions.replica import Replica
+from tidelog.replication.isr.leader import PartitionLeader
+from tidelog.replication.isr.progress import FollowerProgress
+from tidelog.replication.quorum.roles import Role
+
+
+class NodeInspection:
+    """One run of one node; it stays valid while the node runs."""
+
+    __slots__ = ("_lifecycle", "_machine", "_partitions", "_quorum", "metadata_log", "node")
+
+    def __init__(self, node: Node) -> None:
+        self.node = node
+        self.metadata_log: PartitionLog = node._metadata_log
+        self._partitions = node._broker.partitions
+        self._lifecycle = node._broker.lifecycle
+        self._quorum = node._quorum
+        self._machine = node._quorum.machine
+
+    @property
+    def image(self) -> ClusterImage:
+        return self.node.image
+
+    @property
+    def broker_epoch(self) -> BrokerEpoch:
+        return self._lifecycle.epoch
+
+    @property
+    def replicas(self) -> Collection[Replica]:
+        """The replicas that are open on this node."""
+        return self._partitions._replicas.values()
+
+    def replica(self, partition: TopicPartition) -> Replica | None:
+        return self._partitions.get(partition)
+
+    @property
+    def quorum_role(self) -> Role:
+        return self._machine.role
+
+    @property
+    def voters(self) -> tuple[NodeId, ...]:
+        return tuple(self._machine.voters)
+
+    @property
+    def metadata_high_watermark(self) -> Offset:
+        return self._quorum.high_watermark
+
+
+# These run for every replica after every event. An attrgetter is faster than a function.
+
+log_end_offsets: Callable[[PartitionLeader], Mapping[NodeId, Offset]] = attrgetter("_ends")
+"""The log end offset that a leader has recorded for each replica, its own included."""
+
+maximal_isr: Callable[[PartitionLeader], frozenset[NodeId]] = attrgetter("_in_sync.maximal")
+"""The in-sync set, plus the replicas that the leader has asked to add."""
+
+proposed_isr: Callable[[PartitionLeader], frozenset[NodeId] | None] = attrgetter("_proposed")
+"""The in-sync set that the leader has asked the controller for, while it has no answer."""
+
+follower_progress: Callable[[PartitionLeader], Mapping[NodeId, FollowerProgress]]
+follower_progress = attrgetter("_progress")
+"""What the leader has recorded of each follower's fetches."""
