@@ -58,6 +58,10 @@ PROBE_MS: Millis = 500
 """How long a probe stays connected before it is taken for a sign of life."""
 
 
+def ignore_refusal() -> None:
+    """For a channel whose user retries by its own timer."""
+
+
 class _Pending:
     __slots__ = ("chunks", "deadline", "decode", "done")
 
@@ -254,7 +258,7 @@ class Peers:
         self,
         host: str,
         port: int,
-        refused: Callable[[], None],
+        refused: Callable[[], None] = ignore_refusal,
         answer_bytes: int = ANSWER_BYTES,
     ) -> Channel:
         return Channel(self, host, port, refused, answer_bytes)

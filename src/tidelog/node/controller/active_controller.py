@@ -23,9 +23,10 @@ from tidelog.model.dice import Dice
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, BrokerEpoch, ConnId, Millis, NodeId
 from tidelog.model.replication_events import FenceReason
+from tidelog.node.channels import Channels, broker_endpoint
 from tidelog.node.clock import Clock
 from tidelog.node.events.replication_events import ReplicationEvents
-from tidelog.node.peers import Channel, Peers
+from tidelog.node.peers import Peers
 from tidelog.node.quorum.quorum import Quorum
 from tidelog.node.quorum.voter_changes import VOTER_REQUESTS, VoterChanges
 from tidelog.node.requests.parking import Resume
@@ -53,14 +54,13 @@ class ActiveController:
         self._dice = dice
         self._clock = clock
         self._timers = timers
-        self._peers = peers
         self._events = events
         self._liveness = Liveness(settings.broker_session_timeout_ms)
         self._brokers: dict[ConnId, NodeId] = {}
         """Which broker's heartbeats come in by which connection."""
         self._signs: dict[NodeId, Millis] = {}
         """Each broker's last sign of life: a heartbeat, or the end of its connection."""
-        self._probes: dict[NodeId, Channel] = {}
+        self._probes: Channels[NodeId] = Channels(peers)
         self._refusing: set[NodeId] = set()
         """Whose ports refuse: that is why they are fenced, more than that they are silent."""
         self._silenced: dict[NodeId, BrokerEpoch] = {}
@@ -201,17 +201,11 @@ class ActiveController:
 
     def _probe(self, broker: NodeId) -> None:
         """See whether anyone answers at the broker's address."""
-        known = self._quorum.image.brokers.get(broker)
-        endpoint = None
-        if known is not None:
-            endpoint = known.endpoints.get(self._settings.inter_broker_listener_name)
-        if endpoint is None:
-            return
-        if (old := self._probes.pop(broker, None)) is not None:
-            old.close()
-        probe = self._peers.channel(endpoint.host, endpoint.port, lambda: self._gone(broker))
-        self._probes[broker] = probe
-        probe.probe()
+        listener = self._settings.inter_broker_listener_name
+        endpoint = broker_endpoint(self._quorum.image, broker, listener)
+        if endpoint is not None:
+            address = endpoint.host, endpoint.port
+            self._probes.replace(broker, address, lambda: self._gone(broker)).probe()
 
     def _gone(self, broker: NodeId) -> None:
         if broker not in self._brokers.values():

@@ -19,6 +19,7 @@ from tidelog.controller.decide.refusals import is_refused_by_a_non_controller, r
 from tidelog.model.effects import ChangeMetadata
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import METADATA_TOPIC, Millis, Offset
+from tidelog.node.channels import Address, Channels
 from tidelog.node.clock import Clock
 from tidelog.node.controller.active_controller import ActiveController
 from tidelog.node.peers import LONG_ANSWER_BYTES, Channel, Peers, Unanswered, coded
@@ -54,11 +55,10 @@ class ControllerClient:
         patience_ms: Millis,
     ) -> None:
         self._quorum = quorum
-        self._peers = peers
         self._clock = clock
         self._timers = timers
         self._patience_ms = patience_ms
-        self._channels: dict[tuple[str, int, bool], Channel] = {}
+        self._channels: Channels[tuple[Address, bool]] = Channels(peers, LONG_ANSWER_BYTES)
 
     def submit(self, message: Any, resume: Resume, patience_ms: Millis | None = None) -> None:
         """Get a decision; `resume` hears the response, at the latest when patience is over."""
@@ -152,11 +152,7 @@ class ControllerClient:
         address = self._quorum.leader_address
         if address is None:
             return None
-        channel = self._channels.get((*address, is_clients))
-        if channel is None:
-            channel = self._peers.channel(*address, lambda: None, LONG_ANSWER_BYTES)
-            self._channels[*address, is_clients] = channel
-        return channel
+        return self._channels.get((address, is_clients), address)
 
 
 @dataclass(slots=True)

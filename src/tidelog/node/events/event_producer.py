@@ -16,11 +16,12 @@ from kio.schema.init_producer_id.v4.response import InitProducerIdResponse
 
 from tidelog.api.groups.internal_topics import creation, replication_events
 from tidelog.config.settings import BrokerSettings
-from tidelog.controller.image.image import ClusterImage, Endpoint
+from tidelog.controller.image.image import ClusterImage
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_PRODUCER, Millis, ProducerId, TopicPartition
 from tidelog.model.outbound import Chunk
 from tidelog.model.replication_events import REPLICATION_EVENTS
+from tidelog.node.channels import Channels, broker_endpoint
 from tidelog.node.clock import Clock
 from tidelog.node.controller.broker_lifecycle import Submit
 from tidelog.node.peers import Channel, Peers, Unanswered, coded
@@ -67,10 +68,9 @@ class EventProducer:
         self._settings = settings
         self._clock = clock
         self._timers = timers
-        self._peers = peers
         self._image = image
         self._submit = submit
-        self._channel: tuple[Endpoint, Channel] | None = None
+        self._channels: Channels[TopicPartition] = Channels(peers)
         self._producer_id: ProducerId = NO_PRODUCER
         self._sequence = 0
         self._records: Sequence[Record] = ()
@@ -104,18 +104,11 @@ class EventProducer:
         if placed is None:
             self._create(image)
             return None
-        broker = image.brokers.get(placed.leader)
-        if broker is None or broker.fenced:
+        listener = self._settings.inter_broker_listener_name
+        endpoint = broker_endpoint(image, placed.leader, listener)
+        if endpoint is None or image.brokers[placed.leader].fenced:
             return None
-        endpoint = broker.endpoints.get(self._settings.inter_broker_listener_name)
-        if endpoint is None:
-            return None
-        if self._channel is None or self._channel[0] != endpoint:
-            if self._channel is not None:
-                self._channel[1].close()
-            channel = self._peers.channel(endpoint.host, endpoint.port, lambda: None)
-            self._channel = (endpoint, channel)
-        return self._channel[1]
+        return self._channels.get(PARTITION, (endpoint.host, endpoint.port))
 
     def _create(self, image: ClusterImage) -> None:
         now = self._clock.now

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from tidelog.config.settings import BrokerSettings
 from tidelog.controller.image.image import ClusterImage, Endpoint
 from tidelog.model.ids import BrokerEpoch, LeaderEpoch, NodeId, TopicPartition
+from tidelog.node.channels import broker_endpoint
 from tidelog.node.clock import Clock
 from tidelog.node.controller.recently_fenced import RecentlyFencedBrokers
 from tidelog.node.followers.replica_fetcher import ReplicaFetcher
@@ -83,7 +84,7 @@ class Fetchers:
             if endpoint is None:
                 return None
             channel = self._peers.channel(
-                endpoint.host, endpoint.port, lambda: None, LONG_ANSWER_BYTES
+                endpoint.host, endpoint.port, answer_bytes=LONG_ANSWER_BYTES
             )
             fetcher = ReplicaFetcher(
                 self._settings,
@@ -100,7 +101,4 @@ class Fetchers:
         return self._by_leader[leader][1]
 
     def _endpoint(self, leader: NodeId) -> Endpoint | None:
-        broker = self._image().brokers.get(leader)
-        if broker is None:
-            return None
-        return broker.endpoints.get(self._settings.inter_broker_listener_name)
+        return broker_endpoint(self._image(), leader, self._settings.inter_broker_listener_name)

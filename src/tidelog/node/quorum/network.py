@@ -7,17 +7,11 @@ voter asks controller.quorum.bootstrap.servers in turn.
 
 from collections.abc import Callable, Sequence
 from itertools import cycle
-from typing import Any, TypeAlias
+from typing import Any
 
 from tidelog.model.ids import NO_NODE, Millis, NodeId
-from tidelog.node.peers import (
-    ANSWER_BYTES,
-    LONG_ANSWER_BYTES,
-    Channel,
-    Peers,
-    Unanswered,
-    coded,
-)
+from tidelog.node.channels import Address, Channels
+from tidelog.node.peers import LONG_ANSWER_BYTES, Channel, Peers, Unanswered, coded
 from tidelog.node.quorum import wire
 from tidelog.replication.quorum.events import (
     BeginEpoch,
@@ -33,9 +27,6 @@ VOTE, BEGIN_QUORUM_EPOCH, END_QUORUM_EPOCH = 52, 53, 54
 _VERSIONS = {VOTE: 2, BEGIN_QUORUM_EPOCH: 1, END_QUORUM_EPOCH: 1}
 
 
-Address: TypeAlias = tuple[str, int]
-
-
 class QuorumNetwork:
     def __init__(
         self,
@@ -49,7 +40,6 @@ class QuorumNetwork:
         step: Callable[[QuorumEvent], None],
     ) -> None:
         self._my_endpoints = my_endpoints
-        self._peers = peers
         self._me = me
         self._voters = voters
         self._cluster_id = cluster_id
@@ -58,10 +48,11 @@ class QuorumNetwork:
         self._servers = cycle(bootstrap_servers)
         self._said: dict[NodeId, Address] = {}
         """Where leaders are by their own word."""
-        self._channels: dict[tuple[NodeId, str], tuple[Address, Channel]] = {}
+        self._control_channels: Channels[NodeId] = Channels(peers)
+        self._fetch_channels: Channels[NodeId] = Channels(peers, LONG_ANSWER_BYTES)
 
     def fetch_channel(self, voter: NodeId) -> Channel | None:
-        return self._channel(voter, "fetch")
+        return self._channel(voter, self._fetch_channels)
 
     def address(self, node: NodeId) -> Address | None:
         """Where a voter or a leader is; -1 is the next of the bootstrap servers."""
@@ -96,7 +87,7 @@ class QuorumNetwork:
         machine: QuorumMachine,
         step: Callable[[QuorumEvent], None],
     ) -> None:
-        channel = self._channel(effect.to, "control")
+        channel = self._channel(effect.to, self._control_channels)
         if channel is None:
             return
         me, voters, cluster_id = machine.me, machine.voters, self._cluster_id
@@ -116,19 +107,11 @@ class QuorumNetwork:
         encode, decode = coded(message, _VERSIONS[message.__api_key__])
         channel.request(encode, decode, done, self._request_ms)
 
-    def _channel(self, voter: NodeId, purpose: str) -> Channel | None:
+    def _channel(self, voter: NodeId, channels: Channels[NodeId]) -> Channel | None:
         address = self.address(voter)
         if address is None:
             return None
-        found = self._channels.get((voter, purpose))
-        if found is not None and found[0] == address:
-            return found[1]
-        if found is not None:
-            found[1].close()
-        longest = LONG_ANSWER_BYTES if purpose == "fetch" else ANSWER_BYTES
-        channel = self._peers.channel(*address, lambda: self._refused(voter, address), longest)
-        self._channels[voter, purpose] = (address, channel)
-        return channel
+        return channels.get(voter, address, lambda: self._refused(voter, address))
 
     def _refused(self, voter: NodeId, address: Address) -> None:
         if self._said.get(voter) == address:

@@ -150,7 +150,7 @@ class VoterChanges:
             resume(self._answer(message, outcome))
             return
         endpoint = next(one for one in message.listeners if one.name == self._me.listener)
-        channel = self._peers.channel(endpoint.host, endpoint.port, lambda: None)
+        channel = self._peers.channel(endpoint.host, endpoint.port)
         self._is_adding = True
 
         def answered(answer: Any) -> None:

@@ -195,36 +195,22 @@ def response_of(message: Any, answer: AnswerPeer) -> Any:
     """The answer in the shape of its request."""
     match message:
         case vote_request.VoteRequest():
-            return vote_response.VoteResponse(
-                error_code=ErrorCode.none,
-                topics=(
-                    vote_response.TopicData(
-                        topic_name=METADATA_TOPIC,
-                        partitions=(
-                            vote_response.PartitionData(
-                                partition_index=0,
-                                error_code=answer.error,
-                                leader_id=answer.leader,
-                                leader_epoch=answer.epoch,
-                                vote_granted=answer.granted,
-                            ),
-                        ),
-                    ),
-                ),
-            )
+            whole = vote_response.VoteResponse
+            return _response(vote_response, whole, answer, vote_granted=answer.granted)
         case begin_request.BeginQuorumEpochRequest():
-            return _acknowledgement(begin_response, begin_response.BeginQuorumEpochResponse, answer)
+            return _response(begin_response, begin_response.BeginQuorumEpochResponse, answer)
         case end_request.EndQuorumEpochRequest():
-            return _acknowledgement(end_response, end_response.EndQuorumEpochResponse, answer)
+            return _response(end_response, end_response.EndQuorumEpochResponse, answer)
     raise AssertionError(f"not a quorum request: {type(message)}")
 
 
-def _acknowledgement(shapes: Any, whole: Any, answer: AnswerPeer) -> Any:
+def _response(shapes: Any, whole: Any, answer: AnswerPeer, **more: bool) -> Any:
     partition = shapes.PartitionData(
         partition_index=0,
         error_code=answer.error,
         leader_id=answer.leader,
         leader_epoch=answer.epoch,
+        **more,
     )
     topic = shapes.TopicData(topic_name=METADATA_TOPIC, partitions=(partition,))
     return whole(error_code=ErrorCode.none, topics=(topic,))

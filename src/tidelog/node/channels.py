@@ -1,0 +1,48 @@
+"""Channels to other nodes by key, and the look-up of a broker's endpoint.
+
+A key names a peer and a purpose. The channel of a key is opened when it is first needed. If the
+peer has another address by then, the old channel is closed and a new one is opened.
+"""
+
+from collections.abc import Callable
+from typing import Generic, TypeAlias, TypeVar
+
+from tidelog.controller.image.image import ClusterImage, Endpoint
+from tidelog.model.ids import NodeId
+from tidelog.node.peers import ANSWER_BYTES, Channel, Peers, ignore_refusal
+
+Address: TypeAlias = tuple[str, int]
+Key = TypeVar("Key")
+
+
+def broker_endpoint(image: ClusterImage, broker: NodeId, listener: str) -> Endpoint | None:
+    """Where a registered broker listens, fenced or not."""
+    registered = image.brokers.get(broker)
+    return None if registered is None else registered.endpoints.get(listener)
+
+
+class Channels(Generic[Key]):
+    def __init__(self, peers: Peers, answer_bytes: int = ANSWER_BYTES) -> None:
+        self._peers = peers
+        self._answer_bytes = answer_bytes
+        self._by_key: dict[Key, tuple[Address, Channel]] = {}
+
+    def get(
+        self, key: Key, address: Address, refused: Callable[[], None] = ignore_refusal
+    ) -> Channel:
+        """The open channel of this key; `refused` counts only for a new one."""
+        known = self._by_key.get(key)
+        if known is not None and known[0] == address:
+            return known[1]
+        return self.replace(key, address, refused)
+
+    def replace(
+        self, key: Key, address: Address, refused: Callable[[], None] = ignore_refusal
+    ) -> Channel:
+        """Close the channel of this key, if there is one, and open a new one."""
+        known = self._by_key.pop(key, None)
+        if known is not None:
+            known[1].close()
+        channel = self._peers.channel(*address, refused, self._answer_bytes)
+        self._by_key[key] = (address, channel)
+        return channel
