@@ -10,7 +10,7 @@ from pathlib import Path
 from tests.clients.systems import PATIENCE
 from tests.cluster.foreground import TIDELOG
 
-ALARMS = ("uncleanly", "may be lost", "lost what was committed", "Traceback")
+ALARMS = ("uncleanly", "may be lost", "are lost", "has found damage", "Traceback")
 
 
 def children_of(pid: int) -> list[int]:
@@ -48,7 +48,7 @@ def interrupted(
 ) -> Iterator[str]:
     """Start, and interrupt after so many lines. -> what was logged.
 
-    A broker that takes writes may have written: from there on only a stop in order is a clean one.
+    A broker that is ready may have written: from there on only a stop in order is a clean one.
     """
     up = subprocess.Popen(
         [*TIDELOG, "up", "--dir", str(directory), "--port", str(port)],

@@ -34,7 +34,7 @@ INTERRUPTIONS: dict[str, Callable[[SimHost], None]] = {
 }
 STEPS = 9
 """How many interruptions of one kind a seed tries, spread over a start."""
-ALARMS = ("elected uncleanly", "may be lost", "lost what was committed", "starts uncleanly")
+ALARMS = ("elected uncleanly", "may be lost", "are lost", "has found damage")
 
 
 def stopped(seed: int) -> tuple[SimCluster, Producer]:

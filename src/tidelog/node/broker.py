@@ -1,6 +1,7 @@
-"""The half of a node that holds partitions: replicas, fetchers, groups, its life and its chores.
+"""The broker half of a node: replicas, fetchers, coordinators, registration and background work.
 
-Invariant: nothing is led or followed before the image shows this run of the process.
+Invariant: the broker leads and follows no partition before the image holds its registration of this
+run.
 """
 
 import logging
@@ -80,10 +81,10 @@ class Broker:
         if self._has_begun:
             self.assignments.apply(old, new, by_records=by_records)
         elif self.lifecycle.is_registered_in(new):
-            # Earlier images tell what an earlier run led and followed. With a log that may have
-            # lost its tail this one would lead in the same epoch again: two values for one offset.
+            # Earlier images show what an earlier run led and followed. Its log may have lost its
+            # tail since: leading again in the same epoch could give one offset two values.
             self._has_begun = True
-            self.lifecycle.is_willing = False
+            self.lifecycle.may_be_unfenced = False
             self.assignments.sort_out_strays(new, self.past)
             self.assignments.apply(ClusterImage(), new, by_records=by_records)
         if old.brokers is not new.brokers:
@@ -94,16 +95,16 @@ class Broker:
         self.isr_proposals.image_changed(new)
 
     def topic_removed(self, topic_id: TopicId, name: str) -> None:
-        """Its data may be deleted where it is found on disk."""
+        """Remember that the topic was deleted, so that its data on disk may be deleted."""
         if not self._has_begun:
             self.past.removed[topic_id] = name
 
     def close(self) -> None:
-        """Clean shutdown: nobody is coordinated any more, and every log is closed for good."""
+        """Shut down cleanly: end the work of all coordinators and close every log."""
         self.coordinators.resign_all()
         self._storage.close(self.partitions, self.lifecycle.epoch_in(self.image))
 
-    # -- what replicas ask of their node -----------------------------------------------------------
+    # -- called by replicas ------------------------------------------------------------------------
 
     def start_flush(self, replica: Replica) -> None:
         files, up_to = replica.log.begin_flush(self._clock.now)
@@ -114,7 +115,7 @@ class Broker:
             self.fetchers.flushed(replica)
 
         def failed(reason: str) -> None:
-            # The files of a replica that was deleted meanwhile may be gone, and nobody minds.
+            # The replica may have been deleted meanwhile; its missing files are no error.
             if self.partitions.get(replica.partition) is replica:
                 self.storage_failed(replica.partition, OSError(reason))
 
@@ -133,7 +134,7 @@ class Broker:
             self.image.partition(replica.partition),
         )
         if topic is None or placed is None or topic.topic_id != replica.topic_id:
-            return  # deleted, and only its turn to be dropped has not come
+            return  # the topic is deleted, and the replica is about to be closed
         self._events.record(
             Truncated(
                 partition=replica.partition,
@@ -146,7 +147,7 @@ class Broker:
         )
         self._report_loss(replica, high_watermark)
 
-    # -- what the parts ask of each other ----------------------------------------------------------
+    # -- called by the parts -----------------------------------------------------------------------
 
     def caught_up(self) -> None:
         self._storage.forget_missing()
@@ -156,7 +157,10 @@ class Broker:
         end = replica.log.log_end_offset
         if committed > end:
             log.error(
-                "%s: lost what was committed from %d to %d", replica.partition, end, committed
+                "%s: committed records from offset %d to %d are lost",
+                replica.partition,
+                end,
+                committed,
             )
             self._events.record(
                 UncleanLoss(partition=replica.partition, from_offset=committed, to_offset=end)

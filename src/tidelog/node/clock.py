@@ -1,16 +1,18 @@
-"""The node's idea of time: what its host last said. Nothing in the node reads a real clock.
+"""The node's clocks, set by its host. Nothing in the node reads a real clock.
 
-`now` is for deadlines: it never goes back and never jumps, whatever is done to the machine's clock.
-`wall` is for timestamps: what the machine's clock shows, which can be set at any time, either way.
+`now` is for deadlines. It never goes back and never jumps, even if the machine's clock is set.
+`wall` is for timestamps. It shows the machine's clock, which can be set in either direction at any
+time.
 
-What is deleted by its age is gone for good, so retention does not follow a clock that was set
-forward before it has stood for an hour: a clock that jumps ahead and is put right deletes nothing.
+Retention deletes records by age, and a deletion cannot be undone. Retention therefore follows a
+clock that was set forward only after one hour. A clock that jumps ahead and is corrected within
+that hour deletes nothing.
 """
 
 from tidelog.model.ids import Millis
 
 STEP_MS: Millis = 1_000
-"""Less is a clock that is kept right by small corrections."""
+"""Smaller changes are the corrections of a synchronised clock."""
 TRUST_MS: Millis = 3_600_000
 
 
@@ -20,7 +22,7 @@ class Clock:
     def __init__(self, now: Millis) -> None:
         self.now = now
         self.ahead_ms: Millis = 0
-        """How far the machine's clock is ahead of `now`; behind it where this is negative."""
+        """How far the machine's clock is ahead of `now`; negative if it is behind."""
         self._settled_ms: Millis = 0
         self._trusted_at: Millis = now
 
@@ -30,7 +32,7 @@ class Clock:
 
     @property
     def settled_ms(self) -> Millis:
-        """How far the machine's clock is ahead of `now`, as far as that can be trusted."""
+        """How far the machine's clock is ahead of `now`, without a recent step forward."""
         if self.now >= self._trusted_at:
             self._settled_ms = self.ahead_ms
         return self._settled_ms

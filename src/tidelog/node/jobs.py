@@ -1,7 +1,7 @@
-"""Jobs under way: each has a token, and a part of the node that waits for its result.
+"""The jobs under way: each has a token and a callback for its result.
 
-A job that was cancelled is answered to nobody. No more than `WAITING_LIMIT` jobs of `Work.COMPUTE`
-are under way at a time, since clients can ask for them. Each log has at most one fsync under way.
+The result of a cancelled job is dropped. At most `WAITING_LIMIT` jobs of `Work.COMPUTE` are under
+way at a time, because clients can request them. Each log has at most one fsync under way.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,9 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class SyncFiles:
-    """fsync of these files, in one step: a crash keeps any part of what is not synced anyway."""
+    """fsync of these files, in one step. After a crash, data that was not synced may be lost
+    anyway.
+    """
 
     work: ClassVar[Work] = Work.FLUSH
     files: tuple[File, ...]
@@ -56,7 +58,9 @@ class Jobs:
     def start(
         self, job: Job[T], done: Callable[[T], None], failed: Callable[[Exception], None]
     ) -> int:
-        """Run a job beside the node, then call back in an event of its own. -> its token."""
+        """Run a job beside the node, then call back in an event of its own; returns the job's
+        token.
+        """
         token = next(self._tokens)
         self._waiting[token] = _Waiting(job.work, done, failed)
         if job.work is Work.COMPUTE:
@@ -69,14 +73,14 @@ class Jobs:
         return token
 
     def cancel(self, token: int) -> None:
-        """Nobody wants its result any more. No effect on a job that has ended."""
+        """Drop the job's result. This has no effect on a job that has ended."""
         if self._forget(token) is not None:
             self._emit(Cancel(token))
 
     def ended(self, event: Ran) -> None:
         waiting = self._forget(event.token)
         if waiting is None:
-            return  # it was cancelled just before
+            return  # cancelled just before it ended
         if event.error is None:
             waiting.done(event.value)
         else:
@@ -86,7 +90,7 @@ class Jobs:
         self, files: tuple[File, ...], done: Callable[[], None], failed: Callable[[str], None]
     ) -> None:
         """Sync the files off the node's thread, then call back."""
-        # After a failed fsync nobody knows what the disk holds; only recovery can tell.
+        # After a failed fsync the content of the disk is unknown until recovery has read it.
         self.start(
             SyncFiles(files),
             lambda _: done(),
@@ -94,7 +98,7 @@ class Jobs:
         )
 
     def run(self, effect: RunJob, resume: Resume) -> Parked:
-        """For a request handler, which waits for the result."""
+        """Run a job for a request handler, which waits for the result."""
         self.start(effect.job, resume, lambda error: resume(JobFailed(error)))
         return PARKED
 

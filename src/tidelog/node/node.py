@@ -1,7 +1,8 @@
 """One node, broker and controller, as one synchronous object: events in, outbound out.
 
-`handle(event, now)` is the only way in while it runs, `next_deadline()` says when it wants to be
-ticked. It reads no clock and touches no socket: production and the simulator run this same code.
+While the node runs, `handle(event, now)` is the only way in, and `next_deadline()` returns the time
+of its next tick. It reads no clock and touches no socket: production and the simulator run this
+same code.
 """
 
 import logging
@@ -34,12 +35,12 @@ from tidelog.node.events import metrics
 from tidelog.node.metadata.metadata_log import UnusableMetadata
 from tidelog.node.requests.connection_limiting import ConnectionLimiting
 from tidelog.node.requests.sessions import ClientSession
-from tidelog.node.storage.failed_directories import at_fault, told
+from tidelog.node.storage.failed_directories import failed_part, reason_of
 from tidelog.node.storage.opening import NotFormatted
 from tidelog.replication.quorum.events import ShutdownBegun
 
 SHUTDOWN_PATIENCE_MS: Millis = 2_000
-"""How long a controlled shutdown may wait for a controller."""
+"""How long a controlled shutdown may wait for an answer of the controller."""
 RESIGNATION_MS: Millis = 20
 
 __all__ = ["Node", "NotFormatted", "UnusableMetadata"]
@@ -50,8 +51,8 @@ log = logging.getLogger(__name__)
 class Node:
     """Broker, controller or both.
 
-    `disks` are the log directories in the order of log.dirs, None where one cannot be used; `start`
-    comes before the first event.
+    `disks` are the log directories in the order of log.dirs, None where one cannot be used. `start`
+    must be called before the first event.
     """
 
     def __init__(
@@ -83,7 +84,9 @@ class Node:
 
     @property
     def is_ready(self) -> bool:
-        """Whether it takes writes, or, for a controller alone, whether there is a quorum."""
+        """Whether the broker is unfenced; for a node that is only a controller, whether the quorum
+        has committed a record.
+        """
         if self._is_stopping:
             return False
         if not self._settings.is_broker:
@@ -92,7 +95,7 @@ class Node:
 
     @property
     def image(self) -> ClusterImage:
-        """The committed metadata as this node knows it."""
+        """The committed metadata that this node has applied."""
         return self._context.image
 
     @property
@@ -100,18 +103,18 @@ class Node:
         return self._quorum.is_active
 
     def metrics(self) -> list[Metric]:
-        """What this node says of itself, as of now."""
+        """The current values of this node's metrics."""
         counters = self._events.counters
         listeners = [listener.name for listener in self._settings.listeners]
         connections = (session.listener for session in self._sessions.values())
-        told = [*metrics.of_requests(listeners, connections, counters)]
+        found = [*metrics.of_requests(listeners, connections, counters)]
         if self._settings.is_broker:
             held, sessions = self._broker.partitions, len(self._context.fetch_sessions)
             offline, strays = len(held.offline), self._storage.strays
-            told += metrics.of_broker(held, self.image, offline, strays, sessions, counters)
+            found += metrics.of_broker(held, self.image, offline, strays, sessions, counters)
         if self._settings.is_controller:
-            told += metrics.of_controller(self.image, self.is_active_controller, counters)
-        return told
+            found += metrics.of_controller(self.image, self.is_active_controller, counters)
+        return found
 
     # -- the only ways in --------------------------------------------------------------------------
 
@@ -127,15 +130,15 @@ class Node:
         return self._take_outbound()
 
     def handle(self, event: Event, now: Millis) -> list[Outbound]:
-        """Apply one event; what is returned is carried out in order."""
+        """Apply one event; the host carries out the returned effects in order."""
         self._clock.now = now
         try:
             self._apply(event)
         except UnusableMetadata as failure:
             self._fail(str(failure))
         except OSError as failure:
-            # What fails in a partition's log is dealt with there.
-            self._fail(f"{at_fault(failure)} has failed: {told(failure)}")
+            # Failures of partition logs are handled by their parts; this is any other file.
+            self._fail(f"{failed_part(failure)} has failed: {reason_of(failure)}")
         return self._take_outbound()
 
     def _apply(self, event: Event) -> None:
@@ -173,7 +176,7 @@ class Node:
         return self._timers.next_deadline()
 
     def shutdown(self, now: Millis) -> list[Outbound]:
-        """Hand over what this node leads, close every log for good, then stop."""
+        """Move this node's leaderships to other brokers, close every log, then stop."""
         self._clock.now = now
         if not self._is_stopping:
             self._is_stopping = True
@@ -185,7 +188,7 @@ class Node:
         return self._take_outbound()
 
     def _resign(self) -> None:
-        """Leave the quorum's lead to another, if it was ours, and give the news a moment to go."""
+        """Resign as leader of the quorum, and leave time to send the news to the other voters."""
         if self._has_resigned:
             return
         self._has_resigned = True
@@ -199,14 +202,14 @@ class Node:
         self._clock.now = now
         self._is_stopping = self._has_resigned = True
         self._broker.close()
-        self._emit(Stop(1, "shut down without handing over what it led"))
+        self._emit(Stop(1, "shut down without moving its leaderships"))
         return self._take_outbound()
 
     def _close(self) -> None:
         self._broker.close()
         self._emit(Stop(0, "shut down"))
 
-    # -- told by the quorum ------------------------------------------------------------------------
+    # -- called by the quorum ----------------------------------------------------------------------
 
     def image_changed(self, old: ClusterImage, new: ClusterImage, *, by_records: bool) -> None:
         self._context.image = new
@@ -240,7 +243,7 @@ class Node:
     # -- called by the parts -----------------------------------------------------------------------
 
     def _hold(self, conn: ConnId) -> Callable[[], None]:
-        """Begin no other request of a connection. -> what ends that."""
+        """Start no other request of a connection; returns the function that lifts this."""
         session = self._sessions.get(conn)
         if session is None:
             return lambda: None

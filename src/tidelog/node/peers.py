@@ -1,8 +1,9 @@
-"""Connections that this node makes to others: requests out, answers or failures back, in order.
+"""Connections that this node makes to other nodes: requests out, answers or failures back, in
+order.
 
-A channel is one connection to one address for one purpose, so that a fetch that waits never holds
-up a vote. It connects when first needed and again when needed after a loss. A loss followed by a
-refused reconnect is told to `refused`: no process is there any more.
+A channel is one connection to one address for one purpose, so that a waiting fetch never delays a
+vote. It connects when it is first needed, and again when it is needed after a loss. If a reconnect
+after a loss is refused, no process listens there any more, and the channel calls `refused`.
 """
 
 from collections.abc import Callable
@@ -25,37 +26,38 @@ class Unanswered:
 
     reason: str
     was_refused: bool = False
-    """Nobody listens at the address."""
+    """No process listens at the address."""
     was_lost: bool = False
-    """There was a connection, and the other side ended it."""
+    """The connection was open, and the peer closed it."""
     was_connected: bool = False
-    """There was a connection: no answer came by it, or none that can be used."""
+    """The connection was open, and no usable answer arrived."""
 
 
 Encode: TypeAlias = Callable[[int], list[Chunk]]
-"""A whole request frame with this correlation id."""
+"""Encodes the whole request frame with this correlation id."""
 Decode: TypeAlias = Callable[[memoryview], Any]
-"""The answer in a frame, which is valid only during the call."""
+"""Decodes the answer in a frame; the frame is valid only during the call."""
 Done: TypeAlias = Callable[[Any], None]
-"""Called once, with what `Decode` returned or with `Unanswered`."""
+"""Called once, with the result of `Decode` or with `Unanswered`."""
 
 
 _NEVER: Millis = 1 << 62
 
 RECONNECT_MS: Millis = 100
 QUICK_RECONNECTS = 3
-"""So many connections in a row may end within that time before the next one waits for it: a process
-that is dying is still to be found out at once, one that turns everyone away is not to be pestered.
+"""The number of connections in a row that may end within `RECONNECT_MS` before the next attempt is
+delayed. The first attempts are not delayed, so that the end of a process is noticed at once. A peer
+that closes every connection is not flooded with attempts.
 """
 ANSWER_BYTES = 100 << 20
-"""How long an answer may be where nothing asks for more: far more than any of them is."""
+"""The default limit of an answer's length, far above the length of any answer."""
 LONG_ANSWER_BYTES = 2**31 - 1
-"""How long one may be that carries what somebody else has sized: a batch of any size that a leader
-holds, or a line for each thing that a client has named. What arrives takes memory, a length does
-not.
+"""The limit for an answer whose length depends on others: a fetch returns batches of any size, and
+some answers have a line for each name in a client's request. Only received bytes take memory, an
+announced length does not.
 """
 PROBE_MS: Millis = 500
-"""How long a probe stays connected before it is taken for a sign of life."""
+"""How long a probe must stay connected before its peer counts as alive."""
 
 
 def ignore_refusal() -> None:
@@ -98,10 +100,10 @@ class Channel:
         self._pending: dict[int, _Pending] = {}
         self._timer: Timer | None = None
         self._look_at = _NEVER
-        """When to see whether an answer is late: no later than the first of them would be.
+        """The time of the next check for late answers, at or before the earliest deadline.
 
-        Almost all come in time, so a request sets no timer while one is set for its elders, and
-        that one finds nothing to do.
+        Almost all answers arrive in time. A request therefore sets no timer of its own while an
+        earlier one is set.
         """
 
     @property
@@ -121,25 +123,25 @@ class Channel:
             self._connect()
 
     def probe(self) -> None:
-        """Connect, only to see whether somebody is there."""
+        """Connect only to check whether a process listens there."""
         if self._conn is None:
             self._is_probe = True
             self._connect()
 
     def close(self) -> None:
-        """Give up the connection and everything that waits on it."""
+        """Close the connection and fail every pending request."""
         self._is_closed = True
         if self._conn is not None:
             self._peers.emit(CloseConnection(self._conn, ""))
         self._lose(Unanswered("closed"))
 
-    # -- told by the host --------------------------------------------------------------------------
+    # -- called by the host ------------------------------------------------------------------------
 
     def connected(self) -> None:
         self._is_connected = True
         self._connected_at = self._peers.clock.now
         if self._is_probe:
-            # A dying process is still listening while its connections go: wait and see.
+            # A dying process may still listen while its connections close: wait before concluding.
             peers = self._peers
             peers.timers.at(peers.clock.now + PROBE_MS, self._end_probe)
         for pending in list(self._pending.values()):
@@ -151,7 +153,7 @@ class Channel:
             self._refused()
 
     def disconnected(self) -> None:
-        """Lost: whoever waits is told, and a reconnect shows whether a process is still there."""
+        """Fail the pending requests, then reconnect to find out whether a process still listens."""
         peers = self._peers
         was_short = peers.clock.now - self._connected_at < RECONNECT_MS
         self._short_lives = self._short_lives + 1 if was_short else 0
@@ -172,17 +174,17 @@ class Channel:
             self._refuse(malformed)
             return
         if pending is None:
-            return  # timed out before
+            return  # its request has timed out
         try:
             answer = pending.decode(frame)
         except MalformedMessage as malformed:
             answer = self._refuse(malformed)
         except OSError as failure:
-            # This node could not write what the peer sent, and the node ends or gives up a log.
+            # This node could not write the peer's data. It stops, or gives up the log.
             pending.done(self._give_up(f"this node's own disk: {failure}"))
             raise
         except Exception as bug:
-            # Ours, not the peer's; whoever waits is to ask again and not to wait for ever.
+            # This is a bug in this node. Fail the request, so that its sender retries.
             pending.done(self._refuse(bug))
             raise
         pending.done(answer)
@@ -191,7 +193,7 @@ class Channel:
         if self._is_probe and not self._pending:
             self.close()
 
-    # -- inside ------------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------
 
     def _connect(self) -> None:
         self._conn = self._peers.open(self)
@@ -210,7 +212,9 @@ class Channel:
         self._timer = self._peers.timers.at(when, self._look_for_late_answers)
 
     def _look_for_late_answers(self) -> None:
-        """One that came late could be taken for another's: the connection is given up."""
+        """Close the connection if a request is late: a later answer could be taken for another
+        one's.
+        """
         self._timer, self._look_at = None, _NEVER
         first = min((pending.deadline for pending in self._pending.values()), default=_NEVER)
         if first <= self._peers.clock.now:
@@ -221,11 +225,11 @@ class Channel:
             self._look_again(first)
 
     def _refuse(self, why_not: Exception) -> Unanswered:
-        """What this peer says cannot be taken: nobody is to wait for it."""
+        """Fail a request whose answer cannot be decoded."""
         return self._give_up(f"a bad answer: {why_not}", f"sent a bad answer: {why_not}")
 
     def _give_up(self, reason: str, complaint: str = "") -> Unanswered:
-        """Close the connection; the complaint, if any, is about the peer."""
+        """Close the connection; the complaint, if any, is logged about the peer."""
         if self._conn is not None:
             self._peers.emit(CloseConnection(self._conn, complaint))
         why = Unanswered(reason, was_connected=True)
@@ -245,7 +249,9 @@ class Channel:
 
 
 class Peers:
-    """The node's outgoing connections; their ids are negative, those of clients positive."""
+    """The node's outgoing connections. Their ids are negative; the ids of client connections are
+    positive.
+    """
 
     def __init__(self, clock: Clock, timers: Timers, emit: Callable[[Outbound], None]) -> None:
         self.clock = clock
@@ -267,10 +273,10 @@ class Peers:
         return self._channels.get(conn)
 
     def handle(self, event: FrameReceived | Disconnected | PeerConnected | ConnectFailed) -> None:
-        """Something has come by, or happened to, a connection that the node made."""
+        """Handle an event of an outgoing connection."""
         channel = self.find(event.conn)
         if channel is None:
-            return  # given up meanwhile
+            return  # closed meanwhile
         match event:
             case FrameReceived():
                 channel.received(event.frame)
@@ -291,7 +297,7 @@ class Peers:
 
 
 def coded(message: Any, version: int) -> tuple[Encode, Decode]:
-    """How a channel writes a request and reads its answer."""
+    """The functions that encode a request and decode its response."""
     key = message.__api_key__
 
     def encode(correlation_id: int) -> list[Chunk]:

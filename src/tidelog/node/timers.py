@@ -1,7 +1,8 @@
-"""Deadlines as values: a heap that the host asks for its next time and runs when it has come.
+"""Deadlines as values: a heap that reports its next deadline to the host and fires when it has
+come.
 
-Invariant: at most about half of the heap is timers that were cancelled, however far away their time
-is, so that what is asked to wait for long and is done soon costs nothing.
+Invariant: at most about half of the heap is cancelled timers, however distant their deadlines. Long
+timeouts that are cancelled early therefore take no memory.
 """
 
 from collections.abc import Callable
@@ -11,11 +12,11 @@ from itertools import count
 from tidelog.model.ids import Millis
 
 _FEW = 512
-"""So many cancelled timers are let be."""
+"""Up to this number of cancelled timers stay in the heap."""
 
 
 class Timer:
-    """One action at one time, unless cancelled before."""
+    """One action at one time, unless it is cancelled before."""
 
     __slots__ = ("_timers", "action")
 
@@ -46,7 +47,7 @@ class Timers:
         return timer
 
     def cancelled(self) -> None:
-        """One more of the heap is not to fire."""
+        """Count one more cancelled timer in the heap."""
         self._cancelled += 1
         if self._cancelled > _FEW and 2 * self._cancelled > len(self._heap):
             self._heap = [entry for entry in self._heap if entry[2].action is not None]
@@ -60,7 +61,7 @@ class Timers:
         return self._heap[0][0] if self._heap else None
 
     def fire(self, now: Millis) -> None:
-        """Run everything that is due, including what the actions themselves set for now."""
+        """Run every action that is due, also those that actions set for now."""
         while self._heap and self._heap[0][0] <= now:
             timer = heappop(self._heap)[2]
             action, timer.action = timer.action, None

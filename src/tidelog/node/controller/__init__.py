@@ -1,1 +1,1 @@
-"""The active controller on this node, and the way of a broker to the active controller."""
+"""The active controller on this node, and a broker's requests to the active controller."""

@@ -1,7 +1,8 @@
-"""The active controller on this node: it decides, answers once that is committed, and keeps watch.
+"""The active controller on this node: it decides, answers when the decision is committed, and
+fences silent brokers.
 
-Invariant: a decision is made on everything decided before it; its answer leaves when its records
-are committed, or says NOT_CONTROLLER when the leadership was lost before that.
+Invariant: a decision takes all earlier decisions into account. Its response is sent when its
+records are committed; if the leadership is lost before that, the response is NOT_CONTROLLER.
 """
 
 import logging
@@ -57,23 +58,28 @@ class ActiveController:
         self._events = events
         self._liveness = Liveness(settings.broker_session_timeout_ms)
         self._brokers: dict[ConnId, NodeId] = {}
-        """Which broker's heartbeats come in by which connection."""
+        """The broker whose heartbeats arrive on each connection."""
         self._signs: dict[NodeId, Millis] = {}
-        """Each broker's last sign of life: a heartbeat, or the end of its connection."""
+        """The time of each broker's last sign of life: a heartbeat, or the end of its connection.
+        """
         self._probes: Channels[NodeId] = Channels(peers)
         self._refusing: set[NodeId] = set()
-        """Whose ports refuse: that is why they are fenced, more than that they are silent."""
+        """Brokers whose ports refuse connections: this is the reason for fencing them, not their
+        silence.
+        """
         self._silenced: dict[NodeId, BrokerEpoch] = {}
-        """The runs that were fenced for their silence; one that is heard again has returned."""
+        """The epochs of brokers that were fenced for their silence; a heartbeat shows that one has
+        returned.
+        """
         self._chores: dict[Callable[..., Sequence[MetadataRecord]], Timer] = {}
         self._watch: Timer | None = None
         self.predecessor: NodeId = NO_NODE
-        """Who was last known to lead the quorum."""
+        """The last known leader of the quorum."""
 
     # -- leadership --------------------------------------------------------------------------------
 
     def activate(self) -> None:
-        """Write what a controller writes before anything else, and begin to keep watch."""
+        """Write the records that a new controller writes first, and start to watch the brokers."""
         image = self._quorum.pending_image
         records = activation_records(image, self._settings)
         if records:
@@ -84,14 +90,15 @@ class ActiveController:
         if (sign := self._quorum.machine.last_sign) is not None:
             self._signs[sign[0]] = sign[1]
         if self.predecessor != self._settings.node_id:
-            # Had it been heard from, it would still lead. If it lives it hears of us, and its next
-            # heartbeat comes at once; one that is fenced for coming late is unfenced by it.
+            # If the previous leader had been reachable, it would still lead. If it is alive, it
+            # learns of this controller, and its next heartbeat arrives at once. A heartbeat that
+            # arrives late unfences it again.
             interval = self._settings.broker_heartbeat_interval_ms
             self._liveness.expect_soon(self.predecessor, self._clock.now, interval)
         self.predecessor = self._settings.node_id
         self._keep_watch()
         for broker in unfenced:
-            # The controller before us may have died with its machine: who else has?
+            # The previous controller may have failed with its machine: probe the other brokers.
             if broker != self._settings.node_id:
                 self._probe(broker)
         if self._settings.auto_leader_rebalance_enable:
@@ -112,7 +119,9 @@ class ActiveController:
     # -- requests ----------------------------------------------------------------------------------
 
     def submit(self, message: Any, resume: Resume, conn: ConnId | None = None) -> None:
-        """Decide on the image as it will be; answer when what the answer rests on is committed."""
+        """Decide on the pending image; respond when every record that the response depends on is
+        committed.
+        """
         if isinstance(message, DescribeQuorumRequest):
             resume(self._quorum.describe(message))
             return
@@ -147,7 +156,7 @@ class ActiveController:
         why: FenceReason = FenceReason.REQUESTED,
         last_sign: Millis | None = None,
     ) -> None:
-        """Append what was decided; once that is committed, tell what it did to replicas."""
+        """Append a decision; when it is committed, record its replication events."""
         before, began = self._quorum.pending_image, self._clock.now
 
         def settled(is_committed: bool) -> None:
@@ -168,7 +177,7 @@ class ActiveController:
         if isinstance(message, BrokerHeartbeatRequest):
             broker = self._quorum.pending_image.brokers.get(message.broker_id)
             if broker is None or broker.epoch != message.broker_epoch:
-                return  # of an earlier run: it must not keep the session of this one alive
+                return  # an earlier run sent it: it must not extend the session of the current run
             self._liveness.heard(
                 message.broker_id, self._clock.now, message.current_metadata_offset
             )
@@ -193,14 +202,14 @@ class ActiveController:
     # -- failure detection -------------------------------------------------------------------------
 
     def connection_lost(self, conn: ConnId) -> None:
-        """A broker's heartbeats came in by it: if its port refuses as well, its process is gone."""
+        """Probe a broker whose heartbeat connection is lost: its process may have ended."""
         broker = self._brokers.pop(conn, None)
         if broker is not None and self._quorum.is_active and broker not in self._brokers.values():
             self._signs[broker] = self._clock.now
             self._probe(broker)
 
     def _probe(self, broker: NodeId) -> None:
-        """See whether anyone answers at the broker's address."""
+        """Check whether a process listens at the broker's address."""
         listener = self._settings.inter_broker_listener_name
         endpoint = broker_endpoint(self._quorum.image, broker, listener)
         if endpoint is not None:
@@ -209,13 +218,16 @@ class ActiveController:
 
     def _gone(self, broker: NodeId) -> None:
         if broker not in self._brokers.values():
-            log.info("broker %d is gone: its connection was lost and its port refuses", broker)
+            log.info(
+                "broker %d has ended: its connection was lost and its port refuses connections",
+                broker,
+            )
             self._refusing.add(broker)
             self._liveness.lost(broker, self._clock.now)
             self._keep_watch()
 
     def _keep_watch(self) -> None:
-        """Fence whose session is over, and come back when the next one is."""
+        """Fence brokers whose sessions have expired, and set a timer for the next expiry."""
         if not self._quorum.is_active:
             return
         expired = self._liveness.expired(self._clock.now)
@@ -235,12 +247,16 @@ class ActiveController:
         if not records:
             return
         is_gone = broker in self._refusing
-        log.info("broker %d is fenced: %s", broker, "gone" if is_gone else "no heartbeat in time")
+        log.info(
+            "broker %d is fenced: %s",
+            broker,
+            "its process has ended" if is_gone else "no heartbeat in time",
+        )
         self._silenced[broker] = self._quorum.pending_image.brokers[broker].epoch
         why = FenceReason.CONNECTION_REFUSED if is_gone else FenceReason.SESSION_EXPIRED
         self._propose(records, why=why, last_sign=self._signs.pop(broker, None))
 
-    # -- chores ------------------------------------------------------------------------------------
+    # -- periodic work -----------------------------------------------------------------------------
 
     def _every(self, interval: Millis, chore: Callable[..., Sequence[MetadataRecord]]) -> None:
         def run() -> None:

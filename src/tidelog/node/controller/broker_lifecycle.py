@@ -1,7 +1,7 @@
-"""A broker's life as its controller sees it: register, be unfenced, heartbeat, shut down in order.
+"""A broker's registration, unfencing, heartbeats and controlled shutdown.
 
-Invariant: the broker serves while the image says that it is unfenced in the epoch it registered;
-a broker that the controller no longer knows registers again.
+Invariant: the broker serves while the image shows it unfenced in the epoch of its registration. A
+broker that the controller no longer knows registers again.
 """
 
 import logging
@@ -33,7 +33,7 @@ log = logging.getLogger(__name__)
 
 
 class Submit(Protocol):
-    """The way to the active controller."""
+    """Sends a request to the active controller."""
 
     def __call__(
         self, message: Any, resume: Callable[[Any], None], patience_ms: Millis | None = None
@@ -69,20 +69,20 @@ class Lifecycle:
         self._known_directories: frozenset[UUID] = frozenset()
         self._may_stop: Callable[[], None] | None = None
         self._timer: Timer | None = None
-        self._heard_at: Millis = clock.now
+        self._answered_at: Millis = clock.now
         self.epoch: BrokerEpoch = -1
         self.is_unfenced = False
-        self.is_willing = True
-        """Whether it could serve: not while it still opens what it holds (F41)."""
+        self.may_be_unfenced = True
+        """Whether it is ready to be unfenced: not while it still opens its logs (F41)."""
 
     # -- registration ------------------------------------------------------------------------------
 
     def register(self) -> None:
-        """Register this run, after that of an interrupted start if there was one.
+        """Register this run. If an earlier start was interrupted, register that run first.
 
-        The controller may have registered the interrupted run, in an epoch that this one does not
-        know. That run has changed no log: to register it again tells its epoch, and a clean stop
-        is then proved against that one.
+        The controller may have registered the interrupted run, in an epoch that this run does not
+        know. That run has changed no log. Registering it again returns its epoch, and the clean
+        shutdown is then proved against that epoch.
         """
         if self._interrupted is not None:
             self._send_registration(self._interrupted, self._settled)
@@ -132,31 +132,32 @@ class Lifecycle:
 
     def _registered(self, incarnation: UUID, response: Any) -> None:
         if incarnation != self._incarnation:
-            return  # it has registered anew meanwhile
+            return  # it has registered again meanwhile
         if self._is_accepted(response):
             self.epoch = response.broker_epoch
-            self._heard_at = self._clock.now
+            self._answered_at = self._clock.now
             log.info("registered as broker %d, epoch %d", self._settings.node_id, self.epoch)
             self._heartbeat()
 
     def _is_accepted(self, response: Any) -> bool:
         error = response.error_code
         if error in _TRY_AGAIN:
-            # Another process of this id may still have a session; it ends when that does.
+            # Another process with this id may still have a session: wait until it expires.
             self._timers.at(self._clock.now + REGISTRATION_RETRY_MS, self.register)
         elif error is not ErrorCode.none:
             self._failed(f"the controller refused this broker: {error.name}")
         return error is ErrorCode.none
 
     def is_registered_in(self, image: ClusterImage) -> bool:
-        """Whether the image knows of this run of the broker, not only of an earlier one."""
+        """Whether the image holds the registration of this run, not only of an earlier one."""
         me = image.brokers.get(self._settings.node_id)
         return me is not None and me.incarnation == self._incarnation
 
     def epoch_in(self, image: ClusterImage) -> BrokerEpoch:
-        """In which epoch this run is registered, even while the controller's answer is under way.
+        """The epoch of this run's registration, also before the controller's response arrives.
 
-        Without it a leader could not tell what this run holds from what an earlier one held (F15).
+        Without it a leader could not distinguish the log of this run from that of an earlier one
+        (F15).
         """
         if self.epoch < 0 and self.is_registered_in(image):
             return image.brokers[self._settings.node_id].epoch
@@ -174,29 +175,32 @@ class Lifecycle:
         if was_unfenced and not self.is_unfenced and self._may_stop is None:
             log.warning("broker %d is fenced", self._settings.node_id)
         if me is not None and me.epoch == self.epoch and me.fenced:
-            # It has read its own registration: ask to be unfenced without waiting a round.
+            # The image holds its own registration: ask to be unfenced now, not with the next
+            # heartbeat.
             self._beat()
 
     def ask_to_be_unfenced(self) -> None:
-        """Everything that it holds is open: ask to be unfenced without waiting a round."""
-        if not self.is_willing:
-            self.is_willing = True
+        """Every log is open: ask to be unfenced now, not with the next heartbeat."""
+        if not self.may_be_unfenced:
+            self.may_be_unfenced = True
             if self.epoch >= 0 and not self.is_unfenced:
                 self._beat()
 
     def controller_changed(self) -> None:
-        """The new one has yet to hear from this broker, and may not wait for long."""
+        """Send a heartbeat to the new controller at once, before it fences this broker."""
         if self.epoch >= 0:
             self._heartbeat()
 
     @property
     def is_cut_off(self) -> bool:
-        """No controller has answered for a whole session: if there is one, it has fenced us."""
-        silence = self._clock.now - self._heard_at
+        """Whether no controller has answered for a whole session: an active controller has fenced
+        this broker.
+        """
+        silence = self._clock.now - self._answered_at
         return self.epoch >= 0 and silence >= self._settings.broker_session_timeout_ms
 
     def directory_failed(self) -> None:
-        """Tell the controller at once; a broker that cannot for too long is of no use."""
+        """Report the failure to the controller at once; stop if that is impossible for too long."""
         patience = self._settings.log_dir_failure_timeout_ms
         self._timers.at(self._clock.now + patience, self._check_that_failures_are_known)
         if self.epoch >= 0:
@@ -204,16 +208,19 @@ class Lifecycle:
 
     def _check_that_failures_are_known(self) -> None:
         if not self._known_directories.isdisjoint(self._storage.offline_ids):
-            self._failed("the controller could not be told that a log directory has failed")
+            self._failed("the failure of a log directory could not be reported to the controller")
 
     def reregister_as_unclean(self) -> None:
-        """A log lacks what was durable: this run is not the clean one that it registered as.
+        """Register again, as after an unclean shutdown, because a log has lost durable records.
 
-        It registers anew, as one that ended uncleanly: the controller counts on nothing of it.
+        The controller then does not rely on the replicas of this broker.
         """
         self._storage.distrust()
         if self._previous_epoch >= 0 and not self.is_unfenced:
-            log.warning("broker %d has found damage: it starts uncleanly", self._settings.node_id)
+            log.warning(
+                "broker %d has found damage: it registers as after an unclean shutdown",
+                self._settings.node_id,
+            )
             self._previous_epoch = -1
             self._interrupted = None
             self._incarnation = self._dice.uuid()
@@ -226,7 +233,7 @@ class Lifecycle:
         self.register()
 
     def shut_down(self, may_stop: Callable[[], None]) -> None:
-        """Ask the controller to move leaders away; `may_stop` is called when it has."""
+        """Ask the controller to move the leaderships away; `may_stop` is called when it has."""
         self._may_stop = may_stop
         if self.epoch < 0:
             may_stop()
@@ -246,21 +253,25 @@ class Lifecycle:
             broker_id=self._settings.node_id,
             broker_epoch=epoch,
             current_metadata_offset=self._metadata_offset,
-            want_fence=not self.is_willing,
+            want_fence=not self.may_be_unfenced,
             want_shut_down=self._may_stop is not None,
             offline_log_dirs=self._storage.offline_ids,
         )
         patience = self._settings.broker_session_timeout_ms
-        self._submit(request, lambda response: self._heard(epoch, response), patience)
+        self._submit(request, lambda response: self._heartbeat_answered(epoch, response), patience)
 
-    def _heard(self, epoch: BrokerEpoch, response: Any) -> None:
+    def _heartbeat_answered(self, epoch: BrokerEpoch, response: Any) -> None:
         if epoch != self.epoch:
             return
         error = response.error_code
         if error is not ErrorCode.request_timed_out:
-            self._heard_at = self._clock.now
+            self._answered_at = self._clock.now
         if error in (ErrorCode.broker_id_not_registered, ErrorCode.stale_broker_epoch):
-            log.warning("broker %d is not known any more: %s", self._settings.node_id, error.name)
+            log.warning(
+                "the controller does not know broker %d any more: %s",
+                self._settings.node_id,
+                error.name,
+            )
             self._register_again()
         elif error is ErrorCode.none and response.should_shut_down and self._may_stop is not None:
             may_stop, self._may_stop = self._may_stop, None

@@ -1,8 +1,8 @@
-"""The way to the active controller, wherever it is: here, or on the leader of the quorum.
+"""Sends requests to the active controller, on this node or on the leader of the quorum.
 
-A request is tried again while no controller can decide on it, until its time is up; so a change of
-controller is a delay for its sender, not an error. A client that is told of a change finds it when
-it asks the same node next.
+A request is retried until its timeout while no controller can decide on it. A change of controller
+is therefore a delay for the client, not an error. After the response to a change, the client finds
+the change on the same node.
 """
 
 from collections.abc import Callable
@@ -31,11 +31,11 @@ from tidelog.protocol.messages.messages import versions_of
 RETRY_MS: Millis = 20
 LONGEST_RETRY_MS: Millis = 1_000
 ANSWER_MS: Millis = 5_000
-"""How long a controller may take over one request before it is asked again."""
+"""How long a controller may take for one request before the request is sent again."""
 CATCH_UP_MS: Millis = 1_000
-"""How long an answer may wait for this node to know what it tells of."""
+"""How long a response may wait until this node's image holds the change."""
 LEAST_PATIENCE_MS: Millis = 1_000
-"""A client that gives no time at all still gets its request to the controller once."""
+"""The shortest timeout: a request without a timeout still reaches the controller once."""
 
 _DESCRIBE = DescribeQuorumRequest(
     topics=(TopicData(topic_name=METADATA_TOPIC, partitions=(PartitionData(partition_index=0),)),)
@@ -61,7 +61,7 @@ class ControllerClient:
         self._channels: Channels[tuple[Address, bool]] = Channels(peers, LONG_ANSWER_BYTES)
 
     def submit(self, message: Any, resume: Resume, patience_ms: Millis | None = None) -> None:
-        """Get a decision; `resume` hears the response, at the latest when patience is over."""
+        """Request a decision; `resume` gets the response, or an error at the timeout."""
         patience = self._patience_with(message) if patience_ms is None else patience_ms
         self._try(_Submission(message, resume, self._clock.now + patience))
 
@@ -74,7 +74,7 @@ class ControllerClient:
         return PARKED
 
     def change(self, message: Any, resume: Resume) -> None:
-        """Submit for a client, and answer once this node knows of the change itself."""
+        """Submit for a client, and respond when this node's image holds the change."""
 
         def answered(response: Any) -> None:
             if self._quorum.is_active or isinstance(response, DescribeQuorumResponse):
@@ -86,7 +86,9 @@ class ControllerClient:
         self._try(_Submission(message, answered, deadline, is_clients=True))
 
     def _catch_up(self, done: Callable[[], None]) -> None:
-        """Ask how far the leader has committed, and wait for that; not for long, come what may."""
+        """Ask for the leader's high watermark and wait until it is applied here, for a limited
+        time.
+        """
         waiting = [done]
 
         def go_on() -> None:
@@ -108,7 +110,7 @@ class ControllerClient:
         channel.request(*coded(_DESCRIBE, 2), described, CATCH_UP_MS)
 
     def _patience_with(self, message: Any) -> Millis:
-        """As long as the client says that it waits, within reason."""
+        """The timeout in the client's request, within limits."""
         timeout: timedelta | None = getattr(message, "timeout", None)
         if timeout is None:
             return self._patience_ms
@@ -144,10 +146,10 @@ class ControllerClient:
         self._timers.at(now + submission.retry_ms, lambda: self._try(submission))
 
     def _channel(self, is_clients: bool) -> Channel | None:
-        """To the leader as this node knows it.
+        """The channel to the known leader.
 
-        What a client sends goes by a connection of its own: a controller that cannot take it, and
-        hangs up, is not to miss this node's heartbeats for that.
+        Requests of clients use a connection of their own. If the controller closes it because of a
+        request, this node's heartbeats are not affected.
         """
         address = self._quorum.leader_address
         if address is None:
@@ -162,7 +164,8 @@ class _Submission:
     deadline: Millis
     is_clients: bool = False
     losses: int = 0
-    """How often the connection has ended at it: the request itself may be the reason."""
+    """How often the connection was lost during this request: the request itself may be the reason.
+    """
 
     @property
     def retry_ms(self) -> Millis:

@@ -1,7 +1,7 @@
-"""Tells the controller in which log directory each replica lies: AssignReplicasToDirs (KIP-858).
+"""Reports the log directory of each replica to the controller: AssignReplicasToDirs (KIP-858).
 
-The controller has to know: it takes a replica for lost when its directory is. One request at a
-time, with all that has come together since; what was not taken for certain is told again.
+The controller needs this to elect new leaders when a directory fails. One request is under way at a
+time and carries all reports since the last one. Reports that were not confirmed are sent again.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from tidelog.node.timers import Timers
 RETRY_MS: Millis = 500
 REPLICAS_PER_REQUEST = 2_000
 REPLICA_BYTES = 64
-"""What one replica takes at most in a request."""
+"""The most bytes that one replica takes in a request."""
 
 _Key: TypeAlias = tuple[TopicId, int]
 
@@ -50,14 +50,14 @@ class DirectoryReports:
         self._is_due = False
 
     def report(self, topic_id: TopicId, index: int, directory: UUID) -> None:
-        """The replica lies there now; the controller's answer is a new image."""
+        """Report the replica's directory; the controller confirms it with a new image."""
         key = (topic_id, index)
         if self._under_way.get(key) != directory:
             self._waiting[key] = directory
             self._soon(0)
 
     def _soon(self, delay: Millis) -> None:
-        """In an event of its own, so that many go together."""
+        """Send in an event of its own, so that many reports share a request."""
         if not self._is_due:
             self._is_due = True
             self._timers.at(self._clock.now + delay, self._send)

@@ -1,14 +1,15 @@
-"""Brokers that have just gone: what clients, which look at once, are told of them, and when.
+"""Brokers that have just failed, and how long metadata responses wait for their successors or list
+them.
 
-A client that loses a broker asks at once who leads now, which is before anybody can, and librdkafka
-does not ask again for about a second. So an answer that would name a leader whose connection was
-lost a moment ago waits for the election, which takes some 20 ms.
+A client that loses a broker requests metadata at once, often before a new leader is elected, and
+librdkafka then waits about a second before it asks again. A response that would name a leader whose
+connection was just lost therefore waits for the election, which takes about 20 ms.
 
-And a client that no longer finds a broker in the answer drops it; librdkafka (seen in 2.16) loses
-the new leader of that broker's partitions with it, and again looks for a second. So a broker that
-was fenced is still listed for a while, no longer than Kafka, whose sessions last so long, would.
+A client drops a broker that is missing from a response. librdkafka (seen in 2.16) then also loses
+the new leader of that broker's partitions, and again waits a second. A fenced broker is therefore
+still listed for a while, no longer than in Kafka with its default session timeout.
 
-Invariant: nobody waits longer than PATIENCE_MS from the loss, whatever becomes of the leader.
+Invariant: no response waits longer than PATIENCE_MS after the loss, whatever happens to the leader.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -30,19 +31,19 @@ class RecentlyFencedBrokers:
         self._timers = timers
         self._image = image
         self._lost: dict[NodeId, Millis] = {}
-        """Leaders, each with the time until which its successor is waited for."""
+        """Lost leaders, and until when responses wait for their successors."""
         self._fenced: dict[NodeId, Millis] = {}
-        """Brokers, each with the time until which it is listed."""
+        """Fenced brokers, and until when they are listed."""
         self._waiting: list[tuple[Collection[str] | None, Resume]] = []
 
     def lost(self, leader: NodeId) -> None:
-        """The connection by which this node follows a leader was lost."""
+        """The connection to a leader that this node follows was lost."""
         until = self._clock.now + PATIENCE_MS
         self._lost[leader] = until
         self._timers.at(until, self._look)
 
     def found(self, leader: NodeId) -> None:
-        """It answers after all."""
+        """The leader answers again."""
         if self._lost.pop(leader, None) is not None:
             self._look()
 
@@ -57,7 +58,9 @@ class RecentlyFencedBrokers:
             self._look()
 
     def wait(self, topics: Collection[str] | None, resume: Resume) -> tuple[NodeId, ...] | Parked:
-        """Those that have just gone; later if a topic (None: any) has a leader just lost."""
+        """The recently fenced brokers; parked while a leader of these topics (None: of any) was
+        just lost.
+        """
         if not self._names_lost(topics):
             return self._gone()
         self._waiting.append((topics, resume))

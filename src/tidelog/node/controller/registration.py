@@ -1,6 +1,6 @@
-"""A controller makes itself known: where it listens and what it supports (KIP-919).
+"""Registers this controller: its endpoints and its supported features (KIP-919).
 
-Once per run of its process, as soon as there is a cluster to be known in.
+It registers once per run of its process, as soon as the cluster has a metadata version.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class ControllerRegistration:
             self._submit(self._request(), self._answered)
 
     def _answered(self, response: Any) -> None:
-        """Refused for now: at the next change of the image it is tried again."""
+        """If refused, register again at the next change of the image."""
         self._is_needed = response.error_code is not ErrorCode.none
 
     def _request(self) -> ControllerRegistrationRequest:

@@ -1,7 +1,7 @@
 """The group coordinators of this node: one per partition of `__consumer_offsets` that it leads.
 
-Invariant: a coordinator serves only while the node leads its partition, and only what that
-partition's log says; its writes are acknowledged by every in-sync replica before they count.
+Invariant: a coordinator serves only while the node leads its partition, and its state is that of
+the partition's log. Its writes count when every in-sync replica has acknowledged them.
 """
 
 from collections.abc import Callable, Collection
@@ -66,7 +66,7 @@ class Coordinators:
     # -- leadership --------------------------------------------------------------------------------
 
     def lead(self, replica: Replica) -> None:
-        """Take over the groups of a partition: everything that its log says of them."""
+        """Load the groups of a partition from its log."""
         index, now = replica.partition.partition, self._clock.now
         self.resign(index)
         held = replica.log
@@ -81,7 +81,7 @@ class Coordinators:
 
     def _loaded(self, index: int, loading: GroupLoading, shard: GroupShard | None) -> None:
         if self._loading.get(index) is not loading:
-            return  # the partition was given up meanwhile
+            return  # the leadership has ended meanwhile
         del self._loading[index]
         if shard is None:
             return
@@ -183,7 +183,7 @@ class Coordinators:
             written(results)
 
     def _set_alarm(self, index: int) -> None:
-        """One timer per coordinator, moved only when its next deadline has come nearer."""
+        """One timer per coordinator, replaced only by an earlier deadline."""
         shard = self._shards.get(index)
         deadline = shard.next_deadline() if shard is not None else None
         if deadline is None:

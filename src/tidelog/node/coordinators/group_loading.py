@@ -1,7 +1,7 @@
-"""Loading of a group coordinator: its log is read and replayed in jobs, some batches in each.
+"""Loads a group coordinator: jobs read and replay its log, some batches in each.
 
-The shard that a job fills is no part of the node until all is loaded, so nothing else touches it.
-A log that grew for months takes seconds to replay; the node serves everybody else meanwhile.
+The shard that a job fills belongs to no other part until the load is complete. A large log takes
+seconds to replay; the node serves other requests meanwhile.
 """
 
 import logging
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ReplayGroups:
-    """Replays the batches in a slice of the log. -> the offset after the last that is sound."""
+    """Replays the batches in a slice of the log; returns the offset after the last sound one."""
 
     work: ClassVar[Work] = Work.LOAD
     shard: GroupShard
@@ -58,13 +58,13 @@ class ReplayGroups:
                 try:
                     self.shard.replay(record.key, record.value, self.now)
                 except RecordFormatError as bad:
-                    log.warning("%s: a record was passed over: %s", self.partition, bad)
+                    log.warning("%s: a record was skipped: %s", self.partition, bad)
             if not number % _RECORDS_PER_STEP:
                 yield
 
 
 class GroupLoading:
-    """One coordinator on its way; `done` is called with its shard, or with None if it fails."""
+    """The load of one coordinator; `done` gets its shard, or None if the load fails."""
 
     def __init__(
         self,
@@ -82,7 +82,7 @@ class GroupLoading:
         self._end = replica.log.log_end_offset
         self._token = 0
         self.deleted: list[Collection[TopicPartition]] = []
-        """Partitions that were deleted meanwhile."""
+        """Partitions that were deleted during the load."""
 
     def begin(self) -> None:
         self._go_on(self._replica.log.log_start_offset)
@@ -113,7 +113,7 @@ class GroupLoading:
         self._token = self._jobs.start(job, replayed, failed)
 
     def _fail(self, offset: Offset) -> None:
-        # Half of what was committed would pass for all of it: better NOT_COORDINATOR.
+        # A part of the commits would look like all of them: answer NOT_COORDINATOR instead.
         log.error(
             "%s: its groups are not served: no sound batch at offset %d",
             self._replica.partition,
@@ -123,7 +123,7 @@ class GroupLoading:
 
 
 def _slice_at(replica: Replica, offset: Offset, end: Offset) -> FileSlice | None:
-    """Where some batches from `offset` on lie; None where they cannot be read."""
+    """The location of some batches from `offset` on; None if they cannot be read."""
     try:
         found = replica.log.read(offset, READ_BYTES, end, at_least_one=True)
     except OSError as failure:

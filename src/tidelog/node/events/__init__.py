@@ -1,1 +1,1 @@
-"""What a node reports: replication events, metrics, counters."""
+"""The replication events, metrics and counters of a node."""

@@ -1,6 +1,6 @@
-"""What a node has counted since it started: plain numbers, read when somebody asks for metrics.
+"""The counters of a node since its start, read when metrics are requested.
 
-Counting is a matter of nanoseconds, so it is always done, whether anyone asks or not.
+Counting takes nanoseconds and is always on.
 """
 
 from bisect import bisect_left
@@ -9,11 +9,11 @@ from collections import defaultdict
 from tidelog.model.ids import Millis
 
 BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
-"""Up to how long a request took, for each place of a histogram but the last."""
+"""The upper bounds of a histogram's buckets; the last bucket has none."""
 
 
 class RequestTimes:
-    """How long the requests of one API took, until their answers were ready to be sent."""
+    """The durations of one API's requests, until their responses were ready to be sent."""
 
     __slots__ = ("places", "total_ms")
 
@@ -45,22 +45,22 @@ class Counters:
 
     def __init__(self) -> None:
         self.bytes_in = 0
-        """Of record batches that producers wrote."""
+        """The bytes of record batches that producers wrote."""
         self.messages_in = 0
         self.bytes_out = 0
-        """Of record batches that consumers fetched."""
+        """The bytes of record batches that consumers fetched."""
         self.replication_bytes_out = 0
-        """Of record batches that followers fetched."""
+        """The bytes of record batches that followers fetched."""
         self.requests: defaultdict[int, RequestTimes] = defaultdict(RequestTimes)
-        """By API key."""
+        """Request durations by API key."""
         self.isr_shrinks = 0
-        """That this node asked for as leader, and got."""
+        """Shrinks that this node requested as leader and the controller made."""
         self.isr_expands = 0
         self.failed_isr_updates = 0
         self.elections = 0
-        """That this node decided on as active controller."""
+        """Elections that this node decided as active controller."""
         self.election_ms: Millis = 0
-        """From each of those decisions until it was committed, added up."""
+        """The sum of the times from each decision to its commit."""
         self.unclean_elections = 0
         self.events_written = 0
         self.events_lost = 0

@@ -1,9 +1,9 @@
-"""Writes to the topic `__tidelog_replication_events` as any producer would: Produce to its leader.
+"""Writes to the topic `__tidelog_replication_events` like any producer: Produce to its leader.
 
-Idempotent, acks=all, one batch at a time: a batch is repeated, with its sequence, until the topic
-has it or can never have it, so that no event is told twice and none out of order. The topic is made
-when it is first needed, with as many replicas as `offsets.topic.replication.factor` says; a cluster
-that does not get so many brokers within `PLACES_MS` gets a replica on each of those that it has.
+It is idempotent, uses acks=all and sends one batch at a time. A batch is sent again, with its
+sequence, until the topic holds it or can never hold it. No event is therefore written twice or out
+of order. The topic is created when it is first needed, with `offsets.topic.replication.factor`
+replicas. A cluster that has fewer brokers after `PLACES_MS` gets a replica on each of them.
 """
 
 import logging
@@ -39,18 +39,18 @@ RETRY_MS: Millis = 200
 ANSWER_MS: Millis = 5_000
 PLACES_MS: Millis = 10_000
 REQUEST_BYTES = 256
-"""What a request takes beside its batch."""
+"""The bytes of a request without its batch."""
 _CREATION_RETRY_MS: Millis = 1_000
 _VERSION, _INIT_VERSION = 9, 4
 _CLIENT_ID = "__admin_client"
-"""Whom Kafka lets write to internal topics."""
+"""The client id that Kafka allows to write to internal topics."""
 
 _FORGOTTEN = (
     ErrorCode.out_of_order_sequence_number,
     ErrorCode.unknown_producer_id,
     ErrorCode.invalid_producer_epoch,
 )
-"""The topic is another one by now, or does not know us any more: begin a new sequence."""
+"""The topic was created again, or has expired this producer: start a new sequence."""
 
 log = logging.getLogger(__name__)
 
@@ -79,7 +79,9 @@ class EventProducer:
         self._creation_asked_at: Millis = -_CREATION_RETRY_MS
 
     def send(self, records: Sequence[Record], done: Callable[[bool], None]) -> None:
-        """Append; `done` hears True once that is acknowledged, False if it never can be."""
+        """Append the records; `done` gets True when they are acknowledged, False if they never can
+        be.
+        """
         assert not self._records, "one batch at a time"
         self._records, self._done = records, done
         self._try()
@@ -128,7 +130,7 @@ class EventProducer:
     def _created(self, response: Any) -> None:
         error = response.topics[0].error_code
         if error not in (ErrorCode.none, ErrorCode.topic_already_exists):
-            log.warning("%s cannot be made: %s", REPLICATION_EVENTS, error.name)
+            log.warning("%s cannot be created: %s", REPLICATION_EVENTS, error.name)
 
     # -- requests ----------------------------------------------------------------------------------
 
@@ -156,8 +158,10 @@ class EventProducer:
             base_sequence=self._sequence,
         )
         if len(batch) + REQUEST_BYTES > self._settings.socket_request_max_bytes:
-            # Its leader would hang up, every time.
-            log.error("%s does not take %d bytes of events", REPLICATION_EVENTS, len(batch))
+            # The leader would close the connection at every attempt.
+            log.error(
+                "a batch of events for %s is too large: %d bytes", REPLICATION_EVENTS, len(batch)
+            )
             self._end(is_written=False)
             return
         request = ProduceRequest(
@@ -185,7 +189,7 @@ class EventProducer:
         elif error.retriable:
             self._again()
         else:
-            log.error("%s does not take events: %s", REPLICATION_EVENTS, error.name)
+            log.error("%s does not accept events: %s", REPLICATION_EVENTS, error.name)
             self._producer_id = NO_PRODUCER
             self._end(is_written=False)
 

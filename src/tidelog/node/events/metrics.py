@@ -1,8 +1,8 @@
-"""A node's metrics, under the names that Kafka's have once the JMX exporter has spelled them.
+"""A node's metrics, with the names that the JMX exporter gives to Kafka's metrics.
 
-Everything is looked at when somebody asks and at no other time, in one walk over the replicas.
-There is no series per partition: ten thousand partitions are as many numbers as one.
-docs/metrics.md lists them.
+They are computed only when they are requested, in one pass over the replicas. No metric has a
+series per partition, so ten thousand partitions need no more series than one. docs/metrics.md lists
+them.
 """
 
 from collections import Counter as Tally
@@ -32,7 +32,7 @@ _REQUESTS = "kafka_network_requestmetrics"
 
 @dataclass(slots=True)
 class _Held:
-    """One walk over what a broker holds."""
+    """One pass over the replicas of a broker."""
 
     partitions: int = 0
     led: int = 0
@@ -107,7 +107,7 @@ def _walk(replicas: Iterable[Replica], image: ClusterImage) -> _Held:
         in_sync = len(leader.isr)
         held.led += 1
         placed = image.partition(replica.partition)
-        # Replicas that a reassignment is only adding are not missed yet.
+        # Replicas that a reassignment is still adding do not count as missing.
         adding = 0 if placed is None else len(placed.adding)
         held.under_replicated += in_sync < leader.replica_count - adding
         held.under_min_isr += in_sync < leader.minimum
@@ -143,7 +143,7 @@ def of_controller(image: ClusterImage, is_active: bool, counters: Counters) -> I
             imbalanced += placed.leader != placed.preferred_leader
     yield _gauge(f"{_CONTROLLER}_globaltopiccount", "Topics.", len(image.topics))
     yield _gauge(f"{_CONTROLLER}_globalpartitioncount", "Partitions of all topics.", partitions)
-    yield _gauge(f"{_CONTROLLER}_offlinepartitionscount", "Partitions that nobody leads.", offline)
+    yield _gauge(f"{_CONTROLLER}_offlinepartitionscount", "Partitions without a leader.", offline)
     yield _gauge(
         f"{_CONTROLLER}_preferredreplicaimbalancecount",
         "Partitions that another than the preferred replica leads.",
@@ -165,7 +165,7 @@ def of_controller(image: ClusterImage, is_active: bool, counters: Counters) -> I
 def of_requests(
     listeners: Iterable[str], connections: Iterable[str], counters: Counters
 ) -> Iterator[Metric]:
-    """`connections` are the listeners by which each came in."""
+    """`connections` are the listener names of the open connections."""
     named = sorted(
         (api.name, counters.requests[key])
         for key, api in REGISTRY.items()

@@ -1,7 +1,8 @@
-"""Tells how far the replicas of each partition are that this node leads, every few seconds.
+"""Records the state of the replicas of each partition that this node leads, every few seconds.
 
-A partition that has not moved is told of once a minute; the others at every round. A round goes
-through the partitions a few at a time, so that a node with ten thousand serves on in between.
+A partition whose state has changed is recorded in every round, any other once a minute. A round
+handles a few partitions at a time, so that a node with ten thousand partitions serves requests in
+between.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -26,27 +27,28 @@ class ReplicaStates:
         clock: Clock,
         timers: Timers,
         replicas: Iterable[Replica],
-        tell: Callable[[ReplicaState], None],
+        record: Callable[[ReplicaState], None],
     ) -> None:
         self._me = settings.node_id
         self._clock = clock
         self._timers = timers
         self._replicas = replicas
-        self._tell = tell
+        self._record = record
         self._interval_ms = settings.tidelog_replication_events_interval_ms
-        self._told: dict[TopicPartition, tuple[object, Millis]] = {}
-        """What was told last of each partition, as far as it moves, and when."""
+        self._recorded: dict[TopicPartition, tuple[object, Millis]] = {}
+        """The last recorded state of each partition, without its times, and when it was recorded.
+        """
 
     def start(self) -> None:
         self._timers.at(self._clock.now + self._interval_ms, self._round)
 
     def _round(self) -> None:
         led = [one for one in self._replicas if one.leader is not None]
-        if len(self._told) > len(led):
-            self._told = {
-                one.partition: self._told[one.partition]
+        if len(self._recorded) > len(led):
+            self._recorded = {
+                one.partition: self._recorded[one.partition]
                 for one in led
-                if one.partition in self._told
+                if one.partition in self._recorded
             }
         self._turn(iter(led), self._clock.now + self._interval_ms)
 
@@ -73,12 +75,12 @@ class ReplicaStates:
             leader.isr,
             [(one.broker, one.end_offset) for one in followers],
         )
-        was, told_at = self._told.get(replica.partition, (None, 0))
-        if place == was and now - told_at < AT_LEAST_MS:
+        was, recorded_at = self._recorded.get(replica.partition, (None, 0))
+        if place == was and now - recorded_at < AT_LEAST_MS:
             return
-        self._told[replica.partition] = (place, now)
+        self._recorded[replica.partition] = (place, now)
         replica.refresh_progress()
-        self._tell(
+        self._record(
             ReplicaState(
                 partition=replica.partition,
                 leader=self._me,

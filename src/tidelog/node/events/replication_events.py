@@ -1,9 +1,9 @@
-"""Collects what happens to replicas on this node, counts it, and has it written to its topic.
+"""Collects the replication events of this node, counts them and writes them to their topic.
 
-Invariant: whoever tells of an event never waits. What a decision did is worked out later, a slice
-at a time; the queue is bounded, and where the topic cannot be reached the oldest events go, counted
-and logged. Events about the events' own topic are told, but for its state: that moves with every
-event.
+Invariant: recording an event never waits. The events of a decision are derived later, a slice at a
+time. The queue is bounded: if the topic cannot be written, the oldest events are dropped, counted
+and logged. Events about the events' own topic are recorded, except its replica states, because each
+event changes them.
 """
 
 import logging
@@ -31,16 +31,18 @@ from tidelog.node.timers import Timers
 from tidelog.protocol.records.records import Record
 
 LIMIT = 10_000
-"""Events that wait for the topic; about 5 MB."""
+"""The most events that wait for the topic; about 5 MB."""
 PER_SLICE = 200
 PAUSE_MS: Millis = 5
-"""Between two slices: other events have their turn."""
+"""The pause between two slices, in which other events are handled."""
 SLICE_BYTES = 512 * 1024
-"""Half of what a batch may have by default."""
+"""Half of the default batch size limit."""
 LINGER_MS: Millis = 20
-"""Events of one moment leave in one batch."""
+"""Events within this time are written in one batch."""
 DRAIN_MS: Millis = 500
-"""How long a node that ends may wait to tell of it: a controller has moved its own leaders."""
+"""How long a stopping node may wait to write its events; a controller has moved its leaderships by
+then.
+"""
 
 log = logging.getLogger(__name__)
 
@@ -62,7 +64,7 @@ class ReplicationEvents:
         self._timers = timers
         self._producer = EventProducer(settings, clock, timers, peers, image, submit)
         self._decisions: deque[tuple[Millis, Millis, Iterator[ReplicationEvent]]] = deque()
-        """When each was committed, how long that took, and what it did."""
+        """The commit time of each decision, how long the commit took, and its events."""
         self._waiting: deque[tuple[Millis, ReplicationEvent]] = deque()
         self._is_sending = False
         self._is_slicing = False
@@ -77,9 +79,9 @@ class ReplicationEvents:
         why: FenceReason,
         last_sign: Millis | None = None,
     ) -> None:
-        """A decision of this node's controller is committed; it took the first to the second.
+        """A decision of this node's controller, which changed `before` to `after`, is committed.
 
-        `last_sign` is when a broker that it fences was last heard of.
+        `last_sign` is the time of the last sign of life of a broker that it fences.
         """
         silent_ms = None if last_sign is None else self._clock.now - last_sign
         events = events_of_decision(before, after, self._settings, why, silent_ms)
@@ -87,11 +89,13 @@ class ReplicationEvents:
         self._slice_soon()
 
     def record(self, event: ReplicationEvent) -> None:
-        """It has happened, now."""
-        self._tell(self._clock.wall, event)
+        """Record an event that happens now."""
+        self._enqueue(self._clock.wall, event)
 
     def drain(self, then: Callable[[], None]) -> None:
-        """The node is about to end: `then` comes when all is written, or patience is over."""
+        """Call `then` when all events are written, or when the time is up: the node is about to
+        stop.
+        """
         self._after = then
         self._timers.at(self._clock.now + DRAIN_MS, self._end)
         self._maybe_end()
@@ -123,7 +127,7 @@ class ReplicationEvents:
                 if not event.clean:
                     self.counters.unclean_elections += 1
                     _warn(event)
-            self._tell(ts, event)
+            self._enqueue(ts, event)
         if len(some) < PER_SLICE:
             self._decisions.popleft()
         self._slice_soon()
@@ -131,7 +135,7 @@ class ReplicationEvents:
 
     # -- the queue ---------------------------------------------------------------------------------
 
-    def _tell(self, ts: Millis, event: ReplicationEvent) -> None:
+    def _enqueue(self, ts: Millis, event: ReplicationEvent) -> None:
         if not self.is_on:
             return
         if len(self._waiting) == LIMIT:
@@ -157,7 +161,7 @@ class ReplicationEvents:
         if is_written:
             self.counters.events_written += count
             if self._lost:
-                log.warning("%d replication events were lost before these", self._lost)
+                log.warning("%d earlier replication events were dropped", self._lost)
                 self._lost = 0
         else:
             self._lose(count)
@@ -169,14 +173,14 @@ class ReplicationEvents:
 
     def _lose(self, count: int) -> None:
         if not self._lost:
-            log.warning("replication events are being lost: their topic cannot be written to")
+            log.warning("replication events are being dropped: their topic cannot be written")
         self._lost += count
         self.counters.events_lost += count
 
 
 def _warn(event: LeaderElected) -> None:
     log.warning(
-        "%s: leader %d was elected uncleanly in epoch %d: what was committed may be lost",
+        "%s: leader %d was elected uncleanly in epoch %d: committed records may be lost",
         event.partition,
         event.leader,
         event.leader_epoch,

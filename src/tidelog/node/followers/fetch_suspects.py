@@ -1,10 +1,10 @@
-"""Finds the partitions on whose account whole fetches fail, so that they do not hold up the others.
+"""Finds the partitions that make whole fetches fail, so that they do not delay the others.
 
-An answer that cannot be read, or at which the connection ends or the time runs out, names no
-partition (F62). After two such answers in a row half of the partitions is left out, then half of
-that half, until an answer comes or one partition is left: this one is to blame and is left out
-until all have been tested. Those that have passed are fetched all the while. If none passes, it is
-the leader that fails, and no partition is blamed.
+A failed fetch names no partition: its response cannot be decoded, the connection is lost or the
+time is up (F62). After two failures in a row half of the partitions are left out, then half of that
+half, until a fetch succeeds or one partition is left. That partition is blamed and left out until
+all have been tested. Partitions that have passed are fetched throughout. If no partition passes,
+the leader itself has failed, and no partition is blamed.
 """
 
 from collections.abc import Iterable
@@ -12,28 +12,29 @@ from collections.abc import Iterable
 from tidelog.node.followers.followed import Followed
 
 BAD_ANSWERS = 2
-"""So many in a row are no accident: a leader that goes away ends a connection once."""
+"""The number of failures in a row that start a search; a leader that stops ends a connection once.
+"""
 
 
 class FetchSuspects:
     def __init__(self) -> None:
         self._in_a_row = 0
         self._tested: list[Followed] = []
-        """The fetch under way shows whether one of these is to blame."""
+        """The partitions that the fetch under way tests."""
         self._later: list[list[Followed]] = []
-        """Groups that are tested later, and left out until then."""
+        """Groups that are tested later and left out until then."""
         self._blamed: list[Followed] = []
-        """Found by this search, and left out until it ends."""
+        """Partitions that this search has blamed; they are left out until it ends."""
         self._tried_again: list[Followed] = []
-        """Blamed by an earlier search, and not cleared since."""
+        """Partitions that an earlier search has blamed and that have not passed since."""
         self._has_passed = False
 
     def unreachable(self) -> None:
-        """There is no connection: nothing was learned of any partition."""
+        """Without a connection a fetch tests nothing."""
         self._in_a_row = 0
 
     def failed(self, asked: Iterable[Followed]) -> list[Followed]:
-        """A fetch of these had no answer that can be used. -> the partitions to blame, if known."""
+        """A fetch of these partitions has failed; returns the partitions to blame, if known."""
         self._in_a_row += 1
         if not self._tested:
             self._begin(list(asked))
@@ -50,7 +51,9 @@ class FetchSuspects:
         return self._test_next()
 
     def passed(self) -> list[Followed]:
-        """An answer came: what was tested is cleared. -> the partitions to blame, if known."""
+        """A fetch has succeeded: the tested partitions pass; returns the partitions to blame, if
+        known.
+        """
         self._in_a_row = 0
         self._has_passed = True
         for one in self._tried_again:
@@ -60,13 +63,13 @@ class FetchSuspects:
         return self._test_next()
 
     def forget(self, followed: Followed) -> None:
-        """It is not followed any more."""
+        """The partition is not followed any more."""
         for group in (self._tested, *self._later, self._blamed, self._tried_again):
             if followed in group:
                 group.remove(followed)
 
     def _begin(self, asked: list[Followed]) -> None:
-        """Those that were blamed before and are tried again are tested before all others."""
+        """Start a search; partitions that were blamed before are tested first."""
         tried_again = [one for one in asked if one.blames]
         if tried_again and len(tried_again) < len(asked):
             self._tested, self._has_passed = tried_again, True
@@ -74,7 +77,7 @@ class FetchSuspects:
             self._tested, self._has_passed = asked, False
 
     def _test_next(self) -> list[Followed]:
-        """Go on with the next group. -> at the end of the search, who is to blame."""
+        """Test the next group; at the end of the search, returns the partitions to blame."""
         self._tested = self._later.pop() if self._later else []
         _hold_back(self._tested, False)
         if self._tested:

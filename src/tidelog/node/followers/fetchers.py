@@ -1,4 +1,4 @@
-"""Every partition that this node follows, by the broker that leads it: one fetcher per leader."""
+"""The partitions that this node follows, grouped by leader broker: one fetcher per leader."""
 
 from collections.abc import Callable
 
@@ -41,7 +41,7 @@ class Fetchers:
         self._leader_of: dict[TopicPartition, tuple[NodeId, LeaderEpoch]] = {}
 
     def follow(self, replica: Replica, leader: NodeId, epoch: LeaderEpoch) -> None:
-        """Fetch from this leader; every new epoch begins anew, even under the same leader (F05)."""
+        """Fetch from this leader; a new epoch starts again, even under the same leader (F05)."""
         if self._leader_of.get(replica.partition) == (leader, epoch):
             return  # only the in-sync set has changed: nothing to restart (F31)
         self.drop(replica)
@@ -61,7 +61,7 @@ class Fetchers:
             self._by_leader[followed[0]][1].flushed(replica)
 
     def brokers_changed(self) -> None:
-        """A leader that has moved to another address is followed there."""
+        """Follow leaders whose address has changed at their new address."""
         for leader, (endpoint, fetcher) in list(self._by_leader.items()):
             if fetcher.is_idle:
                 fetcher.close()

@@ -1,4 +1,4 @@
-"""One partition as a follower follows it in one leader epoch."""
+"""One partition that this node follows in one leader epoch."""
 
 from tidelog.model.ids import LeaderEpoch, Millis, TopicId
 from tidelog.node.partitions.replica import Replica
@@ -26,18 +26,18 @@ class Followed:
         self.epoch = epoch
         self.is_in_session = False
         self.is_in_sync = False
-        """Whether it held all that was committed when the leader answered last."""
+        """Whether it held every committed record at the leader's last response."""
         self.sent_offset = -1
-        """What the leader's session believes that we ask for; -1 when that is not so any more."""
+        """The fetch offset in the leader's session; -1 if it must be sent again."""
         self.sent_start = -1
-        """Where the leader's session believes that our log begins."""
+        """The log start offset in the leader's session."""
         self.retry_at: Millis = 0
         self.failures = 0
-        """How often in a row what the leader sent for it could not be appended."""
+        """The number of responses in a row that could not be appended."""
         self.blames = 0
-        """How often in a row a whole fetch has failed on its account."""
+        """The number of searches in a row that have blamed it for failed fetches."""
         self.is_held_back = False
-        """It is left out while a fetch without it shows whether it is to blame."""
+        """Whether it is left out while a fetch without it is tested."""
 
     @property
     def key(self) -> tuple[TopicId, int]:
@@ -45,5 +45,5 @@ class Followed:
 
 
 def back_off_ms(failures: int) -> Millis:
-    """How long a partition waits that has failed so often: twice as long each time."""
+    """The back-off after this number of failures: doubled each time."""
     return min(LONGEST_RETRY_MS, RETRY_MS << min(failures - 1, 16))

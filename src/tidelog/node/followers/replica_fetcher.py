@@ -1,9 +1,9 @@
 """Follows one leader broker: all its partitions in one fetch session, one fetch after another.
 
-Invariant: what is asked for next proves what is held, so a partition that waits for its own flush
-is left out until it is durable; an answer for an epoch that has passed changes nothing (F09). What
-has not moved since it was asked for costs nothing. A partition that fails waits by itself, and the
-others are followed on (F62).
+Invariant: the fetch offset proves what the follower holds, so a partition that waits for its own
+flush is left out until it is durable. A response for an earlier epoch changes nothing (F09).
+Partitions that have not changed cost nothing. A partition that fails backs off alone, and the
+others are still followed (F62).
 """
 
 import logging
@@ -35,11 +35,11 @@ from tidelog.replication.divergence import truncation_point
 
 VERSION = 17
 PARTITION_BYTES = 96
-"""What one partition takes at most in a request that asks for it and forgets another."""
+"""The most bytes that one partition takes in a request that adds it and forgets another."""
 REQUEST_BYTES = 256
-"""What a request takes beside its partitions."""
+"""The bytes of a request without its partitions."""
 THROTTLED_MS: Millis = 1_000
-"""How long a throttled partition is left out at most before the rate is looked at again."""
+"""The longest time that a throttled partition is left out before its rate is checked again."""
 _NUDGE = ApiVersionsRequest(client_software_name="", client_software_version="")
 
 log = logging.getLogger(__name__)
@@ -73,17 +73,17 @@ class ReplicaFetcher:
         self._suspects = FetchSuspects()
         room = settings.socket_request_max_bytes - REQUEST_BYTES
         self._at_most = max(1, room // PARTITION_BYTES)
-        """How many partitions a request may name: a leader refuses one that is too long (F60)."""
+        """The most partitions in a request; a leader refuses a request that is too long (F60)."""
         self._has_more = False
-        """Whether there is more to say than the last request could name."""
+        """Whether some changes did not fit into the last request."""
         self._followed: dict[TopicPartition, Followed] = {}
         self._by_id: dict[tuple[TopicId, int], Followed] = {}
         self._due: dict[Followed, None] = {}
-        """What the next fetch may have to say something new about."""
+        """Partitions that the next fetch may have to update in the session."""
         self._in_session = 0
-        """How many partitions the leader's session has."""
+        """The number of partitions in the leader's session."""
         self._forgotten: dict[tuple[TopicId, int], None] = {}
-        """What the leader's session has and we do not ask for any more."""
+        """Partitions in the leader's session that are not followed any more."""
         self._session_id = 0
         self._session_epoch = 0
         self._is_fetching = False
@@ -114,7 +114,7 @@ class ReplicaFetcher:
             self._forget(followed)
 
     def flushed(self, replica: Replica) -> None:
-        """A partition that was left out for its flush can be asked for again."""
+        """Fetch a partition again that was left out for its flush."""
         if replica.partition in self._followed:
             self._fetch()
 
@@ -132,7 +132,7 @@ class ReplicaFetcher:
             return
         topics = self._changed()
         if not self._in_session:
-            return  # all wait for their flush, or for a better moment
+            return  # every partition waits for its flush or backs off
         self._is_fetching = True
         settings = self._settings
         request = FetchRequest(
@@ -161,9 +161,10 @@ class ReplicaFetcher:
         return response
 
     def _hurry(self) -> None:
-        """There is more to ask for than the fetch under way, which the leader may hold for long.
+        """Make the leader answer the fetch under way, because there are new partitions to fetch.
 
-        Any request behind it makes the leader answer it at once.
+        The leader may hold that fetch for long. Any request behind it makes the leader answer at
+        once.
         """
         if not self._has_hurried and not self._is_closed:
             self._has_hurried = True
@@ -172,7 +173,7 @@ class ReplicaFetcher:
             self._channel.request(encode, decode, lambda _: None, patience)
 
     def _changed(self) -> list[tuple[TopicId, list[FetchPartition]]]:
-        """What the session does not know yet: new partitions, and new offsets of old ones."""
+        """The session's updates: new partitions, and new offsets of known ones."""
         topics: dict[TopicId, list[FetchPartition]] = {}
         now, room = self._clock.now, self._at_most
         looked_at, self._due = self._due, {}
@@ -203,7 +204,7 @@ class ReplicaFetcher:
                 followed.is_in_session = True
                 self._in_session += 1
             if self._forgotten:
-                # In one request a leader would forget it after it has added it.
+                # Within one request a leader forgets a partition after it has added it.
                 self._forgotten.pop(followed.key, None)
             topics.setdefault(replica.topic_id, []).append(
                 FetchPartition(
@@ -266,14 +267,14 @@ class ReplicaFetcher:
             return
         for one in blamed:
             log.warning(
-                "%s: no fetch from its leader succeeds that asks for this partition: the others "
+                "%s: every fetch from its leader that includes this partition fails: the others "
                 "are fetched without it",
                 one.replica.partition,
             )
             self._later(one, back_off_ms(one.blames))
 
     def _begin_session_anew(self) -> None:
-        """With the old one's id, so that the leader ends that."""
+        """Start a new session with the old session's id, so that the leader closes the old one."""
         self._session_epoch = 0
         self._forgotten = {}
         self._in_session = 0
@@ -294,7 +295,7 @@ class ReplicaFetcher:
     def _take_one(self, followed: Followed, fetched: PartitionFetched) -> None:
         replica = followed.replica
         if replica.log.log_end_offset != followed.sent_offset:
-            return  # the answer to a question of an earlier epoch (F09)
+            return  # the response to a fetch of an earlier epoch (F09)
         self._due[followed] = None
         try:
             if fetched.error is ErrorCode.offset_out_of_range:
@@ -312,8 +313,9 @@ class ReplicaFetcher:
             self._storage_failed(replica.partition, failure)
             self._set_aside(followed)
         except Exception:
-            # A bug of ours that this partition's answer has found: the others are followed on.
-            log.exception("%s: what the leader sent could not be taken", replica.partition)
+            # This is a bug in this node, found by one partition's response: still follow the
+            # others.
+            log.exception("%s: the leader's response could not be processed", replica.partition)
             self._set_aside(followed)
 
     def _append(self, followed: Followed, fetched: PartitionFetched) -> None:
@@ -340,41 +342,53 @@ class ReplicaFetcher:
     def _truncate(self, followed: Followed, cut: int) -> None:
         replica = followed.replica
         end = replica.log.log_end_offset
-        log.info("%s: cut from %d to %d, where its leader parts", replica.partition, end, cut)
+        log.info(
+            "%s: truncated from %d to %d, where it diverges from its leader",
+            replica.partition,
+            end,
+            cut,
+        )
         replica.truncate(cut)
         if replica.log.log_end_offset == end:
             self._later(followed)
 
     def _out_of_range(self, followed: Followed, fetched: PartitionFetched) -> None:
-        """The leader has deleted what comes next here: begin anew where its log begins.
+        """Start again at the leader's log start offset: the leader has deleted the next records.
 
-        So does a log without records that begins where the leader's has not come to.
+        An empty log that starts after the leader's log end starts again, too.
         """
         replica, start = followed.replica, fetched.log_start_offset
         held = replica.log
         is_empty = held.log_start_offset == held.log_end_offset
         if start > held.log_end_offset or (is_empty and 0 <= start < held.log_end_offset):
-            log.info("%s: begins anew at %d, where its leader's begins", replica.partition, start)
+            log.info(
+                "%s: starts again at %d, the log start offset of its leader",
+                replica.partition,
+                start,
+            )
             replica.start_anew(start)
         else:
             self._later(followed)
 
     def _set_aside(self, followed: Followed) -> None:
-        """What came for it cannot be taken: the others do not wait for it, and it waits for long.
+        """Leave out a partition whose response cannot be used, for a long back-off; the others do
+        not wait.
 
-        The leader may be mended, or another may lead.
+        The leader may be repaired, or another replica may lead.
         """
         followed.failures += 1
         self._later(followed, back_off_ms(followed.failures))
 
     def _later(self, followed: Followed, delay: Millis = RETRY_MS) -> None:
-        """Leave the partition out for a moment; a new image may come before that."""
+        """Leave the partition out for a short time; a new image may come earlier."""
         followed.retry_at = self._clock.now + delay
         self._forget(followed)
         self._timers.at(followed.retry_at, self._fetch)
 
     def _forget(self, followed: Followed) -> None:
-        """The leader's session is to hold it no longer, or it would answer for it at once again."""
+        """Remove the partition from the leader's session, which would otherwise answer for it at
+        once.
+        """
         if followed.is_in_session:
             self._forgotten[followed.key] = None
             self._in_session -= 1

@@ -1,8 +1,9 @@
-"""Looks at the files of the metadata log before they are opened: what is sound, and how far.
+"""Checks the files of the metadata log before the log is opened: which part of it is sound.
 
-Every batch is checked: its checksum, that it begins where the one before it ended, and that an
-epoch begins with a LeaderChange record, as offset and epoch lie outside of the checksum. A damaged
-file is renamed and kept, never applied and never deleted (F57).
+Three things are checked for every batch: its checksum, that it starts where the batch before it
+ended, and that each epoch starts with a LeaderChange record. The last two matter because the
+checksum covers neither offset nor epoch. A damaged file is renamed and kept; it is never applied
+and never deleted (F57).
 """
 
 from collections.abc import Iterator
@@ -34,14 +35,14 @@ class Segments(NamedTuple):
     start: Offset
     end: LogEnd
     epochs: list[tuple[LeaderEpoch, Offset]]
-    """Where each epoch begins."""
+    """The start offset of each epoch."""
     broken: str
-    """What is wrong behind the sound part; empty when nothing is there."""
+    """The damage after the sound part; empty if there is none."""
     has_more: bool
-    """Whether sound batches lie behind what is wrong: then it is no torn end."""
+    """Whether sound batches follow the damage: then it is not the torn end of a crash."""
 
     def epoch_at(self, offset: Offset) -> LeaderEpoch | None:
-        """None outside of the sound part."""
+        """The epoch of an offset; None outside of the sound part."""
         inside = self.start <= offset < self.end.offset
         return _epoch_at(self.epochs, offset) if inside else None
 
@@ -59,14 +60,14 @@ class Examined(NamedTuple):
 
     @property
     def end(self) -> LogEnd:
-        """How far the history goes without a gap."""
+        """The end of the history without a gap."""
         if self.gap:
             return self.snapshot_end
         return max(self.snapshot_end, self.segments.end)
 
     @property
     def gap(self) -> bool:
-        """Whether the log begins behind everything that leads up to it."""
+        """Whether records are missing between the newest snapshot and the start of the log."""
         return self.segments.start > self.snapshot_end.offset
 
 
@@ -76,7 +77,7 @@ def examine(disk: Disk, snapshots: Snapshots) -> Examined:
 
 
 def set_aside(disk: Disk, unique: str, *, snapshots: list[str], log: bool) -> list[str]:
-    """Rename damaged files so that nobody takes them for sound. -> their new names."""
+    """Rename damaged files, so that they are never read as sound; returns their new names."""
     aside = list(snapshots)
     if log:
         aside += [
@@ -97,14 +98,14 @@ def set_aside(disk: Disk, unique: str, *, snapshots: list[str], log: bool) -> li
 
 
 def drop_wrong_epochs(disk: Disk, found: Segments) -> bool:
-    """Remove a leader-epoch-checkpoint that does not fit the batches: it is made anew of them."""
+    """Remove a leader-epoch-checkpoint that does not match the batches; it is rebuilt from them."""
     path = f"{DIRECTORY}/{names.LEADER_EPOCH_CHECKPOINT}"
     if names.LEADER_EPOCH_CHECKPOINT not in disk.list(DIRECTORY):
         return False
     starts, was_sound = checkpoints.read_epochs(disk, path)
-    told = [(epoch, start) for epoch, start in starts if start < found.end.offset]
-    fits = was_sound and all(_epoch_at(told, start) == epoch for epoch, start in found.epochs)
-    if fits and all(_epoch_at(found.epochs, start) == epoch for epoch, start in told[1:]):
+    listed = [(epoch, start) for epoch, start in starts if start < found.end.offset]
+    fits = was_sound and all(_epoch_at(listed, start) == epoch for epoch, start in found.epochs)
+    if fits and all(_epoch_at(found.epochs, start) == epoch for epoch, start in listed[1:]):
         return False
     disk.remove(path)
     return True
@@ -136,7 +137,7 @@ def _segments(disk: Disk) -> Segments:
 
 
 def _batches(disk: Disk, bases: list[Offset]) -> Iterator[BatchHeader]:
-    """Every batch in order; raises BrokenChainError at the first that is not what it should be."""
+    """Every batch in order; raises BrokenChainError at the first damaged one."""
     expected, epoch = (bases[0] if bases else 0), NO_EPOCH
     for base in bases:
         name = names.offset_name(base, names.LOG)
@@ -152,7 +153,7 @@ def _batches(disk: Disk, bases: list[Offset]) -> Iterator[BatchHeader]:
 
 
 def _objection(header: BatchHeader, batch: memoryview, expected: Offset, epoch: LeaderEpoch) -> str:
-    """What no checksum tells."""
+    """Damage that the checksum does not cover; empty if there is none."""
     if header.base_offset != expected:
         return f"a batch says that it is at offset {header.base_offset}"
     if header.leader_epoch < max(epoch, 0):
@@ -173,7 +174,7 @@ def _begins_epoch(header: BatchHeader, batch: memoryview) -> bool:
 
 
 def _has_more(disk: Disk, bases: list[Offset], end: Offset) -> bool:
-    """Whether a sound batch lies anywhere behind the end of the sound part."""
+    """Whether a sound batch follows anywhere after the end of the sound part."""
     for number, base in enumerate(bases):
         following = bases[number + 1] if number + 1 < len(bases) else None
         if following is not None and following <= end:

@@ -1,6 +1,7 @@
-"""The log `__cluster_metadata` on this node: records in, records out, and how far it is synced.
+"""The log `__cluster_metadata` on this node: it appends, reads and tracks how far it is synced.
 
-Invariant: what is reported as grown is synced, so that no vote or commit rests on a page cache.
+Invariant: the log reports an end to the quorum only when it is synced, so that no vote and no
+commit depends on the page cache.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -34,7 +35,7 @@ READ_BYTES = 1 << 20
 
 
 class UnusableMetadata(Exception):
-    """The metadata here is damaged in a way that this node cannot mend: one sentence says how."""
+    """The metadata on this node is damaged beyond repair; the message describes the damage."""
 
 
 def applied(
@@ -72,7 +73,7 @@ class MetadataLog:
 
     @property
     def synced_end(self) -> LogEnd:
-        """As far as it is synced: what may be voted and committed upon."""
+        """The synced end of the log: votes and commits count only up to here."""
         point = self.log.recovery_point
         snapshot = self.snapshots.newest
         epoch = self.log.epoch_at(point - 1) if point > self.log.log_start_offset else NO_EPOCH
@@ -83,7 +84,7 @@ class MetadataLog:
     # -- writing ---------------------------------------------------------------------------------
 
     def append(self, records: Sequence[MetadataRecord], epoch: LeaderEpoch, now: Millis) -> Offset:
-        """Append as one batch, which readers see whole or not at all. -> the end after it."""
+        """Append one batch, which readers see whole or not at all; returns the log end offset."""
         batch = build_batch([Record(None, encode_record(record), now) for record in records])
         return self._write(batch, epoch, now)
 
@@ -95,8 +96,8 @@ class MetadataLog:
         granted: Sequence[NodeId],
         now: Millis,
     ) -> Offset:
-        """The first record of an epoch; once it is committed, so is everything before it."""
-        # Version 0, as Kafka writes it at kraft.version 0 and as its tools read it at any.
+        """Append an epoch's first record; when it is committed, everything before it is too."""
+        # Kafka writes version 0 at kraft.version 0, and its tools read it at any version.
         message = LeaderChangeMessage(
             version=0,
             leader_id=leader,
@@ -105,13 +106,15 @@ class MetadataLog:
         )
         records = [control_record(ControlType.LEADER_CHANGE, message, now)]
         if self.voters.latest_offset < 0:
-            # Who has not been formatted with the first voters learns of them from the log.
+            # A node that was formatted without the first voters learns them from the log.
             records += membership_records(self.voters.below(self.log.log_end_offset), now)
         self.log.assign_epoch(epoch, self.log.log_end_offset)
         return self._write_control(records, epoch, now)
 
     def append_voters(self, voters: VoterSet, epoch: LeaderEpoch, now: Millis) -> Offset:
-        """Let these voters be in force from here on; the first of a log bring their level along."""
+        """Append a voter set, in force from here on; the first one of a log also sets
+        kraft.version.
+        """
         if self.voters.kraft_version < DYNAMIC:
             records = membership_records(VoterMembership(DYNAMIC, voters), now)
         else:
@@ -119,11 +122,11 @@ class MetadataLog:
         return self._write_control(records, epoch, now)
 
     def append_fetched(self, records: memoryview) -> None:
-        """As follower: what the leader sent, as it sent it."""
+        """As follower: append the leader's batches unchanged."""
         expected = self.log.log_end_offset
         is_empty = self.log.log_start_offset == expected
         for _, header in iterate(records):
-            # A log that begins after a snapshot may begin inside a batch.
+            # A log that starts after a snapshot may start inside a batch.
             is_around = is_empty and header.base_offset < expected < header.next_offset
             if header.base_offset != expected and not is_around:
                 raise MalformedMessage(f"a batch at {header.base_offset}, not at {expected}")
@@ -137,7 +140,7 @@ class MetadataLog:
                 follow(self.voters, header.base_offset, batch)
 
     def truncate_to(self, end: Offset, now: Millis) -> None:
-        """As follower: what the leader does not have goes."""
+        """As follower: remove the records that the leader does not have."""
         if self.mark.now.end <= self.synced_end:
             self.mark.settle(LogEnd(self.log.epoch_at(end - 1) if end else NO_EPOCH, end))
         self.log.truncate_to(end, now)
@@ -157,7 +160,7 @@ class MetadataLog:
         return outcome.last_offset + 1
 
     def flush(self) -> None:
-        """Sync what is not; one fsync at a time, each covering all that came before it began."""
+        """Sync the log, one fsync at a time; each covers all appends before its start."""
         if not self.is_flushing and self.log.recovery_point < self.log.log_end_offset:
             self.is_flushing = True
             self._start_flush()
@@ -169,14 +172,14 @@ class MetadataLog:
         self.flush()
 
     def end_doubt(self) -> None:
-        """Whatever was lost, the log now holds all that is committed."""
+        """Record that the log holds everything that is committed, whatever it had lost."""
         if self.mark.now.end > self.synced_end:
             self.mark.settle(self.synced_end)
 
     # -- snapshots -------------------------------------------------------------------------------
 
     def restore(self, content: SnapshotContent | None, now: Millis) -> None:
-        """Begin after the newest snapshot; a log that ends before it begins anew there."""
+        """Start after the newest snapshot; a log that ends before it starts again there."""
         start = 0 if content is None else content.image.offset + 1
         if start < self.log.log_start_offset:
             raise UnusableMetadata(
@@ -195,7 +198,7 @@ class MetadataLog:
                     raise UnusableMetadata(_at(header.base_offset, wrong)) from None
 
     def start_at(self, snapshot: SnapshotId, content: SnapshotContent, now: Millis) -> None:
-        """Give up the whole log: a leader's snapshot takes its place."""
+        """Replace the whole log by a leader's snapshot."""
         if self.mark.now.end <= self.synced_end:
             self.mark.settle(LogEnd(snapshot.epoch, snapshot.end_offset))
         self.log.truncate_fully_and_start_at(snapshot.end_offset, now)
@@ -207,7 +210,7 @@ class MetadataLog:
         return self.snapshots.writing(image, self.voters.below(image.offset + 1), now)
 
     def drop_covered(self, limit_bytes: int, now: Millis) -> None:
-        """Give up what a snapshot covers, once the log is larger than it may be."""
+        """Delete segments that a snapshot covers, when the log exceeds its size limit."""
         newest = self.snapshots.newest
         if newest is not None and self.log.size > limit_bytes:
             self.log.advance_log_start(newest.end_offset)
@@ -218,7 +221,7 @@ class MetadataLog:
     def read(
         self, start: Offset, end: Offset
     ) -> Iterator[tuple[Offset, LeaderEpoch, list[MetadataRecord]]]:
-        """(last offset, epoch, records) of each batch in [start, end); none for control batches."""
+        """(last offset, epoch, records) of each batch in [start, end), without control batches."""
         for batch, header in self._batches(start, end):
             records: list[MetadataRecord] = []
             if not header.is_control:

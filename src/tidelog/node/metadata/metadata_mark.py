@@ -1,13 +1,14 @@
-"""The file `metadata-log-mark`: how far this node's metadata log has been, kept beside the log.
+"""The file `metadata-log-mark`: the end that this node's metadata log has reached, kept beside the
+log.
 
-A log that was cut between two batches, or that is gone, looks like one that was never longer. A
-voter must notice: it may have acknowledged what it lost, and its vote must not elect a leader that
-lacks it (F40, F57). The mark also repeats the newest epoch of `quorum-state` and the checksums of
-the snapshots. docs/adr/0018 has the rules.
+A log that was cut between two batches, or that is missing, looks like a log that was never longer.
+A voter must notice the difference: it may have acknowledged the lost records, and its vote must not
+elect a leader that lacks them (F40, F57). The mark also repeats the newest epoch of `quorum-state`
+and the checksums of the snapshots. docs/adr/0018 has the rules.
 
 Invariant: the mark never claims more than was synced. It is written after each sync and is not
-synced itself, so that it is exact after kill -9 and may be older after power loss. It is synced
-when it says that something was lost.
+synced itself, so it is exact after kill -9 and may be older after power loss. A mark that records a
+loss is synced.
 """
 
 from dataclasses import dataclass, replace
@@ -26,13 +27,13 @@ PATH = names.METADATA_LOG_MARK
 @dataclass(frozen=True, slots=True)
 class MetadataLogState:
     end: LogEnd = NOTHING
-    """What this node has held and may have acknowledged; its log may be shorter by now."""
+    """The end that this node has reached and may have acknowledged; its log may be shorter now."""
     is_fresh: bool = False
-    """It has not held anything since it was formatted, as far as it knows."""
+    """Whether the node is not known to have held any record since it was formatted."""
     epoch: LeaderEpoch = NO_EPOCH
-    """The newest epoch in which it may have voted."""
+    """The newest epoch in which the node may have voted."""
     snapshots: tuple[tuple[SnapshotId, int], ...] = ()
-    """The checksum of each."""
+    """The checksum of each snapshot."""
 
 
 def encode(mark: MetadataLogState) -> bytes:
@@ -48,7 +49,7 @@ def encode(mark: MetadataLogState) -> bytes:
 
 
 def decode(content: bytes) -> MetadataLogState | None:
-    """None when a single byte is not as it was written."""
+    """None if any byte differs from what was written."""
     body, separator, checksum = content.rpartition(b"checksum ")
     if not separator or checksum != f"{crc32c(body):08x}\n".encode():
         return None
@@ -76,18 +77,18 @@ def _parsed(body: str) -> MetadataLogState:
 
 
 class MetadataMark:
-    """The mark on disk, kept up with the log."""
+    """The mark on disk, updated with the log."""
 
     def __init__(self, disk: Disk) -> None:
         self._disk = disk
         self.was_damaged = False
         self.found = self._read()
-        """As it was at the start; None when it was missing or damaged."""
+        """The mark at the start; None if it was missing or damaged."""
         self.now = self.found or MetadataLogState()
 
     @property
     def is_missing(self) -> bool:
-        """Whether there was none at the start."""
+        """Whether there was no mark at the start."""
         return self.found is None and not self.was_damaged
 
     def _read(self) -> MetadataLogState | None:
@@ -104,16 +105,16 @@ class MetadataMark:
         return Held(self.now.end, self.now.is_fresh)
 
     def lose(self, end: LogEnd, *, is_fresh: bool = False) -> None:
-        """From now on this node is known to lack what lies before `end`, for good."""
+        """Record durably that this node lacks records before `end`."""
         self._change(replace(self.now, end=end, is_fresh=is_fresh), durable=True)
 
     def reached(self, end: LogEnd) -> None:
-        """The log is synced up to here; what was lost counts until the log is past it."""
+        """The log is synced up to here; a recorded loss ends when the log has passed it."""
         if end >= self.now.end:
             self._change(replace(self.now, end=end, is_fresh=False))
 
     def settle(self, end: LogEnd) -> None:
-        """The log is as long as it has to be, whatever it was before."""
+        """The log is complete now, whatever it was before."""
         self._change(replace(self.now, end=end, is_fresh=False), durable=True)
 
     def voted_in(self, epoch: LeaderEpoch) -> None:

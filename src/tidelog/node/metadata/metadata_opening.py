@@ -1,8 +1,9 @@
-"""Opens a node's metadata: sorts out what is damaged, and decides whether the node can start.
+"""Opens a node's metadata: sets damaged files aside and decides whether the node can start.
 
-Invariant: what is damaged is never applied. A voter that has lost part of its log starts only if it
-can fetch it again, and takes part in elections as one that knows what it may have acknowledged. A
-node that could not get its history back from anyone does not start with a part of it (F57).
+Invariant: damaged data is never applied. A voter that has lost part of its log starts only if it
+can fetch that part again. Until then it votes with regard to the records that it may have
+acknowledged. A node that cannot get its history from any other node does not start with a part of
+it (F57).
 """
 
 import logging
@@ -35,7 +36,7 @@ class OpenedMetadata(NamedTuple):
     mark: MetadataMark
     snapshots: Snapshots
     content: SnapshotContent | None
-    """Of the newest sound snapshot."""
+    """The content of the newest sound snapshot."""
     promises: QuorumState | None
 
 
@@ -78,17 +79,17 @@ class MetadataOpening:
         self._dice = dice
         self._mark = MetadataMark(disk)
         if self._mark.was_damaged:
-            log.warning("metadata-log-mark was damaged and is written anew")
+            log.warning("metadata-log-mark is damaged and will be rewritten")
 
     def open(self, cluster_id: str, *, has_partitions: bool) -> OpenedMetadata:
-        """`has_partitions`: some log directory of this node holds data, so that it is not new."""
+        """`has_partitions`: some log directory of this node holds data, so the node is not new."""
         snapshots = Snapshots(self._disk, cluster_id, self._mark)
         for name in snapshots.missing():
             log.warning("the snapshot %s/%s is missing", DIRECTORY, name)
         found = metadata_check.examine(self._disk, snapshots)
         promises = quorum_state.load(self._disk)
         if self._mark.is_missing and found.end.offset > 0:
-            log.warning("metadata-log-mark is missing and is written anew")
+            log.warning("metadata-log-mark is missing and will be rewritten")
         damage = self._damage(found, promises)
         end = found.snapshot_end if damage else found.end
         needed = self._needed(damage, end, has_partitions=has_partitions)
@@ -105,10 +106,10 @@ class MetadataOpening:
         saved = self._promises(promises, end)
         return OpenedMetadata(self._mark, snapshots, found.content, saved)
 
-    # -- what is wrong -----------------------------------------------------------------------------
+    # -- detecting damage --------------------------------------------------------------------------
 
     def _damage(self, found: Examined, promises: PromisesRead) -> str:
-        """What is wrong with the log, in a few words; empty when nothing is."""
+        """A short description of the log's damage; empty if there is none."""
         segments, mark = found.segments, self._mark.found
         if found.gap:
             return (
@@ -128,7 +129,7 @@ class MetadataOpening:
         return ""
 
     def _is_below_what_was_synced(self, found: Examined) -> bool:
-        """Whether what is broken was synced once; if not, it is the torn end of a crash."""
+        """Whether the damaged part had been synced; if not, it is the torn end of a crash."""
         end, mark = found.segments.end, self._mark.found
         if end.offset < self._directory.recovery_point(METADATA_PARTITION):
             return True
@@ -143,17 +144,17 @@ class MetadataOpening:
         return not (self._mark.was_damaged or was_used or has_partitions)
 
     def _needed(self, damage: str, end: LogEnd, *, has_partitions: bool) -> LogEnd:
-        """What this node may have acknowledged."""
+        """The log end that this node may have acknowledged."""
         if self._mark.found is not None:
             return self._mark.found.end
         is_short = end.offset < self._directory.recovery_point(METADATA_PARTITION)
         is_empty = end.offset == 0 and (has_partitions or self._mark.was_damaged)
         return UNKNOWN if damage or is_short or is_empty else end
 
-    # -- what is done about it ---------------------------------------------------------------------
+    # -- handling damage ---------------------------------------------------------------------------
 
     def _report_loss(self, damage: str, end: LogEnd, needed: LogEnd) -> None:
-        """Raises if nobody else can have what was lost."""
+        """Log the loss; raise if no other node can have the lost records."""
         what = f"the metadata log in {self._settings.metadata_log_dir}/{DIRECTORY} "
         if damage:
             what += f"is damaged: {damage}"
@@ -171,7 +172,7 @@ class MetadataOpening:
                 "directories to it with `tidelog stray restore`"
             )
         log.warning(
-            "%s; what is missing is fetched from the other controllers, and until then this node "
+            "%s; this node fetches the missing records from the other controllers. Until then it "
             "does not stand for election and votes only for a controller that has it",
             what,
         )
@@ -192,27 +193,29 @@ class MetadataOpening:
                 self._disk, unique, snapshots=found.bad_snapshots, log=bool(damage)
             )
             for name in renamed:
-                log.warning("a damaged file of the metadata is kept as %s/%s", DIRECTORY, name)
+                log.warning("a damaged metadata file was renamed to %s/%s", DIRECTORY, name)
         if damage:
             self._directory.forget(METADATA_PARTITION)
         elif metadata_check.drop_wrong_epochs(self._disk, found.segments):
-            log.warning("the leader epochs of the metadata log were damaged and are made anew")
+            log.warning("the leader epochs of the metadata log were damaged and are rebuilt")
 
     def _promises(self, read: PromisesRead, end: LogEnd) -> QuorumState | None:
-        """A voter without its promises votes for nobody in an epoch in which it may have voted."""
+        """The saved votes; a voter that has lost them grants no vote in an epoch in which it may
+        have voted.
+        """
         newest = max(self._mark.now.epoch, end.epoch, -1)
         state = read.state
         if state is not None and state.epoch >= newest:
             self._mark.voted_in(state.epoch)
             return state
         if state is None and not read.is_damaged and newest <= 0:
-            # Epochs with votes begin at 1; epoch 0 is that of the snapshot that `format` leaves.
+            # Epochs with votes start at 1; epoch 0 belongs to the snapshot that `format` writes.
             return None
         log.warning(
-            "quorum-state is missing or damaged: this node votes for nobody up to epoch %d",
+            "quorum-state is missing or damaged: this node grants no vote up to epoch %d",
             max(newest, 0),
         )
         if self._mark.found is None and self._has_peers():
-            # It may have voted in later epochs, too: it follows a leader first.
+            # The node may have voted in later epochs, too: it must follow a leader first.
             self._mark.lose(UNKNOWN)
         return QuorumState(max(newest, 0), NO_NODE, self._me.key)

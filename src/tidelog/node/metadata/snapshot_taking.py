@@ -1,7 +1,7 @@
-"""When a snapshot of the metadata is taken: at a size of the log or after a time, in a job.
+"""Takes snapshots of the metadata, by the size of the log or by time, in a job.
 
-An image never changes, so a job may encode it while the node goes on. The log is cut only when the
-snapshot that covers it is durable.
+An image is immutable, so a job can encode it while the node goes on. The log is deleted only up to
+a snapshot that is durable.
 """
 
 from collections.abc import Callable
@@ -42,11 +42,11 @@ class SnapshotTaking:
         """The log's size and the time when the last snapshot was taken."""
 
     def restart(self) -> None:
-        """The image is that of a snapshot just read."""
+        """The image was just read from a snapshot: measure from here."""
         self._taken_at = (self._log.log.size, self._clock.now)
 
     def image_changed(self, image: ClusterImage) -> None:
-        """Take one if it is time, and anything has changed since the last."""
+        """Take a snapshot if one is due and the image has changed since the last one."""
         if not self._is_under_way and self._is_due(image):
             self._is_under_way = True
             job = self._log.writing_snapshot(image, self._clock.now)

@@ -1,8 +1,8 @@
 """Snapshots of the metadata log, in Kafka's files: `<end offset>-<epoch>.checkpoint`.
 
-A header and a footer, both control records, around batches of metadata records; after the header,
-who votes (KIP-853). A file without its footer is torn, and one whose batches do not follow each
-other is damaged; neither is used.
+A snapshot is a header, the voters (KIP-853), batches of metadata records and a footer; header and
+footer are control records. A file without its footer is torn. A file whose batches do not follow
+each other is damaged. Neither is used.
 """
 
 import re
@@ -42,10 +42,10 @@ DIRECTORY = f"{METADATA_TOPIC}-0"
 RECORDS_PER_BATCH = 1000
 _RECORDS_PER_STEP = 100
 KEPT = 2
-"""The newest, and one before it that a slow follower may be in the middle of."""
+"""The newest one, and the one before it, which a slow follower may still be downloading."""
 
 BOOTSTRAP = SnapshotId(0, 0)
-"""Written by `format`: the first voters of a cluster, and nothing else."""
+"""The snapshot that `format` writes: it holds only the first voters of a cluster."""
 
 _NAME = re.compile(r"(\d{20})-(\d{10})\.checkpoint")
 
@@ -64,7 +64,7 @@ class SnapshotContent(NamedTuple):
 
 
 def encode(image: ClusterImage, known: VoterMembership, now: Millis) -> bytes:
-    """The whole content of the snapshot of an image."""
+    """The whole content of an image's snapshot."""
     return _whole(_encoding(records_of(image), image.epoch, known, now))
 
 
@@ -108,7 +108,7 @@ def _control(records: list[Record], offset: Offset, epoch: LeaderEpoch) -> bytes
 
 
 def decode(snapshot: SnapshotId, content: bytes, cluster_id: str) -> SnapshotContent | None:
-    """The image and the voters in a snapshot; None when it is torn or damaged."""
+    """The image and the voters in a snapshot; None if it is torn or damaged."""
     try:
         return _decode(snapshot, memoryview(content), cluster_id)
     except (MalformedMessage, ImpossibleRecord):
@@ -125,7 +125,7 @@ def _decode(snapshot: SnapshotId, data: memoryview, cluster_id: str) -> Snapshot
         if is_whole or isinstance(header, ErrorCode):
             return None
         if header.base_offset != offset or header.leader_epoch != snapshot.epoch:
-            return None  # neither is covered by the checksum
+            return None  # the checksum covers neither
         batch = read_records(data[position : position + header.size])
         position, offset = position + header.size, header.next_offset
         if header.is_control:
@@ -162,7 +162,7 @@ class WriteSnapshot:
 class Written(NamedTuple):
     snapshot: SnapshotId
     checksum: int
-    """Of the whole file."""
+    """The checksum of the whole file."""
 
 
 class Found(NamedTuple):
@@ -187,11 +187,11 @@ class Snapshots:
         return self._known[-1] if self._known else None
 
     def missing(self) -> list[str]:
-        """The files of snapshots that were written and are not there."""
+        """The files of snapshots that were written and are missing."""
         return [name_of(one) for one, _ in self._mark.now.snapshots if one not in self._known]
 
     def load_newest(self) -> Found:
-        """The newest sound snapshot; damaged ones that are newer are forgotten."""
+        """The newest sound snapshot; newer damaged ones are no longer listed."""
         damaged: list[str] = []
         while self._known:
             newest = self._known[-1]
@@ -203,18 +203,18 @@ class Snapshots:
         return Found(None, None, damaged)
 
     def writing(self, image: ClusterImage, known: VoterMembership, now: Millis) -> WriteSnapshot:
-        """The job that makes an image durable; report its end with `written`."""
+        """The job that makes an image durable; report its result to `written`."""
         self._note_others(SnapshotId(image.offset + 1, image.epoch))
         return WriteSnapshot(self._disk, image, known, now)
 
     def keep(self, snapshot: SnapshotId, content: bytes) -> SnapshotId:
-        """Make a snapshot durable that came from elsewhere."""
+        """Make a leader's snapshot durable."""
         self._note_others(snapshot)
         self._disk.write_file(path_of(snapshot), content)
         return self.written(Written(snapshot, crc32c(content)))
 
     def written(self, one: Written) -> SnapshotId:
-        """There is one more; older snapshots go."""
+        """Add a snapshot that was written, and delete older ones."""
         snapshot = one.snapshot
         if snapshot not in self._known:
             self._known.append(snapshot)
@@ -227,11 +227,11 @@ class Snapshots:
         return snapshot
 
     def _note_others(self, snapshot: SnapshotId) -> None:
-        """While this one is written, its file may have other bytes than before."""
+        """Remove this snapshot's checksum while its file may hold other bytes than before."""
         self._mark.kept(tuple(one for one in self._mark.now.snapshots if one[0] != snapshot))
 
     def read(self, snapshot: SnapshotId, position: int, length: int) -> tuple[bytes, int] | None:
-        """(bytes, size of the whole); None when there is no such snapshot."""
+        """(bytes, size of the file); None if there is no such snapshot."""
         if snapshot not in self._known:
             return None
         file = self._disk.open(path_of(snapshot))
@@ -244,7 +244,7 @@ class Snapshots:
             content = self._disk.read_file(path_of(snapshot))
         except FileNotFoundError:
             return None
-        # A file under the name of another snapshot is sound in itself.
+        # A file that was renamed to another snapshot's name is sound in itself.
         if dict(self._mark.now.snapshots).get(snapshot, crc := crc32c(content)) != crc:
             return None
         return decode(snapshot, content, self._cluster_id)

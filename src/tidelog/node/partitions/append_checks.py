@@ -1,7 +1,7 @@
-"""Batches whose records are looked at before they are appended: each waits for a job.
+"""Batches whose records are checked in a job before they are appended.
 
-A producer's batches keep their order: while one of a connection is checked, the next request of
-that connection does not begin. One job of a request runs at a time.
+The batches of a producer keep their order: while a batch of a connection is checked, the next
+request of that connection does not start. A request runs one job at a time.
 """
 
 from collections.abc import Callable
@@ -18,22 +18,22 @@ from tidelog.node.requests.parking import PARKED, Parked, Resume
 
 Append: TypeAlias = Callable[[AppendBatches, Resume, AppendOrigin], list[AppendResult] | Parked]
 Hold: TypeAlias = Callable[[ConnId], Callable[[], None]]
-"""Begin no other request of a connection. -> what ends that."""
+"""Start no other request of a connection; returns the function that lifts this."""
 
 UNCHECKED = AppendResult(ErrorCode.none)
-"""Stands for a result until the batch has been checked and appended."""
+"""The placeholder for a result until the batch has been checked and appended."""
 
 _BEFORE_THE_LOG = (
     ErrorCode.message_too_large,
     ErrorCode.record_list_too_large,
     ErrorCode.corrupt_message,
 )
-"""Refusals in which Kafka does not say where the log starts."""
+"""Errors for which Kafka's response omits the log start offset."""
 
 
 class _Unchecked(NamedTuple):
     place: int
-    """Of its result among those of the request."""
+    """The position of its result in the response."""
     partition: TopicPartition
     check: RecordCheck
 
@@ -52,7 +52,9 @@ class AppendChecks:
         conn: ConnId,
         resume: Resume,
     ) -> Resume:
-        """Check and append what has no result yet. -> to be called once the others are done."""
+        """Check and append the remaining batches; returns the function to call when the others are
+        done.
+        """
         places = [place for place, result in enumerate(results) if result is UNCHECKED]
         unchecked = [
             _Unchecked(place, effect.appends[place].partition, check)
@@ -85,7 +87,7 @@ class _Request:
         self._append = append
         self._resume = resume
         self._checked = 0
-        self._missing = len(unchecked) + 1  # the others are one more
+        self._missing = len(unchecked) + 1  # plus one for the batches without a check
         self._found: dict[int, AppendResult] = {}
         self._others: list[AppendResult] = []
 

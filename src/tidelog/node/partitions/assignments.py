@@ -1,6 +1,7 @@
-"""What a new image means for this node: which partitions it holds, leads, follows or drops.
+"""Applies a new image to this node's partitions: opens, leads, follows or drops them.
 
-Invariant: after `apply`, the node leads exactly what the image says, in the epoch that it says.
+Invariant: after `apply`, the node leads exactly the partitions that the image assigns to it, in the
+image's leader epochs.
 """
 
 import logging
@@ -32,7 +33,7 @@ from tidelog.node.timers import Timer, Timers
 from tidelog.replication.isr.leader import IsrAgreed
 
 PARTITIONS_PER_TURN = 50
-"""How many are opened, led or followed before other events have their turn."""
+"""The number of partitions that are opened, led or followed before other events are handled."""
 
 log = logging.getLogger(__name__)
 
@@ -72,11 +73,12 @@ class Assignments:
         self._located = located
         self._storage_failed = storage_failed
         self._behind: dict[TopicPartition, bool] = {}
-        """Partitions to be brought up, and whether committed records say so, not a snapshot."""
+        """Partitions to update, and whether committed records changed them rather than a snapshot.
+        """
         self._disowned: dict[TopicPartition, UUID] = {}
-        """Replicas that have lost records, and the directory that the controller is told of."""
+        """Replicas that have lost records, and the directory that is reported to the controller."""
         self._has_started = False
-        """Whether everything that the first image places here has been opened."""
+        """Whether every partition that the first image places here has been opened."""
         self._catching_up: Timer | None = None
         self._strays = StrayReplicas(
             self._me, clock, storage, self._configs, partitions.offline, located, damaged
@@ -90,12 +92,13 @@ class Assignments:
             self._behind.update(dict.fromkeys(gone, by_records))
             for partition in gone:
                 if (replica := self._partitions.get(partition)) is not None:
-                    # Its turn to be dropped may come late, and its namesake be asked for before.
+                    # The old replica may be dropped late, and requests for a new topic of the same
+                    # name come first.
                     self._resign(replica)
                     replica.moved()
             self._deleted(gone)
         for change in changes.partitions:
-            self._see_whether_told(change.partition, change.new)
+            self._check_disowned(change.partition, change.new)
             if self._me in change.new.replicas or change.partition in self._partitions:
                 self._behind[change.partition] = by_records
         if changes.brokers:
@@ -110,11 +113,11 @@ class Assignments:
 
     @property
     def is_behind(self) -> bool:
-        """Whether partitions are still to be brought to what the image says of them."""
+        """Whether some partitions have not been brought to the state of the image yet."""
         return bool(self._behind)
 
     def _catch_up(self) -> None:
-        """Some partitions at a time: whoever waits for this node is served in between (F41)."""
+        """Update some partitions at a time, so that other requests are served in between (F41)."""
         self._catching_up = None
         for _ in range(min(len(self._behind), PARTITIONS_PER_TURN)):
             partition = next(iter(self._behind))
@@ -130,7 +133,9 @@ class Assignments:
             self._caught_up()
 
     def _bring_up(self, partition: TopicPartition, by_records: bool) -> None:
-        """To what the newest image says, whatever has been said since it was put on the list."""
+        """Bring a partition to its state in the newest image, which may be newer than the listed
+        change.
+        """
         image = self._partitions.image
         topic, placed = image.topics.get(partition.topic), image.partition(partition)
         replica = self._partitions.get(partition)
@@ -145,7 +150,7 @@ class Assignments:
             self._drop(partition, by_records)
 
     def take_offline(self, partition: TopicPartition) -> None:
-        """The log directory of the partition has failed: nobody is served from it any more."""
+        """Serve nothing from this partition any more: its log directory has failed."""
         image, replica = self._partitions.image, self._partitions.remove(partition)
         topic, placed = image.topics.get(partition.topic), image.partition(partition)
         if replica is not None:
@@ -156,7 +161,8 @@ class Assignments:
             return
         self._partitions.offline[partition] = topic.topic_id
         if placed.directory_of(self._me) != self._storage.directory_id(partition):
-            # The controller has not heard where it lay, and would take it for unharmed.
+            # The controller does not know the partition's directory, and would count the replica as
+            # online.
             self._located(topic.topic_id, partition.partition, LOST_DIRECTORY)
 
     def _forget_offline(
@@ -172,7 +178,7 @@ class Assignments:
             self._storage.forget_offline(partition)
 
     def sort_out_strays(self, image: ClusterImage, past: TopicHistory) -> None:
-        """Set aside what is on disk and does not fit the image of a leader of this run."""
+        """Set aside directories on disk that do not match the first image of this run."""
         for partition in self._storage.partitions():
             try:
                 self._strays.sort_out(partition, image, past)
@@ -225,15 +231,15 @@ class Assignments:
             directory = self._storage.directory_id(partition)
             self._located(topic.topic_id, partition.partition, directory)
         if placed.leader_epoch < replica.log.latest_epoch:
-            # A node that starts reads old images first: to act in an epoch that this log has left
-            # behind would rewrite what the log knows of its epochs.
+            # A starting node reads old images first. Acting in an epoch that the log has already
+            # passed would overwrite the log's own history of epochs.
             self._wait_for_later(replica)
         elif placed.leader == self._me:
             self._lead(replica, placed)
         else:
             self._follow(replica, placed)
 
-    # -- replicas that lack what they had ----------------------------------------------------------
+    # -- replicas that have lost records -----------------------------------------------------------
 
     def _judge(
         self,
@@ -242,11 +248,11 @@ class Assignments:
         opened: PartitionLog,
         was_held: bool,
     ) -> None:
-        """Whether the controller may count on what was found (F54)."""
+        """Decide whether the controller may count on the opened log (F54)."""
         recovery = opened.recovery
         is_counted_on = self._me in placed.isr or self._me in placed.elr
         if not was_held and not self._has_started and is_counted_on:
-            log.warning("%s: its directory is gone", partition)
+            log.warning("%s: its directory is missing", partition)
             self._damaged()
         elif not recovery.is_proven:
             self._damaged()
@@ -255,12 +261,17 @@ class Assignments:
             self._disown(partition)
 
     def damage_found(self, replica: Replica) -> None:
-        """Records of an open log have become unreadable: make way for a replica that has them."""
+        """Records of an open log are unreadable: leave the in-sync set and fetch them from another
+        replica.
+        """
         placed = self._partitions.image.partition(replica.partition)
-        is_told = replica.partition in self._disowned
-        if placed is not None and not is_told and self._has_sound_peer(placed):
-            log.warning("%s: leaves its in-sync set to be fetched again", replica.partition)
-            # Another fetch from its end would bring it back before it is cut.
+        is_disowned = replica.partition in self._disowned
+        if placed is not None and not is_disowned and self._has_sound_peer(placed):
+            log.warning(
+                "%s: leaves its in-sync set, to fetch its damaged records again", replica.partition
+            )
+            # Another fetch from its log end would add it to the in-sync set again before it is
+            # truncated.
             self._fetchers.drop(replica)
             self._disown(replica.partition)
 
@@ -269,17 +280,18 @@ class Assignments:
         return any(one != self._me and image.is_active(one) for one in placed.isr)
 
     def _disown(self, partition: TopicPartition) -> None:
-        """Tell the controller that the log it knows of is gone, before this broker may be elected.
+        """Report to the controller that a log is lost, before this broker may be elected.
 
-        To the controller the replica moves to a directory that does not exist, and from there to
-        the one where it is now: it is out of the in-sync set, not eligible, and no last leader.
+        The report moves the replica to a directory that does not exist, and then to its real one.
+        This removes it from the in-sync set and from the eligible replicas, and it does not count
+        as the last known leader.
         """
         topic = self._partitions.image.topics[partition.topic]
         nowhere = UUID(int=self._storage.directory_id(partition).int ^ 1)
         self._disowned[partition] = nowhere
         self._located(topic.topic_id, partition.partition, nowhere)
 
-    def _see_whether_told(self, partition: TopicPartition, placed: PartitionImage) -> None:
+    def _check_disowned(self, partition: TopicPartition, placed: PartitionImage) -> None:
         if self._disowned and self._disowned.get(partition) == placed.directory_of(self._me):
             del self._disowned[partition]
 
@@ -300,7 +312,7 @@ class Assignments:
             replica.lead(self._me, placed.leader_epoch, agreed)
             self._led(replica)
         if replica.damaged_from is not None:
-            # Somebody who has what it lacks may have come into the in-sync set.
+            # A replica that holds the missing records may have joined the in-sync set.
             self.damage_found(replica)
 
     def _follow(self, replica: Replica, placed: PartitionImage) -> None:
@@ -308,7 +320,9 @@ class Assignments:
         if placed.has_leader:
             if replica.damaged_from is not None and self._me not in placed.isr:
                 log.warning(
-                    "%s: cut at %d, to be fetched again", replica.partition, replica.damaged_from
+                    "%s: truncated to offset %d, to fetch the records after it again",
+                    replica.partition,
+                    replica.damaged_from,
                 )
                 replica.truncate(replica.damaged_from)
             if replica.partition not in self._disowned:
@@ -341,6 +355,7 @@ class Assignments:
                     replica.log.update_config(config.log)
                     replica.throttling = config.throttling(index, self._me)
                     leader = replica.leader
-                    # In another epoch somebody else may lead; its turn is still to come.
+                    # In another epoch another broker may lead; that change is handled in its own
+                    # turn.
                     if leader is not None and leader.epoch == placed.leader_epoch:
                         self._lead(replica, placed)

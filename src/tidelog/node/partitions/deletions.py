@@ -1,7 +1,7 @@
-"""Records deleted at their partition's start, on every replica that could lead next.
+"""DeleteRecords: deletion at the start of a partition, on every replica that could lead next.
 
-Invariant: a deletion is confirmed only when no replica that lives holds what was deleted, so that
-no new leader shows it again.
+Invariant: a deletion is confirmed only when no live replica holds the deleted records, so that no
+new leader serves them again.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ class Deletions:
         self._storage_failed = storage_failed
 
     def delete(self, effect: DeleteRecordsBefore, resume: Resume) -> list[RecordsDeleted] | Parked:
-        """Move each start; park until the followers have moved theirs."""
+        """Move each log start offset; park until the followers have moved theirs."""
         results = [self._delete_here(deletion) for deletion in effect.deletions]
         pending: Pending[RecordsDeleted] = Pending(results, resume, RecordsDeleted)
         is_waiting = False
@@ -39,7 +39,7 @@ class Deletions:
                 continue
             replica = self._partitions.leading(deletion.partition)
             if isinstance(replica, ErrorCode):
-                results[index] = RecordsDeleted(replica)  # another's failed disk is its own, too
+                results[index] = RecordsDeleted(replica)  # its directory has failed meanwhile
             elif replica.low_watermark < result.low_watermark:
                 pending.expect(index)
                 replica.await_deletion(result.low_watermark, pending, index)

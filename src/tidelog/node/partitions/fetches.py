@@ -1,4 +1,6 @@
-"""A fetch that found too little: parked until records come, something changes, or time is up."""
+"""A fetch that found too little: it is parked until records arrive, a partition changes or time is
+up.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
@@ -11,12 +13,12 @@ if TYPE_CHECKING:
 
 
 class FetchAttempt(NamedTuple):
-    """What a fetch finds now, and whether that is reason enough to answer."""
+    """The result of a fetch at this moment, and whether it is worth an answer."""
 
     results: list[FetchResult]
     is_enough: bool
     size: int
-    """Of the records, in bytes."""
+    """The size of the records in bytes."""
 
 
 class PendingFetch:
@@ -45,14 +47,14 @@ class PendingFetch:
             replica.listen(self, is_follower=effect.replica >= 0)
 
     def mark(self) -> None:
-        """It looks at everything once it is woken."""
+        """Nothing to do: a woken fetch without a session reads every partition."""
 
     @property
     def waiting(self) -> tuple["PendingFetch"]:
         return (self,)
 
     def wake(self) -> None:
-        """Something moved at one of the partitions: look again."""
+        """A partition has changed: read again."""
         attempt = self._look()
         if attempt.is_enough:
             self._finish(attempt)
@@ -65,7 +67,7 @@ class PendingFetch:
         self._finish(self._look())
 
     def drop(self) -> None:
-        """It is over, or the client is gone."""
+        """Stop waiting: the fetch is answered, or its connection is lost."""
         self._waiting.pop(self, None)
         if self.timer is not None:
             self.timer.cancel()
@@ -75,7 +77,7 @@ class PendingFetch:
             replica.unlisten(self)
 
     def _look(self) -> FetchAttempt:
-        """At what has moved in the session, or at all that was asked for outside of one."""
+        """Read the changed partitions of a session, or all partitions without a session."""
         effect = self._effect
         if effect.session is not None:
             effect.reads = effect.session.due()

@@ -1,11 +1,11 @@
-"""Changes of in-sync sets on their way to the controller: AlterPartition, one request at a time.
+"""Sends changes of in-sync sets to the controller: AlterPartition, one request at a time.
 
-What the controller has surely not done is told as a refusal. Any other failure leaves open whether
-it was done: an answer may have been lost on its way, and the repeated request then meets a later
-partition epoch.
+A change that the controller has certainly not made is reported to the leader as refused. After any
+other failure the outcome is unknown: the response may have been lost, and the repeated request then
+finds a later partition epoch.
 
-A change that was made is told once: when the controller says so, or, where its answer was lost,
-when the image shows it and nobody but this leader can have asked for it.
+An event is recorded once for each change that was made: when the response confirms it, or, if the
+response was lost, when the image shows it and only this leader can have asked for it.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ from tidelog.replication.isr.leader import (
 )
 
 PARTITION_BYTES = 512
-"""What one partition takes at most in a request: its in-sync set has 13 bytes for each member."""
+"""The most bytes that one partition takes in a request. Each member of its in-sync set takes 13."""
 
 _NOT_MADE = (ErrorCode.ineligible_replica, ErrorCode.operation_not_attempted)
 
@@ -47,18 +47,18 @@ class IsrProposals:
         self,
         me: NodeId,
         submit: Submit,
-        tell: Callable[[ReplicationEvent], None],
+        record: Callable[[ReplicationEvent], None],
         counters: Counters,
         request_bytes: int,
     ) -> None:
         self._me = me
         self._at_most = max(1, request_bytes // PARTITION_BYTES)
-        """How many partitions a request may name: a controller refuses one that is too long."""
+        """The most partitions in a request; a controller refuses a request that is too long."""
         self._submit = submit
-        self._tell = tell
+        self._record = record
         self._counters = counters
-        self._untold: dict[TopicPartition, IsrShrunk | IsrExpanded] = {}
-        """What is to be told of each change, should it be made."""
+        self._unrecorded: dict[TopicPartition, IsrShrunk | IsrExpanded] = {}
+        """The event to record for each change, if the change is made."""
         self._waiting: dict[Replica, tuple[LeaderEpoch, ProposeIsr]] = {}
         self._is_under_way = False
         self.broker_epoch: BrokerEpoch = -1
@@ -66,33 +66,33 @@ class IsrProposals:
     def propose(self, replica: Replica, proposal: ProposeIsr) -> None:
         assert replica.leader is not None
         self._waiting[replica] = (replica.leader.epoch, proposal)
-        self._untold[replica.partition] = _change(replica.partition, replica.leader, proposal)
+        self._unrecorded[replica.partition] = _change(replica.partition, replica.leader, proposal)
         self._send()
 
     def image_changed(self, image: ClusterImage) -> None:
-        """Tell what the image shows to have been made, though no answer has said so yet."""
-        for partition, change in list(self._untold.items()):
+        """Record the changes that the image shows although their responses were lost."""
+        for partition, change in list(self._unrecorded.items()):
             placed = image.partition(partition)
             if placed is None or placed.leader_epoch > change.leader_epoch:
-                continue  # the answer is still to come, and only it can say
+                continue  # wait for the response
             if placed.partition_epoch >= change.partition_epoch and set(placed.isr) == set(
                 change.isr
             ):
                 gone = set(change.isr_before) - set(change.isr)
-                # One that is out of service may have been taken out by the controller itself.
+                # The controller itself may have removed a replica that is out of service.
                 if all(image.is_active(broker) for broker in gone):
                     self._made(partition)
 
     def _made(self, partition: TopicPartition, answer: Answer | None = None) -> None:
-        change = self._untold.pop(partition, None)
+        change = self._unrecorded.pop(partition, None)
         if change is not None and answer is not None:
             change = _as_made(change, answer)
         if isinstance(change, IsrShrunk):
             self._counters.isr_shrinks += 1
-            self._tell(change)
+            self._record(change)
         elif change is not None:
             self._counters.isr_expands += 1
-            self._tell(change)
+            self._record(change)
 
     def _send(self) -> None:
         if self._is_under_way or not self._waiting:
@@ -146,20 +146,20 @@ class IsrProposals:
             if replica.leader is None or replica.leader.epoch != epoch:
                 continue
             if response.error_code is ErrorCode.none and answer is not None:
-                replica.step(_heard(answer, proposal, replica.leader))
+                replica.step(_outcome(answer, proposal, replica.leader))
             else:
                 replica.step(IsrUnanswered(proposal.partition_epoch))
         self._send()
 
     def _note(self, partition: TopicPartition, answer: Answer | None, asked: ProposeIsr) -> None:
         if answer is not None and answer.error_code is ErrorCode.new_leader_elected:
-            # It has ended a reassignment away from this leader; the controller tells of the next.
-            self._untold.pop(partition, None)
+            # The change has completed a reassignment away from this leader.
+            self._unrecorded.pop(partition, None)
             self._counters.isr_expands += 1
         elif answer is None or answer.error_code is not ErrorCode.none:
             self._counters.failed_isr_updates += 1
             if answer is not None and answer.error_code in _NOT_MADE:
-                self._untold.pop(partition, None)
+                self._unrecorded.pop(partition, None)
         elif answer.partition_epoch > asked.partition_epoch:
             self._made(partition, answer)
 
@@ -198,7 +198,10 @@ def _change(
 
 
 def _as_made(change: IsrShrunk | IsrExpanded, answer: Answer) -> IsrShrunk | IsrExpanded:
-    """Who is removed by the reassignment that a change ends has left with it, in a new epoch."""
+    """The event of a change that was made.
+
+    If the change completes a reassignment, drop the replicas that the reassignment removes.
+    """
     removed = set(change.isr) - set(answer.isr)
     return replace(
         change,
@@ -209,7 +212,7 @@ def _as_made(change: IsrShrunk | IsrExpanded, answer: Answer) -> IsrShrunk | Isr
     )
 
 
-def _heard(
+def _outcome(
     answer: Answer, proposal: ProposeIsr, leader: PartitionLeader
 ) -> IsrAgreed | IsrRefused | IsrUnanswered:
     if answer.error_code in _NOT_MADE:

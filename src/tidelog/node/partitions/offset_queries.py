@@ -1,7 +1,8 @@
-"""ListOffsets: the ends of a log at once, a search by time in a job that reads its batches.
+"""ListOffsets: the ends of a log are answered at once; a search by time is a job that reads
+batches.
 
-A request runs one job at a time, however many partitions it asks for, so that each request has the
-same share of the work. An answer counts only if this node has led the partition all the while.
+A request runs one job at a time, however many partitions it names, so that requests share the
+workers equally. A result counts only if this node has led the partition throughout.
 """
 
 from collections.abc import Callable
@@ -31,7 +32,7 @@ _NEEDS_SETTLED_LEADER = (_LATEST, _NEWEST)
 _NOTHING = OffsetFound(ErrorCode.none)
 _CONSUMER: NodeId = NO_NODE
 _DEBUGGER: NodeId = -2
-"""Who asks is a replica's id, or one of these; a debugger may ask a follower, too."""
+"""The replica id is a broker's id or one of these; a debugger may also query a follower."""
 
 
 class OffsetQueries:
@@ -63,7 +64,7 @@ class OffsetQueries:
         return PARKED
 
     def connection_lost(self, conn: ConnId) -> None:
-        """Nobody is there to be answered: search no more."""
+        """Stop searching for a connection that is lost."""
         for request in self._waiting.pop(conn, ()):
             self.jobs.cancel(request.token)
 
@@ -78,12 +79,12 @@ class _Request:
         self._effect = effect
         self.answers: list[OffsetFound] = []
         self.answer: Callable[[list[OffsetFound]], None] | None = None
-        """Called when all have an answer; None while that may still come at once."""
+        """Called when every query has a result; None before the request is parked."""
         self.token = 0
-        """Of the job under way."""
+        """The token of the job under way."""
 
     def go_on(self) -> bool:
-        """Answer queries up to one that needs a job. -> whether all are answered."""
+        """Answer queries until one needs a job; returns whether all are answered."""
         queries = self._effect.queries
         while len(self.answers) < len(queries):
             found = self._begin(queries[len(self.answers)])
@@ -93,7 +94,7 @@ class _Request:
         return True
 
     def _begin(self, query: OffsetQuery) -> OffsetFound | None:
-        """The answer, or None if a job is under way to find it."""
+        """The result, or None if a job is under way to find it."""
         replica = self._replica(query)
         if isinstance(replica, ErrorCode):
             return OffsetFound(replica)
@@ -117,7 +118,7 @@ class _Request:
     def _search(
         self, query: OffsetQuery, replica: Replica, limit: Offset, start: Offset = 0
     ) -> OffsetFound | None:
-        """Begin to search from `start` on; the answer, if there is nothing to search."""
+        """Begin a search from `start`; returns the result if there is nothing to search."""
         log = replica.log
         job: TimeSearch | NewestSearch | ErrorCode | None
         try:
@@ -157,7 +158,7 @@ class _Request:
         return None
 
     def _settle(self, found: OffsetFound | None) -> None:
-        """One query has its answer, unless its search goes on; then those behind it."""
+        """Store the result of one query, unless its search continues; then answer the next ones."""
         if found is None:
             return
         self.answers.append(found)
@@ -168,7 +169,7 @@ class _Request:
     def _not_found(self, query: OffsetQuery, replica: Replica) -> OffsetFound:
         is_search = query.timestamp >= 0 and self._effect.replica == _CONSUMER
         if is_search and not _is_settled(replica):
-            # It may lie among what is committed and not yet known to be.
+            # The record may be among those that are committed but not yet known to be.
             return OffsetFound(ErrorCode.offset_not_available)
         return _NOTHING
 
@@ -178,7 +179,9 @@ class _Request:
 
 
 def _is_settled(replica: Replica) -> bool:
-    """Before that a new leader could name an end that lies before one a client has seen (F50)."""
+    """Whether a new leader knows its high watermark; before, it could report a lower end than
+    clients have seen (F50).
+    """
     return replica.leader is not None and replica.leader.is_settled
 
 
@@ -187,7 +190,7 @@ def _epoch_of(replica: Replica) -> LeaderEpoch | None:
 
 
 def _known(replica: Replica, timestamp: int, limit: Offset) -> OffsetFound | None:
-    """What needs no search."""
+    """The result of a query that needs no search."""
     log = replica.log
     match timestamp:
         case -1:
@@ -196,7 +199,7 @@ def _known(replica: Replica, timestamp: int, limit: Offset) -> OffsetFound | Non
             start = log.log_start_offset
             return OffsetFound(ErrorCode.none, start, NO_TIMESTAMP, log.epoch_at(start))
         case -5:
-            # Nothing is ever tiered here, which Kafka says with an unknown offset and epoch.
+            # Tidelog has no tiered storage. Kafka's answer is then an unknown offset and epoch.
             return OffsetFound(ErrorCode.none, NO_OFFSET)
         case _ if timestamp < 0 and timestamp != _NEWEST:
             return OffsetFound(ErrorCode.unsupported_version)

@@ -1,7 +1,7 @@
 """The partitions that this node holds, and the effects that reach their logs: append and fetch.
 
-Invariant: what a client asks of a partition is answered only while this node leads it; only a read
-of what is committed may be answered by a follower (KIP-392).
+Invariant: a client's request is served only while this node leads the partition. Only a read of
+committed records may be served by a follower (KIP-392).
 """
 
 from collections.abc import Callable, Iterator
@@ -59,9 +59,9 @@ class Partitions:
         self.image = ClusterImage()
         self._replicas: dict[TopicPartition, Replica] = {}
         self.offline: dict[TopicPartition, TopicId] = {}
-        """Placed here, in a log directory that has failed."""
+        """Partitions that are placed here in a log directory that has failed."""
         self.cut_off_for_ms: Millis | None = None
-        """How long a session is, while no controller has answered for one."""
+        """The broker session timeout, if no controller has answered for that long; else None."""
         self._clock = clock
         self._timers = timers
         self._storage_failed = storage_failed
@@ -69,11 +69,11 @@ class Partitions:
         self._throttles = throttles
         self._counters = counters
         self._waiting: dict[ConnId, dict[PendingFetch, None]] = {}
-        """Parked fetches by the connection that waits for them."""
+        """The parked fetches of each connection."""
         self._turns = count()
         self._checks = checks
         self._to_check: list[RecordCheck] = []
-        """Of the append under way."""
+        """The checks that the current append needs."""
 
     def __iter__(self) -> Iterator[Replica]:
         return iter(self._replicas.values())
@@ -92,13 +92,13 @@ class Partitions:
         return self._replicas.pop(partition, None)
 
     def hosted(self, partition: TopicPartition) -> Replica | ErrorCode:
-        """The replica here, whether or not it leads."""
+        """The replica on this node, whether or not it leads."""
         return self._replicas.get(partition) or self._not_led(partition)
 
     def leading(
         self, partition: TopicPartition, epoch: LeaderEpoch = NO_EPOCH
     ) -> Replica | ErrorCode:
-        """The replica, if this node leads it in the epoch that the client believes in (KIP-320)."""
+        """The replica, if this node leads it in the epoch of the client's request (KIP-320)."""
         replica = self._replicas.get(partition)
         leader = replica.leader if replica is not None else None
         if replica is None or leader is None:
@@ -125,7 +125,7 @@ class Partitions:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         conn: ConnId = 0,
     ) -> list[AppendResult] | Parked:
-        """Append each batch; park until `acks` is satisfied wherever it is not yet."""
+        """Append each batch; park until `acks` is satisfied for all of them."""
         acks = effect.acks
         results: list[AppendResult] = []
         grown: list[Replica] = []
@@ -138,7 +138,7 @@ class Partitions:
             if replica is not None and result[1] >= 0:
                 grown.append(replica)
         if len(grown) > 1:
-            # Whoever is woken by the first is to find all of them.
+            # A waiter that the first append wakes must find all of them.
             for replica in grown:
                 replica.moved()
         for replica in grown:
@@ -161,7 +161,7 @@ class Partitions:
         acks: int,
         origin: AppendOrigin,
     ) -> tuple[AppendResult, Offset]:
-        """The result, and the offset after the batch; -1 when there is nothing to wait for."""
+        """The result, and the offset after the batch; -1 if there is nothing to wait for."""
         leader = replica.leader if replica is not None else None
         if replica is None or leader is None:
             return AppendResult(self._not_led(partition)), -1
@@ -250,16 +250,13 @@ class Partitions:
             self._counters.bytes_out += size
 
     def hurry(self, conn: ConnId) -> None:
-        """A follower asks for something else behind its parked fetch: answer that as it is.
-
-        It has new partitions to ask for, whose writers wait for it.
-        """
+        """Answer a follower's parked fetch: it wants to fetch partitions whose producers wait."""
         for fetch in list(self._waiting.get(conn, ())):
             if fetch.is_followers:
                 fetch.time_out()
 
     def connection_lost(self, conn: ConnId) -> None:
-        """Nobody is there to be answered: what waits for records waits no more."""
+        """Drop the parked fetches of a connection that is lost."""
         for fetch in list(self._waiting.pop(conn, ())):
             fetch.drop()
 
@@ -267,7 +264,7 @@ class Partitions:
         """A follower's fetch from N proves that it holds everything below N, if the logs agree."""
         broker = self.image.brokers.get(effect.replica)
         if broker is not None and 0 <= effect.replica_epoch < broker.epoch:
-            return  # sent by an earlier run: what that one held may be lost (F15)
+            return  # an earlier run of the broker sent it, and may have lost what it held (F15)
         if effect.session is not None:
             effect.session.fetched_at = self._clock.now
         is_eligible = (
@@ -313,17 +310,17 @@ class Partitions:
         return FetchAttempt(results, is_enough, found)
 
     def _is_news(self, read: PartitionFetch, result: FetchResult, follower: NodeId) -> bool:
-        """Whether others wait for what the follower does when it hears of this."""
+        """Whether to answer this follower now, because its next fetch unblocks someone."""
         if NO_OFFSET != read.log_start_offset < result.log_start_offset:
-            return True  # somebody may have deleted records
+            return True  # records may have been deleted
         return self._read_replicas.is_news(self._replicas[read.partition], follower)
 
     def _is_out_of_touch(self, replica: Replica) -> bool:
-        """Neither a controller is heard nor all that are in sync: nothing is committed here."""
+        """Whether neither a controller nor every in-sync replica responds."""
         return self.cut_off_for_ms is not None and replica.is_deserted(self.cut_off_for_ms)
 
     def give_up_deserted(self, cut_off_for_ms: Millis | None) -> None:
-        """Refuse the writes that cannot be committed, while no controller is heard (else None)."""
+        """Fail writes that cannot be committed while no controller answers (else None)."""
         self.cut_off_for_ms = cut_off_for_ms
         if cut_off_for_ms is not None:
             for replica in list(self._replicas.values()):
@@ -331,7 +328,7 @@ class Partitions:
                     replica.give_up_acks()
 
     def _readable(self, read: PartitionFetch, effect: FetchBatches) -> Replica | ErrorCode:
-        """The replica to read from: as leader, or, for a consumer that may, as follower."""
+        """The replica to read from: as leader, or, for a consumer that allows it, as follower."""
         replica = self._replicas.get(read.partition)
         if replica is None or replica.leader is not None or effect.reader is None:
             return self.leading(read.partition, read.current_leader_epoch)
@@ -392,7 +389,7 @@ class Partitions:
                 ErrorCode.none, high_watermark, stable, start, found.slice, aborted=aborted
             )
         if not is_follower and self._is_out_of_touch(replica):
-            # A consumer is served while there is something; then it may find more elsewhere.
+            # At the end of an isolated leader's log, send the consumer to look for another leader.
             return FetchResult(ErrorCode.not_leader_or_follower)
         is_at_rest = reading.is_at_rest(effect, replica)
         return FetchResult(

@@ -1,4 +1,4 @@
-"""Effects that ask a partition's log or its directory a question, or move it between them."""
+"""Effects that query a partition's log or directory, or move a replica between directories."""
 
 from tidelog.model.effects import (
     DescribedDirectory,

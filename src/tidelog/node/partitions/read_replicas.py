@@ -1,4 +1,4 @@
-"""Sends consumers to replicas of their own rack (KIP-392), where replica.selector.class says so."""
+"""Directs consumers to replicas in their own rack (KIP-392), if replica.selector.class is set."""
 
 from collections.abc import Iterator
 
@@ -12,24 +12,24 @@ from tidelog.replication.isr.read_replica import ReplicaView, rack_aware
 
 class ReadReplicas:
     def __init__(self, selector: str | None = None, rack: str | None = None) -> None:
-        """`selector` is replica.selector.class, `rack` this broker's own."""
+        """`selector` is replica.selector.class, `rack` is this broker's own rack."""
         self.are_in_use = selector == RACK_AWARE_SELECTOR
-        """Then followers hear of a new high watermark at once, whether or not records come."""
+        """If so, followers receive a new high watermark at once, even without new records."""
         self._rack = rack
 
     def is_news(self, replica: Replica, follower: NodeId) -> bool:
-        """Whether a follower is to hear of the high watermark now, even without records."""
+        """Whether to send the high watermark to a follower now, even without records."""
         if not self.are_in_use:
             return False
-        told, high_watermark = replica.told_watermarks, replica.high_watermark
-        is_news = told.get(follower, NO_OFFSET) < high_watermark
-        told[follower] = high_watermark
+        sent, high_watermark = replica.sent_watermarks, replica.high_watermark
+        is_news = sent.get(follower, NO_OFFSET) < high_watermark
+        sent[follower] = high_watermark
         return is_news
 
     def choose(
         self, replica: Replica, offset: Offset, reader: Reader, image: ClusterImage
     ) -> NodeId | None:
-        """The follower to read from; None if the leader itself is to be read from."""
+        """The follower to read from; None to read from the leader itself."""
         if not self.are_in_use:
             return None
         return rack_aware(reader.rack, self._rack, _views(replica, offset, reader, image))

@@ -1,4 +1,4 @@
-"""What a fetch of one replica is answered with, apart from where its records lie."""
+"""The parts of a fetch response that do not depend on where the records are stored."""
 
 from tidelog.log.partition import PartitionLog
 from tidelog.log.results import ReadResult
@@ -10,20 +10,21 @@ from tidelog.replication.divergence import diverging
 
 
 def is_at_rest(effect: FetchBatches, replica: Replica) -> bool:
-    """Whether a reader that has read all finds nothing until the partition tells its watch."""
+    """Whether a reader at the log's end gets nothing new until the partition notifies its watch."""
     leader = replica.leader
     return effect.replica < 0 or (leader is not None and leader.is_at_rest_with(effect.replica))
 
 
 def start_for(effect: FetchBatches, replica: Replica) -> Offset:
-    """A follower out of range begins anew where the leader's log begins."""
+    """The log start offset that a follower needs when its fetch is out of range."""
     return replica.log.log_start_offset if effect.replica >= 0 else NO_OFFSET
 
 
 def not_a_replica(read: PartitionFetch) -> ErrorCode:
-    """A broker that holds none fetches as follower: it may know more of the partition than we do.
+    """The error for a follower fetch by a broker that holds no replica.
 
-    As a follower it would read what is not committed.
+    The broker may know a newer image than this node. As a follower it would read uncommitted
+    records.
     """
     if read.current_leader_epoch == NO_EPOCH:
         return ErrorCode.not_leader_or_follower
@@ -31,15 +32,17 @@ def not_a_replica(read: PartitionFetch) -> ErrorCode:
 
 
 def parting(replica: Replica, read: PartitionFetch) -> EpochEnd | ErrorCode | None:
-    """Where the reader's log and ours part, if it says in which epoch its last record was."""
+    """Where the reader's log diverges from this one, if the fetch carries the epoch of its last
+    record.
+    """
     last, log = read.last_fetched_epoch, replica.log
     if last == NO_EPOCH:
         return None
     if last == log.latest_epoch and log.log_start_offset <= read.offset <= log.log_end_offset:
-        return None  # as almost always
+        return None  # the common case
     end = log.epoch_end(last)
     if end.epoch == NO_EPOCH or read.offset < log.log_start_offset:
-        # No leader has been in that epoch, or what it would part from is gone.
+        # This log has no such epoch, or the point of divergence has been deleted.
         return ErrorCode.offset_out_of_range
     return diverging(end, last, read.offset, log.log_start_offset)
 
@@ -47,7 +50,9 @@ def parting(replica: Replica, read: PartitionFetch) -> EpochEnd | ErrorCode | No
 def aborted(
     log: PartitionLog, read: PartitionFetch, found: ReadResult, *, is_all: bool
 ) -> tuple[AbortedTransaction, ...] | None:
-    """What a reader of committed records is to skip; None, as in Kafka, if a batch did not fit."""
+    """Aborted transactions that a read_committed consumer skips; None, as in Kafka, if a batch did
+    not fit.
+    """
     if found.slice is None:
         return () if is_all else None
     return tuple(

@@ -1,7 +1,7 @@
-"""This node's copy of one partition: its log, its leadership while it leads, and who waits on it.
+"""This node's replica of one partition: its log, its leadership and the requests that wait on it.
 
 Invariant: an offset is acknowledged only when the log holds it as durably as the flush policy
-asks, and shown to consumers only below the high watermark.
+requires, and is visible to consumers only below the high watermark.
 """
 
 from typing import NamedTuple, Protocol, TypeAlias
@@ -37,25 +37,25 @@ from tidelog.replication.waiters import OffsetWaiters
 Waiter: TypeAlias = tuple[Pending[AppendResult], int] | tuple[Pending[RecordsDeleted], int]
 
 _EVERYDAY = (Produced, FollowerFetched, LagChecked)
-"""What does not by itself change whether a follower's fetch has something to say."""
+"""Events that do not by themselves change the answer to a follower's fetch."""
 
 
 class Throttling(NamedTuple):
-    """Whether its topic has this replica throttled, in either role."""
+    """Whether the topic's configuration throttles this replica, in either role."""
 
     as_leader: bool = False
     as_follower: bool = False
 
 
 class ReplicaOwner(Protocol):
-    """What a replica asks of its node."""
+    """The node, as its replicas use it."""
 
     def start_flush(self, replica: "Replica") -> None: ...
 
     def propose_isr(self, replica: "Replica", proposal: ProposeIsr) -> None: ...
 
     def truncated(self, replica: "Replica", end: Offset, high_watermark: Offset) -> None:
-        """It was cut as follower; these are its end and its watermark of before."""
+        """A follower was truncated; `end` and `high_watermark` are those before."""
 
     def is_alive(self, broker: NodeId) -> bool: ...
 
@@ -80,8 +80,8 @@ class Replica:
         "leader",
         "log",
         "partition",
+        "sent_watermarks",
         "throttling",
-        "told_watermarks",
         "topic_id",
         "visible_end",
     )
@@ -100,22 +100,24 @@ class Replica:
         self.log = log
         self.leader: PartitionLeader | None = None
         self.visible_end: Offset = log.log_end_offset
-        """How far the log may be acknowledged: its end, less what still waits for a flush."""
+        """The offset below which the log may be acknowledged: its end, without unflushed records
+        that must be flushed.
+        """
         self.follower_starts: dict[NodeId, Offset] = {}
-        """Where each follower's log begins, as it said with its last fetch."""
+        """The log start offset of each follower, from its last fetch."""
         self.throttling = Throttling()
-        self.told_watermarks: dict[NodeId, Offset] = {}
-        """What each follower has been told, where it serves readers."""
+        self.sent_watermarks: dict[NodeId, Offset] = {}
+        """The high watermark last sent to each follower, while followers serve consumers."""
         self.flushing = False
         self.flushing_since: Millis = 0
         self.has_chores = True
-        """Whether its log may want a flush or a purge by the clock; idle ones cost nothing."""
+        """Whether the log may need a flush or a purge by the clock; idle replicas are skipped."""
         self._clock = clock
         self._owner = owner
         self._flush_is_due = False
         self._high_watermark = high_watermark
         self.highest_watermark: Offset = high_watermark
-        """The highest that a leader has told, though this log may not go so far yet."""
+        """The highest one that a leader has sent, even if this log ends before it."""
         self._acks_leader: OffsetWaiters[Waiter] = OffsetWaiters()
         self._acks_all: OffsetWaiters[Waiter] = OffsetWaiters()
         self._deletions: OffsetWaiters[Waiter] = OffsetWaiters()
@@ -125,10 +127,10 @@ class Replica:
         self.learn_high_watermark(high_watermark)
 
     def use(self, log: PartitionLog) -> None:
-        """The log of this replica from now on."""
+        """Use this log from now on."""
         self.log = log
         self.has_repairs = True
-        """Whether the log may have something to tell, or indexes to rebuild or to confirm."""
+        """Whether the log may have notes to report, or indexes to rebuild or confirm."""
         log.when_alarmed(self._alarmed)
 
     def _alarmed(self) -> None:
@@ -140,16 +142,16 @@ class Replica:
 
     @property
     def last_stable_offset(self) -> Offset:
-        """What a transactional reader may see: below the first transaction still open."""
+        """The end of what a read_committed consumer may read: the first open transaction."""
         return self.log.last_stable_offset(self.high_watermark)
 
     @property
     def is_flush_due(self) -> bool:
-        """Whether what was appended last is not yet as durable as it has to be."""
+        """Whether the last append is not yet as durable as the flush policy requires."""
         return self._flush_is_due
 
     def learn_high_watermark(self, high_watermark: Offset) -> None:
-        """A follower's: what the leader said, as far as its own log goes."""
+        """As follower: adopt the leader's high watermark, up to the end of the own log."""
         start, end = self.log.log_start_offset, self.log.log_end_offset
         if high_watermark > self.highest_watermark:
             self.highest_watermark = high_watermark
@@ -159,7 +161,7 @@ class Replica:
             wake_all(self._consumers)
 
     def truncate(self, offset: Offset) -> None:
-        """Cut what the leader does not have."""
+        """Remove the records that the leader does not have."""
         assert self.leader is None
         end, high_watermark = self.log.log_end_offset, self._high_watermark
         self.log.truncate_to(offset, self._clock.now)
@@ -169,11 +171,11 @@ class Replica:
 
     @property
     def damaged_from(self) -> Offset | None:
-        """Where durable records are not sound any more: a leader has them again."""
+        """The first offset whose durable records are damaged; a leader still has them."""
         return min((one.first_offset for one in self.log.damages), default=None)
 
     def start_anew(self, offset: Offset) -> None:
-        """Drop everything: the leader's log begins past the end of this one."""
+        """Drop the whole log: the leader's log starts after the end of this one."""
         assert self.leader is None
         self.log.truncate_fully_and_start_at(offset, self._clock.now)
         self._cut()
@@ -189,10 +191,10 @@ class Replica:
     # -- leadership ------------------------------------------------------------------------------
 
     def lead(self, me: NodeId, epoch: LeaderEpoch, agreed: IsrAgreed) -> None:
-        """Begin a leadership: its epoch starts at the log's end, the watermark stays."""
+        """Begin a leadership: its epoch starts at the log end offset, the high watermark stays."""
         log = self.log
         assert epoch >= log.latest_epoch, "the log knows of a later leader"
-        self.follower_starts, self.told_watermarks = {}, {}
+        self.follower_starts, self.sent_watermarks = {}, {}
         self.moved()
         log.assign_epoch(epoch, log.log_end_offset)
         self.leader = PartitionLeader(
@@ -205,11 +207,11 @@ class Replica:
             now=self._clock.now,
         )
         self._reach(self.visible_end)
-        # A follower that waits in an earlier epoch is to ask in this one at once.
+        # Wake followers that wait in an earlier epoch, so that they fetch in this one at once.
         wake_all(self._followers)
 
     def step(self, event: LeaderEvent) -> None:
-        """Tell the leader's machine, and carry out what it asks."""
+        """Pass an event to the leader's machine and carry out its effects."""
         assert self.leader is not None
         if not isinstance(event, _EVERYDAY):
             mark_all(self._followers)
@@ -220,25 +222,25 @@ class Replica:
                 case ProposeIsr():
                     self._owner.propose_isr(self, effect)
         if self._acks_all and self.leader.is_below_min_isr:
-            # Nothing will be committed until someone returns: better to be told than to wait (F32).
+            # Nothing can be committed until a replica returns: fail the writes now (F32).
             _refuse(self._acks_all, ErrorCode.not_enough_replicas_after_append)
         if self._deletions:
             self.settle_deletions()
 
     def is_deserted(self, patience_ms: Millis) -> bool:
-        """Whether it leads while others that are in sync have not been heard from for so long."""
+        """Whether it leads while other in-sync replicas have not fetched for this long."""
         if self.leader is None:
             return False
         self.refresh_progress()
         return self.leader.is_deserted(self._clock.now, patience_ms)
 
     def give_up_acks(self) -> None:
-        """What waits to be committed will not be here: whoever sent it is to look elsewhere."""
+        """Fail the writes that wait for acks=all, so that their clients look for another leader."""
         _refuse(self._acks_all, ErrorCode.not_leader_or_follower)
         wake_all(self._consumers)
 
     def resign(self, error: ErrorCode) -> None:
-        """End the leadership, or the replica: nobody who waits here will be served."""
+        """End the leadership, or the replica: fail every request that waits here."""
         if self.leader is not None:
             self._high_watermark = self.leader.high_watermark
         self.leader = None
@@ -250,7 +252,7 @@ class Replica:
     # -- appends ---------------------------------------------------------------------------------
 
     def appended(self) -> None:
-        """The log has grown: acknowledge, or see to the flush that must come first."""
+        """After an append: acknowledge, or start the flush that must come first."""
         log = self.log
         end = log.log_end_offset
         self.moved()
@@ -273,15 +275,16 @@ class Replica:
         self.moved()
         if log.log_end_offset - log.recovery_point >= log.config.flush_messages:
             self._owner.start_flush(self)
-            # A flush by the clock may have begun before what was acknowledged without one, and
-            # any flush before the log was cut: of that only the recovery point knows.
+            # A flush by the clock may have begun before records that were acknowledged without one,
+            # and any flush may have begun before a truncation. Only the recovery point covers
+            # these.
             self._reach(max(log.recovery_point, self.visible_end))
         else:
             self._flush_is_due = False
             self._reach(log.log_end_offset)
 
     def has_acknowledged(self, acks: int, end: Offset) -> bool:
-        """Whether everyone whom `acks` names holds everything below `end`."""
+        """Whether every replica that `acks` requires holds everything below `end`."""
         return (self.high_watermark if acks == -1 else self.visible_end) >= end
 
     def await_ack(self, acks: int, end: Offset, append: Pending[AppendResult], index: int) -> None:
@@ -301,20 +304,20 @@ class Replica:
             append.confirm(index)
         mark_all(self._followers)
         wake_all(self._consumers)
-        if self.told_watermarks:
+        if self.sent_watermarks:
             wake_all(self._followers)
 
     # -- deletions -------------------------------------------------------------------------------
 
     def delete_before(self, offset: Offset) -> None:
-        """Begin the log here; followers hear of it at once and begin theirs here, too."""
+        """Move the log start offset; followers receive it at once and move theirs."""
         self.log.advance_log_start(offset)
         self.moved()
         wake_all(self._followers)
 
     @property
     def low_watermark(self) -> Offset:
-        """Where the log begins on whichever replica that lives begins first."""
+        """The smallest log start offset among the live replicas."""
         assert self.leader is not None
         others = (
             self.follower_starts.get(replica, NO_OFFSET)
@@ -324,11 +327,11 @@ class Replica:
         return min((self.log.log_start_offset, *others))
 
     def await_deletion(self, offset: Offset, deletion: Pending[RecordsDeleted], index: int) -> None:
-        """Park the deletion at `index` until nobody who could lead next holds anything below."""
+        """Park the deletion at `index` until no live replica holds records below `offset`."""
         self._deletions.add(offset, (deletion, index))
 
     def settle_deletions(self) -> None:
-        """Confirm what no replica that lives holds any more."""
+        """Confirm deletions of records that no live replica holds any more."""
         if self._deletions and self.leader is not None:
             for deletion, index in self._deletions.release(self.low_watermark):
                 deletion.confirm(index)
@@ -340,7 +343,7 @@ class Replica:
             self.step(event)
 
     def listen(self, listener: WatchListener, *, is_follower: bool) -> None:
-        """Wake a consumer when more is committed, a follower as soon as anything is appended."""
+        """Wake a consumer when more is committed, a follower when records are appended."""
         (self._followers if is_follower else self._consumers)[listener] = None
 
     def unlisten(self, listener: WatchListener) -> None:
@@ -348,7 +351,7 @@ class Replica:
         self._followers.pop(listener, None)
 
     def watch(self, watch: PartitionWatch, *, is_follower: bool) -> None:
-        """Tell the session from now on what moves here."""
+        """Notify the fetch session of changes here from now on."""
         if watch.subject is self:
             return
         if watch.subject is not None:
@@ -360,18 +363,18 @@ class Replica:
         self.unlisten(watch)
 
     def moved(self) -> None:
-        """The next fetch of every session is to look at this partition."""
+        """Make the next fetch of every session read this partition."""
         mark_all(self._consumers)
         mark_all(self._followers)
 
     def fetched_at_end(self, watch: PartitionWatch) -> None:
-        """A follower that said nothing on this partition has fetched from the log's end."""
+        """A follower's incremental fetch omitted this partition: it fetched from the log's end."""
         session = watch.session
         if session is not None and session.replica >= 0 and self.leader is not None:
             self.leader.step(FollowerFetchedAgain(session.replica, session.fetched_at), 0)
 
     def refresh_progress(self) -> None:
-        """Bring what the leader knows of each follower's last fetch up to date."""
+        """Update the leader's record of each follower's last fetch."""
         for listener in self._followers:
             if isinstance(listener, PartitionWatch) and listener.is_at_rest:
                 self.fetched_at_end(listener)
@@ -379,7 +382,7 @@ class Replica:
     # -- time ------------------------------------------------------------------------------------
 
     def do_chores(self, now: Millis) -> None:
-        """flush.ms, in the background, nobody waits for it; files of segments deleted before."""
+        """Flush by flush.ms, in the background, and remove files of deleted segments."""
         if self.log.needs_flush(now):
             if not self.flushing:
                 self._owner.start_flush(self)

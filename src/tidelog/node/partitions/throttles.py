@@ -1,7 +1,7 @@
-"""Replication that a reassignment slows down: leader. and follower.replication.throttled.rate.
+"""Replication quotas of a reassignment: leader. and follower.replication.throttled.rate.
 
-Only replicas that are not in sync are held back, and only where the topic names them, so that a
-throttle never keeps a write from being acknowledged.
+Only replicas that are not in sync and that the topic's configuration names are throttled. A
+throttle therefore never delays an acknowledgement.
 """
 
 from tidelog.config.broker_keys import BROKER_KEYS
@@ -24,7 +24,7 @@ class Throttles:
         self.follower = Throttle()
 
     def configure(self, image: ClusterImage) -> None:
-        """As the configuration of this broker, or of all, says now."""
+        """Apply the dynamic configuration of this broker, or the cluster-wide default."""
         now = self._clock.now
         self.leader.set_rate(self._rate(image, LEADER_RATE), now)
         self.follower.set_rate(self._rate(image, FOLLOWER_RATE), now)
@@ -44,7 +44,7 @@ class Throttles:
     # -- as leader ---------------------------------------------------------------------------------
 
     def holds_back(self, replica: Replica, follower: NodeId) -> bool:
-        """Whether this follower is to get no records of the partition for now."""
+        """Whether to send this follower no records of the partition for now."""
         return self._counts(replica, follower) and self.leader.is_exceeded(self._clock.now)
 
     def sent(self, replica: Replica, follower: NodeId, size: int) -> None:
@@ -63,7 +63,7 @@ class Throttles:
     # -- as follower -------------------------------------------------------------------------------
 
     def wait_ms(self, replica: Replica, *, in_sync: bool) -> Millis:
-        """How long this replica is to ask its leader for nothing."""
+        """How long this replica must pause its fetches."""
         if in_sync or not replica.throttling.as_follower:
             return 0
         return self.follower.wait_ms(self._clock.now)

@@ -1,4 +1,6 @@
-"""A topic's configuration as its replicas need it: typed, made once for all that set nothing."""
+"""A topic's configuration as its replicas use it: typed, and built once for all topics without
+overrides.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -12,7 +14,7 @@ from tidelog.node.partitions.replica import Throttling
 
 
 class TopicConfig:
-    """What the log and the leader of a partition obey."""
+    """The settings that the log and the leader of a partition apply."""
 
     __slots__ = ("_throttled_followers", "_throttled_leaders", "log", "min_insync_replicas")
 
@@ -40,7 +42,7 @@ class TopicConfig:
         )
 
     def throttling(self, partition: int, broker: NodeId) -> Throttling:
-        """Whether the broker's replica is named, alone or with all."""
+        """Whether the topic's throttled replicas include this broker's replica."""
         named = {"*", f"{partition}:{broker}"}
         return Throttling(
             not named.isdisjoint(self._throttled_leaders),

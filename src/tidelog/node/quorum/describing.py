@@ -1,6 +1,7 @@
-"""DescribeQuorum: who leads, who votes, who listens, and how far each of them has come.
+"""DescribeQuorum: the leader, the voters and the observers, with the log end offset of each.
 
-Only the leader knows; anyone else says NOT_LEADER_OR_FOLLOWER, and the question goes on to it.
+Only the leader knows these. Any other node answers NOT_LEADER_OR_FOLLOWER, and the request is
+forwarded to the leader.
 """
 
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
@@ -21,16 +22,16 @@ from tidelog.replication.quorum.roles import Leader, ReplicaProgress
 from tidelog.replication.quorum.state import ReplicaKey, VoterSet
 
 OBSERVER_SILENCE_MS: Millis = 300_000
-"""An observer that has not fetched for so long is not counted any more."""
+"""An observer that has not fetched for this long is no longer listed."""
 
 _NO_MESSAGE = ""
-"""Kafka leaves the message empty here, not null."""
+"""Kafka sends an empty message here, not null."""
 
 
 def describe(
     machine: QuorumMachine, message: DescribeQuorumRequest, clock: Clock
 ) -> DescribeQuorumResponse:
-    """What this node knows as leader of the quorum, with times as the machine's clock has them."""
+    """The response of the quorum's leader, with times of the machine's clock."""
     if not _asks_for_metadata(message):
         return _refused(message, ErrorCode.unknown_topic_or_partition)
     role, voters, now, ahead_ms = machine.role, machine.voters, clock.now, clock.ahead_ms
@@ -98,7 +99,7 @@ def _state(
 
 
 def _shown(time: Millis, ahead_ms: Millis) -> Millis:
-    """What the machine's clock would have shown; less than zero is never."""
+    """The time on the machine's clock; a negative time means never."""
     return time if time < 0 else time + ahead_ms
 
 
@@ -127,7 +128,7 @@ def _refused(message: DescribeQuorumRequest, error: ErrorCode) -> DescribeQuorum
                         partition_index=partition.partition_index,
                         error_code=error,
                         error_message=_NO_MESSAGE,
-                        leader_id=0,  # Kafka leaves what it does not know at zero
+                        leader_id=0,  # Kafka sends zero for an unknown leader
                         leader_epoch=0,
                         high_watermark=0,
                         current_voters=(),

@@ -1,6 +1,6 @@
-"""The follower's side of the metadata log: one fetch after another from whoever leads.
+"""The follower's side of the metadata log: it sends one fetch after another to the leader.
 
-Invariant: what is asked for next proves what is held, so nothing is asked for past what is synced.
+Invariant: the fetch offset proves what the follower holds, so it never exceeds the synced end.
 """
 
 import logging
@@ -46,20 +46,20 @@ log = logging.getLogger(__name__)
 
 
 class FetchOwner(Protocol):
-    """The quorum, as its fetcher knows it."""
+    """The quorum, as its fetcher uses it."""
 
     def step(self, event: QuorumEvent) -> None: ...
 
     def follower_committed(self, high_watermark: Offset) -> None: ...
 
     def load_snapshot(self, snapshot: SnapshotId, content: bytes) -> bool:
-        """Whether it is sound."""
+        """Load a leader's snapshot; returns whether it is sound."""
 
     def caught_up(self) -> None:
-        """The log holds, synced, everything that the leader knows to be committed."""
+        """The synced log holds everything that the leader knows to be committed."""
 
     def log_changed(self) -> None:
-        """Records came or went, and among them perhaps who votes."""
+        """Records were appended or truncated; they may include voter sets."""
 
     @property
     def high_watermark(self) -> Offset: ...
@@ -90,9 +90,9 @@ class QuorumFetching:
         self._leader: NodeId = NO_NODE
         self._epoch: LeaderEpoch = NO_EPOCH
         self._turn = 0
-        """Goes up whenever the leader changes, so that an old answer is known for one."""
+        """Incremented when the leader changes, so that answers to earlier fetches are ignored."""
         self._asked = 0
-        """The turn whose fetch is on its way; two at once would bring the same records twice."""
+        """The turn whose fetch is under way; two fetches would return the same records twice."""
 
     def follow(self, leader: NodeId, epoch: LeaderEpoch) -> None:
         self._leader, self._epoch = leader, epoch
@@ -104,13 +104,13 @@ class QuorumFetching:
         self._turn += 1
 
     def synced(self) -> None:
-        """What was appended is synced: ask for what comes next."""
+        """The appended records are synced: fetch the next ones."""
         if self._leader != NO_NODE:
             self._fetch(self._turn)
 
     def discover(self, voter: NodeId, epoch: LeaderEpoch) -> None:
-        """Ask a node that need not lead: its refusal says who does, and where that is."""
-        # A leader that was asked by its address alone says its id and epoch when it refuses.
+        """Fetch from a node that need not lead: its refusal names the leader and its address."""
+        # A leader that was reached by its address alone names its id and epoch when it refuses.
         asked = 0 if voter == NO_NODE else epoch
         self._send(voter, asked, None, lambda answer: self._discovered(voter, answer))
 
@@ -120,7 +120,7 @@ class QuorumFetching:
         if turn != self._turn or turn == self._asked or self._leader == NO_NODE:
             return
         if self._log.synced_end.offset < self._log.end.offset:
-            self._log.flush()  # and `synced` goes on from there
+            self._log.flush()  # `synced` continues after the flush
             return
         self._asked = turn
         self._send(self._leader, self._epoch, turn, lambda answer: self._answered(turn, answer))
@@ -215,9 +215,10 @@ class QuorumFetching:
         self._fetch(turn)
 
     def _has_all_below(self, high_watermark: Offset) -> bool:
-        """Whether the log reaches this mark, and the mark a record of the leader's own epoch.
+        """Whether the log reaches this high watermark, and the watermark covers a record of the
+        leader's own epoch.
 
-        Before that the leader itself does not know what was committed in earlier epochs.
+        Before that, the leader itself does not know what was committed in earlier epochs.
         """
         end = self._log.synced_end
         if end.epoch != self._epoch or end.offset < high_watermark:
@@ -245,7 +246,7 @@ class QuorumFetching:
     # -- snapshots ---------------------------------------------------------------------------------
 
     def _download(self, turn: int, snapshot: SnapshotId, content: bytearray) -> None:
-        """What comes next is no longer in the leader's log: get the snapshot, part by part."""
+        """Download the leader's snapshot, part by part: its log no longer has the next records."""
         channel = self._channel(self._leader)
         if channel is None:
             return

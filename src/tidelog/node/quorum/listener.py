@@ -1,4 +1,4 @@
-"""What the quorum reports to its node."""
+"""The interface through which the quorum reports to its node."""
 
 from typing import Protocol
 
@@ -7,16 +7,18 @@ from tidelog.model.ids import LeaderEpoch, NodeId, TopicId
 
 
 class QuorumListener(Protocol):
-    """Who is told of what the quorum decides."""
+    """Called when the quorum's committed state changes."""
 
     def image_changed(self, old: ClusterImage, new: ClusterImage, *, by_records: bool) -> None:
-        """By committed records one after the other, or by a snapshot that stands for many."""
+        """The image has changed, by committed records one by one, or by a snapshot that replaces
+        many.
+        """
 
     def topic_removed(self, topic_id: TopicId, name: str) -> None:
         """A committed record in this node's log deletes the topic."""
 
     def leader_known(self, leader: NodeId, epoch: LeaderEpoch) -> None:
-        """Another node leads."""
+        """Another node leads the quorum."""
 
     def leadership_taken(self, epoch: LeaderEpoch) -> None:
         """This node leads, and everything before its epoch is committed and applied."""
@@ -24,4 +26,4 @@ class QuorumListener(Protocol):
     def leadership_lost(self) -> None: ...
 
     def voters_changed(self) -> None:
-        """Other voters are in force, or the same ones are elsewhere."""
+        """The voter set or a voter's endpoint has changed."""

@@ -1,8 +1,9 @@
-"""The quorum's requests on their way to other voters, each voter behind two connections.
+"""Sends the quorum's requests to other voters, by two connections to each voter.
 
-Votes and epochs go by one, fetches by the other: a fetch that waits must not hold up a vote. Where
-a voter is, its record says, unless a leader has said of itself that it is elsewhere; who knows no
-voter asks controller.quorum.bootstrap.servers in turn.
+One connection carries Vote, BeginQuorumEpoch and EndQuorumEpoch, the other carries fetches, so that
+a waiting fetch never delays a vote. A voter's address comes from its voter record, unless a leader
+has announced another one. A node that knows no voter asks controller.quorum.bootstrap.servers in
+turn.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,8 +47,8 @@ class QuorumNetwork:
         self._request_ms = request_ms
         self._step = step
         self._servers = cycle(bootstrap_servers)
-        self._said: dict[NodeId, Address] = {}
-        """Where leaders are by their own word."""
+        self._announced: dict[NodeId, Address] = {}
+        """The addresses that leaders have announced."""
         self._control_channels: Channels[NodeId] = Channels(peers)
         self._fetch_channels: Channels[NodeId] = Channels(peers, LONG_ANSWER_BYTES)
 
@@ -55,31 +56,31 @@ class QuorumNetwork:
         return self._channel(voter, self._fetch_channels)
 
     def address(self, node: NodeId) -> Address | None:
-        """Where a voter or a leader is; -1 is the next of the bootstrap servers."""
+        """The address of a voter or a leader; for -1, the next bootstrap server."""
         if node == NO_NODE:
             return next(self._servers, None)
         if node == self._me and self._my_endpoints:
             return self._my_endpoints[0][1:]
-        if node in self._said:
-            return self._said[node]
+        if node in self._announced:
+            return self._announced[node]
         known = self._voters().voters.get(node)
         if known is None or not known.endpoints:
             return None
         return known.endpoints[0][1:]
 
     def learn(self, leader: NodeId, address: Address) -> None:
-        self._said[leader] = address
+        self._announced[leader] = address
 
     def voters_changed(self, old: VoterSet, new: VoterSet) -> None:
-        """A voter's new record is newer than what it said before."""
+        """Drop announced addresses of voters whose records are newer."""
         for id_, voter in new.voters.items():
             before = old.voters.get(id_)
             if before is None or before.endpoints != voter.endpoints:
-                self._said.pop(id_, None)
+                self._announced.pop(id_, None)
         for id_, voter in old.voters.items():
             if id_ not in new.voters and voter.endpoints:
-                # A leader that was removed leads on until that is committed.
-                self._said.setdefault(id_, voter.endpoints[0][1:])
+                # A removed leader leads on until its removal is committed.
+                self._announced.setdefault(id_, voter.endpoints[0][1:])
 
     def send(
         self,
@@ -114,14 +115,14 @@ class QuorumNetwork:
         return channels.get(voter, address, lambda: self._refused(voter, address))
 
     def _refused(self, voter: NodeId, address: Address) -> None:
-        if self._said.get(voter) == address:
-            del self._said[voter]
+        if self._announced.get(voter) == address:
+            del self._announced[voter]
         self._step(PeerRefused(voter))
 
 
 def _event_of(effect: RequestVote | BeginEpoch | EndEpoch, answer: Any) -> QuorumEvent | None:
     if isinstance(answer, Unanswered):
-        return None  # a refusal has been told by the channel itself
+        return None  # the channel has reported a refusal itself
     if isinstance(effect, RequestVote):
         return wire.vote_answered(answer, effect.to, effect.pre_vote)
     return wire.epoch_acknowledged(answer, effect.to)

@@ -1,7 +1,9 @@
-"""This node's part in the metadata quorum: carries out what its machine asks, and builds the image.
+"""This node's part in the metadata quorum: it carries out the machine's effects and builds the
+image.
 
-Invariant: the image holds exactly what is committed, in the order of the log; what a leader has
-appended and not committed lives in the pending image alone, and is dropped with the leadership.
+Invariant: the image holds exactly the committed records, in the order of the log. Records that a
+leader has appended and not committed are only in the pending image, which is dropped with the
+leadership.
 """
 
 import logging
@@ -97,7 +99,7 @@ class Quorum:
         )
         self._was_in_doubt = machine.is_in_doubt
         self.was_whole = not machine.is_in_doubt
-        """Whether it started with all of the metadata that it had held."""
+        """Whether the node started with all the metadata that it had held."""
         self._leading: LeaderEpoch = NO_EPOCH
         self._is_active = False
         self._pending: deque[tuple[Offset, ClusterImage]] = deque()
@@ -109,7 +111,7 @@ class Quorum:
 
     @property
     def is_active(self) -> bool:
-        """Whether this node's controller may decide."""
+        """Whether this node is the active controller."""
         return self._is_active
 
     @property
@@ -118,17 +120,17 @@ class Quorum:
 
     @property
     def high_watermark(self) -> Offset:
-        """How far the log is known to be committed here."""
+        """The end of the log that is known to be committed."""
         return self.image.offset + 1
 
     @property
     def pending_image(self) -> ClusterImage:
-        """The image as it will be once everything appended is committed."""
+        """The image after everything appended is committed."""
         return self._pending[-1][1] if self._pending else self.image
 
     @property
     def leader(self) -> NodeId:
-        """Who leads it as far as is known here; -1 when that is not known."""
+        """The known leader of the quorum; -1 if none is known."""
         return self.machine.leader
 
     @property
@@ -137,7 +139,7 @@ class Quorum:
 
     @property
     def leader_address(self) -> tuple[str, int] | None:
-        """Where another node that leads is, as far as it is known here."""
+        """The address of the leader, if another node leads and its address is known."""
         leader = self.machine.leader
         if leader in (NO_NODE, self.machine.me.id):
             return None
@@ -145,7 +147,7 @@ class Quorum:
 
     @property
     def next_offset(self) -> Offset:
-        """Where the next record will stand."""
+        """The offset of the next record."""
         return self._log.log.log_end_offset
 
     def start(self) -> None:
@@ -163,12 +165,14 @@ class Quorum:
     def step(self, event: QuorumEvent) -> None:
         self._carry_out(self.machine.step(event, self._clock.now))
 
-    # -- the controller's way in -------------------------------------------------------------------
+    # -- called by the controller ------------------------------------------------------------------
 
     def propose(self, records: Sequence[MetadataRecord], done: Callable[[bool], None]) -> None:
-        """Append as one batch; `done` hears True when the image holds it, False when we lost."""
+        """Append one batch; `done` gets True when the image holds it, False if the leadership is
+        lost.
+        """
         assert self._is_active
-        # Whether they can be applied shows before they are written for good.
+        # Apply the records first: records that cannot be applied must not be written.
         last = self._log.end.offset + len(records) - 1
         image = apply_all(self.pending_image, records, last, self._leading)
         end = self._log.append(records, self._leading, self._clock.wall)
@@ -178,7 +182,7 @@ class Quorum:
         self._serving.wake()
 
     def change_voters(self, voters: VoterSet, done: Callable[[bool], None]) -> None:
-        """Put these voters in force; `done` hears True when that is committed."""
+        """Append this voter set; `done` gets True when it is committed."""
         assert self._is_active
         end = self._log.append_voters(voters, self._leading, self._clock.wall)
         self._pending.append((end, apply_all(self.pending_image, (), end - 1, self._leading)))
@@ -187,7 +191,7 @@ class Quorum:
         self.log_changed()
 
     def log_changed(self) -> None:
-        """Tell the machine of the voters that the log names now, if they are others."""
+        """Pass the log's voter set to the machine, if it has changed."""
         machine, known = self.machine, self._log.voters
         is_retiring = known.is_retiring(machine.me, self.high_watermark)
         new = (known.latest, known.latest_offset, is_retiring)
@@ -198,21 +202,21 @@ class Quorum:
         self._listener.voters_changed()
 
     def when_committed(self, done: Callable[[bool], None]) -> None:
-        """Call back once everything that is pending now is committed; at once if nothing is."""
+        """Call back when everything that is pending now is committed; at once if nothing is."""
         if self._pending:
             self._waiting.append((self._pending[-1][0], done))
         else:
             done(True)
 
     def when_applied(self, high_watermark: Offset, done: Callable[[], None]) -> None:
-        """Call back once this node's image reaches a high watermark, whoever leads."""
+        """Call back when this node's image reaches a high watermark, whichever node leads."""
         if self.high_watermark >= high_watermark:
             done()
         else:
             self._behind.append((high_watermark, done))
 
     def flushed(self, up_to: Offset) -> None:
-        """The metadata log is synced this far."""
+        """The metadata log is synced up to this offset."""
         self._log.flushed(up_to)
         self.step(LogGrew(self._log.synced_end))
         if not self._log.is_flushing:
@@ -251,7 +255,7 @@ class Quorum:
         return self._serving.fetch(message, resume)
 
     def follower_committed(self, high_watermark: Offset) -> None:
-        """The leader says how far the log is committed."""
+        """Adopt the leader's high watermark."""
         if high_watermark > self.high_watermark:
             self._commit(high_watermark)
             self.log_changed()
@@ -259,7 +263,7 @@ class Quorum:
     # -- snapshots ---------------------------------------------------------------------------------
 
     def load_snapshot(self, snapshot: SnapshotId, content: bytes) -> bool:
-        """Take over a leader's snapshot in place of everything that this log holds, if it can."""
+        """Replace the whole log by a leader's snapshot; returns whether the snapshot is sound."""
         found = decode(snapshot, content, self._cluster_id)
         if found is None or found.image.offset <= self.image.offset:
             return False
@@ -273,10 +277,12 @@ class Quorum:
         return True
 
     def caught_up(self) -> None:
-        """Everything that the leader has committed is in this node's log, synced."""
+        """This node's synced log holds everything that the leader has committed."""
         if self.machine.is_in_doubt:
             self.step(CaughtUp())
-            log.info("has caught up with what its metadata log had lost, and votes again")
+            log.info(
+                "the lost part of the metadata log has been fetched again; this node votes again"
+            )
 
     # -- effects of the machine --------------------------------------------------------------------
 
@@ -312,7 +318,7 @@ class Quorum:
         self._set_alarm()
 
     def _settle_doubt(self) -> None:
-        """Note durably that nothing is missing any more, once what was promised is saved."""
+        """Record durably that nothing is missing any more, after the vote state is saved."""
         if not self.machine.is_in_doubt:
             self._was_in_doubt = False
             self._log.end_doubt()
@@ -332,7 +338,7 @@ class Quorum:
         waiting, self._waiting = self._waiting, deque()
         self._listener.leadership_lost()
         for end, done in waiting:
-            done(end <= self.high_watermark)  # the end may come while what is committed is told
+            done(end <= self.high_watermark)  # the leadership may end while a commit is reported
         self._serving.wake()
 
     def _commit(self, to: Offset) -> None:
@@ -350,7 +356,7 @@ class Quorum:
         self._snapshots.image_changed(self.image)
 
     def _call_back(self) -> None:
-        """Those who wait for an image that is here now."""
+        """Call the waiters whose image has been reached."""
         if not self._behind:
             return
         behind, self._behind = self._behind, []
@@ -358,7 +364,7 @@ class Quorum:
             self.when_applied(high_watermark, done)
 
     def _advance(self, to: Offset) -> None:
-        """Bring the image up to `to`: from what was pending here, else from the log."""
+        """Advance the image to `to`: from the pending image, else from the log."""
         while self._pending and self._pending[0][0] <= to:
             self.image = self._pending.popleft()[1]
         for last, epoch, records in self._log.read(self.image.offset + 1, to):

@@ -1,7 +1,7 @@
-"""The file `quorum-state`: a voter's promises, in Kafka's JSON, with a checksum of our own.
+"""The file `quorum-state`: a voter's epoch and vote, in Kafka's JSON, with an additional checksum.
 
-Kafka does not look at the field `checksum`. A file of Kafka's has none, and is believed when every
-field is what it can be.
+Kafka ignores the field `checksum`. A file that Kafka wrote has none, and is used if every field has
+a possible value.
 """
 
 import json
@@ -20,14 +20,14 @@ PATH = f"{METADATA_TOPIC}-0/{NAME}"
 _CHECKSUM = "checksum"
 _LARGEST = 2**31 - 1
 _PLAUSIBLE_EPOCH = _LARGEST - (1 << 16)
-"""What elections do not reach; a file without a checksum is not believed beyond it."""
+"""Elections do not reach this epoch; a file without a checksum is not used beyond it."""
 
 
 class PromisesRead(NamedTuple):
     state: QuorumState | None
-    """None when there are none, or none that can be believed."""
+    """None if there is no file, or no usable one."""
     is_damaged: bool = False
-    """There is a file, and it cannot be believed."""
+    """There is a file, and it is not usable."""
 
 
 def load(disk: Disk) -> PromisesRead:
@@ -42,7 +42,7 @@ def load(disk: Disk) -> PromisesRead:
 
 
 def save(disk: Disk, state: QuorumState) -> None:
-    """Synced when it returns."""
+    """Write the file; it is synced when this returns."""
     voted = state.voted
     content: dict[str, Any] = {
         "leaderId": state.leader,
@@ -56,13 +56,13 @@ def save(disk: Disk, state: QuorumState) -> None:
 
 
 def _decode(saved: dict[str, Any]) -> QuorumState:
-    told = saved.pop(_CHECKSUM, None)
-    if told is not None and told != _checksum(saved):
+    checksum = saved.pop(_CHECKSUM, None)
+    if checksum is not None and checksum != _checksum(saved):
         raise ValueError("the checksum does not match")
     voted = _number(saved.get("votedId", NO_NODE), NO_NODE, _LARGEST)
     directory = _decode_uuid(saved.get("votedDirectoryId"))
     return QuorumState(
-        epoch=_number(saved["leaderEpoch"], 0, _PLAUSIBLE_EPOCH if told is None else _LARGEST),
+        epoch=_number(saved["leaderEpoch"], 0, _PLAUSIBLE_EPOCH if checksum is None else _LARGEST),
         leader=_number(saved["leaderId"], NO_NODE, _LARGEST),
         voted=None if voted == NO_NODE else ReplicaKey(voted, directory),
     )

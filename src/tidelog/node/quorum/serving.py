@@ -1,7 +1,7 @@
-"""The leader's side of the metadata log: serves the fetches of voters and observers.
+"""The leader's side of the metadata log: it serves the fetches of voters and observers.
 
-A fetch from offset N proves that its sender holds everything below N, synced. It waits while it
-could tell its sender nothing new: no record, no epoch, no high watermark (KIP-1166).
+A fetch from offset N proves that its sender holds everything below N, synced. A fetch is parked
+while its answer would have nothing new: no record, no epoch and no high watermark (KIP-1166).
 """
 
 from collections.abc import Callable
@@ -64,7 +64,7 @@ class QuorumServing:
         self._parked: dict[_Parked, None] = {}
 
     def proof(self, message: FetchRequest) -> QuorumEvent | None:
-        """What the fetch proves to the machine, if we lead and the logs agree."""
+        """The event that the fetch proves to the machine, if this node leads and the logs agree."""
         fetch = _only_fetch(message)
         if fetch is None or self._refuse(message, fetch) is not None:
             return None
@@ -87,7 +87,7 @@ class QuorumServing:
         return PARKED
 
     def fetch_snapshot(self, message: FetchSnapshotRequest) -> FetchSnapshotResponse:
-        """One part of a snapshot, as much as is asked for."""
+        """One part of a snapshot, as large as the request allows."""
         asked = next(
             (
                 p
@@ -136,7 +136,7 @@ class QuorumServing:
         )
 
     def wake(self) -> None:
-        """The log, the high watermark or the leadership has moved: look at everyone again."""
+        """Try parked fetches again: the log, the high watermark or the leadership has changed."""
         for parked in list(self._parked):
             answer = self._attempt(parked.message, parked.fetch)
             if answer is not None:
@@ -145,7 +145,7 @@ class QuorumServing:
     # -- one fetch ---------------------------------------------------------------------------------
 
     def _attempt(self, message: FetchRequest, fetch: FetchPartition) -> FetchResponse | None:
-        """The answer, if there is something to say."""
+        """The response, if it has anything new."""
         refused = self._refuse(message, fetch)
         if refused is not None:
             return _whole(refused, self._endpoints())
@@ -173,7 +173,7 @@ class QuorumServing:
         return None
 
     def _needs_snapshot(self, fetch: FetchPartition) -> bool:
-        """What comes next for this replica is in a snapshot only."""
+        """Whether the next records for this replica are only in a snapshot."""
         return fetch.fetch_offset < self._log.log.log_start_offset
 
     def _parting(self, fetch: FetchPartition) -> EpochEnd | None:

@@ -1,7 +1,8 @@
-"""AddRaftVoter, RemoveRaftVoter, UpdateRaftVoter at the leader; and this node's own update.
+"""AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter at the leader, and this node's own update.
 
-A change is a record: its answer leaves when that is committed (an update's when it is written, as
-Kafka's does). A voter that is not where its record says, tells the leader by itself.
+A change is a record, and its response is sent when the record is committed. The response to an
+update is sent when the record is written, as in Kafka. A voter whose record has a wrong endpoint
+sends an update to the leader.
 """
 
 import logging
@@ -49,7 +50,7 @@ _UNCERTAIN = VoterChangeRefused(
 
 @dataclass(frozen=True, slots=True)
 class Myself:
-    """This node as a voter, as it would have itself known."""
+    """This node as a voter, with the endpoints that its record should have."""
 
     voter: Voter
     listener: str
@@ -81,7 +82,7 @@ class VoterChanges:
     # -- at the leader -----------------------------------------------------------------------------
 
     def submit(self, message: VoterRequest, resume: Resume) -> None:
-        """Carry the change out if it may begin now."""
+        """Start the change if none of the rules forbids it."""
         refused = self._refuse(message)
         if refused is not None:
             resume(self._answer(message, refused))
@@ -97,17 +98,17 @@ class VoterChanges:
 
     @property
     def unheard(self) -> tuple[NodeId, ...]:
-        """Voters of which this leader does not know on which disks they are."""
+        """Voters whose directory ids this leader does not know."""
         role = self._quorum.machine.role
         known = role.directories if isinstance(role, Leader) else {}
         return tuple(rules.unheard(self._voters, self._me.voter.key, known))
 
     def make_dynamic(self, done: Callable[[bool], None]) -> None:
-        """Put the configured voters into the log, which names them from here on (KIP-853)."""
+        """Write the configured voters to the log, which defines them from here on (KIP-853)."""
         role = self._quorum.machine.role
         assert isinstance(role, Leader)
         voters = rules.made_dynamic(self._voters, self._me.voter, role.directories)
-        log.info("the log names the voters of the metadata quorum from now on: %s", list(voters))
+        log.info("the voters of the metadata quorum are now defined by its log: %s", list(voters))
         self._quorum.change_voters(voters, done)
 
     @property
@@ -144,7 +145,7 @@ class VoterChanges:
         return rules.refuse_any(role, quorum.kraft_version, quorum.machine.voters_offset)
 
     def _add(self, message: AddRaftVoterRequest, resume: Resume) -> None:
-        """Ask the new voter at its own address what it supports, then put it in force."""
+        """Request the new voter's supported versions at its own address, then add it."""
         outcome = self._added(message, KRAFT_VERSIONS.minimum, KRAFT_VERSIONS.maximum)
         if isinstance(outcome, VoterChangeRefused):
             resume(self._answer(message, outcome))
@@ -218,7 +219,7 @@ class VoterChanges:
         is_awaited = isinstance(message, RemoveRaftVoterRequest) or (
             isinstance(message, AddRaftVoterRequest) and message.ack_when_committed
         )
-        log.info("the voters of the metadata quorum become %s", list(outcome))
+        log.info("the voters of the metadata quorum change to %s", list(outcome))
 
         def committed(is_committed: bool) -> None:
             if is_awaited:
@@ -254,7 +255,7 @@ class VoterChanges:
     # -- this node's own record --------------------------------------------------------------------
 
     def check_own_record(self) -> None:
-        """Tell the leader where this voter is if its record says otherwise, until it knows."""
+        """Send an update to the leader while this voter's record has a wrong endpoint."""
         if self._introduction is not None:
             self._introduction.cancel()
             self._introduction = None

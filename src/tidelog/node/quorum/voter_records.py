@@ -1,4 +1,4 @@
-"""The control records that say who votes: KRaftVersionRecord and VotersRecord (KIP-853)."""
+"""The control records that define the voters: KRaftVersionRecord and VotersRecord (KIP-853)."""
 
 from collections.abc import Iterable
 from io import BytesIO
@@ -29,7 +29,7 @@ def voters_record(voters: VoterSet, now: Millis) -> Record:
 
 
 def membership_records(known: VoterMembership, now: Millis) -> list[Record]:
-    """What a log or a snapshot says of its voters; nothing where the configuration names them."""
+    """The voter records of a log or a snapshot; none if the configuration defines the voters."""
     if known.kraft_version < DYNAMIC or known.voters is None:
         return []
     level = KRaftVersionRecord(version=0, k_raft_version=known.kraft_version)
@@ -40,7 +40,7 @@ def membership_records(known: VoterMembership, now: Millis) -> list[Record]:
 
 
 def membership_in(records: Iterable[Record], known: VoterMembership) -> VoterMembership:
-    """What is known of the voters after these control records."""
+    """The voter membership after these control records."""
     for record in records:
         level, voters = _read(record)
         if level is not None:
@@ -51,7 +51,7 @@ def membership_in(records: Iterable[Record], known: VoterMembership) -> VoterMem
 
 
 def follow(history: VoterHistory, base_offset: Offset, records: Iterable[Record]) -> None:
-    """Take the control records of one batch of the log into the history."""
+    """Add the control records of one batch of the log to the history."""
     for offset, record in enumerate(records, base_offset):
         level, voters = _read(record)
         if level is not None:

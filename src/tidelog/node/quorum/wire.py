@@ -1,4 +1,6 @@
-"""The quorum's messages on the wire: Kafka's own, to and from the machine's events and effects."""
+"""The quorum's messages: converts Kafka's requests and responses to the machine's events and
+effects.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -30,7 +32,7 @@ from tidelog.replication.quorum.state import LogEnd, ReplicaKey, VoterSet
 # -- requests out --------------------------------------------------------------------------
 
 HIGHEST_EPOCH = 1 << 30
-"""No elections lead there: a peer that says so would leave no epoch to stand in after it."""
+"""Elections never reach it: a peer that sends it would leave no epoch for later elections."""
 
 
 def vote(effect: RequestVote, me: ReplicaKey, voters: VoterSet, cluster_id: str) -> Any:
@@ -134,7 +136,7 @@ def fetch_snapshot(
 
 
 def snapshot_part(response: Any) -> tuple[bytes, int] | None:
-    """(bytes, size of the whole) in an answer to FetchSnapshot; None when it has none."""
+    """(bytes, size of the file) in a FetchSnapshot response; None if it has none."""
     for topic in response.topics:
         for partition in topic.partitions:
             if partition.error_code is ErrorCode.none:
@@ -146,7 +148,7 @@ def snapshot_part(response: Any) -> tuple[bytes, int] | None:
 
 
 def _only_partition(message: Any) -> Any | None:
-    """The data for partition 0 of the metadata topic, which is all there can be."""
+    """The data for partition 0 of the metadata topic, the only one that is valid."""
     for topic in message.topics:
         if topic.topic_name == METADATA_TOPIC:
             for partition in topic.partitions:
@@ -156,7 +158,9 @@ def _only_partition(message: Any) -> Any | None:
 
 
 def event_of(message: Any, ticket: int) -> VoteRequested | EpochBegun | EpochEnded | None:
-    """What a request tells the machine; None when it is not about the metadata log, or absurd."""
+    """The machine's event for a request; None if the request is not about the metadata log, or
+    invalid.
+    """
     data = _only_partition(message)
     if data is None or _epoch_of(message, data) > HIGHEST_EPOCH:
         return None
@@ -192,7 +196,7 @@ def _named_voter(voter: NodeId, directory: Any) -> ReplicaKey | None:
 
 
 def response_of(message: Any, answer: AnswerPeer) -> Any:
-    """The answer in the shape of its request."""
+    """The response in the format of its request."""
     match message:
         case vote_request.VoteRequest():
             whole = vote_response.VoteResponse
@@ -217,7 +221,7 @@ def _response(shapes: Any, whole: Any, answer: AnswerPeer, **more: bool) -> Any:
 
 
 def refusal_of(message: Any, error: ErrorCode) -> Any:
-    """A whole request refused: it speaks of another cluster, or of no metadata log."""
+    """The error response to a whole request: it names another cluster, or another topic."""
     match message:
         case vote_request.VoteRequest():
             return vote_response.VoteResponse(error_code=error, topics=())

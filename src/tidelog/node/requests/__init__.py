@@ -1,1 +1,1 @@
-"""Clients' requests on their way through the node: decode, drive the handler, answer in order."""
+"""Requests of clients: decode, run the handler, answer in order."""

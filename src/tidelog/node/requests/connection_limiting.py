@@ -1,4 +1,4 @@
-"""Tells the host how many connections to take, whenever the configuration changes that."""
+"""Sends the host new connection limits when the configuration changes them."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from tidelog.model.outbound import LimitConnections
 
 
 class ConnectionLimiting:
-    """The host begins with the limits of the file."""
+    """The host starts with the limits of the configuration file."""
 
     def __init__(self, settings: BrokerSettings, emit: Callable[[LimitConnections], None]) -> None:
         self._settings = settings

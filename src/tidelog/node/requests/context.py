@@ -1,4 +1,4 @@
-"""What every request handler is told of its broker, besides the request itself."""
+"""The state of the broker that every request handler gets with its request."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ from tidelog.node.requests.sessions import ClientSession
 
 
 class RequestContext:
-    """The node's newest image, settings and time, as each handler sees them."""
+    """The node's newest image, settings and time, as handlers see them."""
 
     def __init__(self, settings: BrokerSettings, clock: Clock, dice: Dice, quorum: Quorum) -> None:
         self._quorum = quorum
@@ -35,7 +35,7 @@ class RequestContext:
     def request(
         self, version: int, client_id: str | None, session: ClientSession, message: Any
     ) -> Request:
-        # By position: this runs for every request, and thirteen names cost as much again.
+        # By position: this runs for every request, and keyword arguments would double its cost.
         return Request(
             session.conn,
             version,

@@ -1,4 +1,4 @@
-"""Who carries out which effect of a request handler."""
+"""Maps each effect of a request handler to the part that carries it out."""
 
 from tidelog.api.handler import Request
 from tidelog.log.results import AppendOrigin
@@ -32,7 +32,7 @@ from tidelog.node.requests.slices import Slices, label
 def executors(
     broker: Broker, quorum: Quorum, jobs: Jobs, slices: Slices, change_metadata: Execute
 ) -> dict[type[Effect], Execute]:
-    """One for every effect: a handler may ask for nothing else."""
+    """One executor for every effect; a handler can request no others."""
     partitions, queries, coordinators = broker.partitions, broker.queries, broker.coordinators
 
     def pause(resume: Resume, request: Request) -> Parked:

@@ -1,11 +1,11 @@
-"""How an effect says that its result is not there yet."""
+"""The marker for an effect whose result comes later."""
 
 from collections.abc import Callable
 from enum import Enum
 from typing import Any, Literal, TypeAlias
 
 Resume: TypeAlias = Callable[[Any], None]
-"""Called once with the effect's result; the handler goes on from there."""
+"""Called once with the effect's result; the handler continues from there."""
 
 
 class _Parked(Enum):

@@ -1,4 +1,4 @@
-"""A request whose work is done here and waits for others: one result for each partition."""
+"""A request that waits for other replicas: one result for each partition."""
 
 from collections.abc import Callable
 from typing import Generic, TypeVar
@@ -10,7 +10,9 @@ R = TypeVar("R")
 
 
 class Pending(Generic[R]):
-    """Its results are good once each is confirmed; who does not confirm in time refuses it."""
+    """Results that wait for confirmation. Partitions that are not confirmed by the deadline get
+    REQUEST_TIMED_OUT.
+    """
 
     __slots__ = ("_missing", "_refusal", "_resume", "results", "timer")
 
@@ -27,7 +29,7 @@ class Pending(Generic[R]):
         self._refusal = refusal
 
     def expect(self, index: int) -> None:
-        """The result at `index` is good only once it is confirmed."""
+        """Wait for the confirmation of the result at `index`."""
         self._missing.add(index)
 
     def confirm(self, index: int) -> None:
@@ -46,7 +48,7 @@ class Pending(Generic[R]):
 
     def _settle(self, index: int) -> None:
         if index not in self._missing:
-            return  # timed out before
+            return  # it has timed out
         self._missing.remove(index)
         if not self._missing:
             if self.timer is not None:

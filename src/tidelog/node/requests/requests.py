@@ -1,8 +1,8 @@
-"""Requests of clients: decode, drive the handler through its effects, encode the answer.
+"""Requests of clients: decode, drive the handler through its effects, encode the response.
 
-Invariants: whatever a client sends, the worst that happens is that its own connection is closed; no
-request holds the node for longer than a slice of work (F63). An OSError that comes as far as here
-is the metadata log's, and the node's end.
+Invariants: no request can do more harm than to close its own connection, and no request blocks the
+node for longer than a slice of work (F63). An OSError that reaches this module comes from the
+metadata log, and stops the node.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,7 +37,7 @@ from tidelog.protocol.messages.messages import (
 from tidelog.protocol.slices import Meter, Steps
 
 Execute = Callable[[Any, Resume, Request], Any]
-"""Carries out an effect: its result, or PARKED and `resume` is called with it later."""
+"""Carries out an effect; returns its result, or PARKED and calls `resume` with the result later."""
 
 SHORT_BYTES = 4 * 1024
 """A request up to this size is decoded at once: it cannot have many elements."""
@@ -46,10 +46,12 @@ LONG_ENTRIES = 500
 """A Produce or Fetch with more topics and partitions is handled in slices."""
 
 QUEUED_BYTES = 32 * 1024 * 1024
-"""Of long requests that wait to be decoded, all connections together."""
+"""The most bytes of long requests that wait to be decoded, over all connections."""
 
 ANSWER_BYTES = 48 * 1024 * 1024
-"""Of an answer without records: the configuration of 10,000 topics, with its documentation."""
+"""The most bytes of a response without records: the configuration of 10,000 topics, with
+documentation.
+"""
 
 _LENGTH = Struct(">i")
 
@@ -69,7 +71,7 @@ class Requests:
         self._queued_bytes = 0
 
     def received(self, session: ClientSession, frame: memoryview) -> None:
-        """Begin one request; its answer leaves now or whenever it is done."""
+        """Start one request; its response is sent now, or when it is done."""
         try:
             header = decode_request_header(frame)
         except MalformedMessage as malformed:
@@ -113,14 +115,15 @@ class Requests:
         call = _Call(self, session, session.expect(), api, header, request)
         call.begin()
         if len(frame) > SHORT_BYTES and header.api_key == FETCH and not call.is_filled:
-            call.hold()  # it waits and takes memory, and no client sends another before its answer
+            # It takes memory while it waits, and no client sends a request before the response.
+            call.hold()
 
-    # -- long requests and long answers ------------------------------------------------------------
+    # -- long requests and long responses ----------------------------------------------------------
 
     def _begin_long(
         self, session: ClientSession, header: RequestHeader, api: Api, frame: memoryview
     ) -> None:
-        """Decode in slices; the connection's next request begins when this one is done."""
+        """Decode in slices; the connection's next request starts when this one is done."""
         if len(frame) > api.limit.size:
             raise MalformedMessage(f"{len(frame)} bytes, over the limit of {api.limit.size}")
         if not self._has_room(session, api, len(frame)):
@@ -129,7 +132,7 @@ class Requests:
         session.hold()
         meter = Meter(api.limit.elements)
         key, version, position = header.api_key, header.api_version, header.position
-        # The frame is the host's, and only for now.
+        # The host's frame is valid only during this call.
         steps = decode_request_steps(key, version, bytes(frame), position, meter)
 
         def go_on() -> None:
@@ -148,16 +151,17 @@ class Requests:
             self._queued_bytes -= len(frame)
             go_on()
 
-        # What nodes ask of a controller does not wait behind what clients ask.
+        # Requests of nodes to a controller do not wait behind those of clients.
         is_urgent = session.apis is served(ListenerKind.CONTROLLER)
         self._slices.later(first, _label(session, header), is_urgent=is_urgent)
 
     def _begin_many(
         self, session: ClientSession, header: RequestHeader, api: Api, frame: memoryview
     ) -> None:
-        """A Produce or Fetch of many partitions: its handler pauses and needs a frame that stays.
+        """Handle a Produce or Fetch of many partitions: its handler pauses and needs its own copy
+        of the frame.
 
-        What comes behind it on its connection must not overtake it.
+        The connection's next request must not overtake it.
         """
         if not self._has_room(session, api, len(frame)):
             return
@@ -189,7 +193,7 @@ class Requests:
         self._slices.later(begin, _label(session, header))
 
     def _has_room(self, session: ClientSession, api: Api, size: int) -> bool:
-        """Whether a long request may wait; one that waits alone may, whatever its size."""
+        """Whether a long request may wait; a request of any size may if no other waits."""
         if self._queued_bytes and self._queued_bytes + size > QUEUED_BYTES:
             session.close(f"sent {api.name} while too many long requests wait")
             return False
@@ -204,9 +208,10 @@ class Requests:
         go_on: Callable[[], None],
         done: Callable[[Any], None],
     ) -> None:
-        """One slice; then another turn, or what is to be done with the result."""
+        """Run one slice, then schedule the next one or use the result."""
         if session.is_closed:
-            steps.close()  # nobody waits for the rest, and a frozen cycle may refer to it for ever
+            # The connection is closed; a frozen reference cycle could keep the rest for ever.
+            steps.close()
             return
         try:
             next(steps)
@@ -216,9 +221,10 @@ class Requests:
             self._slices.later(go_on, _label(session, header))
 
     def answer(self, call: "_Call", steps: Steps[bytearray]) -> None:
-        """Encode the answer: a short one at once, a long one in slices.
+        """Encode the response: a short one at once, a long one in slices.
 
-        Until then the connection's next request waits, or one client would have many answers made.
+        The connection's next request waits until then, so that one client cannot have many
+        responses encoded.
         """
 
         def go_on() -> None:
@@ -240,7 +246,7 @@ class Requests:
     # -- handlers ----------------------------------------------------------------------------------
 
     def drive(self, call: "_Call", result: Any) -> None:
-        """Send the handler its result, and go on until it waits or is done."""
+        """Send the result to the handler, and continue until the handler waits or is done."""
         handling = call.handling
         assert handling is not None
         executors = self._executors
@@ -252,7 +258,7 @@ class Requests:
                 call.is_asking = False
                 if result is PARKED:
                     if call.early is not None:
-                        # It came before the executor returned: go on here, not deeper inside it.
+                        # It came before the executor returned: continue here, not in a nested call.
                         (result,), call.early = call.early, None
                         continue
                     if type(effect) is Pause:
@@ -265,12 +271,12 @@ class Requests:
         self._counters.requests[api_key].took(took_ms)
 
     def newest(self, request: Request) -> None:
-        """What a handler sees after it was parked is the world of now."""
+        """Update a request that was parked to the current image and time."""
         self._context.refresh(request)
 
 
 class _Call:
-    """One request in work."""
+    """One request that is being handled."""
 
     __slots__ = (
         "_answer",
@@ -303,11 +309,11 @@ class _Call:
         self.request = request
         self.began = request.now
         self.is_held = False
-        """Whether its connection is not read until it is done."""
+        """Whether its connection's next request waits until this one is done."""
         self.is_asking = False
-        """Whether an effect is being carried out at this moment."""
+        """Whether an effect is being carried out now."""
         self.early: tuple[Any] | None = None
-        """The result that came meanwhile."""
+        """The result that came during that."""
         self.handling: Handling | None = None
 
     def begin(self) -> None:
@@ -324,12 +330,12 @@ class _Call:
             self.session.fail(error)
 
     def go_on(self, result: Any) -> None:
-        """What it waited for is there, in the middle of what may be anybody else's event."""
+        """Continue with a result; this may run inside the event of another request."""
         if self.is_asking:
             self.early = (result,)
             return
         if self.is_held and self.session.is_closed:
-            return  # it works in slices, and nobody waits for the rest
+            return  # it is handled in slices, and its connection is closed
         try:
             self._requests.newest(self.request)
             self._requests.drive(self, result)
@@ -382,7 +388,7 @@ def _refusal(header: RequestHeader, api: Api, reason: str) -> str:
 
 
 def _framed(body: Encoded, api_key: int, version: int, correlation_id: int) -> list[Chunk]:
-    """Length and header before a body that its handler has encoded."""
+    """Adds length and header to a body that its handler has encoded."""
     prefix = bytearray(response_prefix(api_key, version, correlation_id))
     size = len(prefix) - _LENGTH.size
     for chunk in body.chunks:

@@ -1,7 +1,7 @@
-"""One client connection: requests begin as they come and are answered in that same order.
+"""One client connection: requests start as they arrive and are answered in the same order.
 
-Invariants: a connection has a bounded number of requests in work; over it the host stops reading.
-While one of them is worked on in slices, no other begins.
+Invariants: a connection has a bounded number of requests in work; at the bound the host stops
+reading. While one of them is handled in slices, no other starts.
 """
 
 from collections import deque
@@ -24,7 +24,7 @@ RESUME_AT = 32
 
 
 class Answer:
-    """A place in the connection's order of answers, filled when its request is done."""
+    """A place in the order of a connection's responses, filled when its request is done."""
 
     __slots__ = ("chunks", "is_ready")
 
@@ -56,7 +56,7 @@ class ClientSession:
     ) -> None:
         self.conn = conn
         self.apis = apis
-        """What this listener serves, by the APIs' keys."""
+        """The APIs that this listener serves, by key."""
         self.host = peer.rpartition(":")[0].strip("[]")
         self.listener = listener
         self.is_closed = False
@@ -67,11 +67,11 @@ class ClientSession:
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request waits for its answer."""
+        """Whether a request waits for its response."""
         return bool(self._in_work)
 
     def expect(self) -> Answer:
-        """Take the next place in the order of answers."""
+        """Take the next place in the order of responses."""
         answer = Answer()
         self._in_work.append(answer)
         if len(self._in_work) >= MAX_IN_WORK and not self._is_full:
@@ -81,7 +81,7 @@ class ClientSession:
         return answer
 
     def hold(self) -> None:
-        """A request is worked on in slices: the next one waits until `release`."""
+        """Let the next request wait until `release`: the current one is handled in slices."""
         self._holds += 1
         if self._holds == 1 and not self._is_full:
             self._emit(StopReading(self.conn))
@@ -93,7 +93,7 @@ class ClientSession:
             self._emit(StartReading(self.conn))
 
     def fill(self, answer: Answer, chunks: list[Chunk] | None) -> None:
-        """The answer is there (None: nothing to send); send all that waits for no elder."""
+        """Set the response (None: nothing to send), and send those that are next in order."""
         assert not answer.is_ready
         answer.chunks, answer.is_ready = chunks, True
         if self.is_closed:
@@ -114,6 +114,6 @@ class ClientSession:
             self._emit(CloseConnection(self.conn, reason))
 
     def fail(self, error: Exception) -> None:
-        """A request could not be handled, and nobody but its sender is to notice."""
+        """Close the connection, because its request could not be handled."""
         self.is_closed = True
         self._emit(RequestFailed(self.conn, error))

@@ -1,8 +1,8 @@
 """Long work of many requests, a slice at a time, between all other events.
 
-Invariants: one slice per turn, however many requests want one, so that any other request waits for
-a slice and not for a queue. Only `AT_ONCE` requests are half done at any time, which bounds memory;
-the others wait in the order in which they came.
+Invariants: one slice per turn, however many requests need one, so that any other request waits for
+one slice and not for a queue. At most `AT_ONCE` requests are partly done at any time, which bounds
+memory; the others wait in order of arrival.
 """
 
 from collections import deque
@@ -16,15 +16,15 @@ from tidelog.node.timers import Timers
 AT_ONCE = 2
 
 _Turn: TypeAlias = tuple[Callable[[], None], str]
-"""What to call, and the request that it is part of."""
+"""The function to call, and the label of its request."""
 
 
 LABEL_LENGTH = 60
-"""What is shown of a client id."""
+"""The longest part of a client id that a label shows."""
 
 
 def label(api: str, version: int, client_id: str | None, host: str) -> str:
-    """A request as the log names it."""
+    """The name of a request in log lines."""
     client = (client_id or "")[:LABEL_LENGTH]
     return f"a part of {api} v{version}, client id {client!r}, from {host}"
 
@@ -43,7 +43,7 @@ class Slices:
     def later(
         self, go_on: Callable[[], None], request: str = "", *, is_urgent: bool = False
     ) -> None:
-        """Call it in a turn of its own; it may ask for another turn. What is urgent never waits."""
+        """Call it in a turn of its own; it may request another turn. Urgent work never waits."""
         is_under_way = is_urgent or self._is_in_turn
         (self._under_way if is_under_way else self._waiting).append((go_on, request))
         self._set_timer()

@@ -1,1 +1,1 @@
-"""The log directories of this node: which replica lies where, failures, strays, upkeep."""
+"""The log directories of this node: placement of replicas, failures, stray directories, upkeep."""

@@ -1,12 +1,12 @@
-"""What becomes of a log directory whose disk fails, fills up or can only be read (F33).
+"""Handles a log directory whose disk fails, fills up or becomes read-only (F33).
 
-It is taken out of use until the next start, as Kafka does, whatever the error was: a replica that
-cannot write cannot keep its place, and another one can have it at once. Its replicas answer
-KAFKA_STORAGE_ERROR, and the controller is told. A node that has lost its last directory, or the one
-of the metadata log, stops: its end is noticed sooner than any message.
+As in Kafka, the directory is out of use until the next start, whatever the error was. A replica
+that cannot write cannot stay in sync, and another replica can take over at once. Its replicas
+answer KAFKA_STORAGE_ERROR, and the controller is informed. A node that has lost its last directory,
+or the directory of the metadata log, stops: other nodes notice that sooner than any message.
 
-Whatever fails is only noted where it fails, and carried out as an event of its own: nobody finds
-that a partition has gone in the middle of an append.
+A failure is only noted where it occurs. It is handled in an event of its own, so that no partition
+disappears in the middle of an append.
 """
 
 import logging
@@ -20,14 +20,16 @@ from tidelog.node.timers import Timers
 log = logging.getLogger(__name__)
 
 
-def told(failure: OSError) -> str:
-    """What failed, and with which file where that is known."""
+def reason_of(failure: OSError) -> str:
+    """The reason of a failure, with the file name if it is known."""
     reason = failure.strerror or str(failure)
     return f"{failure.filename}: {reason}" if failure.filename else reason
 
 
-def at_fault(failure: OSError) -> str:
-    """Outside of the partitions' logs it is the metadata log, unless the file is another."""
+def failed_part(failure: OSError) -> str:
+    """The failed part, for failures outside of partition logs: the metadata log, unless the file
+    name differs.
+    """
     is_other = failure.filename and METADATA_TOPIC not in str(failure.filename)
     return "a file" if is_other else "the metadata log"
 
@@ -45,7 +47,7 @@ class FailedDirectories:
         report: Callable[[], None],
         stop: Callable[[str], None],
     ) -> None:
-        """`home` is where the metadata log lies; `report` informs the controller."""
+        """`home` is the directory of the metadata log; `report` informs the controller."""
         self._clock = clock
         self._timers = timers
         self._storage = storage
@@ -57,11 +59,11 @@ class FailedDirectories:
         self._failing: dict[Place, None] = {}
 
     def partition_failed(self, partition: TopicPartition, failure: OSError) -> None:
-        """A write or a read of this partition's log did not succeed."""
+        """A write or a read of this partition's log has failed."""
         self.directory_failed(self._storage.place_of(partition), failure)
 
     def directory_failed(self, place: Place, failure: OSError) -> None:
-        self.out_of_use(place, told(failure))
+        self.out_of_use(place, reason_of(failure))
 
     def out_of_use(self, place: Place, reason: str) -> None:
         if place in self._failing or self._storage.is_offline(place):

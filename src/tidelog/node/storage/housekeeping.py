@@ -1,4 +1,4 @@
-"""What a broker does by the clock: retention, checkpoints, flushes, removal of old files."""
+"""The periodic work of a broker: retention, checkpoints, flushes, removal of old files."""
 
 import logging
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from tidelog.replication.isr.leader import LagChecked
 PURGE_INTERVAL_MS = 1_000
 CHORES_MS = 200
 MENDED_AT_ONCE = 4_000
-"""Batch headers that are read in one turn to rebuild or to confirm indexes: about 10 ms."""
+"""The number of batch headers to read in one turn to rebuild or confirm indexes: about 10 ms."""
 
 log = logging.getLogger(__name__)
 
@@ -56,7 +56,8 @@ class Housekeeping:
         self._every(PURGE_INTERVAL_MS, self._purge)
         self._every(CHORES_MS, self._do_chores)
         self._every(CHORES_MS, self._look_after_writers)
-        # The timer isr-expiration: every half lag time, so that a laggard leaves within 1.5 of it.
+        # The timer isr-expiration: every half lag time, so that a slow replica leaves within 1.5
+        # lag times.
         self._every(max(1, settings.replica_lag_time_max_ms // 2), self._check_lag)
 
     def _every(self, interval: Millis, chore: Callable[[], None]) -> None:
@@ -94,7 +95,7 @@ class Housekeeping:
             if replica.leader is None:
                 continue
             replica.step(LagChecked(max_lag))
-            # A leader whose disk hangs is held to what it holds its followers to (F33).
+            # A leader whose disk hangs must meet the limit that its followers must meet (F33).
             if replica.is_flush_due and self._clock.now - replica.flushing_since > max_lag:
                 late = OSError("an fsync has not ended within replica.lag.time.max.ms")
                 self._storage_failed(replica.partition, late)
@@ -115,7 +116,7 @@ class Housekeeping:
                     self._storage_failed(replica.partition, failure)
 
     def _repair(self, replica: Replica, budget: int) -> int:
-        """Mend what its log has found to be wrong, and say so. -> how much more may be done."""
+        """Repair the log's indexes and log its notes; returns the rest of the budget."""
         self._verify(replica)
         left = replica.log.mend(budget)
         replica.has_repairs = left == 0

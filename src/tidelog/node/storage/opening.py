@@ -1,4 +1,6 @@
-"""What a node reads before it starts: whose directories these are, who votes, how long it waits."""
+"""Reads a node's identity, voters and timeouts from its log directories and settings before it
+starts.
+"""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -29,7 +31,7 @@ _ANYWHERE = ("", "0.0.0.0", "::")
 
 
 class NotFormatted(Exception):
-    """A log directory does not say whose it is, or says that it is somebody else's."""
+    """A log directory has no identity, or that of another node or cluster."""
 
 
 class OpenedDirectory(NamedTuple):
@@ -40,9 +42,10 @@ class OpenedDirectory(NamedTuple):
 def open_directories(
     disks: Sequence[Disk | None], settings: BrokerSettings, dice: Dice
 ) -> list[OpenedDirectory | None]:
-    """Every log directory, and None for each that cannot be used; that of the metadata log must be.
+    """Every log directory; None for each that cannot be used, except that of the metadata log,
+    which must be usable.
 
-    All must agree on cluster and node. One that is new and empty becomes this node's (KIP-858).
+    All must agree on cluster and node. A new, empty directory becomes this node's (KIP-858).
     """
     own = disks[home(settings)]
     assert own is not None
@@ -74,21 +77,23 @@ def _if_readable(
 
 
 def _take_over(settings: BrokerSettings, fresh: MetaProperties, disk: Disk) -> MetaProperties:
-    """The identity of a directory; an empty one beside one that has an identity becomes ours."""
+    """The identity of a directory; a new, empty one beside one with an identity becomes this
+    node's.
+    """
     if is_new(disk):
         write_meta_properties(disk, fresh)
     return _read_meta(disk, settings)
 
 
 def is_new(disk: Disk) -> bool:
-    """Whether a directory has no identity and nothing in it that could belong to one."""
+    """Whether a directory has no identity, and nothing in it that could belong to one."""
     found = disk.list("")
     has_identity = META_PROPERTIES in found or META_PROPERTIES_COPY in found
     return not has_identity and not any(partition_of(name) is not None for name in found)
 
 
 def home(settings: BrokerSettings) -> int:
-    """Where in log.dirs the metadata log lies."""
+    """The position of the metadata log's directory in log.dirs."""
     return settings.log_dirs.index(settings.metadata_log_dir)
 
 
@@ -106,21 +111,21 @@ def _read_meta(disk: Disk, settings: BrokerSettings) -> MetaProperties:
 
 
 def restored_identity(disk: Disk) -> MetaProperties | None:
-    """What meta.properties says; where it is damaged, what its copy says, which then replaces it.
+    """The identity in meta.properties; if it is damaged, its copy replaces it.
 
-    The copy has a checksum, and so it is right where both can be read and differ.
+    The copy has a checksum. If both can be read and differ, the copy is right.
     """
     for note in misfits.clear_identity(disk):
         log.warning("%s", note)
     meta, copy = read_meta_properties(disk), read_meta_copy(disk)
     if copy is None:
         if meta is not None:
-            log.warning("meta.properties.copy was missing or damaged and is written anew")
+            log.warning("meta.properties.copy was missing or damaged and is rewritten")
             write_meta_properties(disk, meta)
         return meta
     if meta != copy:
         log.warning(
-            "meta.properties was missing or damaged and is written anew from meta.properties.copy"
+            "meta.properties was missing or damaged and is rewritten from meta.properties.copy"
         )
         write_meta_properties(disk, copy)
     return copy
@@ -131,7 +136,7 @@ def metadata_log_config(settings: BrokerSettings) -> LogConfig:
         segment_bytes=settings.metadata_log_segment_bytes,
         segment_ms=settings.metadata_log_segment_ms,
         max_message_bytes=2**31 - 1,
-        # Snapshots decide what may go, not age.
+        # Snapshots decide which segments may be deleted, not age.
         retention_ms=-1,
         retention_bytes=-1,
     )
@@ -156,7 +161,7 @@ def snapshot_limits(settings: BrokerSettings) -> SnapshotLimits:
 
 
 def static_voters(settings: BrokerSettings) -> VoterSet:
-    """controller.quorum.voters; a node without it learns of the voters from the log."""
+    """controller.quorum.voters; a node without it learns the voters from the log."""
     name = settings.controller_listener_names[0] if settings.controller_listener_names else ""
     voters = {
         voter.id: Voter(ReplicaKey(voter.id), ((name, voter.host, voter.port),))
@@ -166,7 +171,7 @@ def static_voters(settings: BrokerSettings) -> VoterSet:
 
 
 def myself(settings: BrokerSettings, meta: MetaProperties) -> Voter:
-    """This node as a voter, as it would have itself known."""
+    """This node as a voter, with the endpoints that its record should have."""
     return Voter(
         ReplicaKey(settings.node_id, meta.directory_id),
         controller_endpoints(settings),
@@ -176,7 +181,7 @@ def myself(settings: BrokerSettings, meta: MetaProperties) -> Voter:
 
 
 def controller_endpoints(settings: BrokerSettings) -> tuple[tuple[str, str, int], ...]:
-    """Where others reach this controller: as the voters name it, else as it advertises itself."""
+    """The endpoints of this controller: from controller.quorum.voters, else its advertised ones."""
     names = settings.controller_listener_names
     for voter in settings.controller_quorum_voters:
         if voter.id == settings.node_id:

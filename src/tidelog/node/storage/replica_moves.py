@@ -1,9 +1,9 @@
-"""Replicas on their way from one log directory of this broker to another: AlterReplicaLogDirs.
+"""Moves of replicas from one log directory of this broker to another: AlterReplicaLogDirs.
 
 The future replica is a log beside the current one. It is filled a piece at a time, while the
-current one leads or follows on; once it holds the same, and has been synced, it takes the other's
-place between two events. Invariant: it has the same records and the same leader epochs, also those
-without records (F07), so that nobody can tell the two apart.
+current one leads or follows. When it holds the same records and is synced, it replaces the current
+one between two events. Invariant: it has the same records and the same leader epochs, also epochs
+without records (F07), so that the two cannot be distinguished.
 """
 
 import logging
@@ -36,7 +36,7 @@ class _Move:
         self.place = place
         self.future = future
         self.has_flushed = False
-        """Nearly all of it has been synced off the node's thread."""
+        """Whether nearly all of it has been synced off the node's thread."""
 
 
 class ReplicaMoves:
@@ -62,7 +62,7 @@ class ReplicaMoves:
         self._moves: dict[TopicPartition, _Move] = {}
 
     def begin(self, partition: TopicPartition, path: str) -> ErrorCode:
-        """Move the replica to this directory; one that is under way to another turns round."""
+        """Move the replica to this directory; a move to another directory is cancelled."""
         if path not in self._paths:
             return ErrorCode.log_dir_not_found
         place = self._paths.index(path)
@@ -120,7 +120,7 @@ class ReplicaMoves:
     def _take_a_step(self, move: _Move) -> None:
         current, future = move.replica.log, move.future
         if _have_parted(current, future):
-            # The current one was cut, or has dropped its beginning: what was copied is void.
+            # The current log was truncated, or its start was deleted: the copy is invalid.
             self._give_up(move.replica.partition)
             self._start(move.replica, move.place)
         elif future.log_end_offset < current.log_end_offset:
@@ -138,17 +138,19 @@ class ReplicaMoves:
         try:
             batches = _read(current, start, end)
         except OSError as failure:
-            # It is the directory to get away from that fails, not the one to go to.
+            # The source directory has failed, not the target.
             self._give_up(move.replica.partition)
             self._directory_failed(self._storage.place_of(move.replica.partition), failure)
             return
         if batches is None:
-            log.error("%s: cannot be read at %d, and stays where it is", current.directory, start)
+            log.error(
+                "%s: cannot be read at offset %d; the move is cancelled", current.directory, start
+            )
             self._give_up(move.replica.partition)
             return
         outcome = future.append_as_follower(batches)
         if isinstance(outcome, AppendRefused):
-            log.error("%s: %s, and it stays where it is", current.directory, outcome.message)
+            log.error("%s: %s; the move is cancelled", current.directory, outcome.message)
             self._give_up(move.replica.partition)
             return
         self._soon(move)
@@ -178,7 +180,7 @@ class ReplicaMoves:
             )
         )
         for epoch, start in epochs:
-            # A log that is opened keeps no epoch that has no records.
+            # Opening a log drops epochs that have no records.
             if epoch > replica.log.latest_epoch:
                 replica.log.assign_epoch(epoch, start)
         log.info("%s: moved to %s", replica.partition, self._paths[move.place])
@@ -187,7 +189,7 @@ class ReplicaMoves:
 
 
 def _read(log: PartitionLog, start: Offset, end: Offset) -> memoryview | None:
-    """Some batches from there on, if they are sound."""
+    """Some batches from `start` on, if they are sound."""
     found = log.read(start, CHUNK_BYTES, end, at_least_one=True)
     if isinstance(found, ErrorCode) or found.slice is None:
         return None

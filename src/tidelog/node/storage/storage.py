@@ -1,7 +1,7 @@
-"""The log directories of this node, seen as one: which directory holds which partition.
+"""The log directories of this node as one storage: which directory holds which partition.
 
-A directory that has failed is out of use until the next start: nothing in it is opened, written or
-deleted, and nothing that may lie in it is made anew elsewhere.
+A failed directory is out of use until the next start. Nothing in it is opened, written or deleted,
+and no partition that it may hold is created again elsewhere.
 """
 
 import logging
@@ -48,17 +48,21 @@ class Storage:
 
     def _found(self, partition: TopicPartition, place: Place) -> None:
         if partition.topic == METADATA_TOPIC:
-            # The configuration says in which directory it is.
+            # The configuration defines its directory.
             self._places.setdefault(partition, place)
             return
         known = self._places.get(partition)
         if known is not None:
-            # A move between directories was cut off after the copy had got its name, or somebody
-            # put it there: what was checkpointed further is the one that was in use.
+            # A move between directories was interrupted after the copy was renamed, or an operator
+            # put it there. The one with the later checkpoint was in use.
             held = self._directories[known].held(partition)
             poorer = known if self._directories[place].held(partition) > held else place
             name = self._directories[poorer].set_aside(partition)
-            log.warning("%s lies in two log directories: the poorer is now %s", partition, name)
+            log.warning(
+                "%s is in two log directories: the copy that is behind is renamed to %s",
+                partition,
+                name,
+            )
             place = known + place - poorer
             self._counts[known] -= 1
         self._places[partition] = place
@@ -66,7 +70,7 @@ class Storage:
 
     @property
     def previous_broker_epoch(self) -> BrokerEpoch:
-        """The epoch in which this broker shut down cleanly; -1 if any directory cannot say."""
+        """The epoch in which this broker shut down cleanly; -1 if a directory does not show it."""
         epochs = {one.previous_broker_epoch for one in self._directories.values()}
         is_whole = len(self._directories) == len(self._counts)
         return epochs.pop() if is_whole and len(epochs) == 1 else NO_BROKER_EPOCH
@@ -78,7 +82,9 @@ class Storage:
         return next((mark.incarnation for mark in marks if mark.incarnation is not None), None)
 
     def note_registration(self, previous: BrokerEpoch, incarnation: UUID) -> None:
-        """Before this run registers: the proof of a clean stop has to outlive an interruption."""
+        """Note this run before it registers: the proof of a clean shutdown must survive an
+        interruption.
+        """
         self._each(
             lambda place: self._directories[place].clean_mark.note_registration(
                 previous, incarnation
@@ -86,7 +92,7 @@ class Storage:
         )
 
     def distrust(self) -> None:
-        """A log lacks what it had: the next run must not take the last stop for a clean one."""
+        """Withdraw the proof of a clean shutdown, because a log has lost records."""
         self._each(lambda place: self._directories[place].clean_mark.withdraw())
 
     # -- directories -------------------------------------------------------------------------------
@@ -110,7 +116,7 @@ class Storage:
         return place in self._offline
 
     def take_offline(self, place: Place) -> list[TopicPartition]:
-        """The directory is not touched again. -> what lies in it."""
+        """Stop using the directory; returns the partitions in it."""
         self._offline[place] = None
         return [partition for partition, held in self._places.items() if held == place]
 
@@ -123,7 +129,7 @@ class Storage:
         return self._ids[self._places[partition]]
 
     def is_out_of_reach(self, partition: TopicPartition, assigned: UUID) -> bool:
-        """Whether the partition lies, or may lie, in a directory that has failed."""
+        """Whether the partition is, or may be, in a failed directory."""
         place = self._places.get(partition)
         if place is None:
             place = next((one for one, known in self._ids.items() if known == assigned), None)
@@ -134,33 +140,33 @@ class Storage:
     # -- partitions --------------------------------------------------------------------------------
 
     def partitions(self) -> list[TopicPartition]:
-        """Every partition on disk but the metadata log."""
+        """Every partition on disk except the metadata log."""
         return [one for one in self._places if one.topic != METADATA_TOPIC]
 
     def topic_id(self, partition: TopicPartition) -> TopicId | None:
-        """The topic that it was made for, where that is known."""
+        """The topic id in the partition's directory, if it is known."""
         return self._directories[self._places[partition]].topic_id(partition)
 
     def belongs_to(
         self, partition: TopicPartition, topic_id: TopicId, *, had_namesake: bool = False
     ) -> Belonging:
-        """Whether what lies here under this name is of this topic."""
+        """Whether the directory of this name belongs to this topic."""
         directory = self._directories[self._places[partition]]
         found = directory.belongs_to(partition, topic_id, had_namesake=had_namesake)
         self._report(directory)
         return found
 
     def adopt(self, partition: TopicPartition, topic_id: TopicId) -> None:
-        """What lies here under this name is this topic's, though its id cannot be read."""
+        """Assign the directory of this name to this topic, although its id cannot be read."""
         self._directories[self._places[partition]].write_topic_id(partition, topic_id)
 
     def hold(self, partition: TopicPartition) -> None:
-        """Whose records these are is for an operator to say."""
+        """Keep the directory until an operator has decided to which topic it belongs."""
         self._directories[self._places[partition]].hold(partition)
 
     @property
     def strays(self) -> int:
-        """How many directories have been set aside and are kept."""
+        """The number of directories that were set aside and are kept."""
         return sum(len(directory.strays) for directory in self._directories.values())
 
     def open(
@@ -171,11 +177,15 @@ class Storage:
         now: Millis,
         assigned: UUID = UNASSIGNED_DIRECTORY,
     ) -> PartitionLog:
-        """Open the partition where it lies; a new one goes where the fewest are."""
+        """Open the partition in its directory; a new one goes to the directory with the fewest."""
         place = self._places.get(partition)
         if place is not None and self.belongs_to(partition, topic_id) is not Belonging.YES:
-            # Its topic was deleted and made again while this node was down (F30).
-            log.warning("%s of another topic is now %s", partition, self.set_aside(partition))
+            # Its topic was deleted and created again while this node was down (F30).
+            log.warning(
+                "%s belongs to another topic; its directory was renamed to %s",
+                partition,
+                self.set_aside(partition),
+            )
             place = None
         if place is None:
             place = self._place_for_new(assigned)
@@ -195,12 +205,12 @@ class Storage:
         return partition in self._places
 
     def forget_missing(self) -> None:
-        """Whatever was here when this run began, and still belongs here, has been opened."""
+        """Every partition that was here at the start and still belongs here has been opened."""
         for directory in self._directories.values():
             directory.forget_missing()
 
     def high_watermark(self, partition: TopicPartition) -> Offset:
-        """As it was checkpointed last; 0 for a partition that is new here."""
+        """The last checkpointed one; 0 for a partition that is new here."""
         place = self._places.get(partition)
         return 0 if place is None else self._directories[place].high_watermark(partition)
 
@@ -208,20 +218,20 @@ class Storage:
         place = self._places.get(partition)
         if place is not None:
             if place not in self._offline:
-                # Where it cannot be deleted it still lies: who fails is found by its place.
+                # Forget the location only after deletion; error handling looks it up.
                 self._directories[place].delete(partition, now, delay_ms)
             del self._places[partition]
             self._counts[place] -= 1
 
     def forget_offline(self, partition: TopicPartition) -> None:
-        """A partition in a directory that has failed is not needed any more."""
+        """Forget a partition in a failed directory."""
         place = self._places.get(partition)
         if place is not None and place in self._offline:
             del self._places[partition]
             self._counts[place] -= 1
 
     def set_aside(self, partition: TopicPartition) -> str:
-        """Rename the partition's directory and keep it. -> its new name."""
+        """Rename the partition's directory and keep it; returns its new name."""
         place = self._places.pop(partition)
         self._counts[place] -= 1
         return self._directories[place].set_aside(partition)
@@ -231,7 +241,7 @@ class Storage:
     def open_future(
         self, partition: TopicPartition, place: Place, current: PartitionLog, now: Millis
     ) -> PartitionLog:
-        """An empty log that is to become what the current one is; it knows the epochs so far."""
+        """An empty future log for a move, with the leader epochs of the current one."""
         start = current.log_start_offset
         future = self._directories[place].open_future(partition, current.config, start, now)
         for epoch, begins in current.epoch_starts:
@@ -250,7 +260,7 @@ class Storage:
         future: PartitionLog,
         now: Millis,
     ) -> PartitionLog:
-        """The future log is the partition's now; the old one goes. -> the log to use."""
+        """Replace the current log by the future one and delete it; returns the log to use."""
         old = self._places[partition]
         adopted = self._directories[place].adopt(partition, future, topic_id, now)
         self._places[partition] = place
@@ -270,13 +280,13 @@ class Storage:
         self._each(lambda place: self._directories[place].write_checkpoints(watermarks[place]))
 
     def close(self, replicas: Iterable[Replica], broker_epoch: BrokerEpoch) -> None:
-        """Clean shutdown: the next start may trust what it finds, but for what has failed."""
+        """Shut down cleanly: the next start may trust every directory that has not failed."""
         watermarks = self._watermarks(replicas)
         for place in self._online():
             try:
                 self._directories[place].close(watermarks[place], broker_epoch)
             except OSError as failure:
-                log.error("a log directory could not be closed in order: %s", failure)
+                log.error("a log directory could not be closed cleanly: %s", failure)
 
     def _report(self, directory: LogDirectory) -> None:
         for note in directory.notes:

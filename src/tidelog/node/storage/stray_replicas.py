@@ -1,8 +1,8 @@
-"""Partition directories that do not fit the metadata: set aside or held, never deleted (F58).
+"""Partition directories that do not match the metadata: renamed or held, never deleted (F58).
 
-Data is deleted only because a committed record deletes its topic, by id, or takes the replica off
-this node. Anything else that looks wrong may be damage, to the directory or to the metadata, and is
-renamed to `<topic>-<n>.<uuid>-stray` and kept, as Kafka does. docs/adr/0020 has the reasons.
+Data is deleted only if a committed record deletes its topic, by id, or removes the replica from
+this node. Any other mismatch may be damage, to the directory or to the metadata. Such a directory
+is renamed to `<topic>-<n>.<uuid>-stray` and kept, as in Kafka. docs/adr/0020 has the reasons.
 """
 
 import logging
@@ -34,7 +34,9 @@ class StrayReplicas:
         located: Callable[[TopicId, int, UUID], None],
         distrust: Callable[[], None],
     ) -> None:
-        """`offline` is what answers KAFKA_STORAGE_ERROR; `distrust` registers as unclean."""
+        """`offline` holds the partitions that answer KAFKA_STORAGE_ERROR; `distrust` registers as
+        unclean.
+        """
         self._me = me
         self._clock = clock
         self._storage = storage
@@ -45,7 +47,7 @@ class StrayReplicas:
         self._held: dict[TopicPartition, TopicId] = {}
 
     def sort_out(self, partition: TopicPartition, image: ClusterImage, past: TopicHistory) -> None:
-        """Deal with a directory found at the start."""
+        """Handle a directory found at the start."""
         had_namesake = past.may_have_had_another(partition.topic)
         topic, placed = image.topics.get(partition.topic), image.partition(partition)
         if topic is None or placed is None or self._me not in placed.replicas:
@@ -70,7 +72,7 @@ class StrayReplicas:
                 self._hold(partition, topic, _DAMAGED)
             case Belonging.UNKNOWN:
                 log.warning(
-                    "%s had a missing or damaged partition.metadata; it is written anew, since "
+                    "%s had a missing or damaged partition.metadata; it is rewritten, since "
                     "there has been no other topic of this name",
                     partition,
                 )
@@ -79,11 +81,13 @@ class StrayReplicas:
                 pass
 
     def is_held(self, partition: TopicPartition, topic_id: TopicId) -> bool:
-        """Whether the partition stays out of use until an operator looks at its directory."""
+        """Whether the partition is out of use until an operator has checked its directory."""
         return self._held.get(partition) == topic_id
 
     def let_go(self, partition: TopicPartition) -> None:
-        """The topic of a held directory is gone, or its replica is: nobody waits for it here."""
+        """Release a held directory: its topic was deleted, or its replica was removed from this
+        node.
+        """
         if self._held.pop(partition, None) is not None:
             self.set_aside(partition, _DAMAGED)
 
@@ -105,13 +109,17 @@ class StrayReplicas:
     ) -> None:
         if self._storage.topic_id(partition) in removed:
             delay = self._configs.of(image, partition.topic).log.file_delete_delay_ms
-            log.info("%s: its topic was deleted, and its directory goes in %d ms", partition, delay)
+            log.info(
+                "%s: its topic was deleted; its directory will be deleted in %d ms",
+                partition,
+                delay,
+            )
             self._storage.delete(partition, self._clock.now, delay)
         else:
             self.set_aside(partition, why)
 
     def _is_only_copy(self, placed: PartitionImage) -> bool:
-        """Whether no other replica is known to hold everything committed."""
+        """Whether no other replica is known to hold everything that is committed."""
         return not ({*placed.isr, *placed.elr} - {self._me})
 
     def _hold(self, partition: TopicPartition, topic: TopicImage, why: str) -> None:

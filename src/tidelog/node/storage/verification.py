@@ -1,6 +1,6 @@
-"""Has the logs verified that earlier runs wrote, one small slice after another, beside the node.
+"""Verifies the logs of earlier runs in jobs, one small slice after another.
 
-It takes a few percent of a processor until everything was read once, and costs nothing afterwards.
+It takes a few percent of a processor until every log was read once, and nothing afterwards.
 """
 
 from collections import deque
@@ -17,7 +17,7 @@ from tidelog.node.partitions.replica import Replica
 from tidelog.node.timers import Timers
 
 PAUSE_MS: Millis = 50
-"""After the work of a whole slice."""
+"""The pause after the work of a whole slice."""
 
 
 class _Turn(NamedTuple):
@@ -46,7 +46,7 @@ class Verification:
         """The cost of the slices since the last pause."""
 
     def add(self, replica: Replica) -> None:
-        """Its log may hold what nobody has verified yet."""
+        """Verify the part of this log that has not been verified yet."""
         log = replica.log
         left = log.begin_verification()
         if left is not None:
@@ -82,7 +82,7 @@ class Verification:
         self._rest()
 
     def _failed(self, error: Exception) -> None:
-        """The files may have gone meanwhile; what is wrong with them shows when they are read."""
+        """The files may have been deleted meanwhile; damage is reported when they are read."""
         self._queue.popleft()
         self._rest()
 

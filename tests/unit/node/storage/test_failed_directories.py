@@ -216,7 +216,7 @@ def test_f33_a_broker_whose_controller_does_not_hear_of_the_failure_stops() -> N
     assert node.stopped is None
     node.pass_time(1)
     assert node.stopped is not None
-    assert "could not be told" in node.stopped.reason
+    assert "could not be reported" in node.stopped.reason
 
 
 def test_f33_an_fsync_that_hangs_takes_the_leaders_directory_out_of_use() -> None:
