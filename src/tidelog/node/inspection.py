@@ -20,11 +20,21 @@ from tidelog.replication.quorum.roles import Role
 class NodeInspection:
     """One run of one node; it stays valid while the node runs."""
 
-    __slots__ = ("_lifecycle", "_machine", "_partitions", "_quorum", "metadata_log", "node")
+    __slots__ = (
+        "_lifecycle",
+        "_machine",
+        "_partitions",
+        "_quorum",
+        "metadata_log",
+        "node",
+        "replicas",
+    )
 
     def __init__(self, node: Node) -> None:
         self.node = node
         self.metadata_log: PartitionLog = node._metadata_log
+        self.replicas: Collection[Replica] = node._broker.partitions._replicas.values()
+        """The replicas that are open on this node; a live view."""
         self._partitions = node._broker.partitions
         self._lifecycle = node._broker.lifecycle
         self._quorum = node._quorum
@@ -37,11 +47,6 @@ class NodeInspection:
     @property
     def broker_epoch(self) -> BrokerEpoch:
         return self._lifecycle.epoch
-
-    @property
-    def replicas(self) -> Collection[Replica]:
-        """The replicas that are open on this node."""
-        return self._partitions._replicas.values()
 
     def replica(self, partition: TopicPartition) -> Replica | None:
         return self._partitions.get(partition)
