@@ -19,11 +19,6 @@ CLUSTER_ID = "c3RvcnktY2x1c3Rlci0wMA"
 PATIENCE_MS: Millis = 30_000
 
 
-def replica_of(node: Node, partition: TopicPartition) -> Replica | None:
-    """A node's replica of a partition; the only access to the node's internals."""
-    return node._broker.partitions.get(partition)
-
-
 class _LosesAll:
     """Dice for the worst power loss: no unsynced data survives."""
 

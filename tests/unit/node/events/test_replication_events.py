@@ -61,7 +61,7 @@ def loss(offset: int) -> UncleanLoss:
 def test_over_the_limit_the_oldest_events_go_and_are_counted() -> None:
     host = EventsHost()
     for offset in range(LIMIT + 5):
-        host.events.tell(loss(offset))
+        host.events.record(loss(offset))
     assert host.events.counters.events_lost == 5
 
     host.wait(5_000)
@@ -79,7 +79,7 @@ def test_when_it_is_off_nothing_waits_but_elections_are_counted() -> None:
     )
 
     host.events.decided(before, after, 12, FenceReason.SESSION_EXPIRED)
-    host.events.tell(loss(1))
+    host.events.record(loss(1))
     host.wait(1_000)
 
     counters = host.events.counters
@@ -141,7 +141,7 @@ def test_a_node_that_ends_waits_for_its_events_but_not_for_long() -> None:
     assert ended == [NOW]
 
     busy = EventsHost()
-    busy.events.tell(loss(1))
+    busy.events.record(loss(1))
     busy.events.drain(lambda: ended.append(busy.clock.now))
     busy.wait(10_000)
     assert ended == [NOW, NOW + DRAIN_MS]
