@@ -51,7 +51,7 @@ def interrupted(
     A broker that is ready may have written: from there on only a stop in order is a clean one.
     """
     up = subprocess.Popen(
-        [*TIDELOG, "up", "--dir", str(directory), "--port", str(port)],
+        [*TIDELOG, "up", "--verbose", "--dir", str(directory), "--port", str(port)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

@@ -15,6 +15,8 @@ from tests.clients.systems import PATIENCE
 from tests.cluster.foreground import TIDELOG, Up, await_seen, tidelog
 from tests.cluster.ports import first_free_port
 
+from tidelog.cli.program import program
+
 
 @pytest.fixture
 def up(tmp_path: Path) -> Iterator[Up]:
@@ -52,6 +54,24 @@ def test_announces_itself_once_it_takes_writes_and_goes_on_where_it_ended(up: Up
         assert acknowledged(again.bootstrap(), "second") == 1
     finally:
         assert again.end(signal.SIGTERM) == 0
+
+
+def test_says_where_the_cluster_is_and_what_to_try_next(up: Up) -> None:
+    address = up.bootstrap()
+    assert up.process.stdout is not None
+    assert [next(up.process.stdout) for _ in range(5)] == [
+        f"metrics   http://127.0.0.1:{up.port + 5_000}/metrics\n",
+        f"directory {up.directory}\n",
+        f"export    TIDELOG_BOOTSTRAP_SERVER={address}\n",
+        f"next      {program()} topics --create --topic hello --partitions 3\n",
+        "          (in another terminal; Ctrl-C stops the cluster, its data stays)\n",
+    ]
+    os.kill(up.nodes()[0]["pid"], signal.SIGKILL)
+    await_seen(lambda: tidelog("node", "list", "--dir", str(up.directory)), lambda t: " up " in t)
+    up.process.send_signal(signal.SIGINT)
+    told = up.process.communicate(timeout=PATIENCE)[1]
+    assert "WARNING node 1 ended with status -9 and is started again now" in told
+    assert "INFO node 1: " not in told, "log lines of the nodes need --verbose"
 
 
 def test_a_killed_node_is_started_again_and_has_its_new_pid_noted(up: Up) -> None:

@@ -1,17 +1,23 @@
 """`tidelog up`: a local cluster in the foreground."""
 
+import logging
+import os
 from pathlib import Path
 
 import click
 
 from tidelog.cli import options
+from tidelog.cli.output.start_block import start_block
+from tidelog.cli.program import program
 from tidelog.clusters.child import NodeToRun
 from tidelog.clusters.cluster_directory import ClusterDirectory
 from tidelog.clusters.control import ControlSocket
 from tidelog.clusters.local_cluster import HIGHEST_PORT, LocalCluster
 from tidelog.clusters.supervisor import Supervisor, run_until_interrupted
 from tidelog.model.ids import NodeId
-from tidelog.runtime.logs import log_to_stderr
+from tidelog.runtime.logs import LEVEL_VARIABLE, log_to_stderr
+
+log = logging.getLogger(__name__)
 
 DEFAULT_BROKERS = 3
 OWN_KEYS = {
@@ -48,7 +54,7 @@ def _named(ctx: click.Context, param: click.Parameter, directory: str) -> Path:
     default="tidelog-data",
     show_default=True,
     metavar="DIR",
-    help="Where the cluster keeps its data; made and formatted on first use.",
+    help="The directory for the data; it is created and formatted on first use.",
 )
 @click.option(
     "--port",
@@ -59,9 +65,12 @@ def _named(ctx: click.Context, param: click.Parameter, directory: str) -> Path:
     metavar="FIRST",
     help="The first broker's port on 127.0.0.1; the next broker takes the next port.",
 )
-@click.option("--no-restart", is_flag=True, help="Leave a node that dies dead.")
+@click.option("--no-restart", is_flag=True, help="Do not restart a node that dies.")
 @click.option(
     "--override", multiple=True, metavar="KEY=VALUE", help="Set a key of every server.properties."
+)
+@click.option(
+    "--verbose", is_flag=True, help="Print all log lines of the nodes, not only warnings."
 )
 def command(
     brokers: int | None,
@@ -69,18 +78,19 @@ def command(
     first_port: int,
     no_restart: bool,
     override: tuple[str, ...],
+    verbose: bool,
 ) -> int:
     """Start a local cluster and stay in the foreground until Ctrl-C.
 
-    As soon as the cluster takes writes, one line `bootstrap HOST:PORT,...` is printed, and
-    DIR/cluster.json holds the id, pid and ports of each node, that of its Prometheus metrics among
-    them. Every node is broker and controller in a process of its own; one that dies is started
-    again. `tidelog node` stops, kills, pauses and starts single ones. Data stays in DIR: the next
-    `up` goes on where this one ended.
+    As soon as the cluster is ready, `up` prints its addresses. The first line is `bootstrap
+    HOST:PORT,...`, for scripts. DIR/cluster.json lists the id, the pid and the ports of each node.
+    Every node is a broker and a controller in its own process, and a node that dies is restarted.
+    `tidelog node` stops, kills, pauses and starts single nodes. The data stays in DIR for the next
+    `up`.
     """
     given = dict(options.key_value("--override", one) for one in override)
     for key in sorted(OWN_KEYS & given.keys()):
-        raise click.UsageError(f"--override: {key} is what `up` itself sets for each node")
+        raise click.UsageError(f"--override: {key} is set by `up` for each node")
     overrides = {"tidelog.replication.events.enable": "true", **given}
     brokers = brokers or ClusterDirectory(directory).brokers or DEFAULT_BROKERS
     cluster = LocalCluster(directory, brokers, first_port, overrides, has_metrics=True)
@@ -92,19 +102,26 @@ def command(
             options.tell(sentence)
         cluster.check_ports()
         cluster.prepare()
-        return run(cluster, restart=not no_restart)
+        is_new = earlier.brokers is None
+        return run(cluster, is_new=is_new, restart=not no_restart, verbose=verbose)
     finally:
         cluster.release()
 
 
-def run(cluster: LocalCluster, *, restart: bool) -> int:
+def run(cluster: LocalCluster, *, is_new: bool, restart: bool, verbose: bool) -> int:
     """Run the nodes until they have all ended. -> the exit status."""
 
     def tell(node: NodeId, pid: int | None) -> None:
+        was_whole = cluster.was_whole
         if cluster.note(node, pid):
-            click.echo(f"bootstrap {cluster.bootstrap}")
+            for line in start_block(cluster, program(), is_new=is_new):
+                click.echo(line)
+        elif was_whole and pid is not None:
+            log.info("node %d is ready again", node)
 
     log_to_stderr()
+    if not verbose:
+        os.environ[LEVEL_VARIABLE] = "WARNING"  # the nodes inherit it
     nodes = [NodeToRun(node, str(cluster.config(node))) for node in cluster.node_ids]
     control = ControlSocket(cluster.directory)
     return run_until_interrupted(Supervisor(nodes, tell, restart=restart, control=control))

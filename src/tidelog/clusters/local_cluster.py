@@ -50,7 +50,8 @@ class LocalCluster:
     """Of the nodes that take writes; None for one that has ended."""
     block: PortBlock | None = None
     """What keeps its ports from others, where they were looked for."""
-    _was_whole: bool = False
+    was_whole: bool = False
+    """Whether all nodes have been ready at the same time."""
     _lock: IO[str] | None = None
     _made: list[Path] = field(default_factory=list)
     """Directories that were not there before; what stays empty goes with a start that fails."""
@@ -75,6 +76,9 @@ class LocalCluster:
 
     def metrics_port(self, node: NodeId) -> int:
         return self.port(node) + self._to_controllers // 2
+
+    def metrics_address(self, node: NodeId) -> str:
+        return f"http://{HOST}:{self.metrics_port(node)}/metrics"
 
     @property
     def _to_controllers(self) -> int:
@@ -229,13 +233,13 @@ class LocalCluster:
     def note(self, node: NodeId, pid: int | None) -> bool:
         """A node takes writes, or (no pid) has ended. -> whether all do now, for the first time."""
         self.pids[node] = pid
-        if self._was_whole:
+        if self.was_whole:
             self._write_state()
             return False
-        self._was_whole = len(self.pids) == self.brokers and None not in self.pids.values()
-        if self._was_whole:
+        self.was_whole = len(self.pids) == self.brokers and None not in self.pids.values()
+        if self.was_whole:
             self._write_state()
-        return self._was_whole
+        return self.was_whole
 
     def _ports(self, node: NodeId) -> dict[str, int]:
         ports = {"broker": self.port(node), "controller": self.controller_port(node)}

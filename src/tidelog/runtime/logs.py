@@ -1,12 +1,15 @@
 """Short log lines on stderr, limited in rate so that a hostile peer cannot flood the log."""
 
 import logging
+import os
 from collections.abc import Callable
 
 from tidelog.model.ids import Millis
 from tidelog.runtime.clock import HostClock
 
 SAME_PER_SECOND = 10
+LEVEL_VARIABLE = "TIDELOG_LOG_LEVEL"
+"""The environment variable that sets the lowest level of log lines; INFO if it is not set."""
 
 
 class FewOfAKind(logging.Filter):
@@ -64,4 +67,5 @@ def log_to_stderr(who: str = "") -> None:
     line = f"%(asctime)s.%(msecs)03d %(levelname)s {prefix}%(message)s"
     handler.setFormatter(logging.Formatter(line, "%H:%M:%S"))
     handler.addFilter(FewOfAKind(HostClock()))
-    logging.basicConfig(level=logging.INFO, handlers=[handler])
+    level = logging.getLevelNamesMapping().get(os.environ.get(LEVEL_VARIABLE, ""), logging.INFO)
+    logging.basicConfig(level=level, handlers=[handler])

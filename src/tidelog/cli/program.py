@@ -1,0 +1,16 @@
+"""The name under which the reader of a message can run Tidelog's command line."""
+
+import sys
+from pathlib import Path
+
+NAME = "tidelog"
+CHECKOUT = Path(__file__).parents[3]
+
+
+def program() -> str:
+    """`tidelog` if it is installed, and otherwise the path of the checkout's launcher."""
+    launcher = CHECKOUT / NAME
+    if Path(sys.argv[0]).name == NAME or not launcher.is_file():
+        return NAME
+    here = Path(NAME)
+    return f"./{NAME}" if here.is_file() and here.samefile(launcher) else str(launcher)

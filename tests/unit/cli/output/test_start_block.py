@@ -1,0 +1,35 @@
+"""What `up` prints when its cluster is ready."""
+
+from pathlib import Path
+
+import pytest
+
+from tidelog.cli.output.start_block import start_block
+from tidelog.clusters.local_cluster import LocalCluster
+
+
+def test_the_block_of_a_new_cluster() -> None:
+    cluster = LocalCluster(Path("tidelog-data"), 3, 9092, has_metrics=True)
+    assert list(start_block(cluster, "./tidelog", is_new=True)) == [
+        "bootstrap 127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094",
+        "metrics   http://127.0.0.1:14092/metrics and two more",
+        "directory tidelog-data",
+        "export    TIDELOG_BOOTSTRAP_SERVER=127.0.0.1:9092,127.0.0.1:9093,127.0.0.1:9094",
+        "next      ./tidelog topics --create --topic hello --partitions 3",
+        "          (in another terminal; Ctrl-C stops the cluster, its data stays)",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("brokers", "shown"), [(1, "/metrics"), (2, " and one more"), (12, " and 11 more")]
+)
+def test_the_number_of_other_metrics_addresses(brokers: int, shown: str) -> None:
+    cluster = LocalCluster(Path("d"), brokers, 9092, has_metrics=True)
+    assert list(start_block(cluster, "tidelog", is_new=False))[1].endswith(shown)
+
+
+def test_a_cluster_that_ran_before_is_not_asked_to_create_its_topic_again() -> None:
+    cluster = LocalCluster(Path("d"), 1, 9092)
+    told = list(start_block(cluster, "tidelog", is_new=False))
+    assert "next      tidelog topics --list" in told
+    assert not any(line.startswith("metrics") for line in told)
