@@ -5,7 +5,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -19,11 +19,13 @@ TIDELOG = [sys.executable, "-m", "tidelog.cli.main"]
 class Up:
     """A `tidelog up` in the foreground of somebody's terminal."""
 
-    def __init__(self, directory: Path, port: int, brokers: int = 1) -> None:
+    def __init__(
+        self, directory: Path, port: int, brokers: int = 1, options: Sequence[str] = ()
+    ) -> None:
         self.directory, self.port = directory, port
-        options = {"--dir": directory, "--port": port, "--brokers": brokers}
+        where = ("--dir", str(directory), "--port", str(port), "--brokers", str(brokers))
         self.process = subprocess.Popen(
-            [*TIDELOG, "up", *(str(word) for option in options.items() for word in option)],
+            [*TIDELOG, "up", *where, *options],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

@@ -74,6 +74,18 @@ def test_says_where_the_cluster_is_and_what_to_try_next(up: Up) -> None:
     assert "INFO node 1: " not in told, "log lines of the nodes need --verbose"
 
 
+def test_brokers_listen_on_the_given_address(tmp_path: Path) -> None:
+    up = Up(tmp_path / "data", first_free_port(3), brokers=3, options=("--host", "127.0.0.2"))
+    try:
+        ports = range(up.port, up.port + 3)
+        assert up.bootstrap() == ",".join(f"127.0.0.2:{port}" for port in ports)
+        assert acknowledged(f"127.0.0.2:{up.port + 1}", "first") == 0
+        with pytest.raises(ConnectionRefusedError):
+            socket.create_connection(("127.0.0.1", up.port))
+    finally:
+        assert up.end() == 0
+
+
 def test_a_killed_node_is_started_again_and_has_its_new_pid_noted(up: Up) -> None:
     bootstrap = up.bootstrap()
     assert acknowledged(bootstrap, "first") == 0

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 from pathlib import Path
 
 import click
@@ -12,6 +13,7 @@ from tidelog.cli.program import program
 from tidelog.clusters.child import NodeToRun
 from tidelog.clusters.cluster_directory import ClusterDirectory
 from tidelog.clusters.control import ControlSocket
+from tidelog.clusters.free_ports import HOST
 from tidelog.clusters.local_cluster import HIGHEST_PORT, LocalCluster
 from tidelog.clusters.supervisor import Supervisor, run_until_interrupted
 from tidelog.model.ids import NodeId
@@ -20,6 +22,9 @@ from tidelog.runtime.logs import LEVEL_VARIABLE, log_to_stderr
 log = logging.getLogger(__name__)
 
 DEFAULT_BROKERS = 3
+ADDRESS = re.compile(r"[\w.:%-]+")
+EVERY_ADDRESS = ("0.0.0.0", "::")
+LOOPBACK = ("127.0.0.1", "::1", "localhost")
 OWN_KEYS = {
     "node.id",
     "broker.id",
@@ -63,7 +68,19 @@ def _named(ctx: click.Context, param: click.Parameter, directory: str) -> Path:
     default=9092,
     show_default=True,
     metavar="FIRST",
-    help="The first broker's port on 127.0.0.1; the next broker takes the next port.",
+    help="The first broker's port; the next broker takes the next port.",
+)
+@click.option(
+    "--host",
+    default=HOST,
+    show_default=True,
+    metavar="ADDRESS",
+    help="The address of this machine on which brokers listen for clients; 0.0.0.0 means all.",
+)
+@click.option(
+    "--advertised-host",
+    metavar="ADDRESS",
+    help="The address that clients connect to, if it differs from --host.",
 )
 @click.option("--no-restart", is_flag=True, help="Do not restart a node that dies.")
 @click.option(
@@ -76,6 +93,8 @@ def command(
     brokers: int | None,
     directory: Path,
     first_port: int,
+    host: str,
+    advertised_host: str | None,
     no_restart: bool,
     override: tuple[str, ...],
     verbose: bool,
@@ -93,7 +112,16 @@ def command(
         raise click.UsageError(f"--override: {key} is set by `up` for each node")
     overrides = {"tidelog.replication.events.enable": "true", **given}
     brokers = brokers or ClusterDirectory(directory).brokers or DEFAULT_BROKERS
-    cluster = LocalCluster(directory, brokers, first_port, overrides, has_metrics=True)
+    check_hosts(host, advertised_host)
+    cluster = LocalCluster(
+        directory,
+        brokers,
+        first_port,
+        overrides,
+        has_metrics=True,
+        host=host,
+        advertised_host=advertised_host,
+    )
     cluster.claim()
     try:
         earlier = ClusterDirectory(directory)
@@ -106,6 +134,24 @@ def command(
         return run(cluster, is_new=is_new, restart=not no_restart, verbose=verbose)
     finally:
         cluster.release()
+
+
+def check_hosts(host: str, advertised_host: str | None) -> None:
+    """Refuse addresses that clients cannot use, and warn of those that others can reach."""
+    for option, address in (("--host", host), ("--advertised-host", advertised_host)):
+        if address is not None and not ADDRESS.fullmatch(address):
+            raise click.UsageError(f"{option}: {address!r} is not an address")
+    if advertised_host in EVERY_ADDRESS:
+        raise click.UsageError(f"--advertised-host: clients cannot connect to {advertised_host}")
+    if host in EVERY_ADDRESS and advertised_host is None:
+        raise click.UsageError(
+            f"--host {host} also needs --advertised-host, the address that clients connect to"
+        )
+    if host not in LOOPBACK:
+        options.tell(
+            "WARNING: there is no security yet, so everyone who can reach "
+            f"{advertised_host or host} can read, change and delete all data of this cluster."
+        )
 
 
 def run(cluster: LocalCluster, *, is_new: bool, restart: bool, verbose: bool) -> int:

@@ -52,15 +52,15 @@ def is_free(port: int) -> bool:
         try:
             probe.bind((HOST, port))
             probe.listen(1)
-        except OSError:
-            return False
+    except OSError:
+        return False
     return True
 
 
 def becomes_free(port: int) -> bool:
     """Whether a listener can bind the port now or within GRACE_SECONDS."""
     deadline = time.monotonic() + GRACE_SECONDS
-    while not is_free(port):
+    while not is_free(port, host):
         if time.monotonic() > deadline:
             return False
         time.sleep(_PAUSE_SECONDS)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from tidelog.clusters.formatting import format_directories, new_cluster_id, read_identity
-from tidelog.clusters.free_ports import HOST, PortBlock, becomes_free
+from tidelog.clusters.free_ports import HOST, PortBlock, becomes_free, is_own_address
 from tidelog.clusters.node_settings import settings_of
 from tidelog.config.properties import format_properties
 from tidelog.model.ids import NodeId
@@ -24,6 +24,8 @@ from tidelog.model.user_error import UserError
 from tidelog.network import Place
 
 BROKER_LISTENER, CONTROLLER_LISTENER = "PLAINTEXT", "CONTROLLER"
+INTERNAL_LISTENER = "INTERNAL"
+"""The listener of brokers among themselves, where clients come from other machines."""
 CONTROLLER_PORTS = 10_000
 """How far the controllers' ports are from the brokers'; those of the metrics are half as far."""
 
@@ -46,6 +48,10 @@ class LocalCluster:
     """Others reach each listener by a port in front of it, where a `tidelog.network` stands."""
     has_metrics: bool = False
     """Each node answers Prometheus on a port of its own."""
+    host: str = HOST
+    """The address on which brokers listen for clients; everything else stays on 127.0.0.1."""
+    advertised_host: str | None = None
+    """The address that clients connect to, if it is another one."""
     pids: dict[NodeId, int | None] = field(default_factory=dict)
     """Of the nodes that take writes; None for one that has ended."""
     block: PortBlock | None = None
@@ -62,7 +68,15 @@ class LocalCluster:
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(f"{HOST}:{self.port(node)}" for node in self.node_ids)
+        return ",".join(self._advertised(node) for node in self.node_ids)
+
+    def _advertised(self, node: NodeId) -> str:
+        return f"{_in_address(self.advertised_host or self.host)}:{self.port(node)}"
+
+    @property
+    def has_internal_listener(self) -> bool:
+        """Brokers must reach each other even if they cannot reach the advertised address."""
+        return self.host != HOST or self.advertised_host not in (None, HOST)
 
     def port(self, node: NodeId) -> int:
         """Where clients and other brokers reach the node."""
@@ -78,7 +92,11 @@ class LocalCluster:
         return self.port(node) + self._to_controllers // 2
 
     def metrics_address(self, node: NodeId) -> str:
-        return f"http://{HOST}:{self.metrics_port(node)}/metrics"
+        host = _in_address(self.advertised_host or self.host)
+        return f"http://{host}:{self.metrics_port(node)}/metrics"
+
+    def internal_port(self, node: NodeId) -> int:
+        return self.port(node) + self._to_controllers // 4
 
     @property
     def _to_controllers(self) -> int:
@@ -162,18 +180,26 @@ class LocalCluster:
                 path.rmdir()
 
     def check_ports(self) -> None:
-        firsts = [self.port(1), self.controller_port(1)]
+        first_ports = [(self.host, self.port(1)), (HOST, self.controller_port(1))]
         if self.has_metrics:
-            firsts.append(self.metrics_port(1))
+            first_ports.append((self.host, self.metrics_port(1)))
+        if self.has_internal_listener:
+            first_ports.append((HOST, self.internal_port(1)))
+        firsts = [first for _, first in first_ports]
         last = max(firsts) + self._width - 1
-        if min(firsts) < 1 or last > HIGHEST_PORT or self._width > CONTROLLER_PORTS // 2:
+        widest = CONTROLLER_PORTS // (4 if self.has_internal_listener else 2)
+        if min(firsts) < 1 or last > HIGHEST_PORT or self._width > widest:
             raise UserError(
                 f"there are no ports for {self.brokers} brokers from {self.first_port} on."
             )
-        for first in firsts:
+        if not is_own_address(self.host):
+            raise UserError(
+                f"this machine cannot listen on {self.host}; --host needs one of its own addresses."
+            )
+        for host, first in first_ports:
             for port in range(first, first + self._width):
-                if not becomes_free(port):
-                    raise UserError(f"port {port} on {HOST} is in use; choose others with --port.")
+                if not becomes_free(port, host):
+                    raise UserError(f"port {port} on {host} is in use; choose others with --port.")
 
     def prepare(self) -> None:
         """Write each node's configuration and format its log directory on first use."""
@@ -195,18 +221,28 @@ class LocalCluster:
         in_sync = max(1, copies - 1)
         voters = (f"{one}@{at}" for one, at in self.controller_addresses().items())
         behind = self.brokers if self.has_doors else 0
-        listeners = (
-            f"{BROKER_LISTENER}://{HOST}:{self.port(node) + behind}",
+        listeners = [
+            f"{BROKER_LISTENER}://{_in_address(self.host)}:{self.port(node) + behind}",
             f"{CONTROLLER_LISTENER}://{HOST}:{self.controller_port(node) + behind}",
-        )
+        ]
+        advertised = [f"{BROKER_LISTENER}://{self._advertised(node)}"]
+        internal = {}
+        if self.has_internal_listener:
+            listener = f"{INTERNAL_LISTENER}://{HOST}:{self.internal_port(node)}"
+            listeners.append(listener)
+            advertised.append(listener)
+            internal = {"inter.broker.listener.name": INTERNAL_LISTENER}
         return {
             "process.roles": "broker,controller",
             "node.id": str(node),
             "controller.quorum.voters": ",".join(voters),
             "listeners": ",".join(listeners),
-            "advertised.listeners": f"{BROKER_LISTENER}://{HOST}:{self.port(node)}",
+            "advertised.listeners": ",".join(advertised),
+            **internal,
             "controller.listener.names": CONTROLLER_LISTENER,
-            "listener.security.protocol.map": "PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT",
+            "listener.security.protocol.map": ",".join(
+                f"{one.partition(':')[0]}:PLAINTEXT" for one in listeners
+            ),
             "log.dirs": str(self.data(node).absolute()),
             "default.replication.factor": str(copies),
             "min.insync.replicas": str(in_sync),
@@ -284,6 +320,11 @@ def on_free_ports(
             block.release()
             continue
         return layout
+
+
+def _in_address(host: str) -> str:
+    """As it stands before `:PORT`."""
+    return f"[{host}]" if ":" in host else host
 
 
 def _running_at(state: Path) -> str:

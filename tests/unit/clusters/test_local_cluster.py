@@ -158,3 +158,24 @@ def test_a_port_in_use_is_named(tmp_path: Path) -> None:
         port = taken.getsockname()[1]
         with pytest.raises(UserError, match=f"port {port} on 127.0.0.1 is in use"):
             LocalCluster(tmp_path, 1, port).check_ports()
+
+
+def test_clients_of_other_machines_get_a_listener_of_their_own(tmp_path: Path) -> None:
+    cluster = LocalCluster(tmp_path, 3, 9092, host="0.0.0.0", advertised_host="10.0.0.7")
+    cluster.prepare()
+    assert cluster.bootstrap == "10.0.0.7:9092,10.0.0.7:9093,10.0.0.7:9094"
+    assert cluster.metrics_address(2) == "http://10.0.0.7:14093/metrics"
+    settings = load_settings(str(cluster.config(2)), {})
+    assert [(one.name, one.host, one.port) for one in settings.listeners] == [
+        ("PLAINTEXT", "0.0.0.0", 9093),
+        ("CONTROLLER", "127.0.0.1", 19093),
+        ("INTERNAL", "127.0.0.1", 11593),
+    ]
+    assert settings.inter_broker_listener_name == "INTERNAL"
+    assert LocalCluster(tmp_path, 1, 9092, host="::1").bootstrap == "[::1]:9092"
+    cluster.check_ports()
+
+
+def test_an_address_of_another_machine_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match=r"this machine cannot listen on 192\.0\.2\.1"):
+        LocalCluster(tmp_path, 1, 9092, host="192.0.2.1").check_ports()
