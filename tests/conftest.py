@@ -1,5 +1,8 @@
 """Options of the whole suite (pytest reads them only here), and who runs which of its tests."""
 
+import os
+import shutil
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +80,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--seeds", type=int, default=2, help="with how many seeds each simulated test is run"
     )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Each `up` of a test is noted in a directory of this run, not in that of the user."""
+    state = tempfile.mkdtemp(prefix="tidelog-state-")
+    os.environ["XDG_STATE_HOME"] = state
+    config.add_cleanup(lambda: shutil.rmtree(state, ignore_errors=True))
 
 
 LONGEST_FIRST = ("pipelines", "cluster", "clients", "sim", "unit")

@@ -86,6 +86,27 @@ def test_brokers_listen_on_the_given_address(tmp_path: Path) -> None:
         assert up.end() == 0
 
 
+def test_the_only_running_cluster_is_found_without_its_address_and_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.delenv("TIDELOG_BOOTSTRAP_SERVER", raising=False)
+    up = Up(tmp_path / "data", first_free_port(1))
+    try:
+        up.bootstrap()
+        assert tidelog("topics", "--create", "--topic", "t") == "Created topic t.\n"
+        wrong = tidelog("node", "--dir", "wrong", "list", status=1)
+        assert wrong == (
+            f"tidelog: no cluster is running in wrong; one is running in {up.directory} "
+            f"(port {up.port}): use --dir {up.directory}.\n"
+        )
+        assert tidelog("node", "pause", "1") == "Node 1 is paused.\n"
+        assert tidelog("node", "--dir", str(up.directory), "resume", "1") == "Node 1 goes on.\n"
+    finally:
+        assert up.end() == 0
+    assert list((tmp_path / "state/tidelog/clusters").iterdir()) == []
+
+
 def test_a_killed_node_is_started_again_and_has_its_new_pid_noted(up: Up) -> None:
     bootstrap = up.bootstrap()
     assert acknowledged(bootstrap, "first") == 0

@@ -6,6 +6,8 @@ from typing import NamedTuple
 import click
 
 from tidelog import __version__
+from tidelog.cli.finding import with_hint
+from tidelog.model.user_error import NoBrokerReached
 
 
 class Entry(NamedTuple):
@@ -87,6 +89,8 @@ def invoke(arguments: list[str]) -> int:
         message = error.format_message().rstrip(".")
         click.echo(f"tidelog: {message} (see {command} --help).", err=True)
         return 2
+    except NoBrokerReached as failure:
+        raise with_hint(failure) from None
     except click.Abort:
         return 130
     return status if isinstance(status, int) else 0

@@ -5,9 +5,10 @@ from typing import Any, TypeVar
 
 import click
 
+from tidelog.cli.finding import DEFAULT_BOOTSTRAP, found_bootstrap
 from tidelog.client.client import Client
 
-DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+NOT_GIVEN = f"the running cluster, or {DEFAULT_BOOTSTRAP}"
 PATIENCE_SECONDS = 4.0
 """How long a command waits for a node that may be stuck, when it can tell what that means."""
 
@@ -44,11 +45,11 @@ def bootstrap_server(command: F) -> F:
     return click.option(
         "--bootstrap-server",
         metavar="HOST:PORT,...",
-        default=DEFAULT_BOOTSTRAP,
-        show_default=True,
+        default=found_bootstrap,
+        show_default=NOT_GIVEN,
         envvar="TIDELOG_BOOTSTRAP_SERVER",
         show_envvar=True,
-        help="Where to find the cluster.",
+        help="The addresses of brokers.",
     )(command)
 
 
@@ -64,14 +65,14 @@ def bootstrap(command: F) -> F:
         metavar="HOST:PORT,...",
         envvar="TIDELOG_BOOTSTRAP_SERVER",
         show_envvar=True,
-        help=f"Where to find the cluster; {DEFAULT_BOOTSTRAP} if left out.",
+        help=f"The addresses of brokers.  [default: {NOT_GIVEN}]",
     )(command)
 
 
 def connect(server: str | None, controller: str | None) -> tuple[Client, bool]:
     """A client that is not patient. -> and whether it speaks to controllers."""
     if controller is None:
-        return Client(server or DEFAULT_BOOTSTRAP, PATIENCE_SECONDS), False
+        return Client(server or found_bootstrap(), PATIENCE_SECONDS), False
     return Client(controller, PATIENCE_SECONDS), True
 
 

@@ -15,6 +15,7 @@ from tidelog.clusters.cluster_directory import ClusterDirectory
 from tidelog.clusters.control import ControlSocket
 from tidelog.clusters.free_ports import HOST
 from tidelog.clusters.local_cluster import HIGHEST_PORT, LocalCluster
+from tidelog.clusters.running_clusters import forget, remember
 from tidelog.clusters.supervisor import Supervisor, run_until_interrupted
 from tidelog.model.ids import NodeId
 from tidelog.runtime.logs import LEVEL_VARIABLE, log_to_stderr
@@ -133,6 +134,8 @@ def command(
         is_new = earlier.brokers is None
         return run(cluster, is_new=is_new, restart=not no_restart, verbose=verbose)
     finally:
+        if cluster.was_whole:
+            forget(directory)
         cluster.release()
 
 
@@ -160,6 +163,7 @@ def run(cluster: LocalCluster, *, is_new: bool, restart: bool, verbose: bool) ->
     def tell(node: NodeId, pid: int | None) -> None:
         was_whole = cluster.was_whole
         if cluster.note(node, pid):
+            remember(cluster.directory, cluster.bootstrap)
             for line in start_block(cluster, program(), is_new=is_new):
                 click.echo(line)
         elif was_whole and pid is not None:

@@ -17,7 +17,7 @@ from tidelog.client.connection import ANSWER_SECONDS, BrokerConnection, Connecti
 from tidelog.client.wait_notice import WaitNotice
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_NODE, NodeId, TopicPartition
-from tidelog.model.user_error import UserError
+from tidelog.model.user_error import NoBrokerReached, UserError
 
 RETRY_SECONDS = 30.0
 CREATE_SECONDS = 10.0
@@ -97,7 +97,7 @@ class Client:
             except ConnectionLost as lost:
                 self._forget(address)
                 reasons.append(str(lost))
-        raise UserError(f"no broker can be reached ({'; '.join(dict.fromkeys(reasons))}).")
+        raise NoBrokerReached(f"no broker can be reached ({'; '.join(dict.fromkeys(reasons))}).")
 
     def speaks(self, request: type[RequestPayload]) -> bool:
         """Whether the connected broker, or the first reachable one, supports this request."""

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeAlias
 
+from tidelog.clusters.running_clusters import listed, running_clusters
 from tidelog.model.user_error import UserError
 
 NAME = ".control"
@@ -102,10 +103,19 @@ def ask(directory: Path, line: str) -> str:
         except PermissionError as error:
             raise UserError(f"{directory / NAME}: {error.strerror}.") from None
         except OSError:
-            raise UserError(
-                f"no cluster is running in {directory}; `tidelog up` starts one."
-            ) from None
+            raise UserError(f"no cluster is running in {directory}; {_advice(directory)}") from None
     verdict, _, text = answer.rstrip("\n").partition(" ")
     if verdict == "ok":
         return text
     raise UserError(text or f"the cluster in {directory} has ended.")
+
+
+def _advice(directory: Path) -> str:
+    others = [one for one in running_clusters() if one.directory != directory.absolute()]
+    match others:
+        case []:
+            return "`tidelog up` starts one."
+        case [other]:
+            return f"one is running in {listed(others)}: use --dir {other.shown_directory}."
+        case _:
+            return f"clusters are running in {listed(others)}: choose one with --dir."

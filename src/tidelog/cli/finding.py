@@ -1,0 +1,50 @@
+"""Finds the cluster that a command is about, if its command line does not name one."""
+
+from pathlib import Path
+
+from tidelog.clusters.control import NAME
+from tidelog.clusters.running_clusters import listed, running_clusters
+from tidelog.model.user_error import UserError
+
+DEFAULT_BOOTSTRAP = "127.0.0.1:9092"
+DEFAULT_DIRECTORY = Path("tidelog-data")
+
+
+def found_bootstrap() -> str:
+    """The cluster in the default directory, or the only one that runs, or the default address."""
+    running = running_clusters()
+    for one in running:
+        if one.directory == DEFAULT_DIRECTORY.absolute():
+            return one.bootstrap
+    if len(running) == 1:
+        return running[0].bootstrap
+    if not running or any(DEFAULT_BOOTSTRAP in one.bootstrap.split(",") for one in running):
+        return DEFAULT_BOOTSTRAP
+    raise UserError(
+        f"several clusters are running, in {listed(running)}: choose one with --bootstrap-server."
+    )
+
+
+def found_directory() -> Path:
+    """The default directory if a cluster runs there, or that of the only cluster that runs."""
+    running = running_clusters()
+    if len(running) == 1 and not (DEFAULT_DIRECTORY / NAME).exists():
+        return running[0].directory
+    return DEFAULT_DIRECTORY
+
+
+def with_hint(failure: UserError) -> UserError:
+    """The failure to reach a broker, with the clusters that could have been meant."""
+    tried = str(failure)
+    others = [
+        one for one in running_clusters() if not any(at in tried for at in one.bootstrap.split(","))
+    ]
+    match others:
+        case []:
+            is_local = DEFAULT_BOOTSTRAP in tried
+            hint = "`tidelog up` starts a cluster on this machine." if is_local else ""
+        case [other]:
+            hint = f"One is running in {listed(others)}: use --bootstrap-server {other.bootstrap}."
+        case _:
+            hint = f"Clusters are running in {listed(others)}: choose one with --bootstrap-server."
+    return UserError(f"{tried} {hint}".rstrip())
