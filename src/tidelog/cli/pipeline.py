@@ -1,7 +1,7 @@
 """`tidelog pipeline JOB`: starts a job of tidelog_pipelines in an environment that has Spark.
 
-In a checkout the environment is completed on first use; elsewhere it is the extra tidelog[spark].
-Nothing of Spark is imported here: the job is a process of its own that takes this one's place.
+In a checkout, Spark is installed on first use; elsewhere it comes with the extra tidelog[spark].
+This module does not import Spark: the job replaces this process.
 """
 
 import importlib.util
@@ -9,28 +9,32 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
+from tidelog.cli.finding import found_bootstrap
 from tidelog.model.user_error import UserError
 
 ROOT = Path(__file__).parents[3]
 SETUP = ROOT / "tools" / "make_environment.py"
 
 JOBS = {
-    "ingest": "Topics to tables: each record once, through crashes of anything.",
-    "query": "A question in SQL to these tables.",
-    "transform": "A topic to another: windowed totals with late data, as an example.",
-    "health": "Replication events to answers: who was out of sync, when, how long and why.",
-    "report": "The same as a page with plots, for a browser or a wall.",
-    "audit": "Prove that nothing acknowledged was lost, doubled, reordered or changed.",
+    "ingest": "Write topics to tables, each record once, even if processes crash.",
+    "query": "Query these tables with SQL.",
+    "transform": "Write windowed totals of a topic to another topic, as an example.",
+    "health": "Report which replicas were out of sync, when, how long and why.",
+    "report": "Write the report of `health` as a page with plots.",
+    "audit": "Prove that no acknowledged record was lost, duplicated, reordered or changed.",
 }
 DEMO = "demo"
-"""Which has brokers of its own, too."""
+"""The demo starts its own brokers."""
+NAMES_CLUSTER = ("--bootstrap-server", "--config")
+"""Options of a job that may name the cluster."""
 
 
 class PipelineJobs(click.Group):
-    """A group of jobs, which read their arguments themselves."""
+    """The jobs; each parses its own arguments."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return [*JOBS, DEMO]
@@ -55,21 +59,28 @@ class PipelineJobs(click.Group):
 def command() -> None:
     """Run the data pipeline on Spark, embedded or on a cluster.
 
-    The first use fetches PySpark, its connector for Kafka, Delta and, where there is none, a Java.
+    The first run of a job downloads PySpark, its connector for Kafka, Delta and, if the machine has
+    none, a Java: about 500 MB. `pipeline JOB --help` works without them.
     """
 
 
 def start(job: str, arguments: tuple[str, ...]) -> int:
-    """Become the job."""
+    """Replace this process by the job; its help alone needs neither Spark nor an installation."""
+    module = f"tidelog_pipelines.jobs.{job}"
+    if not {"-h", "--help"}.isdisjoint(arguments):
+        _become("tidelog.cli.pipeline_help", module)
     prepare()
-    os.execv(
-        sys.executable,
-        [sys.executable, "-P", "-m", f"tidelog_pipelines.jobs.{job.replace('-', '_')}", *arguments],
-    )
+    if not any(one.partition("=")[0] in NAMES_CLUSTER for one in arguments):
+        os.environ.setdefault("TIDELOG_BOOTSTRAP_SERVER", found_bootstrap())
+    _become(module, *arguments)
+
+
+def _become(module: str, *arguments: str) -> NoReturn:
+    os.execv(sys.executable, [sys.executable, "-P", "-m", module, *arguments])
 
 
 def prepare() -> None:
-    """Make sure that this Python has what the jobs import."""
+    """Make sure that this Python has the libraries that the jobs import."""
     if SETUP.exists() and Path(sys.prefix) == ROOT / ".venv":
         if subprocess.run([sys.executable, str(SETUP), "spark"], check=False).returncode != 0:
             raise UserError("the pipeline cannot start without its environment.")

@@ -1,0 +1,82 @@
+"""`tidelog pipeline JOB --help` without Spark.
+
+A job knows its own settings, and importing the job imports Spark. Its help needs none of that, so
+placeholders stand for the libraries that the jobs import, and nothing has to be installed first.
+"""
+
+import importlib.abc
+import importlib.machinery
+import runpy
+import sys
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Any
+
+PLACEHOLDERS = frozenset(
+    {
+        "confluent_kafka",
+        "cramjam",
+        "crc32c",
+        "delta",
+        "lz4",
+        "numpy",
+        "pandas",
+        "pyarrow",
+        "pyspark",
+        "zstandard",
+    }
+)
+
+
+class _AnyAttribute(type):
+    def __getattr__(cls, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Placeholder
+
+
+class Placeholder(metaclass=_AnyAttribute):
+    """Whatever a job imports: a base class, a function or a type in an annotation."""
+
+    def __new__(cls, *arguments: object, **options: object) -> Any:
+        return Placeholder
+
+    def __class_getitem__(cls, item: object) -> Any:
+        return cls
+
+
+class _PlaceholderModule(ModuleType):
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Placeholder
+
+
+class PlaceholderFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Finds the placeholders before the libraries, so that help is the same with and without."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> importlib.machinery.ModuleSpec | None:
+        if fullname.partition(".")[0] not in PLACEHOLDERS:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+
+    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
+        module = _PlaceholderModule(spec.name)
+        module.__path__ = []
+        return module
+
+    def exec_module(self, module: ModuleType) -> None:
+        pass
+
+
+def print_help(module: str) -> None:
+    """Run the job's module in this process with --help; it exits after that."""
+    sys.meta_path.insert(0, PlaceholderFinder())
+    sys.argv[1:] = ["--help"]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
+
+
+if __name__ == "__main__":
+    print_help(sys.argv[1])
