@@ -35,4 +35,6 @@ def test_a_job_reports_what_it_cannot_do() -> None:
 def test_an_unknown_job_is_refused() -> None:
     done = tidelog("inject")
     assert done.returncode == 2
-    assert done.stderr == "tidelog: No such command 'inject' (see tidelog pipeline --help).\n"
+    assert done.stderr == (
+        "tidelog: No such command 'inject'. Did you mean 'ingest'? (see tidelog pipeline --help).\n"
+    )

@@ -1,4 +1,4 @@
-"""The commands, by section; each is imported only when it runs."""
+"""The commands, by section; a command is imported only when it runs."""
 
 from importlib import import_module
 from typing import NamedTuple
@@ -6,7 +6,9 @@ from typing import NamedTuple
 import click
 
 from tidelog import __version__
+from tidelog.cli.examples import with_example
 from tidelog.cli.finding import with_hint
+from tidelog.cli.suggestions import with_suggestion
 from tidelog.model.user_error import NoBrokerReached
 
 
@@ -21,7 +23,7 @@ RUN, USE, LOOK, PROVE = "Run a cluster", "Use a cluster", "Look inside", "Prove 
 COMMANDS = {
     "up": Entry(RUN, "up", "Start a local cluster in the foreground."),
     "node": Entry(RUN, "node", "Stop, kill, pause, resume and start single nodes of it."),
-    "demo": Entry(RUN, "demos.demo", "Kill leaders under load, and count what was lost."),
+    "demo": Entry(RUN, "demos.demo", "Kill leaders under load, and count the lost records."),
     "serve": Entry(RUN, "serve", "Run one node from a server.properties with Kafka's keys."),
     "format": Entry(RUN, "format", "Prepare a node's log directories, once."),
     "random-uuid": Entry(RUN, "random_uuid", "Print a new cluster id."),
@@ -29,19 +31,25 @@ COMMANDS = {
     "configs": Entry(USE, "configs", "Describe and alter the configuration of topics and brokers."),
     "produce": Entry(USE, "produce", "Write lines from standard input to a topic."),
     "consume": Entry(USE, "consume", "Print the records of a topic."),
-    "pipeline": Entry(USE, "pipeline", "Records to tables and answers, on Spark."),
-    "replicas": Entry(LOOK, "replicas", "Show how far each replica is, and who is in sync."),
-    "explain": Entry(LOOK, "explain", "Say why a partition is as it is, and what would mend it."),
-    "observe": Entry(LOOK, "observe", "Record what the replicas of any Kafka cluster do."),
+    "pipeline": Entry(
+        USE, "pipeline", "Run the data pipeline on Spark: ingest, query, health, audit."
+    ),
+    "replicas": Entry(
+        LOOK, "replicas", "Show the offset, the lag and the sync state of each replica."
+    ),
+    "explain": Entry(
+        LOOK, "explain", "Explain why a partition is unhealthy, and what would repair it."
+    ),
+    "observe": Entry(LOOK, "observe", "Record the replication events of any Kafka cluster."),
     "cluster": Entry(LOOK, "cluster", "Describe the cluster: brokers, controller, features."),
     "quorum": Entry(LOOK, "quorum", "Describe the quorum of controllers."),
     "dump-log": Entry(LOOK, "dump_log", "Print segments and indexes as they are on disk."),
     "stray": Entry(LOOK, "stray", "List and restore partition directories that were set aside."),
     "whatif": Entry(
-        PROVE, "simulation.whatif", "What do I lose if? Your own settings under faults."
+        PROVE, "simulation.whatif", "Simulate your own settings under faults: what do I lose if?"
     ),
     "simulate": Entry(
-        PROVE, "simulation.simulate", "Run whole clusters under simulated faults, by the seed."
+        PROVE, "simulation.simulate", "Run whole clusters under simulated faults, by seed."
     ),
 }
 
@@ -58,6 +66,7 @@ class Commands(click.Group):
             return None
         command = import_module(f"tidelog.cli.{entry.module}").command
         assert isinstance(command, click.Command)
+        _add_examples(command, cmd_name)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -65,6 +74,14 @@ class Commands(click.Group):
             rows = [(name, e.summary) for name, e in COMMANDS.items() if e.section == section]
             with formatter.section(section):
                 formatter.write_dl(rows, col_spacing=4)
+
+
+def _add_examples(command: click.Command, path: str) -> None:
+    """End the help of a command, and of each command in a group, with its example."""
+    command.epilog = with_example(command.epilog, path)
+    if isinstance(command, click.Group):
+        for name, one in command.commands.items():
+            _add_examples(one, f"{path} {name}")
 
 
 @click.group(
@@ -86,7 +103,7 @@ def invoke(arguments: list[str]) -> int:
         return 0
     except click.UsageError as error:
         command = error.ctx.command_path if error.ctx else "tidelog"
-        message = error.format_message().rstrip(".")
+        message = with_suggestion(error).rstrip(".")
         click.echo(f"tidelog: {message} (see {command} --help).", err=True)
         return 2
     except NoBrokerReached as failure:

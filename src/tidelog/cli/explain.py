@@ -12,6 +12,7 @@ from kio.schema.describe_log_dirs.v4 import request as log_dirs
 from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResponse
 
 from tidelog.cli import options
+from tidelog.cli.suggestions import did_you_mean
 from tidelog.client import admin, quorum_admin
 from tidelog.client.client import Client
 from tidelog.client.config_admin import Config, describe_configs
@@ -74,7 +75,8 @@ def find(subject: str, topics: Sequence[str]) -> tuple[str, int | None]:
     named = re.fullmatch(r"(.+)-(\d+)", subject)
     if named is not None and named[1] in topics:
         return named[1], int(named[2])
-    raise UserError(f"there is no topic or partition '{subject}'.")
+    near = did_you_mean(subject if named is None else named[1], topics)
+    raise UserError(f"there is no topic or partition '{subject}'{near}")
 
 
 # -- What is known ---------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import NoReturn
 
 import click
 
+from tidelog.cli.examples import with_example
 from tidelog.cli.finding import found_bootstrap
 from tidelog.model.user_error import UserError
 
@@ -43,6 +44,7 @@ class PipelineJobs(click.Group):
         if cmd_name == DEMO:
             from tidelog.cli.demos.pipeline_demo import command as demo
 
+            demo.epilog = with_example(demo.epilog, "pipeline demo")
             return demo
         if cmd_name not in JOBS:
             return None

@@ -12,6 +12,8 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
+from tidelog.cli.examples import EXAMPLES
+
 PLACEHOLDERS = frozenset(
     {
         "confluent_kafka",
@@ -72,10 +74,16 @@ class PlaceholderFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 
 def print_help(module: str) -> None:
-    """Run the job's module in this process with --help; it exits after that."""
+    """Run the job's module in this process with --help, and print an example below it."""
     sys.meta_path.insert(0, PlaceholderFinder())
     sys.argv[1:] = ["--help"]
-    runpy.run_module(module, run_name="__main__", alter_sys=True)
+    try:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    except SystemExit as end:
+        if end.code:
+            raise
+    job = module.rpartition(".")[2]
+    print(f"\nExample:\n  {EXAMPLES[f'pipeline {job}']}")
 
 
 if __name__ == "__main__":

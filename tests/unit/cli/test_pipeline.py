@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tidelog.cli.commands import invoke
+from tidelog.cli.examples import EXAMPLES
 from tidelog.cli.pipeline import JOBS, start
 
 SOURCES = str(Path(__file__).parents[3] / "src")
@@ -26,6 +27,7 @@ def test_a_job_prints_its_help_where_nothing_is_installed(job: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith(f"usage: tidelog pipeline {job}")
     assert "--master" in done.stdout
+    assert done.stdout.endswith(f"  {EXAMPLES[f'pipeline {job}']}\n")
 
 
 def test_help_is_printed_before_anything_is_installed(monkeypatch: pytest.MonkeyPatch) -> None:

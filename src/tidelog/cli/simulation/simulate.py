@@ -15,6 +15,7 @@ from tidelog.cli.simulation.simulate_mutant import try_mutant
 from tidelog.cli.simulation.simulate_story import tell_story
 from tidelog.cli.simulation.simulation_page import write_page
 from tidelog.cli.simulation.simulation_summary import summary_lines
+from tidelog.cli.suggestions import did_you_mean
 from tidelog.model.user_error import UserError
 from tidelog.sim.faults.faults import KINDS
 from tidelog.sim.machines.silence import silenced
@@ -123,7 +124,10 @@ def _kinds(faults: str | None) -> tuple[str, ...] | None:
     kinds = tuple(faults.split(","))
     for kind in kinds:
         if kind not in KINDS:
-            raise UserError(f"{kind} is no kind of fault; --list-faults says which there are")
+            raise UserError(
+                f"there is no kind of fault '{kind}'; --list-faults lists them"
+                f"{did_you_mean(kind, KINDS)}"
+            )
     return kinds
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import click
 
 from tidelog.cli.output.table import table
+from tidelog.cli.suggestions import did_you_mean
 from tidelog.model.user_error import UserError
 from tidelog.sim.machines.silence import silenced
 from tidelog.sim.mutants import MUTANTS, Mutant
@@ -33,13 +34,19 @@ def try_mutant(
         for line in table(("MUTANT", "FAULTS", "WHAT IS WRONG"), rows):
             click.echo(line)
         return 0
-    mutant = MUTANTS.get(name)
-    if mutant is None:
-        raise UserError(f"there is no mutant {name}; --mutant list says which there are")
+    mutant = known_mutant(name)
     click.echo(f"{mutant.name}: {mutant.wrong}")
     is_caught = _by_story(mutant, html)
     _by_seeds(mutant, plan, seeds or SEEDS, jobs or os.cpu_count() or 1)
     return 0 if is_caught else 1
+
+
+def known_mutant(name: str) -> Mutant:
+    mutant = MUTANTS.get(name)
+    if mutant is None:
+        near = did_you_mean(name, MUTANTS)
+        raise UserError(f"there is no mutant '{name}'; --mutant list names them{near}")
+    return mutant
 
 
 def _by_story(mutant: Mutant, html: Path | None) -> bool:

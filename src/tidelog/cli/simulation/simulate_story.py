@@ -4,9 +4,10 @@ from pathlib import Path
 
 import click
 
+from tidelog.cli.simulation.simulate_mutant import known_mutant
+from tidelog.cli.suggestions import did_you_mean
 from tidelog.model.user_error import UserError
 from tidelog.sim.machines.silence import silenced
-from tidelog.sim.mutants import MUTANTS
 from tidelog.sim.replay.page import page
 from tidelog.sim.story import library
 from tidelog.sim.story.language import BadStory, Story, parse
@@ -22,8 +23,8 @@ def tell_story(name: str, mutant: str | None, html: Path | None) -> int:
         return _list()
     if name == "help":
         return _help()
-    if mutant is not None and mutant not in MUTANTS:
-        raise UserError(f"there is no mutant {mutant}; --mutant list says which there are")
+    if mutant is not None:
+        known_mutant(mutant)
     try:
         played = play(_story(name), mutant)
     except BadStory as mistake:
@@ -50,7 +51,8 @@ def _story(name: str) -> Story:
         return parse(path.read_text(encoding="utf-8"))
     if name in library.names():
         return library.story(name)
-    raise UserError(f"there is no story {name}; --story list says which there are")
+    near = did_you_mean(name, library.names())
+    raise UserError(f"there is no story '{name}'; --story list names them{near}")
 
 
 def _list() -> int:

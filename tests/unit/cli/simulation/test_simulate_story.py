@@ -58,8 +58,8 @@ def test_a_mistake_is_named_with_its_line(
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (["--story", "none"], "there is no story none; --story list says which there are"),
-        (["--mutant", "ant"], "there is no mutant ant; --mutant list says which there are"),
+        (["--story", "none"], "there is no story 'none'; --story list names them."),
+        (["--mutant", "ant"], "there is no mutant 'ant'; --mutant list names them."),
     ],
 )
 def test_a_name_that_nothing_has(

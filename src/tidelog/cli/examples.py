@@ -1,0 +1,52 @@
+"""One example per command; its --help ends with it."""
+
+EXAMPLES = {
+    "up": "tidelog up --brokers 3 --port 9092 --dir tidelog-data",
+    "node": "tidelog node list",
+    "node stop": "tidelog node stop 2",
+    "node kill": "tidelog node kill 2",
+    "node pause": "tidelog node pause 2",
+    "node resume": "tidelog node resume 2",
+    "node start": "tidelog node start 2",
+    "node list": "tidelog node list --dir tidelog-data",
+    "demo": "tidelog demo --pace 0.5",
+    "demo acks": "tidelog demo acks",
+    "serve": "tidelog serve --config server.properties --override node.id=1",
+    "format": "tidelog format --config server.properties --standalone",
+    "random-uuid": "tidelog random-uuid",
+    "topics": "tidelog topics --create --topic hello --partitions 3",
+    "configs": "tidelog configs --alter --topic hello --add-config retention.ms=3600000",
+    "produce": "echo 'key:value' | tidelog produce --topic hello --key-separator :",
+    "consume": "tidelog consume --topic hello --from-beginning --max-messages 10",
+    "pipeline": "tidelog pipeline ingest --topics orders --out lake --once",
+    "pipeline ingest": "tidelog pipeline ingest --topics orders --out lake --once",
+    "pipeline query": 'tidelog pipeline query --out lake --sql "SELECT count(*) FROM orders"',
+    "pipeline transform": "tidelog pipeline transform --topic orders --to totals --once",
+    "pipeline health": "tidelog pipeline health",
+    "pipeline report": "tidelog pipeline report --out report.html",
+    "pipeline audit": "tidelog pipeline audit --ledger ledger.jsonl",
+    "pipeline demo": "tidelog pipeline demo --pace 0.5",
+    "replicas": "tidelog replicas --topic hello --watch",
+    "explain": "tidelog explain hello-0",
+    "observe": "tidelog observe --bootstrap-server kafka:9092 --topic orders --out events.jsonl",
+    "cluster": "tidelog cluster describe",
+    "cluster cluster-id": "tidelog cluster cluster-id",
+    "cluster describe": "tidelog cluster describe",
+    "quorum": "tidelog quorum describe --status",
+    "quorum describe": "tidelog quorum describe --replication --human-readable",
+    "dump-log": "tidelog dump-log --print-data-log "
+    "tidelog-data/1/data/hello-0/00000000000000000000.log",
+    "stray": "tidelog stray --dir tidelog-data/1/data list",
+    "whatif": "tidelog whatif --fault leader-crash --acks 1",
+    "simulate": "tidelog simulate --story a_leader_dies_and_a_follower_takes_over "
+    "--html story.html",
+}
+
+
+def with_example(epilog: str | None, path: str) -> str:
+    """The end of a command's help: its own text, and the example."""
+    # click does not fill the lines of a paragraph that begins with a backspace.
+    example = f"\b\nExample:\n  {EXAMPLES[path]}"
+    if epilog is None or epilog.endswith(example):
+        return epilog or example
+    return f"{epilog}\n\n{example}"

@@ -1,0 +1,43 @@
+"""Names that a mistyped name may have meant."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+import click
+
+MOST = 3
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """`. Did you mean 'a' or 'b'?`, or a full stop if no known name is near."""
+    names = list(known)
+    containing = [one for one in names if len(name) > 2 and name in one]
+    near = get_close_matches(name, names, MOST)
+    meant = [f"'{one}'" for one in dict.fromkeys((*near, *containing))][:MOST]
+    if not meant:
+        return "."
+    *others, last = meant
+    return f". Did you mean {', '.join(others)} or {last}?" if others else f". Did you mean {last}?"
+
+
+def with_suggestion(error: click.UsageError) -> str:
+    """The message of a wrong command line, with near matches of a wrong command or choice."""
+    message = error.format_message()
+    wrong = _mistyped(error)
+    if wrong is None or "Did you mean" in message:
+        return message
+    return message.rstrip(".") + did_you_mean(*wrong).rstrip(".")
+
+
+def _mistyped(error: click.UsageError) -> tuple[str, list[str]] | None:
+    """The wrong name and the right ones, if the error is about a name."""
+    quoted = error.message.split("'")
+    context = error.ctx
+    if len(quoted) < 3 or context is None:
+        return None
+    if error.message.startswith("No such command") and isinstance(context.command, click.Group):
+        return quoted[1], context.command.list_commands(context)
+    param = getattr(error, "param", None)
+    if param is not None and isinstance(param.type, click.Choice):
+        return quoted[1], list(param.type.choices)
+    return None
