@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tidelog.sim.replay.page import page
+from tidelog.sim.replay.page import first_write, page
 from tidelog.sim.story import library
 from tidelog.sim.story.playing import play
 from tidelog.sim.story.showing import as_run
@@ -23,10 +23,10 @@ def browser() -> str:
     return found
 
 
-def opened(browser: str, file: Path, moment: int) -> str:
+def opened(browser: str, file: Path, moment: int | None = None) -> str:
     """The document as it is after its script has run."""
     arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
-    address = f"{file.as_uri()}#{moment}"
+    address = file.as_uri() if moment is None else f"{file.as_uri()}#{moment}"
     done = subprocess.run(
         [browser, *arguments, address], capture_output=True, text=True, check=True
     )
@@ -46,6 +46,11 @@ def test_a_story_can_be_watched(browser: str, tmp_path: Path) -> None:
     assert "8 acknowledged, 0 lost" in seen
     assert seen.count('class="rec"') == 24, "eight records on each of three replicas"
     assert "as expected" in seen
+
+    at_first = opened(browser, file)
+
+    assert f"moment {first_write(run.frames) + 1} of {len(run.frames)}" in at_first
+    assert 'class="rec ' in at_first, "it opens at the first write"
 
 
 def test_a_mutant_is_said_to_be_one_and_its_failure_shown(browser: str, tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 import json
 import re
 
-from tidelog.sim.replay.page import RecordedRun, StepShown, page
+from tidelog.sim.replay.page import RecordedRun, StepShown, first_write, page
 from tidelog.sim.replay.recorded import recorded_run
 from tidelog.sim.replay.scene import Frame, PartitionScene, ReplayScene, ReplicaScene, happenings
 from tidelog.sim.runs.plan import WORKLOADS, Plan
@@ -49,6 +49,22 @@ def test_a_seed_has_its_faults_as_steps_and_every_election_among_its_moments() -
     for mark in recorder.marks:
         assert mark.what in recounted
     assert all(run_in(page(run))[key] for key in ("frames", "steps", "brokers"))
+
+
+def test_a_story_opens_at_its_first_write() -> None:
+    run = as_run(play(library.story("a_leader_dies_and_a_follower_takes_over")))
+
+    opens = run_in(page(run))["opens"]
+
+    assert isinstance(opens, int)
+    assert opens > 0
+    ends = [
+        max((one.end for part in frame.scene.partitions for one in part.replicas), default=0)
+        for frame in run.frames
+    ]
+    assert max(ends[:opens]) == 0
+    assert ends[opens] > 0
+    assert first_write([]) == 0
 
 
 def scene(leader: int, isr: tuple[int, ...], end: int, state: str = "up") -> ReplayScene:

@@ -48,7 +48,17 @@ def _plain(run: RecordedRun) -> dict[str, Any]:
         "brokers": list(run.brokers),
         "steps": [step._asdict() for step in run.steps],
         "frames": [_frame(frame) for frame in run.frames],
+        "opens": first_write(run.frames),
     }
+
+
+def first_write(frames: Sequence[Frame]) -> int:
+    """The first moment at which a replica holds a record: there is nothing to see before it."""
+    for place, frame in enumerate(frames):
+        replicas = (one for partition in frame.scene.partitions for one in partition.replicas)
+        if any(replica.end > 0 for replica in replicas):
+            return place
+    return 0
 
 
 def _frame(frame: Frame) -> dict[str, Any]:
