@@ -95,6 +95,12 @@ def test_the_only_running_cluster_is_found_without_its_address_and_directory(
     try:
         up.bootstrap()
         assert tidelog("topics", "--create", "--topic", "t") == "Created topic t.\n"
+        asked = ("whatif", "--topic", "t", "--fault", "all-crash", "--runs", "1", "--jobs", "1")
+        answer = tidelog(*asked).splitlines()
+        assert answer[:2] == [
+            "Assumed, since not given: acks=all.",
+            "acks=all min.insync.replicas=1 replication.factor=1: 1 runs per fault",
+        ]
         wrong = tidelog("node", "--dir", "wrong", "list", status=1)
         assert wrong == (
             f"tidelog: no cluster is running in wrong; one is running in {up.directory} "

@@ -1,4 +1,4 @@
-"""How far long work is: a bar in a terminal, a line now and then where there is none."""
+"""The progress of long work: a bar in a terminal, and otherwise a line every few seconds."""
 
 import sys
 from collections.abc import Iterator
@@ -13,12 +13,12 @@ EVERY_SECONDS = 15.0
 
 class Told(Protocol):
     def __call__(self, more: int, shown: str = "") -> None:
-        """So much more is done; `shown` is what is worth a word."""
+        """Count `more` units as done; `shown` is printed beside the progress."""
 
 
 @contextmanager
 def progress(label: str, length: int) -> Iterator[Told]:
-    """All of it goes to standard error, so that a result can be sent on without it."""
+    """Show the share that is done and the time left, on standard error."""
     if sys.stderr.isatty():
         with click.progressbar(
             length=length, label=label, file=sys.stderr, item_show_func=lambda shown: shown
@@ -40,5 +40,9 @@ class _Lines:
         if now - self._told_at >= EVERY_SECONDS:
             self._told_at = now
             share = 100 * self._done // max(1, self._length)
-            told = f"{self._label}: {share} % after {now - self._began:.0f} s"
+            spent = now - self._began
+            told = f"{self._label}: {share} % after {spent:.0f} s"
+            if 0 < self._done < self._length:
+                left = spent * (self._length - self._done) / self._done
+                told = f"{told}, about {left:.0f} s left"
             click.echo(f"{told}, {shown}" if shown else told, err=True)

@@ -1,4 +1,4 @@
-"""The answers of `tidelog whatif` in words and columns."""
+"""The results of `tidelog whatif` as tables and sentences."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -7,10 +7,15 @@ from tidelog.model.ids import Millis
 from tidelog.sim.whatif.faults import FAULTS
 from tidelog.sim.whatif.summary import WhatIfSummary
 
+COLUMNS = """\
+RUNS WITH LOSS  runs after which acknowledged records were missing
+MEDIAN LOST     how many records were missing in such a run; WORST: in the worst run
+UNAVAILABLE     the longest time without an acknowledgement in a run, as the median of all runs;
+                P99: 99 of 100 runs did not exceed it"""
 ASSUMPTIONS = """\
-One producer writes 500 records a second to one partition, gives up a request after 3 s, and sends
-again what was not acknowledged. Machines are back after 4 to 8 s. Failures are detected as under
-`tidelog up`: a process that is gone at once, a silent machine after 2 s."""
+One producer writes 500 records a second to one partition, gives up a request after 3 s, and retries
+unacknowledged records. Machines return after 4 to 8 s. Failures are detected as by `tidelog up`: a
+dead process at once, a silent machine after 2 s."""
 
 
 def details(summaries: Sequence[WhatIfSummary]) -> Iterator[str]:
@@ -32,11 +37,13 @@ def details(summaries: Sequence[WhatIfSummary]) -> Iterator[str]:
     ]
     yield from table(heads, rows)
     yield ""
+    yield COLUMNS
+    yield ""
     yield from conclusions(summaries)
 
 
 def conclusions(summaries: Sequence[WhatIfSummary]) -> Iterator[str]:
-    """What the numbers allow to be said."""
+    """One sentence per fault, with a confidence bound."""
     for one in summaries:
         fault = one.question.fault
         if one.lossy:
@@ -50,9 +57,9 @@ def conclusions(summaries: Sequence[WhatIfSummary]) -> Iterator[str]:
                 f"with 95 % confidence fewer than {one.bound:.1%} of such faults do."
             )
         if one.stuck:
-            yield f"{fault}: {one.stuck} runs were not whole again within two minutes."
+            yield f"{fault}: {one.stuck} runs did not have all replicas in sync after two minutes."
     if any(one.median_unavailable_ms is None for one in summaries):
-        yield "With acks=0 a producer is told nothing, so nobody can say when writes failed."
+        yield "With acks=0 a producer gets no answer, so the time without one is not known."
     yield ""
     yield ASSUMPTIONS
 

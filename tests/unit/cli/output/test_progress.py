@@ -19,9 +19,9 @@ def test_a_line_now_and_then(
     said = capsys.readouterr()
     assert said.out == ""
     assert said.err.splitlines() == [
-        "simulating: 10 % after 15 s, all is well",
-        "simulating: 20 % after 30 s, all is well",
-        "simulating: 30 % after 45 s, all is well",
+        "simulating: 10 % after 15 s, about 135 s left, all is well",
+        "simulating: 20 % after 30 s, about 120 s left, all is well",
+        "simulating: 30 % after 45 s, about 105 s left, all is well",
     ]
 
 

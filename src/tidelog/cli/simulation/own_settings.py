@@ -1,0 +1,68 @@
+"""The settings that `tidelog whatif` asks about: flags first, then a topic, then assumptions."""
+
+from typing import NamedTuple
+
+from tidelog.client import admin
+from tidelog.client.client import Client
+from tidelog.client.config_admin import describe_configs
+from tidelog.client.replica_offsets import PAGE
+from tidelog.config.resource_type import ResourceType
+from tidelog.model.user_error import UserError
+
+MOST_REPLICAS = 5
+ASSUMED_FACTOR, ASSUMED_MINIMUM, ASSUMED_ACKS = 3, 2, "all"
+
+
+class TopicSettings(NamedTuple):
+    replication_factor: int
+    min_insync_replicas: int
+    unclean: bool
+    flush: bool
+
+
+class OwnSettings(NamedTuple):
+    factors: tuple[int, ...]
+    minimums: tuple[int, ...]
+    acks: tuple[str, ...]
+    assumed: tuple[str, ...]
+    """The settings that neither a flag nor a topic gives."""
+
+
+def read_topic(bootstrap: str, topic: str) -> TopicSettings:
+    """The settings of a topic on a running cluster."""
+    with Client(bootstrap) as client:
+        (described,) = admin.describe(client, [topic], PAGE)
+        configs = describe_configs(client, ResourceType.TOPIC, [topic])[topic]
+    values = {one.name: one.value for one in configs}
+    factor = max(len(one.replicas) for one in described.partitions)
+    if factor > MOST_REPLICAS:
+        raise UserError(f"{topic} has {factor} replicas; whatif simulates up to {MOST_REPLICAS}.")
+    return TopicSettings(
+        factor,
+        min(factor, int(values.get("min.insync.replicas") or 1)),
+        values.get("unclean.leader.election.enable") == "true",
+        values.get("flush.messages") == "1",
+    )
+
+
+def own_settings(
+    factors: tuple[int, ...],
+    minimums: tuple[int, ...],
+    acks: tuple[str, ...],
+    topic: TopicSettings | None,
+) -> OwnSettings:
+    """Complete the flags by the topic's settings, and these by assumptions."""
+    assumed = []
+    if not factors:
+        factors = (ASSUMED_FACTOR if topic is None else topic.replication_factor,)
+        if topic is None:
+            assumed.append(f"replication.factor={factors[0]}")
+    if not minimums:
+        minimum = ASSUMED_MINIMUM if topic is None else topic.min_insync_replicas
+        minimums = (min(minimum, *factors),)
+        if topic is None:
+            assumed.append(f"min.insync.replicas={minimums[0]}")
+    if not acks:
+        acks = (ASSUMED_ACKS,)
+        assumed.append(f"acks={ASSUMED_ACKS}")
+    return OwnSettings(factors, minimums, acks, tuple(assumed))
