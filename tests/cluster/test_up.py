@@ -101,6 +101,7 @@ def test_the_only_running_cluster_is_found_without_its_address_and_directory(
             "Assumed, since not given: acks=all.",
             "acks=all min.insync.replicas=1 replication.factor=1: 1 runs per fault",
         ]
+        assert tidelog("whatif", "--topic", "no", status=1) == "tidelog: there is no topic 'no'.\n"
         wrong = tidelog("node", "--dir", "wrong", "list", status=1)
         assert wrong == (
             f"tidelog: no cluster is running in wrong; one is running in {up.directory} "

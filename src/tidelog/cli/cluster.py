@@ -1,4 +1,4 @@
-"""`tidelog cluster`: what the cluster is, and what kafka-cluster tells of it."""
+"""`tidelog cluster`: describes the cluster, and prints its id as kafka-cluster.sh does."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -57,7 +57,7 @@ def describe(bootstrap_server: str) -> None:
 
 
 def features(client: Client) -> list[FeatureRange]:
-    """What the brokers can do, and at which level the cluster has agreed to do it."""
+    """The features that brokers support, each with the level that the cluster has finalized."""
     answer = client.ask(
         ApiVersionsRequest(client_software_name="tidelog", client_software_version=__version__),
         ApiVersionsResponse,

@@ -44,7 +44,7 @@ class Entity(NamedTuple):
 
 
 @click.command("configs")
-@click.option("--describe", is_flag=True, help="Show what was changed, or with --all everything.")
+@click.option("--describe", is_flag=True, help="Show the changed keys, or with --all every key.")
 @click.option("--alter", is_flag=True, help="Set or delete single values.")
 @options.bootstrap_server
 @click.option("--topic", metavar="NAME", help="The topic.")

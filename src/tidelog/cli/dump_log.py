@@ -1,4 +1,4 @@
-"""`tidelog dump-log`: what lies on disk, line for line as kafka-dump-log.sh prints it."""
+"""`tidelog dump-log`: prints files of a log directory as kafka-dump-log.sh does."""
 
 import mmap
 import re

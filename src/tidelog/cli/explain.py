@@ -1,4 +1,4 @@
-"""`tidelog explain`: why a partition is as it is, and what would mend it."""
+"""`tidelog explain`: reports why a partition is unhealthy, and what would repair it."""
 
 import re
 import shutil
@@ -27,9 +27,9 @@ from tidelog.model.ids import NodeId, TopicPartition
 from tidelog.model.user_error import UserError
 
 SILENCE_SECONDS = 1.0
-"""A broker that does not answer for so long is told of without what only it knows."""
+"""A broker that does not answer within this time is described without its own figures."""
 SAMPLE_SECONDS = 1.0
-"""Over which the speed of a replica that catches up is measured."""
+"""The time over which the speed of a replica that catches up is measured."""
 WIDTH = 100
 MOST = 10
 """Partitions of one topic that are explained at length."""
@@ -39,12 +39,12 @@ MOST = 10
 @options.bootstrap_server
 @click.argument("subject", metavar="TOPIC-PARTITION")
 def command(bootstrap_server: str, subject: str) -> None:
-    """Say in sentences how a partition is: who leads, who is in sync, who left when and why, what
-    that means for producers, and what would bring it back.
+    """Explain the state of a partition: its leader, its in-sync replicas, which replica left and
+    why, what this means for producers, and what would repair it.
 
-    TOPIC alone explains those of its partitions that are not healthy. When and why are known where
-    the cluster records replication events, as `tidelog up` has it, as far back as the last 20,000
-    of them go; the rest is known always.
+    With TOPIC alone it explains the unhealthy partitions of the topic. Times and reasons come from
+    the last 20,000 replication events, which `tidelog up` turns on. Everything else works without
+    them.
     """
     with Client(bootstrap_server, SILENCE_SECONDS) as client:
         topic, partition = find(subject, [one.name for one in admin.topics(client)])
@@ -62,14 +62,14 @@ def command(bootstrap_server: str, subject: str) -> None:
 
 
 def show(lines: Iterable[str]) -> None:
-    """As wide as the terminal, and no wider than is good to read."""
+    """Print lines wrapped to the terminal, at most `WIDTH` wide."""
     width = min(shutil.get_terminal_size().columns, WIDTH)
     for line in lines:
         click.echo(wording.wrapped(line, width))
 
 
 def find(subject: str, topics: Sequence[str]) -> tuple[str, int | None]:
-    """A topic, or one with the number of a partition; a topic of that very name comes first."""
+    """The topic, and the partition if one is named; a topic of the full name takes precedence."""
     if subject in topics:
         return subject, None
     named = re.fullmatch(r"(.+)-(\d+)", subject)
@@ -79,11 +79,11 @@ def find(subject: str, topics: Sequence[str]) -> tuple[str, int | None]:
     raise UserError(f"there is no topic or partition '{subject}'{near}")
 
 
-# -- What is known ---------------------------------------------------------------------------------
+# -- Facts -----------------------------------------------------------------------------------------
 
 
 class _Sample(NamedTuple):
-    """How far the replicas were at one moment."""
+    """The offsets and sizes of the replicas at one moment."""
 
     at: float
     looked: dict[TopicPartition, Looked]
@@ -91,7 +91,7 @@ class _Sample(NamedTuple):
 
 
 def gather(client: Client, topic: str, partition: int | None) -> list[Facts]:
-    """What there is to know of the topic's partitions, or of one of them."""
+    """The facts on the partitions of a topic, or on one of them."""
     (described,) = admin.describe(client, [topic], PAGE)
     chosen = {
         TopicPartition(topic, one.number): one
@@ -135,7 +135,7 @@ def gather(client: Client, topic: str, partition: int | None) -> list[Facts]:
 
 
 def _alive(client: Client) -> frozenset[NodeId]:
-    """The brokers that are not fenced; clients are told of some that have only just gone, too."""
+    """The brokers that are not fenced; metadata may still list some that have just died."""
     if not client.speaks(DescribeClusterRequest):
         return frozenset(client.node_ids())
     brokers = quorum_admin.describe_cluster(client).brokers
@@ -143,14 +143,14 @@ def _alive(client: Client) -> frozenset[NodeId]:
 
 
 def _is_returning(one: admin.PartitionDescription, up: frozenset[NodeId]) -> bool:
-    """Whether it has replicas that are up and may be on their way back."""
+    """Whether a live replica is out of sync and may be catching up."""
     return one.leader in up and any(r in up and r not in one.isr for r in one.replicas)
 
 
 def _measure(
     client: Client, topic: str, returning: Sequence[TopicPartition]
 ) -> tuple[dict[TopicPartition, Looked], dict[tuple[NodeId, TopicPartition], Speed]]:
-    """How far all replicas are, and how fast those of some partitions go on."""
+    """The offsets of all replicas, and the speed of those that catch up."""
     first = _sample(client, topic, returning)
     if not returning:
         return first.looked, {}

@@ -1,7 +1,7 @@
-"""The entry point: finds the command, runs it, and turns every failure into one sentence.
+"""The entry point: finds the command, runs it, and prints every failure as one sentence.
 
-Kept light. A broker starts through here, so nothing but the command that runs is imported: neither
-click (for a plain `serve`), nor the other commands, nor what they stand on.
+A broker starts through this module, so it imports only the command that runs: neither the other
+commands nor, for a plain `serve`, click.
 """
 
 import os
@@ -19,7 +19,7 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read our output has seen enough; leave nothing for the interpreter to flush.
+        # The reader of our output has closed it; leave nothing for the interpreter to flush.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
@@ -37,7 +37,7 @@ def run(arguments: list[str]) -> int:
 
 
 def reported(command: Callable[[], int]) -> int:
-    """The command's exit status, or 1 after one sentence on stderr."""
+    """The exit status of the command, or 1 after one sentence on stderr."""
     try:
         return command()
     except UserError as failure:

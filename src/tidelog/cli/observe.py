@@ -1,4 +1,4 @@
-"""`tidelog observe`: watches any Kafka cluster from outside, and records what its replicas do."""
+"""`tidelog observe`: records the replication events of any Kafka cluster from outside."""
 
 import socket
 import sys
@@ -140,7 +140,7 @@ def _ends(seen: PartitionOffsets, behind: dict[NodeId, int]) -> dict[NodeId, Off
 
 
 def _behind(client: Client) -> dict[TopicPartition, dict[NodeId, int]]:
-    """How far each replica's log is behind the watermark, as its broker tells."""
+    """How far each replica is behind the high watermark, as reported by its broker."""
     found: dict[TopicPartition, dict[NodeId, int]] = {}
     for node in client.node_ids():
         try:

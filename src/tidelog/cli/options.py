@@ -10,7 +10,7 @@ from tidelog.client.client import Client
 
 NOT_GIVEN = f"the running cluster, or {DEFAULT_BOOTSTRAP}"
 PATIENCE_SECONDS = 4.0
-"""How long a command waits for a node that may be stuck, when it can tell what that means."""
+"""How long a command that can report a stuck node waits for its answer."""
 
 A_DAY_SECONDS = 86_400
 
@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def tell(sentence: str) -> None:
-    """A sentence beside the output of a command."""
+    """Print a sentence on standard error, beside the output of a command."""
     click.echo(f"tidelog: {sentence}", err=True)
 
 
@@ -29,7 +29,7 @@ def interval(default: float) -> Callable[[F], F]:
         show_default=True,
         metavar="SECONDS",
         callback=_can_be_waited,
-        help="Between two looks.",
+        help="The time between two queries.",
     )
 
 
@@ -54,7 +54,7 @@ def bootstrap_server(command: F) -> F:
 
 
 def bootstrap(command: F) -> F:
-    """The cluster's brokers, or its controllers; `connect` takes what comes of it."""
+    """Options for the brokers or the controllers; `connect` takes both values."""
     command = click.option(
         "--bootstrap-controller",
         metavar="HOST:PORT,...",
@@ -70,7 +70,7 @@ def bootstrap(command: F) -> F:
 
 
 def connect(server: str | None, controller: str | None) -> tuple[Client, bool]:
-    """A client that is not patient. -> and whether it speaks to controllers."""
+    """A client with a short timeout. -> and whether it talks to controllers."""
     if controller is None:
         return Client(server or found_bootstrap(), PATIENCE_SECONDS), False
     return Client(controller, PATIENCE_SECONDS), True
@@ -83,7 +83,7 @@ def command_config(*flags: str) -> Callable[[F], F]:
         metavar="FILE",
         type=click.Path(exists=True, dir_okay=False),
         expose_value=False,
-        help="Taken, for scripts written for Kafka, and not read: only PLAINTEXT is spoken yet.",
+        help="Accepted for scripts written for Kafka, and ignored: only PLAINTEXT works yet.",
     )
 
 

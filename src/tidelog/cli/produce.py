@@ -95,7 +95,7 @@ class LineFormat:
     "--ledger",
     metavar="FILE",
     type=click.Path(dir_okay=False),
-    help="Append what was acknowledged, for `tidelog pipeline audit` to check.",
+    help="Append acknowledged records to this file, for `tidelog pipeline audit`.",
 )
 @options.command_config("--command-config", "--producer.config")
 def command(
@@ -133,7 +133,7 @@ def _opened(ledger: str | None) -> AbstractContextManager[Ledger | None]:
 
 
 def _parse(layout: LineFormat, lines: list[str]) -> tuple[list[Record], UserError | None]:
-    """The records before the first line that cannot be taken apart, and what is wrong with it."""
+    """The records before the first invalid line, and the reason why it is invalid."""
     now = time.time_ns() // 1_000_000
     records = []
     for line in lines:

@@ -22,7 +22,7 @@ def command(
 
 
 @command.command("describe")
-@click.option("--status", is_flag=True, help="Who leads, who votes, and how far they are behind.")
+@click.option("--status", is_flag=True, help="Show the leader, the voters and their lag.")
 @click.option("--replication", is_flag=True, help="How far each voter and observer has come.")
 @click.option("--human-readable", is_flag=True, help="Ages instead of timestamps.")
 @options.bootstrap
@@ -35,7 +35,7 @@ def describe(
     bootstrap_server: str | None,
     bootstrap_controller: str | None,
 ) -> None:
-    """Describe the metadata quorum; where it has no leader, say why."""
+    """Describe the metadata quorum, or explain why it has no leader."""
     if status == replication:
         raise click.UsageError("exactly one of --status and --replication is needed")
     if human_readable and not replication:

@@ -1,4 +1,4 @@
-"""`tidelog replicas`: each partition's replicas, how far they are, who is in sync, since when."""
+"""`tidelog replicas`: shows the offset, the lag and the sync state of each replica."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -19,24 +19,24 @@ from tidelog.model.replication_events import REPLICATION_EVENTS
 from tidelog.model.user_error import UserError
 
 SILENCE_SECONDS = 1.0
-"""A broker that does not answer for so long is shown without an end offset."""
+"""A broker that does not answer within this time is shown without an end offset."""
 
 
 @click.command("replicas")
 @options.bootstrap_server
 @click.option("--topic", metavar="NAME", help="Only these topics; a regular expression.")
-@click.option("--watch", is_flag=True, help="Look again and again, until Ctrl-C, whatever happens.")
+@click.option("--watch", is_flag=True, help="Refresh until Ctrl-C.")
 @options.interval(1.0)
 def command(bootstrap_server: str, topic: str | None, watch: bool, interval: float) -> None:
     """Show every replica: its log end offset, its lag, and since when it is in or out of the ISR.
 
-    WATERMARK is what consumers may read, as the leader tells it. END OFFSET is asked of each
-    replica itself; `-` stands where its broker is down or silent. LAG is what it lacks of the
-    leader's log, BEHIND for how long it has lacked something: `3 s`, or `< 3 s` if it is only known
-    to have lacked nothing 3 s ago, or `> 3 s` if it is not known since when. SINCE is how long it
-    has been in or out of the ISR and why it left. The last two come from the cluster's replication
-    events, of which the last 20,000 are read (`> 20 min` in SINCE: longer than they go back), and
-    with --watch from what was seen before; where neither tells, they are `-`.
+    WATERMARK is the high watermark of the leader: consumers may read up to it. END OFFSET comes
+    from each replica itself; `-` means that its broker is down or does not answer. LAG is the
+    number of records that the replica lacks. BEHIND is for how long it has lagged: `< 3 s` if it
+    had no lag 3 s ago, `> 3 s` if the lag began before the first observation. SINCE is how long it
+    has been in or out of the ISR, and why it left. BEHIND and SINCE come from the last 20,000
+    replication events of the cluster, and with --watch from earlier observations; without either
+    they are `-`. `> 20 min` in SINCE means: longer than the events go back.
     """
     with Client(bootstrap_server, SILENCE_SECONDS) as client:
         watched = Watched(client, topic)
@@ -50,7 +50,7 @@ def command(bootstrap_server: str, topic: str | None, watch: bool, interval: flo
 
 
 class Watched:
-    """What there is to show, again at every look."""
+    """The rows to show, read again at every refresh."""
 
     def __init__(self, client: Client, topic: str | None) -> None:
         self._client = client
@@ -68,7 +68,7 @@ class Watched:
 
 
 def report(partitions: Sequence[PartitionOffsets], memory: Memory | None) -> Iterator[str]:
-    """The table, one line for each replica, the leader's first; with a memory also times."""
+    """The table, one line per replica, the leader first; with a memory it includes times."""
     shown = list(rows(partitions, memory))
     return table(HEADS, [row.cells for row in shown]) if memory is None else timed_report(shown)
 

@@ -10,7 +10,7 @@ from tidelog.cli.serving import serve
 @click.option("--config", required=True, metavar="FILE", help="server.properties, Kafka's keys.")
 @click.option("--override", multiple=True, metavar="KEY=VALUE", help="Replace a key of the file.")
 def command(config: str, override: tuple[str, ...]) -> int:
-    """Run one node in the foreground, as its server.properties says.
+    """Run one node in the foreground with the settings of its server.properties.
 
     The log directories are prepared by `tidelog format` first. SIGTERM and Ctrl-C end in a
     controlled shutdown.

@@ -1,4 +1,4 @@
-"""What `tidelog serve` does, and its plain form read without click.
+"""Runs `tidelog serve`, and parses its plain form without click.
 
 click would cost a starting broker a tenth of a second, and 8 MB for as long as it runs.
 """

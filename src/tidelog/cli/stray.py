@@ -1,4 +1,4 @@
-"""`tidelog stray`: partition directories that a node has set aside, and the way back (F58)."""
+"""`tidelog stray`: lists and restores partition directories that a node has set aside (F58)."""
 
 import os
 from pathlib import Path

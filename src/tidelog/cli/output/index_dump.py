@@ -1,4 +1,4 @@
-"""The lines of `dump-log` for what lies beside a segment: its indexes and producer snapshots.
+"""The lines of `dump-log` for the files beside a segment: indexes and producer snapshots.
 
 Files are read as they are. Nothing is opened through the log engine, which would cut the zeros off
 the end of an index that a running broker has preallocated.

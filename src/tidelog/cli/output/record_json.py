@@ -50,7 +50,7 @@ def metadata_json(value: bytes) -> str:
 
 
 def control_text(record: Record) -> str:
-    """What a control record says."""
+    """The content of a control record."""
     kind = control_type(record)
     value = record.value or b""
     if kind in (ControlType.ABORT, ControlType.COMMIT):
@@ -72,7 +72,7 @@ def _compact(value: object) -> str:
 
 
 def _of_metadata(record: Any, version: int) -> dict[str, Any]:
-    """The fields that this version has; a tagged one only where it says something."""
+    """The fields of this version; a tagged field only if it is not empty."""
     hints = get_type_hints(type(record), vars(metadata_records), include_extras=True)
     found = {}
     for field in fields(record):

@@ -18,7 +18,7 @@ from tidelog.model.user_error import UserError
 
 _RIGHT = ("LEADER", "WATERMARK", "REPLICA", "END OFFSET", "LAG", "BEHIND")
 FRAME_LINES = 8
-"""Of the screen, for what is not a row; a failure may take three of them."""
+"""Lines of the screen that are not rows; a failure may take three of them."""
 
 
 class Seen(NamedTuple):
@@ -65,7 +65,7 @@ def _print(seen: Seen) -> None:
 
 
 def picture(seen: Seen, room: int) -> Table:
-    """As many rows as there is room for, and below them what they come to."""
+    """As many rows as fit, and a summary below them."""
     caption = _sum(seen.rows, room) if seen.failure is None else _failed(seen.failure)
     made = Table(box=SIMPLE_HEAD, caption=caption, caption_justify="left", pad_edge=False)
     for head in TIMED_HEADS:

@@ -2,6 +2,7 @@
 
 from typing import NamedTuple
 
+from tidelog.cli.suggestions import did_you_mean
 from tidelog.client import admin
 from tidelog.client.client import Client
 from tidelog.client.config_admin import describe_configs
@@ -31,6 +32,9 @@ class OwnSettings(NamedTuple):
 def read_topic(bootstrap: str, topic: str) -> TopicSettings:
     """The settings of a topic on a running cluster."""
     with Client(bootstrap) as client:
+        names = [one.name for one in admin.topics(client)]
+        if topic not in names:
+            raise UserError(f"there is no topic '{topic}'{did_you_mean(topic, names)}")
         (described,) = admin.describe(client, [topic], PAGE)
         configs = describe_configs(client, ResourceType.TOPIC, [topic])[topic]
     values = {one.name: one.value for one in configs}
