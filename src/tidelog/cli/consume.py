@@ -1,4 +1,4 @@
-"""`tidelog consume`: a topic's records on standard output."""
+"""`tidelog consume`: prints the records of a topic."""
 
 import sys
 import time
@@ -20,8 +20,10 @@ LAST_OFFSET = 2**63 - 1
 @click.option("--from-beginning", is_flag=True, help="Start at the oldest record, not at the end.")
 @click.option("--partition", type=click.IntRange(min=0), help="Read this partition only.")
 @click.option("--offset", metavar="N|earliest|latest", help="Where to start in --partition.")
-@click.option("--max-messages", type=click.IntRange(min=1), help="End after so many records.")
-@click.option("--timeout-ms", type=click.IntRange(min=0), help="End when none came for so long.")
+@click.option("--max-messages", type=click.IntRange(min=1), help="End after this many records.")
+@click.option(
+    "--timeout-ms", type=click.IntRange(min=0), help="End after this time without a record."
+)
 @click.option(
     "--property",
     "--formatter-property",
@@ -83,7 +85,7 @@ def _start(from_beginning: bool, partition: int | None, offset: str | None) -> i
     if partition is None:
         raise click.UsageError("--offset needs --partition")
     if from_beginning:
-        raise click.UsageError("--from-beginning and --offset are two beginnings")
+        raise click.UsageError("give one of --from-beginning and --offset")
     named = {"earliest": EARLIEST, "latest": LATEST}
     if offset in named:
         return named[offset]

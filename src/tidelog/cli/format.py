@@ -16,15 +16,13 @@ _CLUSTER_ID = re.compile(r"[A-Za-z0-9_-]{22}")
 @click.option("-c", "--config", required=True, metavar="FILE", help="The node's server.properties.")
 @click.option("-t", "--cluster-id", metavar="ID", help="The cluster's id; a new one if left out.")
 @click.option("-g", "--ignore-formatted", is_flag=True, help="Skip directories formatted before.")
-@click.option("-s", "--standalone", is_flag=True, help="This controller alone votes at first.")
-@click.option(
-    "-N", "--no-initial-controllers", is_flag=True, help="This controller is to be added later."
-)
+@click.option("-s", "--standalone", is_flag=True, help="This controller is the only first voter.")
+@click.option("-N", "--no-initial-controllers", is_flag=True, help="Add this controller later.")
 @click.option(
     "-I",
     "--initial-controllers",
     metavar="ID@HOST:PORT:DIRECTORY,...",
-    help="Who votes at first; the same on each of them.",
+    help="The first voters; give the same list on each of them.",
 )
 @click.option("--override", multiple=True, metavar="KEY=VALUE", help="Replace a key of the file.")
 def command(

@@ -1,4 +1,4 @@
-"""`tidelog produce`: standard input, line by line, into a topic."""
+"""`tidelog produce`: writes each line of standard input to a topic."""
 
 import os
 import sys
@@ -25,7 +25,7 @@ ACKS = {"all": ACKS_ALL, "-1": ACKS_ALL, "1": 1}
 
 @dataclass(frozen=True, slots=True)
 class LineFormat:
-    """How a line is taken apart: headers, key and value, under Kafka's property names."""
+    """How to split a line into headers, key and value, under Kafka's property names."""
 
     parse_key: bool = False
     key_separator: str = "\t"
@@ -77,7 +77,9 @@ class LineFormat:
 
 
 @click.command("produce")
-@click.option("--topic", required=True, metavar="NAME", help="The topic, made on first use.")
+@click.option(
+    "--topic", required=True, metavar="NAME", help="The topic; it is created on first use."
+)
 @options.bootstrap_server
 @click.option("--key-separator", metavar="TEXT", help="Each line is key, this, value.")
 @click.option("--partition", type=click.IntRange(min=0), help="Write to this partition only.")

@@ -1,4 +1,4 @@
-"""`tidelog serve`: one node as a process."""
+"""`tidelog serve`: runs one node."""
 
 import click
 
@@ -7,7 +7,9 @@ from tidelog.cli.serving import serve
 
 
 @click.command("serve")
-@click.option("--config", required=True, metavar="FILE", help="server.properties, Kafka's keys.")
+@click.option(
+    "--config", required=True, metavar="FILE", help="A server.properties with Kafka's keys."
+)
 @click.option("--override", multiple=True, metavar="KEY=VALUE", help="Replace a key of the file.")
 def command(config: str, override: tuple[str, ...]) -> int:
     """Run one node in the foreground with the settings of its server.properties.

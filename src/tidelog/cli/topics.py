@@ -34,7 +34,7 @@ ONLY_WITH = {
     "unavailable_partitions": ("describe",),
     "topics_with_overrides": ("describe",),
 }
-"""Which actions an option makes sense with; with any other it is refused, as Kafka's tool does."""
+"""The actions that an option goes with; others are refused, as by Kafka's tool."""
 
 MAX_REPLICATION_FACTOR = 32767
 MAX_PARTITIONS = 2**31 - 1
@@ -91,7 +91,7 @@ class Options:
 @click.option("--at-min-isr-partitions", is_flag=True, help="Only: ISR at min.insync.replicas.")
 @click.option("--under-min-isr-partitions", is_flag=True, help="Only: ISR below it.")
 @click.option("--unavailable-partitions", is_flag=True, help="Only: without a leader.")
-@click.option("--topics-with-overrides", is_flag=True, help="Only: topics configured otherwise.")
+@click.option("--topics-with-overrides", is_flag=True, help="Only: topics with their own configs.")
 @click.option("--partition-size-limit-per-response", default=2000, hidden=True)
 @options.command_config("--command-config")
 def command(bootstrap_server: str, **given: Any) -> None:
@@ -114,7 +114,7 @@ def command(bootstrap_server: str, **given: Any) -> None:
 def create(client: Client, wanted: Options) -> None:
     name = _required_topic(wanted)
     if wanted.replica_assignment and (wanted.partitions or wanted.replication_factor):
-        raise click.UsageError("--replica-assignment says partitions and replicas already")
+        raise click.UsageError("--replica-assignment already sets partitions and replicas")
     if "." in name or "_" in name:
         click.echo(
             "WARNING: Due to limitations in metric names, topics with a period ('.') or underscore "

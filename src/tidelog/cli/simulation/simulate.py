@@ -1,4 +1,4 @@
-"""`tidelog simulate`: whole clusters under simulated time, network and disk, by the seed."""
+"""`tidelog simulate`: runs whole clusters under simulated time, network and disk, by seed."""
 
 import os
 from collections.abc import Iterator
@@ -32,32 +32,34 @@ MAX_REPORTS = 3
 
 @click.command("simulate")
 @click.option("--seed", type=click.IntRange(min=0), help="Run this one seed.")
-@click.option("--seeds", type=click.IntRange(min=1), help=f"Run so many. [default: {SEEDS}]")
-@click.option("--minutes", type=click.FloatRange(min=0), help="Run as many as there is time for.")
+@click.option(
+    "--seeds", type=click.IntRange(min=1), help=f"The number of seeds. [default: {SEEDS}]"
+)
+@click.option("--minutes", type=click.FloatRange(min=0), help="Run seeds for this time.")
 @click.option(
     "--first-seed",
     type=click.IntRange(min=0),
-    help="Where to begin. [default: 0; with --minutes other ones every day]",
+    help="The first seed. [default: 0; with --minutes it depends on the day]",
 )
 @click.option(
-    "--nodes", type=click.IntRange(MIN_NODES, MAX_NODES), help="[default: 3 to 5, by the seed]"
+    "--nodes", type=click.IntRange(MIN_NODES, MAX_NODES), help="[default: 3 to 5, from the seed]"
 )
 @click.option(
-    "--seconds", type=click.IntRange(min=1), default=60, show_default=True, help="With faults."
+    "--seconds", type=click.IntRange(min=1), default=60, show_default=True, help="Time with faults."
 )
-@click.option("--faults", help="Kinds to draw from, by commas, or none. [default: all]")
+@click.option("--faults", help="Kinds of fault, separated by commas, or none. [default: all]")
+@click.option("--workload", type=click.Choice(list(WORKLOADS)), help="[default: from the seed]")
 @click.option(
-    "--workload", type=click.Choice(list(WORKLOADS)), help="[default: one or another, by the seed]"
+    "--jobs", type=click.IntRange(min=1), help="The number of processes. [default: one per core]"
 )
+@click.option("--beyond", is_flag=True, help="Allow fatal faults, and check that loss is reported.")
+@click.option("--shrink", is_flag=True, help="Find a shorter list of faults that also fails.")
+@click.option("--only", help="Only these faults of the seed, by number from 0, or none.")
+@click.option("--list-faults", is_flag=True, help="List the kinds of fault.")
 @click.option(
-    "--jobs", type=click.IntRange(min=1), help="Processes at a time. [default: one per core]"
+    "--story", metavar="FILE", help="Play a scenario; `list` lists them, `help` explains steps."
 )
-@click.option("--beyond", is_flag=True, help="More faults than can be survived: is loss reported?")
-@click.option("--shrink", is_flag=True, help="Find a shorter schedule that fails as well.")
-@click.option("--only", help="Of the seed's faults only these, by number from 0, or none.")
-@click.option("--list-faults", is_flag=True, help="Say what the kinds of fault are.")
-@click.option("--story", metavar="FILE", help="Play a scenario; `list` and `help` say more.")
-@click.option("--mutant", metavar="NAME", help="Switch a known wrong rule on; `list` names them.")
+@click.option("--mutant", metavar="NAME", help="Turn on a known wrong rule; `list` lists them.")
 @click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),
@@ -83,10 +85,10 @@ def command(
 ) -> int:
     """Run whole clusters under simulated time, network and disk, with faults, and check them.
 
-    A seed is a whole run: nodes, topics, clients and faults are drawn from it, and the same seed
-    does the same again, on any machine. The nodes run the code that `tidelog serve` runs. Every
-    failure is a bug, since faults stay within what the protocol promises to survive; the status is
-    1 when there was one, and the command that replays it is printed.
+    A seed determines a whole run: its nodes, topics, clients and faults. The same seed gives the
+    same run on any machine. The nodes run the code of `tidelog serve`. The protocol must survive
+    all of these faults, so every failure is a bug: the status is 1, and the command that replays it
+    is printed.
     """
     if list_faults:
         for kind, what in KINDS.items():
@@ -225,7 +227,7 @@ def _collect(
     began: float,
     end: float | None,
 ) -> None:
-    """Add up, with a bar that says how far it is: by seeds, or by the time given."""
+    """Add up the results, and show the progress by seeds or by time."""
     length = max(1, round(end - began)) if total is None and end is not None else total or 0
     done = 0
     with progress("simulating", length) as tell:

@@ -1,4 +1,4 @@
-"""`tidelog simulate --mutant`: switch a known wrong rule on, and see how soon it is caught."""
+"""`tidelog simulate --mutant`: turns on a known wrong rule, and reports what detects it."""
 
 import os
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ SEEDS = 100
 def try_mutant(
     name: str, plan: Plan, seeds: int | None, jobs: int | None, html: Path | None
 ) -> int:
-    """Status 0 when today's rules pass its story and the mutant is caught by it."""
+    """Status 0 if the right rules pass the mutant's story, and the mutant fails it."""
     if name == "list":
         rows = [(one.name, ",".join(one.faults) or "-", one.wrong) for one in MUTANTS.values()]
         for line in table(("MUTANT", "FAULTS", "WHAT IS WRONG"), rows):
@@ -62,7 +62,7 @@ def _by_story(mutant: Mutant, html: Path | None) -> bool:
 
 
 def _by_seeds(mutant: Mutant, plan: Plan, seeds: int, jobs: int) -> None:
-    """Random faults until the first seed that catches it."""
+    """Run seeds until the first one that detects the mutant."""
     click.echo(f"\nRandom seeds from {plan.seed} on, at most {seeds}:")
     runs = 0
     for result in _results(mutant.name, plan, seeds, jobs):
@@ -89,5 +89,5 @@ def _results(name: str, plan: Plan, seeds: int, jobs: int) -> Iterator[Result]:
 
 
 def run_mutant(name: str, plan: Plan) -> Result:
-    """One seed by the mutant's rules, which are made here: they do not travel to processes."""
+    """Run one seed with the mutant's rules, made here because they cannot be pickled."""
     return one(replace(plan, rules=MUTANTS[name].rules()))

@@ -1,4 +1,4 @@
-"""`tidelog simulate --story`: play a scenario, tell how it went, and write its page."""
+"""`tidelog simulate --story`: plays a scenario, prints its transcript and writes its page."""
 
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from tidelog.sim.story.showing import as_run
 
 @silenced()
 def tell_story(name: str, mutant: str | None, html: Path | None) -> int:
-    """Status 0 when everything that the story expects came true."""
+    """Status 0 if all expectations of the story are met."""
     if name == "list":
         return _list()
     if name == "help":
@@ -38,14 +38,14 @@ def tell_story(name: str, mutant: str | None, html: Path | None) -> int:
 
 
 def transcript(played: Played) -> list[str]:
-    """With its title and its end."""
+    """The lines of a played story, with its title and its result."""
     rules = f" (with the wrong rule {played.mutant})" if played.mutant else ""
     end = [f"FAILED, {failure}" for failure in played.failures] or ["All of it came true."]
     return [f"{played.story.title}{rules}", "", *played.transcript, "", *end]
 
 
 def _story(name: str) -> Story:
-    """From a file, or one of those that come with Tidelog."""
+    """The story in this file, or the one of this name that Tidelog has."""
     path = Path(name)
     if path.exists():
         return parse(path.read_text(encoding="utf-8"))

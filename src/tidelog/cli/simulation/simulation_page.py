@@ -1,4 +1,4 @@
-"""`tidelog simulate --seed N --html FILE`: the run of a seed as a page."""
+"""`tidelog simulate --seed N --html FILE`: writes the run of a seed as a page."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ from tidelog.sim.runs.run import simulate
 
 @silenced()
 def write_page(plan: Plan, html: Path) -> None:
-    """Run it again, with somebody who looks on."""
+    """Run the seed again with a recorder, and write the page."""
     recorder = Recorder()
     outcome = simulate(plan, recorder)
     nodes = outcome.plan.nodes

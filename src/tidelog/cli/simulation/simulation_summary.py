@@ -1,4 +1,4 @@
-"""The lines that close a simulation: how much was run, what struck, what was checked and broke."""
+"""The last lines of a simulation: its size, faults, checks and failures."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ def _line(label: str, text: str) -> str:
 
 
 def _counted(label: str, counter: Counter[str]) -> Iterator[str]:
-    """Some to a line, the most frequent first."""
+    """A few counts per line, the most frequent first."""
     told = [f"{name} {count:,}" for name, count in counter.most_common()]
     for first in range(0, len(told), _PER_LINE):
         yield _line(label if first == 0 else "", ", ".join(told[first : first + _PER_LINE]))
