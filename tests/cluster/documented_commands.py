@@ -18,6 +18,8 @@ UP, INSTALL = "./tidelog up", "pip install ."
 
 PORT, BROKERS = 9092, 3
 """The defaults of `up`."""
+TO_METRICS = 5_000
+"""How far the port of a node's metrics is above that of its broker."""
 
 ONLY_LOOK = ("./tidelog replicas", "./tidelog explain", "./tidelog quorum describe")
 """These commands fail when a broker does not answer for a moment; they are tried again."""
@@ -69,7 +71,9 @@ class Newcomer:
     def here(self, text: str) -> str:
         """The text with the ports that are free on this machine."""
         for broker in range(BROKERS):
-            text = text.replace(f"127.0.0.1:{PORT + broker}", f"127.0.0.1:{self.port + broker}")
+            for port in (PORT + broker, PORT + broker + TO_METRICS):
+                there = port - PORT + self.port
+                text = text.replace(f"127.0.0.1:{port}", f"127.0.0.1:{there}")
         return text
 
     def does(self, step: Step) -> None:
@@ -112,9 +116,8 @@ class Newcomer:
             text=True,
         )
         assert self.cluster.stdout is not None
-        [bootstrap] = [self.here(line) for line in step.shown if line.startswith("bootstrap ")]
-        printed = (line.rstrip() for line in self.cluster.stdout)
-        assert next((line for line in printed if line.startswith("bootstrap ")), "") == bootstrap
+        printed = [self.cluster.stdout.readline().rstrip("\n") for _ in step.shown]
+        assert printed == [self.here(line) for line in step.shown]
 
     def presses_ctrl_c(self) -> int:
         assert self.cluster is not None

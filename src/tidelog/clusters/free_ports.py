@@ -45,20 +45,26 @@ class PortBlock:
             self._claims.pop().close()
 
 
-def is_free(port: int) -> bool:
-    """Whether a listener can bind the port now."""
-    with socket.socket() as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
+def is_free(port: int, host: str = HOST) -> bool:
+    """Whether a listener on this address of the machine could have the port now."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        with socket.socket(family) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(address)
             probe.listen(1)
     except OSError:
         return False
     return True
 
 
-def becomes_free(port: int) -> bool:
-    """Whether a listener can bind the port now or within GRACE_SECONDS."""
+def is_own_address(host: str) -> bool:
+    """Whether this machine can listen on the address at all."""
+    return is_free(0, host)
+
+
+def becomes_free(port: int, host: str = HOST) -> bool:
+    """Whether a listener can have the port now or in a moment."""
     deadline = time.monotonic() + GRACE_SECONDS
     while not is_free(port, host):
         if time.monotonic() > deadline:

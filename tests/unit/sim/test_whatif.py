@@ -66,6 +66,7 @@ def test_one_set_of_settings_is_told_fault_by_fault() -> None:
 
     assert "acks=all min.insync.replicas=2 replication.factor=3: 500 runs per fault" in result
     assert "0 of 500 runs lost anything; with 95 % confidence fewer than 0.6%" in result
+    assert "UNAVAILABLE     the longest time without an acknowledgement" in result
     assert "all-crash: 1 of 2 runs lost acknowledged records" in result
 
 
