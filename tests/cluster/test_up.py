@@ -69,9 +69,9 @@ def test_says_where_the_cluster_is_and_what_to_try_next(up: Up) -> None:
     os.kill(up.nodes()[0]["pid"], signal.SIGKILL)
     await_seen(lambda: tidelog("node", "list", "--dir", str(up.directory)), lambda t: " up " in t)
     up.process.send_signal(signal.SIGINT)
-    told = up.process.communicate(timeout=PATIENCE)[1]
-    assert "WARNING node 1 ended with status -9 and is started again now" in told
-    assert "INFO node 1: " not in told, "log lines of the nodes need --verbose"
+    printed = up.process.communicate(timeout=PATIENCE)[1]
+    assert "WARNING node 1 ended with status -9 and is started again now" in printed
+    assert "INFO node 1: " not in printed, "log lines of the nodes need --verbose"
 
 
 def test_brokers_listen_on_the_given_address(tmp_path: Path) -> None:

@@ -37,9 +37,9 @@ def test_a_mistyped_name_is_answered_by_near_ones(
     arguments: str, meant: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert reported(lambda: invoke(arguments.split())) in (1, 2)
-    told = capsys.readouterr().err
-    assert "Did you mean " in told
-    assert f"'{meant}'" in told.partition("Did you mean ")[2]
+    printed = capsys.readouterr().err
+    assert "Did you mean " in printed
+    assert f"'{meant}'" in printed.partition("Did you mean ")[2]
 
 
 def paths() -> Iterator[tuple[str, ...]]:

@@ -81,14 +81,16 @@ def test_of_several_clusters_the_default_one_is_found_and_otherwise_none() -> No
 
 
 def test_a_command_on_the_wrong_directory_is_told_where_clusters_run() -> None:
-    told = "no cluster is running in wrong; "
-    with pytest.raises(UserError, match=f"{told}`tidelog up` starts one."):
+    printed = "no cluster is running in wrong; "
+    with pytest.raises(UserError, match=f"{printed}`tidelog up` starts one."):
         control.ask(Path("wrong"), "list")
     remember(Path("a"), "127.0.0.1:12092")
-    with pytest.raises(UserError, match=rf"{told}one is running in a \(port 12092\): use --dir a."):
+    with pytest.raises(
+        UserError, match=rf"{printed}one is running in a \(port 12092\): use --dir a."
+    ):
         control.ask(Path("wrong"), "list")
     remember(Path("b"), "127.0.0.1:12192")
-    with pytest.raises(UserError, match=rf"{told}clusters are running in .*: choose one with"):
+    with pytest.raises(UserError, match=rf"{printed}clusters are running in .*: choose one with"):
         control.ask(Path("wrong"), "list")
 
 

@@ -30,6 +30,6 @@ def test_the_number_of_other_metrics_addresses(brokers: int, shown: str) -> None
 
 def test_a_cluster_that_ran_before_is_not_asked_to_create_its_topic_again() -> None:
     cluster = LocalCluster(Path("d"), 1, 9092)
-    told = list(start_block(cluster, "tidelog", is_new=False))
-    assert "next      tidelog topics --list" in told
-    assert not any(line.startswith("metrics") for line in told)
+    printed = list(start_block(cluster, "tidelog", is_new=False))
+    assert "next      tidelog topics --list" in printed
+    assert not any(line.startswith("metrics") for line in printed)
