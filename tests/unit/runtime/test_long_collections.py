@@ -1,11 +1,12 @@
 """Full collections do not look again and again at what stays (F63)."""
 
 import gc
+import weakref
 from collections.abc import Iterator
 
 import pytest
 
-from tidelog.runtime.long_collections import LONG_NS, LongCollections
+from tidelog.runtime.long_collections import LONG_NS, THAW_SECONDS, LongCollections
 
 
 @pytest.fixture(autouse=True)
@@ -34,3 +35,26 @@ def test_f63_what_survives_a_long_full_collection_is_not_looked_at_again() -> No
 @pytest.mark.parametrize(("generation", "took_ns"), [(2, LONG_NS - 1), (1, 10 * LONG_NS)])
 def test_short_collections_leave_everything_to_the_next_one(generation: int, took_ns: int) -> None:
     assert collect(generation, took_ns) == 0
+
+
+class Cycle:
+    def __init__(self) -> None:
+        self.me = self
+
+
+def test_f63_a_frozen_cycle_that_becomes_garbage_is_freed_after_a_while() -> None:
+    now = 0.0
+    callback = LongCollections(lambda: 0, lambda: now)
+    cycle = Cycle()
+    is_alive = weakref.ref(cycle)
+    gc.freeze()
+    del cycle
+    gc.callbacks.append(callback)
+    try:
+        gc.collect()
+        assert is_alive()
+        now = THAW_SECONDS
+        gc.collect()
+        assert not is_alive()
+    finally:
+        gc.callbacks.remove(callback)
