@@ -4,7 +4,7 @@ from collections.abc import Callable
 from random import Random
 
 from tidelog.node.metadata import metadata_mark
-from tidelog.node.metadata.snapshots import DIRECTORY
+from tidelog.node.metadata.snapshot_files import DIRECTORY
 from tidelog.sim.machines.disk import SimDisk
 
 KINDS = (

@@ -9,7 +9,7 @@ from tests.sim.metadata_damage import KINDS, damage
 from tests.sim.replication import Producer, check_healed, isr_is_full, make_topic
 from tests.sim.talk import Talk, await_ready, await_true, running
 
-from tidelog.node.metadata.snapshots import DIRECTORY
+from tidelog.node.metadata.snapshot_files import DIRECTORY
 from tidelog.sim.machines.cluster import SimCluster
 from tidelog.sim.machines.host import SimHost
 from tidelog.sim.stage.cast import Cast

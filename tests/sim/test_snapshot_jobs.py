@@ -5,7 +5,7 @@ from tests.sim.cluster_steps import created
 from tests.sim.messages import create_topic
 from tests.sim.talk import Talk, await_ready, await_true, running
 
-from tidelog.node.metadata.snapshots import DIRECTORY, WriteSnapshot
+from tidelog.node.metadata.snapshot_files import DIRECTORY, WriteSnapshot
 from tidelog.sim.machines.host import SimHost
 
 

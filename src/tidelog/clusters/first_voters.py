@@ -87,7 +87,7 @@ def write_first_voters(
 ) -> None:
     """Write the voters to the directory of the metadata log, if there are any."""
     # Imported here because `up` formats, too, and would load all modules of a node.
-    from tidelog.node.metadata.snapshots import BOOTSTRAP, encode_bootstrap, path_of
+    from tidelog.node.metadata.snapshot_files import BOOTSTRAP, encode_bootstrap, path_of
     from tidelog.node.storage.opening import controller_endpoints
 
     voters = first.voters

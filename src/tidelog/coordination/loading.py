@@ -4,7 +4,7 @@ from tidelog.coordination.core import ShardCore
 from tidelog.coordination.groups.classic import rebalancing
 from tidelog.coordination.groups.classic.group import ClassicGroup, GroupState
 from tidelog.coordination.groups.classic.member import ClassicMember
-from tidelog.coordination.offsets import retention
+from tidelog.coordination.offsets import expiry
 from tidelog.coordination.records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -47,7 +47,7 @@ class Loader:
 
 def start(core: ShardCore) -> None:
     """Start all sessions after loading; heartbeats missed meanwhile do not count."""
-    retention.schedule_check(core)
+    expiry.schedule_check(core)
     for group in list(core.groups.values()):
         for member in group.members.values():
             rebalancing.renew_session(core, group, member)

@@ -25,7 +25,7 @@ from tidelog.coordination.groups import administration
 from tidelog.coordination.groups.classic import joining, leaving, rebalancing, syncing
 from tidelog.coordination.groups.classic.group import GroupState
 from tidelog.coordination.groups.replies import refusal
-from tidelog.coordination.offsets import committing, retention
+from tidelog.coordination.offsets import committing, expiry
 from tidelog.coordination.timers import (
     JoinTimeout,
     RetentionCheck,
@@ -141,7 +141,7 @@ class GroupShard:
         if self._refusing is not ErrorCode.none:
             return []
         self._core.now = now
-        retention.partitions_deleted(self._core, partitions)
+        expiry.partitions_deleted(self._core, partitions)
         return self._core.take_effects()
 
     def next_deadline(self) -> Millis | None:
@@ -160,7 +160,7 @@ class GroupShard:
         core = self._core
         match key:
             case RetentionCheck():
-                retention.check(core)
+                expiry.check(core)
             case WriteTimeout(write_id):
                 core.time_out_write(write_id)
             case SessionTimeout(group_id, member_id) if group_id in core.groups:

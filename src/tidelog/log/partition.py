@@ -13,10 +13,10 @@ from tidelog.log.readable import ReadableLog
 from tidelog.log.recovery import replay
 from tidelog.log.recovery.loading import LoadedLog, LogLoader
 from tidelog.log.results import Appended, AppendOrigin, AppendRefused
-from tidelog.log.segments import deletions
+from tidelog.log.segments import retention
 from tidelog.log.segments.cutting import cut_point
-from tidelog.log.segments.deletions import DeletedFiles
 from tidelog.log.segments.flushing import FlushProgress
+from tidelog.log.segments.retention import DeletedFiles
 from tidelog.log.segments.segment import Segment
 from tidelog.log.validation.record_checks import RecordCheck, check_records, looks_inside, rules_of
 from tidelog.log.validation.validation import check_produced, check_replicated
@@ -264,10 +264,10 @@ class PartitionLog(ReadableLog):
         self._tail.producers.expire(now + ahead_ms, self.config.producer_id_expiration_ms)
         self._tail.producers.forget_completed(high_watermark)
         offsets = (self.log_start_offset, self.log_end_offset, high_watermark)
-        count = deletions.count_deletable(
+        count = retention.count_deletable(
             self._tail.segments, self._tail.config, now, ahead_ms, *offsets
         )
-        self.retention_waits = deletions.awaits_confirmation(self._tail.segments, count)
+        self.retention_waits = retention.awaits_confirmation(self._tail.segments, count)
         if self.retention_waits:
             self._upkeep.alarmed()
         if not count:

@@ -32,7 +32,7 @@ from tidelog.node.followers.fetchers import Fetchers
 from tidelog.node.jobs import Jobs
 from tidelog.node.metadata.metadata_log import MetadataLog
 from tidelog.node.metadata.metadata_opening import open_metadata, open_metadata_log
-from tidelog.node.metadata.snapshot_taking import SnapshotTaking
+from tidelog.node.metadata.snapshot_schedule import SnapshotTaking
 from tidelog.node.partitions.append_checks import AppendChecks, Hold
 from tidelog.node.partitions.assignments import Assignments
 from tidelog.node.partitions.deletions import Deletions

@@ -33,8 +33,8 @@ from tidelog.node.assembly import NodePorts, build_node
 from tidelog.node.clock import STEP_MS
 from tidelog.node.events import metrics
 from tidelog.node.metadata.metadata_log import UnusableMetadata
+from tidelog.node.requests.client_sessions import ClientSession
 from tidelog.node.requests.connection_limiting import ConnectionLimiting
-from tidelog.node.requests.sessions import ClientSession
 from tidelog.node.storage.failed_directories import failed_part, reason_of
 from tidelog.node.storage.opening import NotFormatted
 from tidelog.replication.quorum.events import ShutdownBegun

@@ -5,7 +5,7 @@ import pytest
 from tidelog.cli.commands import invoke
 from tidelog.clusters.formatting import read_identity
 from tidelog.model.user_error import UserError
-from tidelog.node.metadata.snapshots import BOOTSTRAP, decode
+from tidelog.node.metadata.snapshot_files import BOOTSTRAP, decode
 from tidelog.replication.quorum.voters import VoterMembership, text_of
 
 CLUSTER, OTHER = "4L6g3nShT-eMCtK--X86sw", "AL6g3nShT-eMCtK--X86sA"

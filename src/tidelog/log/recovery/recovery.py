@@ -10,7 +10,7 @@ from tidelog.log.checkpoints.epochs import LeaderEpochs
 from tidelog.log.config import LogConfig
 from tidelog.log.producers.producer_snapshots import SnapshotFiles
 from tidelog.log.producers.producers import ProducerStates
-from tidelog.log.recovery import holes, replay
+from tidelog.log.recovery import next_sound_batch, replay
 from tidelog.log.recovery.continuity import misplaced
 from tidelog.log.results import Damage
 from tidelog.log.segments import scan
@@ -225,7 +225,9 @@ class SegmentRecovery:
             limit = following.base_offset
         elif self._recovery_point is not None and first < self._recovery_point:
             limit = self._recovery_point
-        found = holes.resume(segment, broken.position, first, limit, has_gaps=self._has_gaps)
+        found = next_sound_batch.resume(
+            segment, broken.position, first, limit, has_gaps=self._has_gaps
+        )
         if found is not None:
             end, end_offset = found
         elif following is not None and following.base_offset > first:

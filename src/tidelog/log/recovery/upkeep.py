@@ -9,7 +9,7 @@ from contextlib import suppress
 
 from tidelog.log.checkpoints.epochs import LeaderEpochs
 from tidelog.log.indexes.index_repair import StillIndexing
-from tidelog.log.recovery import damage_file, holes
+from tidelog.log.recovery import damage_file, next_sound_batch
 from tidelog.log.results import Damage
 from tidelog.log.segments.segment import Segment
 from tidelog.log.segments.segment_list import SegmentList
@@ -58,7 +58,7 @@ class Upkeep:
     ) -> None:
         """Record the broken batches near `offset` in a segment that ends at `end`."""
         with suppress(StillIndexing):
-            hole = holes.find(segment, offset, end, epochs, has_gaps=has_gaps)
+            hole = next_sound_batch.find(segment, offset, end, epochs, has_gaps=has_gaps)
             if hole is None:
                 return
             segment.add_hole(hole)

@@ -15,7 +15,7 @@ from tidelog.log.segments import scan
 from tidelog.log.segments.scan import BrokenChainError
 from tidelog.model.disk import Disk, File
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset
-from tidelog.node.metadata.snapshots import DIRECTORY, SnapshotContent, Snapshots
+from tidelog.node.metadata.snapshot_files import DIRECTORY, SnapshotContent, Snapshots
 from tidelog.protocol.fetch import SnapshotId
 from tidelog.protocol.records.batch import BatchHeader
 from tidelog.protocol.records.records import (

@@ -15,7 +15,7 @@ from tidelog.log.results import Appended, AppendOrigin, AppendRefused
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Millis, NodeId, Offset
 from tidelog.node.metadata.metadata_mark import MetadataMark
-from tidelog.node.metadata.snapshots import SnapshotContent, Snapshots, WriteSnapshot
+from tidelog.node.metadata.snapshot_files import SnapshotContent, Snapshots, WriteSnapshot
 from tidelog.node.quorum.voter_records import (
     control_record,
     follow,

@@ -20,7 +20,7 @@ from tidelog.node.metadata import metadata_check
 from tidelog.node.metadata.metadata_check import Examined
 from tidelog.node.metadata.metadata_log import UnusableMetadata
 from tidelog.node.metadata.metadata_mark import MetadataMark
-from tidelog.node.metadata.snapshots import DIRECTORY, SnapshotContent, Snapshots
+from tidelog.node.metadata.snapshot_files import DIRECTORY, SnapshotContent, Snapshots
 from tidelog.node.quorum import quorum_state
 from tidelog.node.quorum.quorum_state import PromisesRead
 from tidelog.node.storage.opening import metadata_log_config, myself

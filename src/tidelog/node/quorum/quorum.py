@@ -24,8 +24,8 @@ from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import NO_EPOCH, NO_NODE, LeaderEpoch, NodeId, Offset
 from tidelog.node.clock import Clock
 from tidelog.node.metadata.metadata_log import MetadataLog, applied
-from tidelog.node.metadata.snapshot_taking import SnapshotTaking
-from tidelog.node.metadata.snapshots import decode
+from tidelog.node.metadata.snapshot_files import decode
+from tidelog.node.metadata.snapshot_schedule import SnapshotTaking
 from tidelog.node.quorum import describing, quorum_state, wire
 from tidelog.node.quorum.fetching import QuorumFetching
 from tidelog.node.quorum.listener import QuorumListener

@@ -11,7 +11,7 @@ from tidelog.model.dice import Dice
 from tidelog.model.ids import Millis
 from tidelog.node.clock import Clock
 from tidelog.node.quorum.quorum import Quorum
-from tidelog.node.requests.sessions import ClientSession
+from tidelog.node.requests.client_sessions import ClientSession
 
 
 class RequestContext:

@@ -19,9 +19,9 @@ from tidelog.model.effects import Effect, Pause
 from tidelog.model.ids import Millis
 from tidelog.model.outbound import Chunk
 from tidelog.node.events.counters import Counters
+from tidelog.node.requests.client_sessions import Answer, ClientSession
 from tidelog.node.requests.context import RequestContext
 from tidelog.node.requests.parking import PARKED, Resume
-from tidelog.node.requests.sessions import Answer, ClientSession
 from tidelog.node.requests.slices import Slices, label
 from tidelog.protocol.fetch.request import FETCH
 from tidelog.protocol.framing import SHARED_BYTES

@@ -21,7 +21,7 @@ from tidelog.log.names import META_PROPERTIES, META_PROPERTIES_COPY, partition_o
 from tidelog.log.recovery import misfits
 from tidelog.model.dice import Dice
 from tidelog.model.disk import Disk
-from tidelog.node.metadata.snapshot_taking import SnapshotLimits
+from tidelog.node.metadata.snapshot_schedule import SnapshotLimits
 from tidelog.replication.quorum.state import QuorumTimeouts, ReplicaKey, Voter, VoterSet
 
 log = logging.getLogger(__name__)

@@ -2,7 +2,6 @@
 
 from tidelog.model.ids import NO_NODE, Millis, Offset
 from tidelog.replication.quorum import leading
-from tidelog.replication.quorum.election import can_no_longer_win, has_won
 from tidelog.replication.quorum.events import RequestVote, TakeLeadership
 from tidelog.replication.quorum.roles import (
     Candidate,
@@ -13,6 +12,7 @@ from tidelog.replication.quorum.roles import (
     Unattached,
 )
 from tidelog.replication.quorum.standing import Standing
+from tidelog.replication.quorum.vote_rules import can_no_longer_win, has_won
 
 FIRST_BACKOFF_MS = 25
 

@@ -12,7 +12,6 @@ from tidelog.model.ids import NO_NODE, Millis, NodeId
 from tidelog.replication.commit import quorum_committed
 from tidelog.replication.quorum import leading
 from tidelog.replication.quorum.campaign import Campaign
-from tidelog.replication.quorum.election import grants
 from tidelog.replication.quorum.events import (
     BeginEpoch,
     CaughtUp,
@@ -43,6 +42,7 @@ from tidelog.replication.quorum.roles import (
     Unattached,
 )
 from tidelog.replication.quorum.standing import STAGGER_MS
+from tidelog.replication.quorum.vote_rules import grants
 
 
 class QuorumMachine(Campaign):

@@ -23,10 +23,10 @@ from tidelog.runtime.transport.connection import (
     HeldFrames,
     ShortFile,
 )
+from tidelog.runtime.transport.connection_quotas import ConnectionQuotas
 from tidelog.runtime.transport.half_received import HalfReceived
 from tidelog.runtime.transport.limits import COSTLY_FOR_MS, Limits
 from tidelog.runtime.transport.listeners import Accepted
-from tidelog.runtime.transport.quotas import ConnectionQuotas
 from tidelog.runtime.workers import Workers
 
 SPARED_AT_ONCE = 16

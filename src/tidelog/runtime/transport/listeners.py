@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from tidelog.model.ids import Millis
 from tidelog.runtime.logs import LineLimit
+from tidelog.runtime.transport.connection_quotas import ConnectionQuotas
 from tidelog.runtime.transport.descriptors import EXHAUSTED
-from tidelog.runtime.transport.quotas import ConnectionQuotas
 
 ACCEPTS_PER_PASS = 64
 RETRY_MS = 100

@@ -15,7 +15,7 @@ from tests.unit.log.support import (
 
 from tidelog.log.config import LogConfig
 from tidelog.log.partition import PartitionLog
-from tidelog.log.segments.deletions import PURGED_AT_ONCE
+from tidelog.log.segments.retention import PURGED_AT_ONCE
 from tidelog.sim.machines.disk import SimDisk
 
 FOREVER = replace(SMALL, segment_bytes=1_000, retention_ms=-1)

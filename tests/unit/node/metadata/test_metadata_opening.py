@@ -15,7 +15,7 @@ from tidelog.log.names import META_PROPERTIES, META_PROPERTIES_COPY
 from tidelog.node.metadata import metadata_mark
 from tidelog.node.metadata.metadata_log import UnusableMetadata
 from tidelog.node.metadata.metadata_mark import MetadataLogState
-from tidelog.node.metadata.snapshots import DIRECTORY
+from tidelog.node.metadata.snapshot_files import DIRECTORY
 from tidelog.protocol.fetch import SnapshotId
 from tidelog.replication.quorum.state import LogEnd
 from tidelog.sim.machines.disk import SimDisk

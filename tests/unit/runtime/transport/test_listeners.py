@@ -6,8 +6,8 @@ import socket
 import pytest
 
 from tidelog.model.outbound import LimitConnections
+from tidelog.runtime.transport.connection_quotas import ConnectionQuotas
 from tidelog.runtime.transport.listeners import Acceptor, bind
-from tidelog.runtime.transport.quotas import ConnectionQuotas
 
 
 def test_a_listener_that_waits_refuses_clients_until_the_node_is_ready() -> None:

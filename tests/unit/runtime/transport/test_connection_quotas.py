@@ -1,8 +1,8 @@
 """Which connections are taken, kept waiting, refused or closed for others (F65)."""
 
 from tidelog.model.outbound import LimitConnections
+from tidelog.runtime.transport.connection_quotas import ConnectionQuotas
 from tidelog.runtime.transport.descriptors import Shares
-from tidelog.runtime.transport.quotas import ConnectionQuotas
 
 CLIENTS, BROKERS, CONTROLLERS = "CLIENTS", "BROKERS", "CONTROLLERS"
 HOME, AWAY = "127.0.0.1", "10.0.0.7"

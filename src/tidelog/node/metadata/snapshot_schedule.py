@@ -12,7 +12,7 @@ from tidelog.model.ids import Millis
 from tidelog.node.clock import Clock
 from tidelog.node.jobs import Jobs
 from tidelog.node.metadata.metadata_log import MetadataLog
-from tidelog.node.metadata.snapshots import Written
+from tidelog.node.metadata.snapshot_files import Written
 
 
 class SnapshotLimits(NamedTuple):

@@ -4,7 +4,7 @@ from tests.sim.messages import ask, batch, create_topic, fetch_from, produce_to
 from tests.unit.node.bench import Bench
 
 from tidelog.model.outbound import Send, StartReading, StopReading
-from tidelog.node.requests.sessions import MAX_IN_WORK, RESUME_AT
+from tidelog.node.requests.client_sessions import MAX_IN_WORK, RESUME_AT
 
 API_VERSIONS = ask(18, client_software_name="test", client_software_version="1")
 WAITING = fetch_from("orders", max_wait_ms=60_000)

@@ -12,7 +12,7 @@ from tidelog.controller.image.image import ClusterImage
 from tidelog.model.events import Ran
 from tidelog.node.metadata.metadata_log import UnusableMetadata
 from tidelog.node.metadata.metadata_mark import MetadataMark
-from tidelog.node.metadata.snapshots import (
+from tidelog.node.metadata.snapshot_files import (
     DIRECTORY,
     Snapshots,
     WriteSnapshot,
