@@ -7,10 +7,10 @@ At any moment the budget allows:
 * **A working majority of nodes.** Metadata is synced before it is committed, so losing more nodes
   would lose no data, but a stopped cluster tests little. A node is stopped, paused, isolated or
   given a bad disk only while the others are a majority. Only a blackout affects all nodes.
-* **Fewer than min.insync.replicas unclean ends of a partition's replicas before they are back in
-  sync, if one of them loses unsynced data** (power loss, failed fsync, flipped bit). At least that
-  many replicas hold a committed record. A replica that ends uncleanly is no longer eligible
-  (KIP-966), even after a kill, so every unclean end counts once one of them is lossy.
+* **Fewer than min.insync.replicas replicas of a partition that ended uncleanly and are not in sync
+  again, if one of them has lost unsynced data** (power loss, failed fsync, flipped bit). At least
+  min.insync.replicas replicas hold a committed record. Kills count as unclean ends here, because a
+  replica that ended uncleanly is no longer eligible to lead (KIP-966).
 * **Any number of kills**, if there is no other fault: the page cache outlives the process.
 * **Any power loss of a partition that flushes before it acknowledges (flush.messages=1)**,
   including a blackout.

@@ -55,7 +55,7 @@ CONTROLLING = (
     Mutant(
         "same-session",
         ("F17",),
-        "A broker that is back before it was missed keeps its places in the in-sync sets.",
+        "A broker that restarts before its session expires stays in its in-sync sets.",
         _same_session,
         "a_leader_back_before_it_was_missed_does_not_lead_with_what_is_left",
     ),
@@ -69,7 +69,7 @@ CONTROLLING = (
     Mutant(
         "no-pre-vote",
         ("F36",),
-        "A voter that hears nothing opens a new epoch at once, without asking who would follow.",
+        "A voter without contact to a leader starts a new epoch at once, without a pre-vote.",
         _without_pre_vote,
         "a_voter_back_from_a_partition_does_not_depose_the_controller",
     ),

@@ -92,21 +92,21 @@ MEMBERSHIP = (
     Mutant(
         "agreed-isr",
         ("F12",),
-        "The leader commits without a replica that it has asked to add, and that may be added.",
+        "The leader commits without a replica that the controller may have added to the ISR.",
         _agreed_only,
         "a_replica_that_may_be_in_sync_is_not_committed_without",
     ),
     Mutant(
         "stale-watermark",
         ("F13",),
-        "A new leader lets in whoever has reached its own watermark, which may be stale.",
+        "A new leader admits replicas that reach its own high watermark, which may be stale.",
         _past_the_watermark,
         "a_stale_watermark_lets_in_nobody_who_lacks_a_committed_record",
     ),
     Mutant(
         "remembered-end",
         ("F14",),
-        "The leader remembers how far a replica was before it was removed and added again.",
+        "The leader keeps the log end offset of a replica that is removed and added again.",
         _remembers_ends,
         "a_replica_removed_and_added_again_begins_from_nothing",
     ),
@@ -127,7 +127,7 @@ MEMBERSHIP = (
     Mutant(
         "shrinks-alone",
         ("F29",),
-        "A leader drops a silent replica and commits without it, and the controller is not asked.",
+        "A leader removes a silent replica from the ISR without asking the controller.",
         _shrinks_alone,
         "a_leader_behind_a_partition_commits_nothing_alone",
     ),

@@ -108,7 +108,7 @@ LADDER = (
     Mutant(
         "truncate-to-hw",
         ("F01", "F02"),
-        "A follower cuts its log to its own high watermark, which it hears of late.",
+        "A follower truncates its log to its own high watermark, which may be stale.",
         _to_high_watermark,
         "a_follower_does_not_cut_to_its_watermark",
     ),
@@ -122,7 +122,7 @@ LADDER = (
     Mutant(
         "kip-279",
         ("F04",),
-        "A follower's fetch does not say in which epoch it believes, and is counted in any.",
+        "A follower's fetch carries no leader epoch, and the leader counts it in any epoch.",
         lambda: _with_lookups(until_they_match=True),
         "a_fetch_from_an_older_epoch_commits_what_is_cut_later",
     ),
