@@ -95,7 +95,7 @@ def cli() -> None:
 
 
 def invoke(arguments: list[str]) -> int:
-    """Run one command line; a wrong one gives one sentence and status 2."""
+    """Run one command line; a usage error prints one sentence and returns status 2."""
     try:
         status = cli.main(arguments, prog_name="tidelog", standalone_mode=False)
     except click.exceptions.NoArgsIsHelpError as help_wanted:

@@ -52,8 +52,8 @@ def command(
 ) -> None:
     """Print records as they come, until Ctrl-C, --max-messages or --timeout-ms.
 
-    Reads without a group, so it disturbs no one; partitions are printed as they answer, each in its
-    own order.
+    It reads without a consumer group, so it causes no rebalance. Records of one partition are
+    printed in order; records of different partitions may be printed in any order.
     """
     given = dict(options.key_value("--property", one, strip=False) for one in properties)
     show = Columns.of(given) if layout is None else Format(layout, topic)

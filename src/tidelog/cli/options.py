@@ -34,7 +34,7 @@ def interval(default: float) -> Callable[[F], F]:
 
 
 def _can_be_waited(ctx: click.Context, param: click.Parameter, seconds: float) -> float:
-    if not 0 < seconds <= A_DAY_SECONDS:  # nan is neither
+    if not 0 < seconds <= A_DAY_SECONDS:  # also refuses nan
         raise click.BadParameter(
             f"{seconds:g} is not a number of seconds above 0, up to {A_DAY_SECONDS} (a day)"
         )

@@ -100,7 +100,7 @@ class Exchange:
         return CLIENTS if found is None else found
 
     def _identify(self) -> None:
-        """Find the nodes among the connections that were accepted as clients."""
+        """Find out which connections that were accepted as clients' belong to nodes."""
         owners = sockets.owners(self._pids)
         for link, door in self._links.items():
             if link.dialler == CLIENTS:

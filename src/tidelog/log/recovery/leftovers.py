@@ -77,7 +77,7 @@ def _is_unwanted(disk: Disk, directory: str, name: str, is_compacted: bool) -> b
 
 
 def _is_sound(disk: Disk, path: str, base_offset: Offset) -> bool:
-    """Whether the file holds valid batches, or is empty and replaces nothing."""
+    """Whether the file holds valid batches, or is empty and there is no file that it replaces."""
     file = disk.open(path)
     try:
         for _ in scan.batches(file, 0, file.size, base_offset):

@@ -74,7 +74,7 @@ class ControllerClient:
         return PARKED
 
     def change(self, message: Any, resume: Resume) -> None:
-        """Submit for a client, and respond when this node's image holds the change."""
+        """Submit a client's request, and respond when this node's image holds the change."""
 
         def answered(response: Any) -> None:
             if self._quorum.is_active or isinstance(response, DescribeQuorumResponse):

@@ -355,7 +355,7 @@ class ReplicaFetcher:
     def _out_of_range(self, followed: Followed, fetched: PartitionFetched) -> None:
         """Start again at the leader's log start offset: the leader has deleted the next records.
 
-        An empty log that starts after the leader's log end starts again, too.
+        The same applies to an empty log whose start offset is above the leader's log end offset.
         """
         replica, start = followed.replica, fetched.log_start_offset
         held = replica.log

@@ -318,7 +318,7 @@ class Quorum:
         self._set_alarm()
 
     def _settle_doubt(self) -> None:
-        """Record durably that nothing is missing any more, after the vote state is saved."""
+        """Once the log lacks no records, record that on disk; the vote state is saved before."""
         if not self.machine.is_in_doubt:
             self._was_in_doubt = False
             self._log.end_doubt()

@@ -95,7 +95,7 @@ def _reader_of(cls: type[Entity]) -> Reader:
 
 @cache
 def _stepped_reader_of(cls: type[Entity]) -> SteppedReader:
-    """The reader of a class with arrays, its own or those of a nested structure."""
+    """The reader of a class that has an array, directly or in a nested structure."""
     flexible = cls.__flexible__
     plain = [(f.name, _stepped_field(f, flexible)) for f in _untagged(cls)]
     tagged = {f.tag: (f.name, _stepped_field(f, True)) for f in _tagged(cls)}

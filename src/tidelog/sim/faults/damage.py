@@ -58,7 +58,7 @@ class Harm(NamedTuple):
 
 
 def names_of(paths: tuple[str, ...]) -> set[str]:
-    """The partition or root file of each path; for the metadata log, its other names too."""
+    """The first part of each path; for the metadata log, also other names that reports use."""
     found = {path.partition("/")[0] for path in paths}
     if METADATA in found:
         found |= {"metadata log", QUORUM_STATE, "snapshot"}
