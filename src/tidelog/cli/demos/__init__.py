@@ -1,1 +1,1 @@
-"""The demos: clusters under load whose nodes are killed."""
+"""The demos: clusters under load, in which nodes are killed."""

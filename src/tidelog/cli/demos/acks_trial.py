@@ -1,12 +1,13 @@
-"""One trial of what acks, replicas and min.insync.replicas save when a leader dies.
+"""One trial of `tidelog demo acks`: kills a leader that holds records which its followers lack.
 
-Every combination is a topic of its own, all led by one broker. The network holds what the followers
-would fetch from it, so that it has what they lack; then it is killed, for good. What the settings
-let happen next, happens: a replica that is in sync is elected, or one that fell behind, or there is
-none. What can be read at the end is compared with what was acknowledged.
+Each combination of acks, replicas and min.insync.replicas has its own topic. One broker leads all
+topics. The network proxy holds back the followers' fetches, so only the leader gets the records.
+Then the leader is killed and stays down. Depending on the settings, the controller elects an
+in-sync replica, the trial elects a replica that fell behind, or no replica is left. At the end the
+readable records are compared with the acknowledged ones.
 
-On a machine so busy that brokers miss each other's heartbeats, a broker may lose its lead, or the
-ISR a member, before its time. Then the trial shows nothing, and is made again.
+On a busy machine, brokers may miss heartbeats, and a leader or an ISR may change before the kill.
+Such a trial proves nothing and is repeated.
 """
 
 import time
@@ -44,9 +45,9 @@ PATIENCE_SECONDS = 120.0
 ATTEMPTS = 5
 POLL_SECONDS = 0.02
 PRODUCE_SECONDS = 300
-"""Longer than anything here takes: a write is to be answered or to lose its leader."""
+"""Longer than a trial takes, so that a write ends by its answer or by the death of its leader."""
 UNCLEAN = 1
-"""ElectLeaders' type of election."""
+"""The election type of an unclean election in ElectLeaders."""
 
 _NOTHING = MetadataRequest(
     topics=(), allow_auto_topic_creation=False, include_topic_authorized_operations=False
@@ -71,11 +72,11 @@ CELLS = [Cell(*cell) for cell in product((0, 1, ACKS_ALL), (1, 3), (1, 2))]
 
 
 class Disturbed(Exception):
-    """Something happened before its time; says what."""
+    """A leader or an ISR has changed too early; the message names the change."""
 
 
 class AcksTrial:
-    """One leader, killed once; `has_lagged` is whether its followers had left the ISR by then."""
+    """Kills one leader; with `has_lagged`, after its followers have left the ISR."""
 
     def __init__(self, say: Callable[[str], None], *, has_lagged: bool) -> None:
         self._say = say
@@ -124,12 +125,12 @@ class AcksTrial:
             try:
                 self._await_the_moment(writes)
             finally:
-                cluster.kill(LEADER)  # which also ends the writes that wait for its followers
+                cluster.kill(LEADER)  # also ends the writes that wait for followers
             self._say(f"kill -9 of broker {LEADER}; it does not come back.")
         return self._count({cell: write.result() for cell, write in writes.items()})
 
     def _await_the_moment(self, writes: dict[Cell, Future[bool]]) -> None:
-        """Wait until the leader alone has what was written, in the ISR that the trial is about."""
+        """Wait until only the leader has the records, and the ISR is as the trial needs it."""
         self._await_answers(writes)
         if self._has_lagged:
             for cell in (cell for cell in CELLS if cell.replicas > 1):
@@ -142,7 +143,7 @@ class AcksTrial:
                 raise Disturbed(f"The ISR of {cell.topic} has changed")
 
     def _await_answers(self, writes: dict[Cell, Future[bool]], min_isr: int | None = None) -> None:
-        """Wait for those writes that are not to wait for followers."""
+        """Wait for the writes that need no follower."""
         for cell, write in writes.items():
             needs_nobody = cell.acks != ACKS_ALL or cell.replicas == 1 or cell.min_isr == min_isr
             if needs_nobody and not write.result(PATIENCE_SECONDS):
@@ -154,7 +155,7 @@ class AcksTrial:
         for cell in CELLS:
             survives = cell.replicas > 1
             if not acknowledged[cell] and survives:
-                # What a producer does that has had no answer: it sends again, to the new leader.
+                # A producer without an answer sends the records again, to the new leader.
                 Producer(self._client, cell.topic, acks=cell.acks, compression="none").send(
                     _records(), 0
                 )
@@ -165,7 +166,7 @@ class AcksTrial:
         return counts
 
     def _elect(self) -> None:
-        """Wait for new leaders; where no in-sync replica is left, take one that fell behind."""
+        """Wait for new leaders; where no in-sync replica is left, start an unclean election."""
         self._await(
             lambda: all(self._leader(cell) != LEADER for cell in CELLS), "the broker to be missed"
         )
@@ -197,7 +198,7 @@ class AcksTrial:
         return next((one.leader_id for one in topic.partitions), NO_NODE)
 
     def _isr(self, cell: Cell, led_by: NodeId | None = None) -> list[NodeId]:
-        """Who is in sync; `Disturbed` when another leads than is said."""
+        """The members of the ISR; raises `Disturbed` if `led_by` is not the leader."""
         (topic,) = self._client.metadata((cell.topic,)).topics
         for one in topic.partitions:
             if led_by not in (None, one.leader_id):
@@ -221,7 +222,7 @@ class AcksTrial:
 
 
 def _write(cell: Cell, host: str, port: int) -> bool:
-    """Send the records once, and say whether a producer takes them for written."""
+    """Send the records once, and return whether a producer would treat them as written."""
     try:
         connection = BrokerConnection(host, port, PRODUCE_SECONDS)
         try:
@@ -241,7 +242,7 @@ def _send(cell: Cell, connection: BrokerConnection) -> bool:
     )
     if cell.acks == 0:
         connection.tell(request)
-        # Answered after the write, which nobody answers: so it has arrived.
+        # A write with acks=0 has no answer. The answer to this later request proves its arrival.
         connection.ask(_NOTHING, MetadataResponse)
         return True
     (topic,) = connection.ask(request, ProduceResponse).responses

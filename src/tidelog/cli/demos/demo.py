@@ -1,4 +1,4 @@
-"""`tidelog demo`: three brokers, a stream of writes, and two deaths; at the end, the count."""
+"""`tidelog demo`: kills a leader and a controller under load, and counts lost records."""
 
 import signal
 import time
@@ -31,7 +31,7 @@ ACT_SECONDS = 9.0
 
 
 class DemoView(NamedTuple):
-    """The partition, as clients see it."""
+    """The partition in the metadata that clients get."""
 
     leader: NodeId
     epoch: LeaderEpoch
@@ -48,11 +48,11 @@ class DemoView(NamedTuple):
 )
 @click.pass_context
 def command(context: click.Context, pace: float) -> int:
-    """Kill a leader and a controller under load, and count what was lost.
+    """Kill a leader and a controller under load, and count lost records.
 
-    Starts three brokers in a temporary directory, writes with acks=all, kills with SIGKILL, shows
-    what happens, and reads everything back. The status is 0 if nothing acknowledged was lost and
-    nothing was doubled. `tidelog demo acks` shows what would have been lost with other settings.
+    The demo starts three brokers in a temporary directory, writes records with acks=all, kills two
+    nodes with SIGKILL, shows each change, and reads all records back. The status is 0 if no
+    acknowledged record is lost or duplicated. `tidelog demo acks` compares other settings.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
@@ -75,7 +75,7 @@ command.add_command(acks)
 
 
 class FailoverDemo:
-    """The acts, in order."""
+    """Runs the acts of the demo in order."""
 
     def __init__(
         self, screen: Screen, cluster: ThrowawayCluster, client: Client, act_seconds: float
@@ -162,10 +162,10 @@ class FailoverDemo:
         )
         return tally(self._load.acknowledged, read_back(self._client, TOPIC))
 
-    # -- What happens in them ----------------------------------------------------------------------
+    # -- Steps of the acts -------------------------------------------------------------------------
 
     def _kill(self, node: NodeId, role: str) -> float:
-        """-> when."""
+        """Kill the node, and return the time of the kill."""
         self._mark_before = self._watermark()
         self._screen.say(
             f"kill -9 of node {node}, {role}, after {self._load.acknowledged:,} records; "
@@ -209,7 +209,7 @@ class FailoverDemo:
         self._await(lambda: time.monotonic() >= until, "the end of an act")
 
     def _await(self, attempt: Callable[[], T | None], what: str) -> T:
-        """The first result that counts; meanwhile, changes are told as they are seen."""
+        """Poll until `attempt` returns a true value; meanwhile, print changes of the partition."""
         limit = time.monotonic() + PATIENCE_SECONDS + self._act_seconds
         while True:
             self._look()
@@ -249,12 +249,12 @@ class FailoverDemo:
         )
 
     def _watermark(self) -> Offset | None:
-        """What consumers may read, if the leader can tell."""
+        """The high watermark; None if the leader does not report it."""
         (one,) = look(self._client, [TOPIC])
         return one.high_watermark
 
     def _controller(self, before: NodeId = NO_NODE) -> NodeId | None:
-        """The active controller, if there is one other than before."""
+        """The active controller; None if there is none, or if it is still `before`."""
         found = quorum_admin.active_controller(self._client)
         return None if found == before else found
 

@@ -1,4 +1,4 @@
-"""`tidelog demo acks`: what acks, replicas and min.insync.replicas save, measured on brokers."""
+"""`tidelog demo acks`: measures which acks, replicas and min.insync.replicas lose records."""
 
 import shutil
 import textwrap
@@ -18,7 +18,7 @@ NARROWEST = 40
 
 
 class TrialRow(NamedTuple):
-    """What a combination must lose, of all that was acknowledged, and why."""
+    """Whether a combination loses its acknowledged records in each trial, and why."""
 
     at_once: bool
     after_lag: bool
@@ -26,7 +26,7 @@ class TrialRow(NamedTuple):
 
 
 def expected(cell: Cell) -> TrialRow:
-    """What is known of it; the trials must find the same."""
+    """The known result of a combination, which the trials must confirm."""
     match cell:
         case Cell(acks=0, replicas=1):
             return TrialRow(True, True, "Nobody waits for an answer, and the only copy is gone.")
@@ -64,15 +64,15 @@ def expected(cell: Cell) -> TrialRow:
             )
 
 
-@click.command("acks", short_help="Measure what acks and replicas save when a leader dies.")
+@click.command("acks", short_help="Measure which settings lose records when a leader dies.")
 def acks() -> int:
     """Kill a leader before its followers have its records, for every combination of settings.
 
-    acks 0, 1 and all; 1 and 3 replicas; min.insync.replicas 1 and 2. The leader is killed for
-    good: once while its followers, whose fetches are held, are still in the ISR, and once when they
-    have fallen out of it. LOST is what was acknowledged and cannot be read from the brokers
-    that are left. The status is 0 if that is what each combination promises. It takes about half
-    a minute.
+    The combinations are acks 0, 1 and all, 1 and 3 replicas, and min.insync.replicas 1 and 2. The
+    demo holds back the followers' fetches and kills the leader, which stays down. In the first
+    trial the followers are still in the ISR; in the second they have left it. LOST counts the
+    acknowledged records that the remaining brokers do not have. The status is 0 if each combination
+    keeps what it promises. The demo takes about half a minute.
     """
     screen = Screen()
     screen.say("First trial: the leader dies while its followers are in the ISR.")
@@ -101,7 +101,7 @@ def _is(found: Tally, loses: bool) -> bool:
 
 
 def table(at_once: Mapping[Cell, Tally], after_lag: Mapping[Cell, Tally]) -> Iterator[str]:
-    """A row for each combination, its sentence wrapped beside it."""
+    """The table: one row per combination, with its explanation wrapped in the last column."""
     yield " " * sum(WIDTHS[:3], 3 * len(GAP)) + "KILLED AT ONCE  FALLEN BEHIND"
     yield _line(("ACKS", "REPLICAS", "MIN ISR", "ACKED", "LOST", "ACKED", "LOST")) + "WHY"
     for cell in CELLS:

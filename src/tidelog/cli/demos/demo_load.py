@@ -1,7 +1,7 @@
-"""The demo's producer, in a thread of its own, and the count of what it has written.
+"""The producer of `tidelog demo`, in its own thread, and the count of its records.
 
-Records are numbered from 0 on, and one batch is under way at a time: what is acknowledged is always
-0..acknowledged-1.
+Records are numbered from 0, and one batch is in flight at a time. The acknowledged records are
+therefore always 0..acknowledged-1.
 """
 
 import time
@@ -32,14 +32,14 @@ class Tally(NamedTuple):
 
 
 def tally(acknowledged: int, read: Iterable[int]) -> Tally:
-    """What was acknowledged (every number below), against the numbers that were read."""
+    """Compare the records 0..acknowledged-1 with the records that were read."""
     times = Counter(read)
     lost = sum(number not in times for number in range(acknowledged))
     return Tally(acknowledged, lost, sum(count - 1 for count in times.values()))
 
 
 class Load(Writing):
-    """Writes with acks=all, idempotently, until stopped."""
+    """An idempotent producer that writes with acks=all until it is stopped."""
 
     def __init__(self, bootstrap: str, topic: str) -> None:
         super().__init__()
@@ -48,7 +48,7 @@ class Load(Writing):
         self._times: list[float] = []
 
     def longest_wait_ms(self, since: float, until: float) -> int:
-        """The longest time between two acknowledgements that ended in this span."""
+        """The longest time between two acknowledgements, the second of them in this period."""
         times = list(self._times)
         waits = [after - before for before, after in pairwise(times) if since <= after <= until]
         return round(max(waits, default=0.0) * 1000)

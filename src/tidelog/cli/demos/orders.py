@@ -1,4 +1,4 @@
-"""Orders of a shop, as the pipeline's demo writes them: JSON, by customer, each acknowledged."""
+"""The producer of `tidelog pipeline demo`: writes a shop's orders as JSON, keyed by customer."""
 
 import json
 import random
@@ -32,7 +32,7 @@ _CHANNELS = ("web", "web", "web", "app", "app", "shop")
 
 
 def orders(dice: random.Random) -> Iterator[tuple[bytes, dict[str, Any]]]:
-    """Customers and their orders, without end: some customers order often, most seldom."""
+    """An endless stream of customers and orders; some customers order often, most seldom."""
     for number in count(1):
         customer = int(dice.paretovariate(0.9)) % 5000
         chosen = [
@@ -56,7 +56,7 @@ def orders(dice: random.Random) -> Iterator[tuple[bytes, dict[str, Any]]]:
 
 
 class OrderLoad(Writing):
-    """Writes orders with acks=all, idempotently, into a topic and a ledger, until stopped."""
+    """An idempotent acks=all producer that writes orders to a topic and enters them in a ledger."""
 
     def __init__(self, bootstrap: str, topic: str, ledger: str) -> None:
         super().__init__()
@@ -64,7 +64,7 @@ class OrderLoad(Writing):
         self._topic = topic
         self._ledger = ledger
         self.longest_wait_ms = 0
-        """Between two acknowledgements, since it was last set to 0."""
+        """The longest time between two acknowledgements since this was last set to 0."""
 
     def write(self) -> None:
         made = orders(random.Random(7))

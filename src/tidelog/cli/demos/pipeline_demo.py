@@ -1,4 +1,4 @@
-"""`tidelog pipeline demo`: orders into tables on Spark while brokers die, and the proof."""
+"""`tidelog pipeline demo`: ingests orders on Spark while brokers die, and audits the result."""
 
 import json
 import signal
@@ -48,14 +48,15 @@ T = TypeVar("T")
     "--out",
     metavar="DIR",
     type=click.Path(file_okay=False),
-    help="Where tables, page and ledger are kept; a temporary directory if left out.",
+    help="The directory for tables, page and ledger; by default a temporary directory.",
 )
 def command(pace: float, out: str | None) -> int:
     """Ingest, health and audit on Spark while brokers are killed.
 
-    Three brokers take a stream of orders; Spark writes them to a table and watches the replicas;
-    two brokers are killed on the way. Ends with the table's row count, a page on the cluster's
-    health, and the audit's verdict: status 0 if nothing acknowledged was lost or doubled.
+    The demo writes a stream of orders to three brokers. Spark writes the orders to a table and
+    monitors the replicas. Meanwhile two brokers are killed. At the end the demo prints the table's
+    row count, the path of a health page and the result of the audit. The status is 0 if no
+    acknowledged record is lost or duplicated.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
@@ -89,7 +90,7 @@ def make_topic(client: Client) -> None:
 
 
 def conclude(found: dict[str, Any]) -> int:
-    """What the pipeline has found out, and the status that it means."""
+    """Print the results of the pipeline, and return the exit status."""
     rows, expected = found["rows"], found["acknowledged"] + found["unacknowledged"]
     click.echo(f"\ntable   {rows:,} rows in {found['table']}")
     click.echo(f"health  {found['page']}")
@@ -98,7 +99,7 @@ def conclude(found: dict[str, Any]) -> int:
 
 
 class Spark:
-    """The pipeline's process: told by closing its input that no more will be written."""
+    """The process of the pipeline; closing its standard input ends the stream of orders."""
 
     def __init__(self, bootstrap: str, ledger: Path, out: Path) -> None:
         self._argv = [
@@ -141,7 +142,7 @@ class Spark:
         return self._process.poll() is not None
 
     def result(self) -> dict[str, Any]:
-        """What it has found out; only when it is over."""
+        """The results, which the process prints as its last line; only valid after its end."""
         assert self._process.stdout is not None
         said = self._process.stdout.read().splitlines()
         if self._process.returncode != 0 or not said:
@@ -151,7 +152,7 @@ class Spark:
 
 
 class PipelineDemo:
-    """The acts, in order."""
+    """Runs the acts of the demo in order."""
 
     def __init__(
         self,
@@ -220,7 +221,7 @@ class PipelineDemo:
         self._await(lambda: time.monotonic() >= until, "the end of an act")
 
     def _await(self, attempt: Callable[[], T | None], what: str) -> T:
-        """The first result that counts; meanwhile, what Spark says is told."""
+        """Poll until `attempt` returns a true value; meanwhile, print the lines of Spark."""
         limit = time.monotonic() + PATIENCE_SECONDS
         while True:
             self._hear()

@@ -1,6 +1,6 @@
-"""A story on a terminal: lines with the time, and one last line that is rewritten in place.
+"""The output of a demo: lines with the elapsed time, and a status line that is overwritten.
 
-Where the output is no terminal, the line that would be rewritten is printed every few seconds.
+If the output is not a terminal, the status is printed as an ordinary line every few seconds.
 """
 
 import shutil
@@ -21,21 +21,21 @@ class Screen:
         self._has_status = False
 
     def say(self, text: str) -> None:
-        """A line that stays."""
+        """Print a line that stays."""
         self._write(f"{self._elapsed():5.1f} s {text}")
 
     def title(self, text: str) -> None:
-        """What the next lines are about."""
+        """Print a heading for the next lines."""
         for line in ("", text, "-" * len(text)):
             self._write(line)
 
     def show(self, lines: Iterable[str]) -> None:
-        """Lines that stay and have no time, such as a table."""
+        """Print lines that stay, without the time, such as a table."""
         for line in lines:
             self._write(f"{INDENT}{line}".rstrip())
 
     def status(self, text: str) -> None:
-        """How things stand: until the next line comes."""
+        """Show the current state until the next line is printed."""
         if self._is_terminal:
             width = shutil.get_terminal_size().columns - 1
             sys.stdout.write(_ERASE + f"{self._elapsed():5.1f} s {text}"[:width])

@@ -1,4 +1,4 @@
-"""A demo's producer in a thread of its own: writes until it is stopped, or says why it cannot."""
+"""A producer of a demo, in its own thread: writes until it is stopped, and reports its failure."""
 
 from abc import ABC, abstractmethod
 from threading import Event, Thread
@@ -7,7 +7,7 @@ from tidelog.model.user_error import UserError
 
 
 class Writing(ABC):
-    """Subclasses write, batch after batch, while `goes_on`."""
+    """A subclass writes batches as long as `goes_on` is true."""
 
     def __init__(self) -> None:
         self._stop = Event()
@@ -23,7 +23,7 @@ class Writing(ABC):
         self._thread.start()
 
     def stop(self) -> None:
-        """End after the batch that is under way."""
+        """Stop after the batch in flight."""
         self._stop.set()
         self._thread.join()
         self.check()
@@ -34,11 +34,11 @@ class Writing(ABC):
 
     @abstractmethod
     def write(self) -> None:
-        """Write until it goes on no more."""
+        """Write batches until `goes_on` is false."""
 
     def _run(self) -> None:
         try:
             self.write()
         except Exception as failure:
-            # Told by the main thread, whatever it was: a demo that stopped writing shows nothing.
+            # `check` raises it in the main thread, because a demo without writes shows nothing.
             self._failure = failure
