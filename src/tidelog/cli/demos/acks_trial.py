@@ -87,7 +87,7 @@ class AcksTrial:
             try:
                 return self._attempt()
             except Disturbed as disturbed:
-                self._say(f"{disturbed}, before its time: this machine is busy. Once more.")
+                self._say(f"{disturbed}. This machine is busy, so the trial is repeated.")
         raise UserError(f"this machine is too busy: {ATTEMPTS} trials were disturbed.")
 
     def _attempt(self) -> dict[Cell, Tally]:
@@ -113,12 +113,12 @@ class AcksTrial:
                 )
         for cell in CELLS:
             self._await_isr(cell, BROKERS[: cell.replicas])
-        self._say(f"Broker {LEADER} leads {len(CELLS)} topics, all replicas are in sync.")
+        self._say(f"Broker {LEADER} leads {len(CELLS)} topics, and all replicas are in sync.")
 
     def _kill(self, cluster: ThrowawayCluster) -> dict[Cell, Tally]:
         cluster.network.cut(FOLLOWERS, [LEADER], BROKER_LISTENER)
         cluster.network.cut([LEADER], FOLLOWERS, BROKER_LISTENER)
-        self._say(f"The followers' fetches are held; {RECORDS} records go to each topic.")
+        self._say(f"The followers cannot fetch; {RECORDS} records are sent to each topic.")
         with ThreadPoolExecutor(len(CELLS)) as pool:
             leader = cluster.address(LEADER)
             writes = {cell: pool.submit(_write, cell, *leader) for cell in CELLS}
@@ -126,7 +126,7 @@ class AcksTrial:
                 self._await_the_moment(writes)
             finally:
                 cluster.kill(LEADER)  # also ends the writes that wait for followers
-            self._say(f"kill -9 of broker {LEADER}; it does not come back.")
+            self._say(f"kill -9 of broker {LEADER}, which stays down.")
         return self._count({cell: write.result() for cell, write in writes.items()})
 
     def _await_the_moment(self, writes: dict[Cell, Future[bool]]) -> None:
@@ -135,7 +135,7 @@ class AcksTrial:
         if self._has_lagged:
             for cell in (cell for cell in CELLS if cell.replicas > 1):
                 self._await_isr(cell, [LEADER], led_by=LEADER)
-            self._say(f"The followers have left the ISR, which is broker {LEADER} alone.")
+            self._say(f"The followers have left the ISR; only broker {LEADER} is in it.")
             self._await_answers(writes, min_isr=1)
         for cell in CELLS:
             has_left = self._has_lagged and cell.replicas > 1
@@ -162,22 +162,17 @@ class AcksTrial:
                 acknowledged[cell] = True
             read = read_back(self._client, cell.topic) if survives else []
             counts[cell] = tally(RECORDS if acknowledged[cell] else 0, read)
-        self._say("What was not acknowledged was sent again, and all is read back.")
+        self._say("Unacknowledged records were sent again, and all records were read back.")
         return counts
 
     def _elect(self) -> None:
         """Wait for new leaders; where no in-sync replica is left, start an unclean election."""
-        self._await(
-            lambda: all(self._leader(cell) != LEADER for cell in CELLS), "the broker to be missed"
-        )
+        self._await(lambda: all(self._leader(cell) != LEADER for cell in CELLS), "new leaders")
         orphans = [cell for cell in CELLS if cell.replicas > 1 and self._leader(cell) == NO_NODE]
         for cell in orphans:
             self._elect_unclean(cell)
         if orphans:
-            self._say(
-                "Where only the dead broker was in sync, a replica that fell behind is elected "
-                "(unclean)."
-            )
+            self._say("An unclean election gives a leader to topics without an in-sync replica.")
         for cell in (cell for cell in CELLS if cell.replicas > 1):
             self._await_isr(cell, FOLLOWERS)
 
@@ -217,7 +212,7 @@ class AcksTrial:
         limit = time.monotonic() + PATIENCE_SECONDS
         while not condition():
             if time.monotonic() > limit:
-                raise UserError(f"the demo has waited in vain for {what}.")
+                raise UserError(f"the demo has timed out waiting for {what}.")
             time.sleep(POLL_SECONDS)
 
 

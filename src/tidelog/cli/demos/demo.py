@@ -44,7 +44,7 @@ class DemoView(NamedTuple):
     type=click.FloatRange(min=0),
     default=1.0,
     show_default=True,
-    help="1 takes about a minute, 0.1 hurries.",
+    help="The pace: 1 takes about a minute, 0.1 is faster.",
 )
 @click.pass_context
 def command(context: click.Context, pace: float) -> int:
@@ -103,7 +103,7 @@ class FailoverDemo:
         self._screen.title("Three brokers and a stream of writes")
         controller = self._await(self._controller, "an active controller")
         self._screen.say(
-            f"They take writes (bootstrap {self._cluster.bootstrap.partition(',')[0]}); "
+            f"The brokers are ready (bootstrap {self._cluster.bootstrap.partition(',')[0]}); "
             f"node {controller} is the active controller."
         )
         with admin.topic_may_exist():
@@ -122,7 +122,8 @@ class FailoverDemo:
         )
         self._load.start()
         self._screen.say(
-            "A producer writes with acks=all: each batch is acknowledged when all in sync have it."
+            "A producer writes with acks=all: "
+            "a batch is acknowledged when all in-sync replicas have it."
         )
         self._watch()
         self._picture()
@@ -135,7 +136,7 @@ class FailoverDemo:
         self._await_writes(killed)
         self._watch()
         self._picture()
-        self._screen.title("It returns")
+        self._screen.title("The node returns")
         self._return(leader)
         self._watch()
 
@@ -158,7 +159,7 @@ class FailoverDemo:
         self._load.stop()
         self._picture()
         self._screen.say(
-            "The producer has ended; everything is read back, as far as the watermark goes."
+            "The producer has stopped; a consumer reads all records up to the high watermark."
         )
         return tally(self._load.acknowledged, read_back(self._client, TOPIC))
 
@@ -168,8 +169,8 @@ class FailoverDemo:
         """Kill the node, and return the time of the kill."""
         self._mark_before = self._watermark()
         self._screen.say(
-            f"kill -9 of node {node}, {role}, after {self._load.acknowledged:,} records; "
-            f"consumers may read up to the watermark, {_number(self._mark_before)}."
+            f"kill -9 of node {node}, {role}, after {self._load.acknowledged:,} acknowledged "
+            f"records; the high watermark is {_number(self._mark_before)}."
         )
         self._killed, self._before_kill = time.monotonic(), self._load.acknowledged
         self._cluster.kill(node)
@@ -179,19 +180,19 @@ class FailoverDemo:
         begun = time.monotonic()
         self._await(lambda: self._load.has_written_since(begun), "an acknowledgement")
         wait = self._load.longest_wait_ms(killed, time.monotonic())
-        self._screen.say(f"Writes go on: the longest wait for an acknowledgement was {wait} ms.")
-        mark = self._await(self._watermark, "the watermark")
+        self._screen.say(f"Writes continue; the longest wait for an acknowledgement was {wait} ms.")
+        mark = self._await(self._watermark, "the high watermark")
         if self._mark_before is not None and mark < self._mark_before:
-            raise UserError(f"the watermark went back, from {self._mark_before} to {mark}.")
+            raise UserError(f"the high watermark moved back from {self._mark_before} to {mark}.")
         self._screen.say(
-            f"The watermark goes on, too: from {_number(self._mark_before)} to {mark:,}; "
-            "what could be read can be read."
+            f"The high watermark has not moved back: it was {_number(self._mark_before)} "
+            f"and is {mark:,}."
         )
 
     def _return(self, node: NodeId) -> None:
         started = time.monotonic()
         missed = self._load.acknowledged - self._before_kill
-        self._screen.say(f"Node {node} is started again; it has missed {missed:,} records.")
+        self._screen.say(f"Node {node} restarts; it lacks {missed:,} records.")
         self._cluster.start(node)
         self._await(lambda: node in self._seen.isr, f"the return of broker {node}")
         self._screen.say(
@@ -217,7 +218,7 @@ class FailoverDemo:
             if result := attempt():
                 return result
             if time.monotonic() > limit:
-                raise UserError(f"the demo has waited in vain for {what}.")
+                raise UserError(f"the demo has timed out waiting for {what}.")
             time.sleep(POLL_SECONDS)
 
     def _look(self) -> None:
@@ -234,8 +235,8 @@ class FailoverDemo:
     def _tell_change(self, before: DemoView, now: DemoView) -> None:
         if before.isr != now.isr:
             left = set(before.isr) - set(now.isr)
-            why = f"; nobody waits for {_ids(tuple(left))} any more" if left else ""
-            self._screen.say(f"In sync: {_ids(before.isr)} -> {_ids(now.isr)}{why}.")
+            why = f"; writes no longer wait for {_ids(tuple(left))}" if left else ""
+            self._screen.say(f"In-sync replicas: {_ids(before.isr)} -> {_ids(now.isr)}{why}.")
         if before.leader != now.leader and now.leader != NO_NODE:
             self._screen.say(
                 f"Broker {now.leader} leads, in epoch {now.epoch}, "

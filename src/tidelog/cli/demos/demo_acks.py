@@ -29,38 +29,40 @@ def expected(cell: Cell) -> TrialRow:
     """The known result of a combination, which the trials must confirm."""
     match cell:
         case Cell(acks=0, replicas=1):
-            return TrialRow(True, True, "Nobody waits for an answer, and the only copy is gone.")
+            return TrialRow(True, True, "The producer awaits no answer, and the only copy is gone.")
         case Cell(acks=0):
             return TrialRow(
-                True, True, "Nobody waits for an answer; the new leader lacks the records."
+                True, True, "The producer awaits no answer; the new leader lacks the records."
             )
         case Cell(acks=1, replicas=1):
-            return TrialRow(True, True, "The leader acknowledged, and it had the only copy.")
+            return TrialRow(True, True, "The leader acknowledged, and had the only copy.")
         case Cell(acks=1, min_isr=1):
             return TrialRow(
-                True, True, "The leader acknowledged alone; the new leader lacks the records."
+                True, True, "Only the leader had the records when it acknowledged them."
             )
         case Cell(acks=1):
-            return TrialRow(True, True, "The same: min.insync.replicas counts for acks=all only.")
+            return TrialRow(True, True, "The same: min.insync.replicas applies to acks=all only.")
         case Cell(replicas=1, min_isr=1):
             return TrialRow(
-                True, True, "The leader is all of the ISR: acks=all waits for nobody else."
+                True, True, "The leader is the whole ISR, so acks=all waits for no other replica."
             )
         case Cell(replicas=1):
-            return TrialRow(True, True, "The same: of one replica, no two can be asked for.")
+            return TrialRow(
+                True, True, "The same: min.insync.replicas is at most the number of replicas."
+            )
         case Cell(min_isr=1):
             return TrialRow(
                 False,
                 True,
-                "No answer until the followers have the records, as long as they are in the ISR;"
-                " once they are out, the leader alone is enough, and the records die with it.",
+                "The leader waits for the followers while they are in the ISR. Once they have left"
+                " it, the leader acknowledges alone, and the records are lost with it.",
             )
         case _:
             return TrialRow(
                 False,
                 False,
-                "Never acknowledged with fewer than two copies: the producer had no answer, and"
-                " sent again to the new leader.",
+                "A write is acknowledged only with two copies. The producer got no answer, and"
+                " sent the records again to the new leader.",
             )
 
 
@@ -77,16 +79,14 @@ def acks() -> int:
     screen = Screen()
     screen.say("First trial: the leader dies while its followers are in the ISR.")
     at_once = AcksTrial(screen.say, has_lagged=False).run()
-    screen.say("Second trial: it dies when they have fallen out of it.")
+    screen.say("Second trial: the leader dies after its followers have left the ISR.")
     after_lag = AcksTrial(screen.say, has_lagged=True).run()
     click.echo("\n" + "\n".join(table(at_once, after_lag)))
     surprises = [cell for cell in CELLS if not is_as_expected(cell, at_once[cell], after_lag[cell])]
     for cell in surprises:
-        click.echo(f"NOT as it should be: {cell.topic}")
+        click.echo(f"Unexpected result: {cell.topic}")
     if not surprises:
-        click.echo(
-            f"\nAll {len(CELLS)} combinations lost what they had to and kept what they promised."
-        )
+        click.echo(f"\nAll {len(CELLS)} combinations have the expected result.")
     return 1 if surprises else 0
 
 
@@ -112,8 +112,8 @@ def table(at_once: Mapping[Cell, Tally], after_lag: Mapping[Cell, Tally]) -> Ite
         yield _line(cells) + first
         yield from (" " * INDENT + line for line in more)
     yield ""
-    yield f"{RECORDS} records were sent to each. Killed at once: the leader, while its followers"
-    yield "were in the ISR. Fallen behind: when they had fallen out of it."
+    yield f"{RECORDS} records were sent to each topic. Killed at once: when the leader died, its"
+    yield "followers were in the ISR. Fallen behind: its followers had left the ISR."
 
 
 def _line(cells: tuple[str, ...]) -> str:

@@ -42,7 +42,7 @@ T = TypeVar("T")
     type=click.FloatRange(min=0),
     default=1.0,
     show_default=True,
-    help="1 takes about two minutes, 0.1 hurries.",
+    help="The pace: 1 takes about two minutes, 0.1 is faster.",
 )
 @click.option(
     "--out",
@@ -146,7 +146,7 @@ class Spark:
         assert self._process.stdout is not None
         said = self._process.stdout.read().splitlines()
         if self._process.returncode != 0 or not said:
-            raise UserError("the pipeline has failed; what it said is above.")
+            raise UserError("the pipeline has failed; its messages are above.")
         found: dict[str, Any] = json.loads(said[-1])
         return found
 
@@ -173,35 +173,35 @@ class PipelineDemo:
         self._client.partitions(TOPIC)
         self._load.start()
         self._screen.say(
-            f"Orders are written to {PARTITIONS} partitions of topic {TOPIC}, with acks=all; "
+            f"A producer writes orders with acks=all to {PARTITIONS} partitions of topic {TOPIC}; "
             "Spark is starting."
         )
         self._await(lambda: self._batches, "the first rows in the table")
         self._watch(act_seconds)
-        self._die(self._leader, "which leads partition 0", act_seconds)
+        self._die(self._leader, "the leader of partition 0", act_seconds)
         self._die(self._controller, "the active controller", act_seconds)
         self._load.stop()
-        self._screen.say(f"The producer has ended: {self._load.acknowledged:,} acknowledged.")
+        self._screen.say(f"The producer has stopped: {self._load.acknowledged:,} acknowledged.")
         self._spark.end()
-        self._await(lambda: self._spark.is_over, "the pipeline's answers")
+        self._await(lambda: self._spark.is_over, "the pipeline's results")
         self._hear()
         return self._spark.result()
 
     def _die(self, choose: Callable[[], NodeId | None], role: str, act_seconds: float) -> None:
-        node = self._await(choose, "somebody to kill")
+        node = self._await(choose, "a broker to kill")
         self._load.longest_wait_ms = 0
         self._screen.say(f"kill -9 of broker {node}, {role}.")
         before = self._load.acknowledged
         self._cluster.kill(node)
         self._await(lambda: self._load.acknowledged > before + 100, "an acknowledgement")
         self._screen.say(
-            f"Orders go on: the longest wait for an acknowledgement was "
+            f"Writes continue; the longest wait for an acknowledgement was "
             f"{self._load.longest_wait_ms} ms."
         )
         self._watch(act_seconds)
         self._cluster.start(node)
         self._await(lambda: self._is_whole(), f"the return of broker {node}")
-        self._screen.say(f"Broker {node} is back, and in sync everywhere.")
+        self._screen.say(f"Broker {node} is back, and all replicas are in sync.")
         self._watch(act_seconds / 2)
 
     def _leader(self) -> NodeId | None:
@@ -228,11 +228,11 @@ class PipelineDemo:
             self._load.check()
             if result := attempt():
                 return result
-            if self._spark.is_over and what != "the pipeline's answers":
+            if self._spark.is_over and what != "the pipeline's results":
                 self._hear()
-                raise UserError("the pipeline has ended before its time.")
+                raise UserError("the pipeline has ended too early.")
             if time.monotonic() > limit:
-                raise UserError(f"the demo has waited in vain for {what}.")
+                raise UserError(f"the demo has timed out waiting for {what}.")
             self._screen.status(
                 f"acknowledged {self._load.acknowledged:,}, {self._batches} batches in the table"
             )
