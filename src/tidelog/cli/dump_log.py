@@ -26,13 +26,18 @@ _BESIDE = {
 @click.command("dump-log")
 @click.argument("files", nargs=-1, metavar="FILES...")
 @click.option(
-    "--files", "listed", metavar="FILE,...", help="The files, as Kafka's tool takes them."
+    "--files",
+    "listed",
+    metavar="FILE,...",
+    help="The files, separated by commas, as in Kafka's tool.",
 )
 @click.option("--deep-iteration", is_flag=True, help="Show each record of a batch.")
-@click.option("--print-data-log", is_flag=True, help="Show keys and values, too.")
+@click.option("--print-data-log", is_flag=True, help="Also show keys and values.")
 @click.option("--skip-record-metadata", is_flag=True, help="Show keys and values only.")
 @click.option(
-    "--cluster-metadata-decoder", is_flag=True, help="Show __cluster_metadata's records as JSON."
+    "--cluster-metadata-decoder",
+    is_flag=True,
+    help="Show the records of __cluster_metadata as JSON.",
 )
 def command(
     files: tuple[str, ...],

@@ -39,21 +39,21 @@ Write = Callable[[Iterable[ReplicationEvent], Millis], None]
 
 @click.command("observe")
 @options.bootstrap_server
-@click.option("--topic", metavar="NAME", help="Only these topics; a regular expression.")
+@click.option("--topic", metavar="NAME", help="Only topics that match this regular expression.")
 @click.option(
     "--out",
     metavar="FILE",
     default="-",
     show_default=True,
-    help="Append JSON lines; - prints.",
+    help="Append the events to this file as JSON lines; - is standard output.",
 )
 @click.option(
     "--events-topic",
     metavar="NAME",
-    help=f"Write to a topic of the cluster instead, such as {REPLICATION_EVENTS}.",
+    help=f"Write the events to a topic of the cluster instead, such as {REPLICATION_EVENTS}.",
 )
 @options.interval(5.0)
-@click.option("--looks", type=click.IntRange(min=1), help="End after so many.")
+@click.option("--looks", type=click.IntRange(min=1), help="End after this number of polls.")
 def command(
     bootstrap_server: str,
     topic: str | None,
@@ -62,11 +62,12 @@ def command(
     interval: float,
     looks: int | None,
 ) -> None:
-    """Record in-sync sets, leaders and lags of a cluster that does not do so itself.
+    """Record replication events of a cluster that does not write them itself.
 
-    Asks again and again (Metadata, ListOffsets, DescribeLogDirs) and writes what must have
-    happened as the events that Tidelog's brokers write: `tidelog pipeline health` and `report`
-    read them. What comes and goes between two looks is not seen.
+    The command polls the cluster (Metadata, ListOffsets, DescribeLogDirs), derives changes of
+    leaders, in-sync sets and lags, and writes them as the events that Tidelog's brokers write.
+    `tidelog pipeline health` and `report` read these events. A change that is undone between two
+    polls is not recorded.
     """
     observer, number = ClusterObserver(), 0
     with Client(bootstrap_server, SILENCE_SECONDS) as client, _opened(out) as file:
@@ -88,9 +89,9 @@ def command(
 
 
 def look_at(client: Client, topic: str | None) -> Look:
-    """The cluster as its brokers answer now."""
+    """The current state of the cluster, as its brokers report it."""
     metadata = client.metadata(topics=None)
-    # What follows may take seconds where a broker is silent, and changes none of this.
+    # The metadata is of this moment; the next requests take seconds if a broker is silent.
     at = time.time_ns() // 1_000_000
     pattern = topic_pattern(topic or ".*")
     names = [
@@ -113,13 +114,13 @@ def look_at(client: Client, topic: str | None) -> Look:
                 high_watermark=None if seen is None else seen.high_watermark,
                 ends={} if seen is None else _ends(seen, behind.get(where, {})),
             )
-    # A broker may be listed for a while after its death, for clients that still ask for it.
+    # Metadata may list a dead broker for a while, for clients that still ask for it.
     brokers = frozenset(one.node_id for one in metadata.brokers if _is_up(one.host, one.port))
     return Look(at, brokers, partitions)
 
 
 def _is_up(host: str, port: int) -> bool:
-    """Whether anybody listens there; a process that is paused does."""
+    """Whether the port accepts connections, which it also does while its process is paused."""
     try:
         socket.create_connection((host, port), SILENCE_SECONDS).close()
     except OSError:
@@ -128,7 +129,7 @@ def _is_up(host: str, port: int) -> bool:
 
 
 def _ends(seen: PartitionOffsets, behind: dict[NodeId, int]) -> dict[NodeId, Offset]:
-    """Each replica's end, by its own word, or by how far its log is behind the watermark."""
+    """The log end offset of each replica: reported by it, or high watermark minus its lag."""
     ends = {}
     for replica in seen.replicas:
         end = replica.log_end_offset
@@ -148,7 +149,7 @@ def _behind(client: Client) -> dict[TopicPartition, dict[NodeId, int]]:
                 node, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse
             )
         except UserError:
-            continue  # gone or silent, or older than this request
+            continue  # dead, silent, or without support for this request
         for directory in answer.results:
             for topic in directory.topics:
                 for one in topic.partitions:
@@ -184,7 +185,7 @@ def _to_file(file: BinaryIO) -> Write:
 
 
 def _to_topic(client: Client, topic: str) -> Write:
-    # One partition, so that the order in which things happened is the order in which they are read.
+    # With one partition, consumers read the events in the order in which they occurred.
     if topic not in [one.name for one in admin.topics(client)]:
         admin.create_topic(
             client, topic, partitions=1, replication_factor=None, assignment=(), configs={}

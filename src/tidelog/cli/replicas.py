@@ -24,7 +24,7 @@ SILENCE_SECONDS = 1.0
 
 @click.command("replicas")
 @options.bootstrap_server
-@click.option("--topic", metavar="NAME", help="Only these topics; a regular expression.")
+@click.option("--topic", metavar="NAME", help="Only topics that match this regular expression.")
 @click.option("--watch", is_flag=True, help="Refresh until Ctrl-C.")
 @options.interval(1.0)
 def command(bootstrap_server: str, topic: str | None, watch: bool, interval: float) -> None:

@@ -1,1 +1,1 @@
-"""How commands print: Kafka's formats to the letter, tables, screens."""
+"""The output formats of the commands: Kafka's exact formats, tables and screens."""

@@ -1,7 +1,7 @@
 """The lines of `dump-log` for the files beside a segment: indexes and producer snapshots.
 
-Files are read as they are. Nothing is opened through the log engine, which would cut the zeros off
-the end of an index that a running broker has preallocated.
+This module reads the files itself. The log engine would truncate the preallocated zeros at the end
+of an index that a running broker uses.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ _ABORTED = Struct(">hqqqq")
 
 
 def _entries(content: bytes, entry: Struct) -> Iterator[tuple[int, int]]:
-    """Whole entries, as far as the zeros of a preallocated file."""
+    """The complete entries before the zeros of a preallocated file."""
     whole = len(content) - len(content) % entry.size
     for key, value in entry.iter_unpack(memoryview(content)[:whole]):
         if key == 0 and value == 0:

@@ -1,4 +1,4 @@
-"""The progress of long work: a bar in a terminal, and otherwise a line every few seconds."""
+"""Shows the progress of long work: a bar on a terminal, otherwise a line every few seconds."""
 
 import sys
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ class Told(Protocol):
 
 @contextmanager
 def progress(label: str, length: int) -> Iterator[Told]:
-    """Show the share that is done and the time left, on standard error."""
+    """Show the completed share and the remaining time on standard error."""
     if sys.stderr.isatty():
         with click.progressbar(
             length=length, label=label, file=sys.stderr, item_show_func=lambda shown: shown

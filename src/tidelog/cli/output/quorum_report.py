@@ -1,4 +1,4 @@
-"""What kafka-metadata-quorum prints of the metadata quorum, to the letter."""
+"""The report on the metadata quorum, exactly as kafka-metadata-quorum prints it."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""How `consume` prints a record: Kafka's properties, or a format with kcat's letters."""
+"""The formats in which `consume` prints a record: Kafka's properties, or kcat's format string."""
 
 import re
 from collections.abc import Iterator
@@ -65,7 +65,10 @@ class Columns:
 
 
 class Format:
-    """A text with %t topic, %p partition, %o offset, %k key, %s value, %T timestamp, %h headers."""
+    """kcat's format string.
+
+    %t is the topic, %p partition, %o offset, %k key, %s value, %T timestamp and %h headers.
+    """
 
     def __init__(self, text: str, topic: str) -> None:
         self._topic = topic

@@ -33,11 +33,11 @@ _CONTROL_SCHEMAS = {
     ControlType.KRAFT_VERSION: ("KRaftVersion ", "k_raft_version_record", "KRaftVersionRecord"),
     ControlType.KRAFT_VOTERS: ("KRaftVoters ", "voters_record", "VotersRecord"),
 }
-"""For each type: how Kafka's tool titles it, and kio's package and class."""
+"""For each type: the title that Kafka's tool prints, and the package and class in kio."""
 
 
 def metadata_json(value: bytes) -> str:
-    """One metadata record, or why it cannot be read."""
+    """One metadata record as JSON, or a sentence that explains why it is unreadable."""
     try:
         record = decode_record(value)
         _, position = read_uvarint(value, 0)
@@ -50,7 +50,7 @@ def metadata_json(value: bytes) -> str:
 
 
 def control_text(record: Record) -> str:
-    """The content of a control record."""
+    """The content of a control record, as Kafka's tool prints it."""
     kind = control_type(record)
     value = record.value or b""
     if kind in (ControlType.ABORT, ControlType.COMMIT):
@@ -72,7 +72,7 @@ def _compact(value: object) -> str:
 
 
 def _of_metadata(record: Any, version: int) -> dict[str, Any]:
-    """The fields of this version; a tagged field only if it is not empty."""
+    """The fields of this version, without tagged fields that have their default value."""
     hints = get_type_hints(type(record), vars(metadata_records), include_extras=True)
     found = {}
     for field in fields(record):

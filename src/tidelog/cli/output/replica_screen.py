@@ -1,4 +1,4 @@
-"""The table of replicas, alive in a terminal; in a pipe, one table after another."""
+"""Shows the table of replicas: refreshed in place on a terminal, otherwise table after table."""
 
 import sys
 import time
@@ -18,18 +18,18 @@ from tidelog.model.user_error import UserError
 
 _RIGHT = ("LEADER", "WATERMARK", "REPLICA", "END OFFSET", "LAG", "BEHIND")
 FRAME_LINES = 8
-"""Lines of the screen that are not rows; a failure may take three of them."""
+"""Lines of the screen that are not rows; an error message may take three of them."""
 
 
 class Seen(NamedTuple):
-    """What the last look that succeeded has found, and why one after it failed."""
+    """The rows of the last successful read, and the error of the read after it, if it failed."""
 
     rows: list[ReplicaRow]
     failure: str | None = None
 
 
 def show(look: Callable[[], list[ReplicaRow]], interval: float) -> None:
-    """Look again and again, until Ctrl-C."""
+    """Read and show the rows repeatedly, until Ctrl-C."""
     if not sys.stdout.isatty():
         for seen in looks(look):
             _print(seen)
@@ -43,8 +43,9 @@ def show(look: Callable[[], list[ReplicaRow]], interval: float) -> None:
 
 
 def looks(look: Callable[[], list[ReplicaRow]]) -> Iterator[Seen]:
-    """Without end: a cluster that does not answer is what one watches for. Only the first look must
-    succeed, since a wrong address would be as silent.
+    """Read the rows repeatedly, and continue after errors, because users watch for failures.
+
+    The first read must succeed, because a wrong address would cause the same error.
     """
     rows = look()
     yield Seen(rows)
@@ -65,7 +66,7 @@ def _print(seen: Seen) -> None:
 
 
 def picture(seen: Seen, room: int) -> Table:
-    """As many rows as fit, and a summary below them."""
+    """A table of as many rows as fit on the screen, with a summary below."""
     caption = _sum(seen.rows, room) if seen.failure is None else _failed(seen.failure)
     made = Table(box=SIMPLE_HEAD, caption=caption, caption_justify="left", pad_edge=False)
     for head in TIMED_HEADS:

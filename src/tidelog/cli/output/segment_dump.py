@@ -1,4 +1,4 @@
-"""The lines of `dump-log` for a segment: its batches, and on demand their records."""
+"""The lines of `dump-log` for a segment: its batches, and optionally their records."""
 
 from collections.abc import Iterator
 from typing import NamedTuple
@@ -10,11 +10,11 @@ from tidelog.protocol.records.records import Record, UnreadableRecords, iterate_
 
 MAX_SEQUENCE = 2**31 - 1
 DELETE_HORIZON_MASK = 0x40
-"""Set by compaction: the batch's base timestamp is when its tombstones may go."""
+"""Set by compaction: the base timestamp is the time after which tombstones may be removed."""
 
 
 class Detail(NamedTuple):
-    """What to show of the records; nothing of them when neither is asked for."""
+    """The parts of records to show; by default only batches are shown."""
 
     records: bool = False
     data: bool = False

@@ -1,4 +1,4 @@
-"""Kafka's report on topics: one line for a topic, one for each partition, tabs between columns."""
+"""Kafka's report on topics: a line per topic and per partition, with tabs between columns."""
 
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator, Sequence
@@ -13,7 +13,7 @@ from tidelog.model.ids import ZERO_TOPIC_ID, NodeId, TopicPartition
 
 
 class Filter(NamedTuple):
-    """Which partitions to show; all of them when nothing is set."""
+    """The partitions to show; all partitions if no field is set."""
 
     under_replicated: bool = False
     at_min_isr: bool = False
@@ -37,7 +37,7 @@ class Filter(NamedTuple):
 def report(
     client: Client, described: Sequence[admin.Described], only: Filter, *, overrides: bool
 ) -> Iterator[str]:
-    """The lines of `--describe`; with `overrides` only changed topics."""
+    """The lines of `--describe`; with `overrides`, only topics with configuration overrides."""
     if not described:
         return
     names = [topic.name for topic in described]
@@ -103,7 +103,7 @@ def _ids(nodes: Sequence[NodeId] | None) -> str:
 def _replication_factor(
     partition: admin.PartitionDescription, move: admin.Reassignment | None
 ) -> int:
-    """Without the replicas that a reassignment is only adding."""
+    """The number of replicas without those that a reassignment is adding."""
     return len(partition.replicas) - (len(move.adding) if move else 0)
 
 
