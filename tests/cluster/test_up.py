@@ -1,4 +1,4 @@
-"""`tidelog up`: one line when it takes writes, a file that says who runs, an end in order."""
+"""`tidelog up`: the line when it is ready, the file that lists its nodes, and its shutdown."""
 
 import json
 import os

@@ -53,7 +53,7 @@ class LocalCluster:
     advertised_host: str | None = None
     """The address that clients connect to, if it is another one."""
     pids: dict[NodeId, int | None] = field(default_factory=dict)
-    """Of the nodes that take writes; None for one that has ended."""
+    """The process id of each node that is ready; None for a node that has ended."""
     block: PortBlock | None = None
     """What keeps its ports from others, where they were looked for."""
     was_whole: bool = False
@@ -267,7 +267,10 @@ class LocalCluster:
     # -- While it runs -----------------------------------------------------------------------------
 
     def note(self, node: NodeId, pid: int | None) -> bool:
-        """A node takes writes, or (no pid) has ended. -> whether all do now, for the first time."""
+        """Record that a node is ready, or (without a pid) has ended.
+
+        Returns True when all nodes are ready for the first time.
+        """
         self.pids[node] = pid
         if self.was_whole:
             self._write_state()

@@ -24,7 +24,7 @@ from tidelog.runtime.alarm import Alarm
 log = logging.getLogger(__name__)
 
 Told: TypeAlias = Callable[[NodeId, int | None], object]
-"""Hears (node, pid) when a node takes writes and (node, None) when it has ended."""
+"""Called with (node, pid) when a node is ready, and with (node, None) when it has ended."""
 
 
 @dataclass(slots=True)

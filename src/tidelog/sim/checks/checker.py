@@ -1,7 +1,7 @@
-"""Looks at a node after every event, and reports the changes since the last one to the invariants.
+"""Compares a node's state before and after every event, and reports changes to the invariants.
 
-It sees a node through `node.inspection`. It must be cheap: a replica that has not moved costs a few
-comparisons, and only new batches are read.
+The checker reads a node's state through `node.inspection`. It runs after every event, so it must be
+cheap: an unchanged replica costs a few comparisons, and only new batches are read.
 """
 
 from collections import Counter
@@ -40,16 +40,16 @@ METADATA = TopicPartition(METADATA_TOPIC, 0)
 
 
 class CheckObserver(Protocol):
-    """Who wants to see all of it."""
+    """Receives every change of a replica and of the cluster image, for example to record them."""
 
     def copy_changed(self, copy: Copy, what: str) -> None: ...
 
     def image_changed(self) -> None:
-        """The scene has a newer image."""
+        """Called when the scene has a newer image."""
 
 
 class _Seen:
-    """A node as it was after its last event."""
+    """The state of a node after its previous event."""
 
     def __init__(self, node: Node) -> None:
         self.node = node
@@ -62,6 +62,8 @@ class _Seen:
 
 
 class Checker:
+    """Detects the changes of all nodes, and calls the invariants that are about each change."""
+
     def __init__(
         self,
         scene: Scene,
@@ -85,7 +87,7 @@ class Checker:
         self._acknowledged = _listeners(made, "acknowledged")
         self._read = _listeners(made, "read")
 
-    # -- what clients are told ---------------------------------------------------------------------
+    # -- answers to clients ------------------------------------------------------------------------
 
     def acknowledged(self, write: ClientWrite) -> None:
         self._tell(self._acknowledged, write)
@@ -96,7 +98,7 @@ class Checker:
     # -- after every event -------------------------------------------------------------------------
 
     def look(self, host: SimHost) -> None:
-        """See what the last event has changed on this machine."""
+        """Find the changes that the last event made on this machine, and report them."""
         node = host.node
         if node is None:
             self._gone(host)
@@ -143,7 +145,7 @@ class Checker:
             self._drop_closed(host.id, seen, set(replicas))
 
     def _see_followers(self, host: SimHost, copy: Copy, leader: PartitionLeader) -> None:
-        """How far a leader believes them to be, and whom it would do without."""
+        """Report the progress of followers that a leader knows, and the ISR that it proposes."""
         if leader is not copy.leader:
             copy.leader, copy.ends, copy.proposed = leader, {}, None
             copy.level_at = dict.fromkeys(leader.isr, host.clock.now)
@@ -153,7 +155,7 @@ class Checker:
             followers = follower_progress(leader)
             copy.runs = {one: p.broker_epoch for one, p in followers.items()}
             for follower, progress in followers.items():
-                # With its last fetch it had all that there was then, and before this event.
+                # The last fetch shows that the follower was at the log end before this event.
                 was_level = before.get(follower) == progress.end >= before.get(copy.node, 0)
                 if was_level or progress.end >= leader.end:
                     copy.level_at[follower] = progress.last_fetch
@@ -216,7 +218,7 @@ class Checker:
         return copy
 
     def _see(self, copy: Copy, log: PartitionLog, watermark: Offset, epoch: LeaderEpoch) -> None:
-        """First what the log holds, then who leads, then what is committed."""
+        """Report changes in this order: log content, leadership, high watermark."""
         start, end, before = log.log_start_offset, log.log_end_offset, copy.end
         copy.start, copy.end = start, end
         if start > before or end < before:
@@ -246,8 +248,10 @@ class Checker:
             self._say(copy, f"node {copy.node} commits to {watermark}")
 
     def _before_damage(self, copy: Copy, found: list[Batch], end: Offset) -> list[Batch]:
-        """The batches found on disk; from the first one that has changed there since the node last
-        ran, those that were there before. Batches that were fetched since may differ from both.
+        """Replace damaged batches by those that the log held when the node last ran.
+
+        The result has the batches from disk up to the first damaged one, and the earlier batches
+        from there on. Batches that were fetched after the start are never taken for damaged ones.
         """
         left = self.scene.left.get(copy.node, {}).get(copy.partition)
         if left is None or left.ledger is not copy.ledger or copy.ledger.is_metadata:
@@ -290,7 +294,7 @@ class Checker:
 def _listeners(
     invariants: Sequence[Invariant], hook: str
 ) -> "list[tuple[str, Callable[..., None]]]":
-    """Those that listen to one kind of news."""
+    """The name and the method of each invariant that overrides this hook."""
     return [
         (one.name, getattr(one, hook))
         for one in invariants
