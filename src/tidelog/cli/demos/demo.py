@@ -52,7 +52,7 @@ def command(context: click.Context, pace: float) -> int:
 
     The demo starts three brokers in a temporary directory, writes records with acks=all, kills two
     nodes with SIGKILL, shows each change, and reads all records back. The status is 0 if no
-    acknowledged record is lost or duplicated. `tidelog demo acks` compares other settings.
+    acknowledged record is lost and no record is duplicated. `tidelog demo acks` compares settings.
     """
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)

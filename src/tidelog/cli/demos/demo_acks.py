@@ -73,8 +73,8 @@ def acks() -> int:
     The combinations are acks 0, 1 and all, 1 and 3 replicas, and min.insync.replicas 1 and 2. The
     demo holds back the followers' fetches and kills the leader, which stays down. In the first
     trial the followers are still in the ISR; in the second they have left it. LOST counts the
-    acknowledged records that the remaining brokers do not have. The status is 0 if each combination
-    keeps what it promises. The demo takes about half a minute.
+    acknowledged records that cannot be read from the remaining brokers. The status is 0 if each
+    combination has the expected result. The demo takes about half a minute.
     """
     screen = Screen()
     screen.say("First trial: the leader dies while its followers are in the ISR.")
