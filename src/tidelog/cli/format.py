@@ -37,7 +37,7 @@ def command(
     """Prepare the log directories of a node, once, before its first start.
 
     Every node of a cluster is formatted with the same --cluster-id. A controller without
-    controller.quorum.voters is told who votes at first; later that can change.
+    controller.quorum.voters needs the initial voters; they can change later.
     """
     overrides = dict(options.key_value("--override", one) for one in override)
     settings = load_settings(config, overrides)

@@ -1,8 +1,8 @@
 """A cluster on this machine, laid out under one directory:
 
-DIR/cluster.json             who runs: id, pid and ports of each node, while the cluster is up
-DIR/.control                 where `tidelog node` reaches a running `tidelog up`
-DIR/1/server.properties      what node 1 is told, written at every start
+DIR/cluster.json             id, pid and ports of each node, while the cluster runs
+DIR/.control                 the socket through which `tidelog node` reaches `tidelog up`
+DIR/1/server.properties      the configuration of node 1, written at every start
 DIR/1/data                   its log directory, formatted on first use
 """
 

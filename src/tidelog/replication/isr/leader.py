@@ -360,9 +360,9 @@ class PartitionLeader:
             return
         expected = self._agreed if self._proposed is None else self._agreed & self._proposed
         for replica in sorted(expected - event.isr - {self._me}):
-            # The controller took it out, since it ended or has found damage: what it held then
-            # says nothing any more. Its next fetch does. When it had caught up is still true: a
-            # replica that joins again at the watermark is not late before its next fetch (F23).
+            # The controller removed the replica because it ended or found damage, so its earlier
+            # offset proves nothing; its next fetch does. Its caught-up time stays valid: a replica
+            # that joins again at the high watermark does not lag before its next fetch (F23).
             self._progress[replica] = FollowerProgress(self._progress[replica].last_caught_up)
             self._ends[replica] = NO_OFFSET
         if event.partition_epoch > self._partition_epoch:

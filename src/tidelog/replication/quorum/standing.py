@@ -83,7 +83,7 @@ class Standing:
 
     @property
     def may_stand(self) -> bool:
-        """Whether it may stand: as a voter, or to commit its own removal, which others may lack."""
+        """Whether this member may stand: as a voter, or to commit its own removal."""
         return (self.is_voter or self.is_retiring) and (not self.is_in_doubt or self._is_new)
 
     @property

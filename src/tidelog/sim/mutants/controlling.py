@@ -1,4 +1,4 @@
-"""Wrong rules of the controllers: whom they trust after a crash, and how they elect each other."""
+"""Wrong rules of controllers: trust in a broker after a crash, and votes for each other."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Wrong rules about who counts: which replicas hold back the watermark, join, stay and are cut."""
+"""Wrong rules for in-sync sets: which replicas bound the watermark, join, stay and truncate."""
 
 from collections.abc import Iterable
 from dataclasses import replace

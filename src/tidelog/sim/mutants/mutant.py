@@ -1,4 +1,4 @@
-"""A mutant: a known wrong rule, and where the story is told that shows what it does.
+"""A mutant: a known wrong rule, and the story that shows its effect.
 
 The source has neither a flag nor a branch for it: `tidelog.sim.rules` puts the wrong function in
 the place of the right one for as long as a run takes.
@@ -14,11 +14,11 @@ from tidelog.sim.rules import Replacement, Rules
 class Mutant:
     name: str
     faults: tuple[str, ...]
-    """The numbers that the catalogue gives to what it does wrong."""
+    """The faults that it causes, by their numbers in docs/faults.md."""
     wrong: str
     """What is wrong, in one sentence."""
     replacements: Callable[[], Iterable[Replacement]]
-    """Made anew for every run, since some wrong rules remember."""
+    """Created for every run, because some wrong rules keep state."""
     story: str
     """The directed scenario that catches it."""
 

@@ -1,4 +1,4 @@
-"""The ladder of truncation rules that Kafka climbed: each rung loses data that the next one keeps.
+"""Kafka's earlier truncation rules, oldest first: each loses data that the next one keeps.
 
 Truncate to the high watermark (before KIP-101), one lookup of an epoch's end (KIP-101), lookups
 until the epochs match (KIP-279). Today every fetch carries both epochs, and is checked (KIP-320,
@@ -51,7 +51,7 @@ def _to_high_watermark() -> Iterable[Replacement]:
 
 
 def _with_lookups(until_they_match: bool) -> Iterable[Replacement]:
-    """Epochs are compared after a change of leader, and fetches then say nothing of epochs."""
+    """The follower compares epochs after a change of leader only; its fetches carry no epoch."""
     lookups = _Lookups()
     right_changed, right_take_one = ReplicaFetcher._changed, ReplicaFetcher._take_one
 
