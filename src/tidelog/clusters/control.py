@@ -33,7 +33,7 @@ def _address(directory: Path) -> Iterator[str]:
 
 
 class ControlSocket:
-    """Listens in a directory, and hands each line to whoever obeys."""
+    """Listens in a directory and passes each line to the supervisor."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -93,7 +93,7 @@ class ControlSocket:
 
 
 def ask(directory: Path, line: str) -> str:
-    """Have the cluster that runs in this directory do something. -> what it says."""
+    """Send a command to the cluster that runs in this directory. -> its answer."""
     with socket.socket(socket.AF_UNIX) as control:
         try:
             with _address(directory) as address:

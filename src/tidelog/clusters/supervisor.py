@@ -1,4 +1,4 @@
-"""Runs nodes as processes: starts them, says when they serve, starts again those that die.
+"""Runs nodes as processes: starts them, reports when they are ready, restarts those that die.
 
 A node that was stopped or killed on purpose, by a command, stays down until it is started by one;
 one that dies again and again is started after longer and longer pauses.
@@ -46,7 +46,7 @@ class _Watched:
 
 
 class Supervisor:
-    """Runs the nodes until they have all ended, and does what its control socket hears."""
+    """Runs the nodes until all have ended, and carries out the commands of its control socket."""
 
     def __init__(
         self,
@@ -187,7 +187,7 @@ class Supervisor:
     # -- Commands ----------------------------------------------------------------------------------
 
     def obey(self, line: str, reply: Reply) -> None:
-        """Do what a line says, `list` or `VERB ID`; `UserError` says why that cannot be."""
+        """Carry out a command, `list` or `VERB ID`; a `UserError` holds the reason of a refusal."""
         verb, _, id_ = line.partition(" ")
         if verb == "list":
             reply(json.dumps([self._row(node) for node in self._nodes.values()]))

@@ -50,7 +50,7 @@ def _makes_sense(question: Question) -> bool:
 def ask_all(
     asked: Sequence[Question], runs: int, jobs: int, seed: int, progress: Progress
 ) -> list[WhatIfSummary]:
-    """One summary per question, in their order; `progress` is told of every few runs."""
+    """One summary per question, in their order; `progress` is called after every few runs."""
     pieces = [
         (question, range(first, min(first + CHUNK, seed + runs)))
         for question in asked

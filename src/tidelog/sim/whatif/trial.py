@@ -1,6 +1,6 @@
 """One simulated run of a question: a producer writes, the fault strikes, everything comes back.
 
-Lost is what the producer was told is written and the leader's log lacks when all is well again.
+A record is lost if it was acknowledged and is missing from the log of the last leader.
 Writes were unavailable for as long as the longest time without an acknowledgement.
 """
 
@@ -19,7 +19,7 @@ from tidelog.sim.whatif.question import ACKS, Question
 TOPIC = TopicPartition("orders", 0)
 RETRY_MS: Millis = 50
 REQUEST_TIMEOUT_MS: Millis = 3_000
-"""When a producer gives up a request and asks again who leads."""
+"""The time after which a producer gives up a request and looks for the leader again."""
 RECOVERY_MS: Millis = 120_000
 QUICK_MS, CALM_MS = 2, 25
 """Between two records: around the fault, and when only the end of the outage is waited for."""
@@ -31,13 +31,13 @@ class WhatIfTrial(NamedTuple):
     acknowledged: int
     lost: int
     unavailable_ms: Millis | None
-    """None where nobody is told, with acks=0."""
+    """None with acks=0, where no request is acknowledged."""
     recovered: bool
     """Whether the partition had a leader again within two minutes."""
 
 
 class _Producer:
-    """Sends to the leader that it knows, and asks who leads when an answer is bad or missing.
+    """Sends to the leader that it knows; looks for the leader after an error or a timeout.
 
     What was refused or not answered is sent again. With acks=0 there are no answers: it notices
     only that a connection is lost.
