@@ -15,7 +15,7 @@ from tests.clients.systems import PATIENCE
 from tests.cluster.foreground import TIDELOG, Up, await_seen, tidelog
 from tests.cluster.ports import first_free_port
 
-from tidelog.cli.program import program
+from tidelog.cli.help.program import program
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from typing import NamedTuple
 import click
 
 from tidelog import __version__
-from tidelog.cli.examples import with_example
 from tidelog.cli.finding import with_hint
-from tidelog.cli.suggestions import with_suggestion
+from tidelog.cli.help.examples import with_example
+from tidelog.cli.help.suggestions import with_suggestion
 from tidelog.model.user_error import NoBrokerReached
 
 

@@ -12,7 +12,7 @@ from kio.schema.describe_log_dirs.v4 import request as log_dirs
 from kio.schema.describe_log_dirs.v4.response import DescribeLogDirsResponse
 
 from tidelog.cli import options
-from tidelog.cli.suggestions import did_you_mean
+from tidelog.cli.help.suggestions import did_you_mean
 from tidelog.client import admin, quorum_admin
 from tidelog.client.client import Client
 from tidelog.client.config_admin import Config, describe_configs

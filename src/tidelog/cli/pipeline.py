@@ -13,8 +13,8 @@ from typing import NoReturn
 
 import click
 
-from tidelog.cli.examples import with_example
 from tidelog.cli.finding import found_bootstrap
+from tidelog.cli.help.examples import with_example
 from tidelog.model.user_error import UserError
 
 ROOT = Path(__file__).parents[3]
@@ -70,7 +70,7 @@ def start(job: str, arguments: tuple[str, ...]) -> int:
     """Replace this process by the job; its help alone needs neither Spark nor an installation."""
     module = f"tidelog_pipelines.jobs.{job}"
     if not {"-h", "--help"}.isdisjoint(arguments):
-        _become("tidelog.cli.pipeline_help", module)
+        _become("tidelog.cli.help.pipeline_help", module)
     prepare()
     if not any(one.partition("=")[0] in NAMES_CLUSTER for one in arguments):
         os.environ.setdefault("TIDELOG_BOOTSTRAP_SERVER", found_bootstrap())

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 
 from tidelog.cli import options
+from tidelog.cli.help.program import program
 from tidelog.cli.output.start_block import start_block
-from tidelog.cli.program import program
 from tidelog.clusters.child import NodeToRun
 from tidelog.clusters.cluster_directory import ClusterDirectory
 from tidelog.clusters.control import ControlSocket

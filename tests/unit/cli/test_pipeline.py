@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tidelog.cli.commands import invoke
-from tidelog.cli.examples import EXAMPLES
+from tidelog.cli.help.examples import EXAMPLES
 from tidelog.cli.pipeline import JOBS, start
 
 SOURCES = str(Path(__file__).parents[3] / "src")
@@ -18,7 +18,13 @@ SOURCES = str(Path(__file__).parents[3] / "src")
 def test_a_job_prints_its_help_where_nothing_is_installed(job: str) -> None:
     done = subprocess.run(
         # -S: without the installed packages.
-        [sys.executable, "-S", "-m", "tidelog.cli.pipeline_help", f"tidelog_pipelines.jobs.{job}"],
+        [
+            sys.executable,
+            "-S",
+            "-m",
+            "tidelog.cli.help.pipeline_help",
+            f"tidelog_pipelines.jobs.{job}",
+        ],
         capture_output=True,
         text=True,
         check=False,
@@ -41,7 +47,7 @@ def test_help_is_printed_before_anything_is_installed(monkeypatch: pytest.Monkey
     with pytest.raises(SystemExit):
         start("ingest", ("--topics", "t", "--help"))
     [[*_, module, job]] = started
-    assert (module, job) == ("tidelog.cli.pipeline_help", "tidelog_pipelines.jobs.ingest")
+    assert (module, job) == ("tidelog.cli.help.pipeline_help", "tidelog_pipelines.jobs.ingest")
 
 
 def test_the_jobs_are_listed(capsys: pytest.CaptureFixture[str]) -> None:

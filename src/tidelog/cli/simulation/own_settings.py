@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tidelog.cli.suggestions import did_you_mean
+from tidelog.cli.help.suggestions import did_you_mean
 from tidelog.client import admin
 from tidelog.client.client import Client
 from tidelog.client.config_admin import describe_configs

@@ -10,12 +10,12 @@ from time import monotonic
 
 import click
 
+from tidelog.cli.help.suggestions import did_you_mean
 from tidelog.cli.output.progress import progress
 from tidelog.cli.simulation.simulate_mutant import try_mutant
 from tidelog.cli.simulation.simulate_story import tell_story
 from tidelog.cli.simulation.simulation_page import write_page
 from tidelog.cli.simulation.simulation_summary import summary_lines
-from tidelog.cli.suggestions import did_you_mean
 from tidelog.model.user_error import UserError
 from tidelog.sim.faults.faults import KINDS
 from tidelog.sim.machines.silence import silenced

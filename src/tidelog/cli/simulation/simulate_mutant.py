@@ -9,8 +9,8 @@ from pathlib import Path
 
 import click
 
+from tidelog.cli.help.suggestions import did_you_mean
 from tidelog.cli.output.table import table
-from tidelog.cli.suggestions import did_you_mean
 from tidelog.model.user_error import UserError
 from tidelog.sim.machines.silence import silenced
 from tidelog.sim.mutants import MUTANTS, Mutant

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import click
 
+from tidelog.cli.help.suggestions import did_you_mean
 from tidelog.cli.simulation.simulate_mutant import known_mutant
-from tidelog.cli.suggestions import did_you_mean
 from tidelog.model.user_error import UserError
 from tidelog.sim.machines.silence import silenced
 from tidelog.sim.replay.page import page

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 NAME = "tidelog"
-CHECKOUT = Path(__file__).parents[3]
+CHECKOUT = Path(__file__).parents[4]
 
 
 def program() -> str:

@@ -7,9 +7,9 @@ import click
 import pytest
 
 from tidelog.cli.commands import COMMANDS, cli, invoke
-from tidelog.cli.examples import EXAMPLES
+from tidelog.cli.help.examples import EXAMPLES
+from tidelog.cli.help.suggestions import did_you_mean
 from tidelog.cli.main import reported
-from tidelog.cli.suggestions import did_you_mean
 
 
 def test_near_names_and_names_that_contain_it_are_suggested() -> None:

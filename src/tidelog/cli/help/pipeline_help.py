@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from types import ModuleType
 from typing import Any
 
-from tidelog.cli.examples import EXAMPLES
+from tidelog.cli.help.examples import EXAMPLES
 
 PLACEHOLDERS = frozenset(
     {
