@@ -53,6 +53,8 @@ class Workers:
     def _work(self) -> None:
         while (work := self._jobs.get()) is not None:
             self._do(*work)
+            # A worker may idle for long, and must not keep the files of its last job open.
+            work = None
 
     def _do(self, job: Job, then: Then) -> None:
         error: Exception | None = None

@@ -1,8 +1,10 @@
 """fsync in threads: an answer comes after its own fsync, in the loop's thread, and never late."""
 
 import threading
+import weakref
 
 import pytest
+from tests.cluster.foreground import await_that
 from tests.unit.runtime.echo import EchoNode, framed, serving
 
 from tidelog.runtime.workers import Workers
@@ -48,6 +50,23 @@ def test_a_slow_flush_holds_up_neither_requests_nor_other_flushes() -> None:
 def test_a_failed_fsync_is_told() -> None:
     with serving(EchoNode([GatedFile(error=OSError(5, "Input/output error"))])) as served:
         assert b"Input/output error" in served.client().ask(b"y\x00")
+
+
+def test_an_idle_worker_does_not_keep_the_files_of_its_last_job() -> None:
+    """Otherwise the space of deleted segments would not be freed before the next job."""
+    freed = threading.Event()
+    file = GatedFile()
+    weakref.finalize(file, freed.set)
+    workers = Workers(1, lambda: None)
+    workers.submit(file.sync, lambda error: None)
+    del file
+
+    def is_freed() -> bool:
+        workers.finish()
+        return freed.is_set()
+
+    await_that(is_freed, True)
+    workers.stop()
 
 
 def test_jobs_are_told_in_the_order_in_which_they_end() -> None:
