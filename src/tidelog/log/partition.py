@@ -269,7 +269,7 @@ class PartitionLog(ReadableLog):
         )
         self.retention_waits = retention.awaits_confirmation(self._tail.segments, count)
         if self.retention_waits:
-            self._upkeep.alarmed()
+            self._upkeep.mark_due()
         if not count:
             return []
         self._tail.begin_change()

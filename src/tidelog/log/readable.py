@@ -110,14 +110,14 @@ class ReadableLog:
                 at_least_one=at_least_one,
                 has_gaps=self.was_cleaned,
                 epochs=self._tail.epochs if checks_sums else None,
-                alarmed=self._upkeep.alarmed,
+                mark_due=self._upkeep.mark_due,
                 broken_at=self._broken_at,
             )
         except BrokenChainError:
             self._broken_at(offset)
             return ErrorCode.corrupt_message
         except StillIndexing:
-            self._upkeep.alarmed()
+            self._upkeep.mark_due()
             return ReadResult(None, offset)
 
     def begin_verification(self) -> LogVerification | None:
@@ -173,7 +173,7 @@ class ReadableLog:
             return ErrorCode.offset_not_available
         finally:
             if any(segment.rebuild is not None for segment in self._tail.segments):
-                self._upkeep.alarmed()
+                self._upkeep.mark_due()
 
     def last_stable_offset(self, high_watermark: Offset) -> Offset:
         """The end offset for a read_committed consumer at this high watermark."""
@@ -232,9 +232,10 @@ class ReadableLog:
         """Forget the loss at the end of the log, after it has been reported."""
         self._upkeep.accept_end()
 
-    def when_alarmed(self, alarmed: Callable[[], None]) -> None:
-        """Set the callback for new notes and for indexes that need repair."""
-        self._upkeep.alarmed = alarmed
+    @property
+    def is_upkeep_due(self) -> bool:
+        """Whether to call `mend` and `take_notes`."""
+        return self._upkeep.is_due
 
     def take_notes(self) -> list[str]:
         """The findings since the last call, one sentence each."""

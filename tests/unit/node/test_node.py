@@ -1,5 +1,7 @@
 """A node from its first start to its last: formatted or not, ready, shut down in order, once."""
 
+import gc
+
 import pytest
 from tests.sim.messages import (
     ask,
@@ -12,6 +14,8 @@ from tests.sim.messages import (
 )
 from tests.unit.node.bench import START_MS, Bench, formatted
 
+from tidelog.log.partition import PartitionLog
+from tidelog.log.segments.segment import Segment
 from tidelog.model.errors import ErrorCode
 from tidelog.model.events import PeerConnected, Ran, Ticked
 from tidelog.model.ids import TopicPartition
@@ -144,6 +148,33 @@ def test_what_a_follower_cuts_of_a_deleted_topic_is_nobodys_news() -> None:
     broker.truncated(replica, 5, 3)
     node.ask(create_topic("orders"))
     broker.truncated(replica, 5, 3)
+
+
+def test_a_deleted_topic_needs_no_garbage_collector() -> None:
+    """A cycle would keep its files open until the collector visits frozen objects (F63)."""
+    node = Bench(log_segment_delete_delay_ms="0")
+    node.ask(create_topic("orders"))
+    node.ask(produce_to("orders", batch(b"a", b"b")))
+    node.ask(fetch_from("orders"))
+    node.send(node.connect(), fetch_from("orders", 2, max_wait_ms=60_000))
+    gc.collect()
+    gc.disable()
+    try:
+        assert _count_in_memory("orders-0") >= 2
+        node.ask(delete_topic("orders"))
+        node.pass_time(1_000)
+        assert _count_in_memory("orders-0") == 0
+    finally:
+        gc.enable()
+
+
+def _count_in_memory(directory: str) -> int:
+    """The logs and segments of this directory that have not been freed."""
+    return sum(
+        (isinstance(one, PartitionLog) and one.directory == directory)
+        or (isinstance(one, Segment) and one.path("").startswith(f"{directory}/"))
+        for one in gc.get_objects()
+    )
 
 
 def test_a_controller_that_leads_for_long_has_no_more_to_do_than_at_first() -> None:

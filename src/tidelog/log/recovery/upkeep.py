@@ -4,7 +4,6 @@ Indexes are rebuilt from the batches. Broken batches cannot be repaired here: th
 not served, and is recorded so that the next start knows it.
 """
 
-from collections.abc import Callable
 from contextlib import suppress
 
 from tidelog.log.checkpoints.epochs import LeaderEpochs
@@ -17,12 +16,8 @@ from tidelog.model.disk import Disk
 from tidelog.model.ids import Offset
 
 
-def _ignore() -> None:
-    """The callback until a replica sets its own."""
-
-
 class Upkeep:
-    __slots__ = ("_directory", "_disk", "_lost", "alarmed", "damages", "notes")
+    __slots__ = ("_directory", "_disk", "_lost", "damages", "is_due", "notes")
 
     def __init__(
         self, disk: Disk, directory: str, damages: tuple[Damage, ...], end: Offset
@@ -36,8 +31,11 @@ class Upkeep:
         """Ranges past the log end offset that the log has lost."""
         self.notes: list[str] = []
         """One sentence each, for the broker's own log."""
-        self.alarmed: Callable[[], None] = _ignore
-        """Called when there are notes, or indexes to rebuild."""
+        self.is_due = True
+        """Whether there may be notes to report, or indexes to rebuild or confirm."""
+
+    def mark_due(self) -> None:
+        self.is_due = True
 
     def take_notes(self) -> list[str]:
         taken, self.notes = self.notes, []
@@ -45,7 +43,7 @@ class Upkeep:
 
     def note(self, sentence: str) -> None:
         self.notes.append(f"{self._directory}: {sentence}")
-        self.alarmed()
+        self.is_due = True
 
     def broken(
         self,
@@ -104,6 +102,7 @@ class Upkeep:
                 continue
             walked = rebuild.walked
             if not rebuild.step(budget):
+                self.is_due = True
                 return 0
             budget = max(1, budget - rebuild.walked + walked)
             wrong = segment.end_rebuild()
@@ -113,4 +112,5 @@ class Upkeep:
             if rebuild.broken is not None:
                 broken_at, ends = rebuild.broken.next_offset, segments.end_of(number, end)
                 self.broken(segment, broken_at, ends, epochs, has_gaps=has_gaps)
+        self.is_due = False
         return budget

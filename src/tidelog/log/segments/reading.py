@@ -23,7 +23,7 @@ def read(
     at_least_one: bool,
     has_gaps: bool,
     epochs: LeaderEpochs | None,
-    alarmed: Callable[[], None],
+    mark_due: Callable[[], None],
     broken_at: Callable[[Offset], None],
 ) -> ReadResult | ErrorCode:
     """Locate batches from `offset` on and below `limit`, which is not past the log end offset.
@@ -60,7 +60,7 @@ def read(
         return ReadResult(None, offset)
     if position < segment.unread_to:
         if segment.rebuild is not None:
-            alarmed()
+            mark_due()
         length, breaks_at = continuity.readable(
             segment, position, offset, length, has_gaps=has_gaps, epochs=epochs
         )

@@ -75,7 +75,6 @@ class Replica:
         "flushing_since",
         "follower_starts",
         "has_chores",
-        "has_repairs",
         "highest_watermark",
         "leader",
         "log",
@@ -123,18 +122,7 @@ class Replica:
         self._deletions: OffsetWaiters[Waiter] = OffsetWaiters()
         self._consumers: dict[WatchListener, None] = {}
         self._followers: dict[WatchListener, None] = {}
-        self.use(log)
         self.learn_high_watermark(high_watermark)
-
-    def use(self, log: PartitionLog) -> None:
-        """Use this log from now on."""
-        self.log = log
-        self.has_repairs = True
-        """Whether the log may have notes to report, or indexes to rebuild or confirm."""
-        log.when_alarmed(self._alarmed)
-
-    def _alarmed(self) -> None:
-        self.has_chores = self.has_repairs = True
 
     @property
     def high_watermark(self) -> Offset:
@@ -389,7 +377,7 @@ class Replica:
             return
         deadline = self.log.next_deadline()
         if deadline is None:
-            self.has_chores = self.flushing or self.has_repairs
+            self.has_chores = self.flushing
         elif deadline <= now:
             self.log.purge(now)
 

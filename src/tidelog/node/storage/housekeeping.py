@@ -107,9 +107,9 @@ class Housekeeping:
     def _do_chores(self) -> None:
         budget = MENDED_AT_ONCE
         for replica in self._partitions:
-            if replica.has_chores:
+            if replica.has_chores or replica.log.is_upkeep_due:
                 try:
-                    if replica.has_repairs and budget:
+                    if replica.log.is_upkeep_due and budget:
                         budget = self._repair(replica, budget)
                     replica.do_chores(self._clock.now)
                 except OSError as failure:
@@ -119,10 +119,9 @@ class Housekeeping:
         """Repair the log's indexes and log its notes; returns the rest of the budget."""
         self._verify(replica)
         left = replica.log.mend(budget)
-        replica.has_repairs = left == 0
         for note in replica.log.take_notes():
             log.warning("%s", note)
-        if replica.log.retention_waits and not replica.has_repairs:
+        if replica.log.retention_waits and not replica.log.is_upkeep_due:
             self._retain(replica)
         if replica.damaged_from is not None:
             self._damaged(replica)

@@ -174,10 +174,8 @@ class ReplicaMoves:
         replica, future = move.replica, move.future
         del self._moves[replica.partition]
         epochs = replica.log.epoch_starts
-        replica.use(
-            self._storage.swap(
-                replica.partition, replica.topic_id, move.place, future, self._clock.now
-            )
+        replica.log = self._storage.swap(
+            replica.partition, replica.topic_id, move.place, future, self._clock.now
         )
         for epoch, start in epochs:
             # Opening a log drops epochs that have no records.
