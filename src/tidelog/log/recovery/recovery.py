@@ -139,6 +139,9 @@ class SegmentRecovery:
                 self._take(segment, position, size)
                 break
             except BrokenChainError as broken:
+                if following is not None and following.base_offset == self.end_offset:
+                    self._trim(segment, broken.position, tuple(found))
+                    return False
                 hole = self._hole(segment, broken, following)
                 if hole is None:
                     self.truncated_bytes += size - broken.position
@@ -148,6 +151,14 @@ class SegmentRecovery:
                 position, self.end_offset = hole.end, hole.end_offset
         segment.holes = tuple(found)
         return False
+
+    def _trim(self, segment: Segment, position: int, holes: tuple[Hole, ...]) -> None:
+        """Remove the bytes behind the last record: the next segment has the record after it."""
+        self.notes.append(
+            f"segment {segment.base_offset}: removed {segment.size - position} bytes behind its "
+            "last record"
+        )
+        segment.cut_at(position, holes)
 
     def _take(self, segment: Segment, position: int, size: int) -> None:
         found = scan.batches(segment.file, position, size, self.end_offset)

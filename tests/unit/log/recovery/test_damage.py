@@ -110,6 +110,27 @@ def test_f54_a_wrong_offset_at_the_end_of_a_segment_does_not_condemn_the_next_on
             assert is_reported(log) or log.take_notes()
 
 
+@pytest.mark.parametrize("garbage", [b"\x00" * 70, b"\xff" * 70, b"garbage", b"\x00"])
+@pytest.mark.parametrize("known", ["clean", "end", "middle", "nothing"])
+def test_f54_garbage_behind_a_segment_costs_no_record(known: str, garbage: bytes) -> None:
+    """The next segment begins where the valid batches end, so no record is missing."""
+    count = len(last_batches(written(clean=known == "clean")))
+    for number in range(count):
+        wrote = written(clean=known == "clean")
+        path = last_batches(wrote)[number][0]
+        wrote.disk.open(path).append([garbage])
+        points = {"clean": wrote.end, "end": wrote.end, "middle": wrote.end // 2, "nothing": 0}
+        log = open_log(wrote.disk, CONFIG, clean=known == "clean", recovery_point=points[known])
+
+        assert log.log_end_offset == wrote.end
+        for _ in range(100):
+            log.mend()
+        assert consume(log, wrote) == (set(wrote.batches), set())
+        assert log.recovery.notes or log.take_notes()
+        assert not log.recovery.damages
+        assert append(log, epoch=9).base_offset == wrote.end
+
+
 @settings(deadline=None, max_examples=150)
 @given(damages, st.booleans(), st.integers(0, 450))
 def test_f56_a_look_up_by_time_is_right_or_an_error(
