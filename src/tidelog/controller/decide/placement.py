@@ -53,7 +53,15 @@ def place(
         start=dice.below(len(active)),
         shift=dice.below(len(active)),
     )
-    return [_replicas(ring, index, replication_factor) for index in range(first, first + count)]
+    size, placed = len(active), {}
+    chosen = []
+    for index in range(first, first + count):
+        # The placement repeats, so a large topic needs few choices.
+        turn = index % (size * max(size - 1, 1))
+        if turn not in placed:
+            placed[turn] = _replicas(ring, index, replication_factor)
+        chosen.append(placed[turn])
+    return chosen
 
 
 def _unable(replication_factor: int, reason: str) -> Refusal:

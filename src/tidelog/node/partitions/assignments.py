@@ -32,7 +32,7 @@ from tidelog.node.storage.topic_history import TopicHistory
 from tidelog.node.timers import Timer, Timers
 from tidelog.replication.isr.leader import IsrAgreed
 
-PARTITIONS_PER_TURN = 50
+PARTITIONS_PER_TURN = 16
 """The number of partitions that are opened, led or followed before other events are handled."""
 
 log = logging.getLogger(__name__)

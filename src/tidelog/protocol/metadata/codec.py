@@ -6,6 +6,7 @@ in the flexible encoding. Every record is written in the lowest version that has
 
 from collections.abc import Callable
 from dataclasses import MISSING, Field, dataclass, fields
+from functools import lru_cache
 from struct import Struct, error, pack, unpack
 from typing import Any, NamedTuple, TypeAlias, get_args, get_type_hints
 from uuid import UUID
@@ -80,24 +81,24 @@ class _Plan:
     members: tuple[_Member, ...]
     tagged: dict[int, _Member]
     """In ascending order of tags, as they are written."""
+    added: tuple[_Member, ...]
+    """The members that version 0 does not have, latest first."""
 
     def lowest_version(self, record: object) -> int:
-        needed = (
-            member.since
-            for member in (*self.members, *self.tagged.values())
-            if member.since and getattr(record, member.name) != member.default
-        )
-        return max(needed, default=0)
+        for member in self.added:
+            if getattr(record, member.name) != member.default:
+                return member.since
+        return 0
 
     def write(self, out: bytearray, record: object, version: int) -> None:
         for member in self.members:
             if member.since <= version:
                 member.write(out, getattr(record, member.name))
-        present = [
-            (tag, member, getattr(record, member.name))
-            for tag, member in self.tagged.items()
-            if getattr(record, member.name) != member.default
-        ]
+        present = []
+        for tag, member in self.tagged.items():
+            value = getattr(record, member.name)
+            if value != member.default:
+                present.append((tag, member, value))
         out += uvarint(len(present))
         for tag, member, value in present:
             body = bytearray()
@@ -150,7 +151,9 @@ def _make_plan(record_type: Any) -> _Plan:
             members.append(member)
         else:
             tagged[tag] = member
-    return _Plan(record_type, tuple(members), dict(sorted(tagged.items())))
+    added = [member for member in (*members, *tagged.values()) if member.since]
+    added.sort(key=lambda member: member.since, reverse=True)
+    return _Plan(record_type, tuple(members), dict(sorted(tagged.items())), tuple(added))
 
 
 def _notes(notes: tuple[object, ...]) -> tuple[Wire, int, int | None]:
@@ -184,7 +187,13 @@ def _write_uuid(out: bytearray, value: UUID) -> None:
 
 
 def _read_uuid(data: bytes, position: int) -> tuple[UUID, int]:
-    return UUID(bytes=_take(data, position, 16)), position + 16
+    return _uuid(_take(data, position, 16)), position + 16
+
+
+@lru_cache(maxsize=4_096)
+def _uuid(raw: bytes) -> UUID:
+    """The records of a topic repeat its id, and the ids of the brokers' directories."""
+    return UUID(bytes=raw)
 
 
 def _take(data: bytes, position: int, size: int) -> bytes:
@@ -289,7 +298,10 @@ def _codec(wire: Wire) -> tuple[Write, Read]:
     write, read = _CODECS.get(wire.kafka_type) or _nested(wire.kafka_type)
     if wire.array:
         write, read = _int32s() if wire.kafka_type == "int32" else _array(write, read)
-    return (write, read) if wire.nullable else (write, _refusing_null(wire, read))
+    may_be_null = wire.array or wire.kafka_type in ("string", "bytes")
+    if wire.nullable or not may_be_null:
+        return write, read
+    return write, _refusing_null(wire, read)
 
 
 def _refusing_null(wire: Wire, read: Read) -> Read:
