@@ -201,17 +201,19 @@ class Rounds:
         _copy(data, self._before)
         partitions = [*self.load.directories(), self._singles.directory_of(node)]
         site = Site(data, rng, partitions)
-        outcome.kind = self._kinds[outcome.seed % len(self._kinds)]
-        harm = self._draw(site, outcome.kind)
+        outcome.kind, harm = self._draw(site, outcome.seed)
         outcome.what = harm.what
         _copy(data, self._after)
         return harm, can_be_known(harm, self._before, self._after, was_clean=was_clean)
 
-    def _draw(self, site: Site, kind: str) -> Harm:
-        for _ in range(ATTEMPTS):
-            with suppress(NothingToDamage):
-                return KINDS[kind](site)
-        raise AssertionError(f"there is nothing to which {kind!r} could happen")
+    def _draw(self, site: Site, seed: int) -> tuple[str, Harm]:
+        """The kind whose turn it is, or the next one that applies: a new node has few files."""
+        for turn in range(len(self._kinds)):
+            kind = self._kinds[(seed + turn) % len(self._kinds)]
+            for _ in range(ATTEMPTS):
+                with suppress(NothingToDamage):
+                    return kind, KINDS[kind](site)
+        raise AssertionError(f"none of {self._kinds} applies to this node")
 
     def _start(self, node: NodeId, harm: Harm, outcome: Outcome, log: NodeLog) -> None:
         self._cluster.start(node, wait=False)
