@@ -70,6 +70,11 @@ class ClientSession:
         """Whether a request waits for its response."""
         return bool(self._in_work)
 
+    @property
+    def has_several(self) -> bool:
+        """Whether more than one request waits for its response."""
+        return len(self._in_work) > 1
+
     def expect(self) -> Answer:
         """Take the next place in the order of responses."""
         answer = Answer()

@@ -114,8 +114,8 @@ class Requests:
         request = self._context.request(header.api_version, header.client_id, session, message)
         call = _Call(self, session, session.expect(), api, header, request)
         call.begin()
-        if len(frame) > SHORT_BYTES and header.api_key == FETCH and not call.is_filled:
-            # It takes memory while it waits, and no client sends a request before the response.
+        if header.api_key == FETCH and not call.is_filled and _is_much(frame, session):
+            # No client sends another fetch before the response.
             call.hold()
 
     # -- long requests and long responses ----------------------------------------------------------
@@ -375,6 +375,13 @@ class _Call:
         if self.is_held:
             self.is_held = False
             self.session.release()
+
+
+def _is_much(frame: memoryview, session: ClientSession) -> bool:
+    """Whether no more fetches of this connection may wait: a large one takes memory meanwhile, and
+    one append resumes all that wait, in one pass.
+    """
+    return len(frame) > SHORT_BYTES or session.has_several
 
 
 def _label(session: ClientSession, header: RequestHeader) -> str:

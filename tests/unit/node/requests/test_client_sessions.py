@@ -3,8 +3,8 @@
 from tests.sim.messages import ask, batch, create_topic, fetch_from, produce_to
 from tests.unit.node.bench import Bench
 
-from tidelog.model.outbound import Send, StartReading, StopReading
-from tidelog.node.requests.client_sessions import MAX_IN_WORK, RESUME_AT
+from tidelog.model.outbound import Outbound, Send, StartReading, StopReading
+from tidelog.node.requests.client_sessions import MAX_IN_WORK, RESUME_AT, ClientSession
 
 API_VERSIONS = ask(18, client_software_name="test", client_software_version="1")
 WAITING = fetch_from("orders", max_wait_ms=60_000)
@@ -49,22 +49,37 @@ def test_a_request_without_an_answer_holds_up_nobody() -> None:
 
 
 def test_reading_stops_at_the_limit_and_goes_on_when_half_is_done() -> None:
+    emitted: list[Outbound] = []
+    session = ClientSession(7, "127.0.0.1:5", "PLAINTEXT", {}, emitted.append)
+    waiting = [session.expect() for _ in range(MAX_IN_WORK - 1)]
+    assert emitted == []
+    waiting.append(session.expect())
+    assert emitted == [StopReading(7)]
+    # The node still accepts frames that the host has already read.
+    waiting.append(session.expect())
+    assert emitted == [StopReading(7)]
+
+    for answer in waiting:
+        session.fill(answer, [b"answer"])
+
+    sent = [isinstance(one, Send) for one in emitted]
+    assert emitted.count(StartReading(7)) == 1
+    assert sum(sent) == MAX_IN_WORK + 1
+    assert sum(sent[: emitted.index(StartReading(7))]) == MAX_IN_WORK + 1 - RESUME_AT
+
+
+def test_f63_a_connection_waits_with_two_fetches_at_most() -> None:
+    """One append resumes every fetch that waits for it, in one pass of the loop."""
     node = bench()
     conn = node.connect()
-    for _ in range(MAX_IN_WORK - 1):
-        assert node.send(conn, WAITING) == []
-    assert node.send(conn, WAITING) == [StopReading(conn)]
-    # Frames that the host had read already are still taken, and said no more of.
     assert node.send(conn, WAITING) == []
+    assert node.send(conn, WAITING) == [StopReading(conn)]
 
-    before = len(node.outbound)
+    node.outbound.clear()
     node.ask(produce_to("orders", batch(b"wake up")))
 
-    effects = [one for one in node.outbound[before:] if getattr(one, "conn", None) == conn]
-    starts = [place for place, one in enumerate(effects) if isinstance(one, StartReading)]
-    assert len(starts) == 1
-    assert sum(isinstance(one, Send) for one in effects) == MAX_IN_WORK + 1
-    assert sum(isinstance(one, Send) for one in effects[: starts[0]]) == MAX_IN_WORK + 1 - RESUME_AT
+    assert StartReading(conn) in node.outbound
+    assert len(node.sent[conn]) == 2
 
 
 def test_a_parked_connection_that_is_lost_is_sent_nothing() -> None:
