@@ -17,13 +17,16 @@ _OTHERS = {
     b"STAT": "a text command",
     b"\xff\xfb\x1f\xff": "a telnet session",
 }
+_TEXT = frozenset(b"\t\r\n" + bytes(range(0x20, 0x7F)))
 
 
 def stranger(length: int) -> str | None:
-    """The protocol whose first bytes are this length, if it is a known one."""
+    """The protocol whose first bytes are this length; None if they look like no known one."""
     first = length.to_bytes(4, "big", signed=True)
     if first in _HTTP:
         return AN_HTTP_REQUEST
     if first[0] == 0x16 and first[1] == 0x03:
         return "a TLS handshake"
+    if first not in _OTHERS and all(byte in _TEXT for byte in first):
+        return f"text that begins with {first.decode()!r}"
     return _OTHERS.get(first)
