@@ -66,7 +66,7 @@ def await_seen(look: Callable[[], T], is_wanted: Callable[[T], bool]) -> T:
             last = repr(seen)
         except AssertionError as failure:
             last = str(failure)
-        assert time.monotonic() < deadline, f"waited in vain; last seen: {last}"
+        assert time.monotonic() < deadline, f"timed out; last seen: {last}"
         time.sleep(0.02)
 
 

@@ -1,8 +1,8 @@
 """One node as a child process of a supervisor, and the socket pair that they share.
 
-The child writes one byte when it accepts writes. The death of a process closes its end of the pair.
-A child shuts down when the end of its parent closes, so no child outlives its parent. Children are
-in process groups of their own: Ctrl-C reaches only the parent, which forwards it once.
+The child writes one byte when it accepts writes. The system closes the socket of a process that
+dies. A child shuts down when the parent's socket closes, so no child outlives its parent. Each
+child has its own process group: Ctrl-C reaches only the parent, which forwards it once.
 """
 
 import signal
@@ -25,7 +25,7 @@ class NodeToRun:
     node_id: NodeId
     config: str
     log: str | None = None
-    """A file to append to; the default is the stderr of this process."""
+    """The file to append to; None is the stderr of this process."""
 
 
 class Child:

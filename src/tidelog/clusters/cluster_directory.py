@@ -1,8 +1,8 @@
-"""What an earlier `tidelog up` left in a directory, read before anything in it changes.
+"""Checks the directory of an earlier `tidelog up` before a new start changes its files.
 
-A directory's cluster has a size: its controllers vote by majority, and a start with fewer of them
-would elect leaders that lack what the others hold. So a start that does not fit what is there is
-refused, with a sentence that says what to do.
+Controllers vote by majority, so a start with fewer brokers could elect a leader that lacks
+committed records. A start is refused if its number of brokers or its addresses differ from those of
+the directory, or if files are missing. The error says what to do.
 """
 
 import fcntl
@@ -20,7 +20,7 @@ from tidelog.model.ids import METADATA_TOPIC, NodeId
 from tidelog.model.user_error import UserError
 
 END_SECONDS = 15.0
-"""How long nodes without their `up` may take for their shutdown."""
+"""How long to wait until the nodes of an earlier start have shut down."""
 
 _PAUSE_SECONDS = 0.05
 _FLOCK = "hhqqi"
@@ -29,14 +29,14 @@ _FLOCK = "hhqqi"
 
 @dataclass(frozen=True, slots=True)
 class NodeDirectory:
-    """DIR/<id>, as it was left."""
+    """The state of one node's directory, DIR/<id>."""
 
     path: Path
     identity: Mapping[str, str] | None
-    """From meta.properties; None where there is none."""
+    """The content of meta.properties; None if the file is missing."""
     holds_logs: bool
     voters: Mapping[NodeId, str]
-    """The address of each controller, as its last server.properties had them."""
+    """The addresses of the controllers in the node's last server.properties."""
 
     @property
     def data(self) -> Path:
@@ -66,15 +66,15 @@ class ClusterDirectory:
 
     @property
     def brokers(self) -> int | None:
-        """How many brokers the cluster here has; None where there is no cluster yet."""
+        """The number of brokers of this cluster; None if there is no cluster yet."""
         formatted = self._formatted
         voters = {voter for one in formatted.values() for voter in one.voters}
         return max(voters or formatted, default=None)
 
     def check(self, brokers: int, addresses: Mapping[NodeId, str]) -> list[str]:
-        """Refuse a start that does not fit. -> what is to be said before one that does.
+        """Raise UserError if this start does not fit the directory; return warnings if it does.
 
-        `addresses` are those that the controllers are to have.
+        `addresses` are the controllers' addresses in the new start.
         """
         if self.brokers is None:
             return []
@@ -96,8 +96,8 @@ class ClusterDirectory:
 
     def _check_identity(self, node: NodeId, one: NodeDirectory, *, can_be_copied: bool) -> None:
         if one.identity is None or not {"cluster.id", "node.id"} <= one.identity.keys():
-            wrong = "is missing" if one.identity is None else "does not say whose logs these are"
-            advice = "Put it back"
+            wrong = "is missing" if one.identity is None else "lacks cluster.id or node.id"
+            advice = "Restore it"
             if can_be_copied:
                 advice += (
                     f", or move {one.path} away: node {node} then starts empty and copies "
@@ -116,17 +116,17 @@ class ClusterDirectory:
             assert one.identity is not None
             clusters.setdefault(one.identity["cluster.id"], one.data)
         if len(clusters) > 1:
-            told = " and ".join(f"{path} to {id_}" for id_, path in clusters.items())
+            shown = " and ".join(f"{path} to {id_}" for id_, path in clusters.items())
             raise UserError(
-                f"the nodes in {self._directory} belong to different clusters: {told}. "
+                f"the nodes in {self._directory} belong to different clusters: {shown}. "
                 "Each cluster needs a --dir of its own."
             )
 
     def _check_missing(self, brokers: int, whole: Mapping[NodeId, NodeDirectory]) -> list[str]:
-        """Nodes whose directories have been deleted since the cluster ran (F40).
+        """Warn of nodes whose directories were deleted; refuse the start if too many were (F40).
 
-        An empty controller does not vote before it has copied the log, so a minority of them is
-        made anew; more than that may have taken the only copies of the metadata with them.
+        An empty controller does not vote before it has copied the log, so a minority of nodes may
+        start empty. If more are missing, the last copies of committed metadata may be lost.
         """
         missing = [node for node in range(1, brokers + 1) if node not in whole]
         if not missing or not any(one.metadata_log.exists() for one in whole.values()):
@@ -135,22 +135,21 @@ class ClusterDirectory:
         if not _is_majority(len(whole), brokers):
             raise UserError(
                 f"{', '.join(map(str, paths.values()))}: missing, and {len(whole)} of {brokers} "
-                "controllers are no majority. Put back what is missing, or use another --dir for "
-                "a new cluster."
+                "controllers are no majority. Restore the missing directories, or use another "
+                "--dir for a new cluster."
             )
         return [
-            f"{path} is missing: node {node} starts empty and copies everything that the others "
-            "hold"
+            f"{path} is missing: node {node} starts empty and copies everything from the others"
             for node, path in paths.items()
         ]
 
     def _check_addresses(
         self, whole: Mapping[NodeId, NodeDirectory], addresses: Mapping[NodeId, str]
     ) -> None:
-        """With kraft.version 1 the log names the controllers' addresses, not server.properties."""
+        """With kraft.version 1, the addresses of the controllers in the metadata log must match."""
         if all(one.voters == addresses for one in whole.values()):
             return
-        # Here, not above: most starts do without what it takes to read the log.
+        # Imported here because most starts do not read the log.
         from tidelog.clusters.recorded_voters import recorded_voters
 
         for one in whole.values():
@@ -162,14 +161,14 @@ class ClusterDirectory:
             ]
             if moved:
                 raise UserError(
-                    f"the cluster in {self._directory} knows its controllers by their addresses "
-                    f"(kraft.version 1: {', '.join(moved)}); start it with the --port that it had."
+                    f"the metadata log in {self._directory} has other addresses of controllers "
+                    f"(kraft.version 1: {', '.join(moved)}); start with the same --port as before."
                 )
 
     # -- Nodes that still run ----------------------------------------------------------------------
 
     def await_end_of_nodes(self, tell: Callable[[str], None]) -> None:
-        """Nodes shut down by themselves when their `up` was killed: let them, for a while."""
+        """Wait for the nodes of an earlier start, which shut down when their `up` is killed."""
         deadline = time.monotonic() + END_SECONDS
         told = False
         while running := list(self._running()):
@@ -192,7 +191,7 @@ class ClusterDirectory:
 
 
 def holder_of(lock: Path) -> int | None:
-    """The process that holds a node's lock, as the kernel knows it: it cannot be stale."""
+    """The pid of the process that holds a node's lock, from the kernel; None if it is free."""
     try:
         opened = os.open(lock, os.O_RDONLY | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError):
@@ -229,7 +228,7 @@ def _read(path: Path) -> NodeDirectory:
 
 
 def _identity(data: Path) -> dict[str, str] | None:
-    """From the copy of meta.properties if it is sound: the node repairs the file itself from it."""
+    """Read a valid copy of meta.properties if there is one; the node repairs the file from it."""
     copy = data / META_PROPERTIES_COPY
     meta = decode_meta_copy(copy.read_bytes()) if copy.is_file() else None
     if meta is not None:

@@ -1,7 +1,7 @@
-"""How commands reach a running `tidelog up`: a Unix socket in the cluster's directory.
+"""Sends commands to a running `tidelog up` through a Unix socket in the cluster's directory.
 
-One line goes in, one comes out: `VERB ID` is answered by `ok TEXT`, or by `no` and a sentence. The
-answer may take its time; whoever does not read it, or sends half a line, holds nobody up.
+A client sends one line, such as `VERB ID`, and gets one line: `ok TEXT`, or `no` and the reason.
+The answer may come later. A client that sends half a line, or does not read, delays nobody else.
 """
 
 import os
@@ -24,7 +24,7 @@ Obey: TypeAlias = Callable[[str, Reply], None]
 
 @contextmanager
 def _address(directory: Path) -> Iterator[str]:
-    """The socket's path, short however deep the directory lies: 107 bytes are all that it may."""
+    """A short path to the socket in any directory; the system allows at most 107 bytes."""
     opened = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{opened}/{NAME}"
@@ -83,7 +83,7 @@ class ControlSocket:
             self._say(peer, f"no {failure}")
 
     def _say(self, peer: socket.socket, text: str) -> None:
-        with suppress(OSError):  # gone, or not reading
+        with suppress(OSError):  # the client is gone or does not read
             peer.send(f"{text}\n".encode())
         self._hang_up(peer)
 
@@ -93,7 +93,7 @@ class ControlSocket:
 
 
 def ask(directory: Path, line: str) -> str:
-    """Send a command to the cluster that runs in this directory. -> its answer."""
+    """Send a command to the cluster that runs in this directory, and return its answer."""
     with socket.socket(socket.AF_UNIX) as control:
         try:
             with _address(directory) as address:

@@ -1,6 +1,6 @@
 """The first voters of a cluster, which `format` writes for the first leader (KIP-853).
 
-They are in a snapshot that ends before the log begins. The first leader appends them to the log.
+`format` writes them to a snapshot with end offset 0. The first leader appends them to the log.
 """
 
 import os
@@ -22,7 +22,7 @@ _INITIAL = re.compile(r"(\d+)@(.+):(\d+):([A-Za-z0-9_-]{22})")
 
 
 class Choice(NamedTuple):
-    """The options of the command line, of which at most one is set."""
+    """The command line options for the first voters; at most one may be set."""
 
     standalone: bool
     none: bool
@@ -34,7 +34,7 @@ class FirstVoters:
     voters: VoterSet | None = None
     is_standalone: bool = False
     my_directory: UUID | None = None
-    """The directory id that --initial-controllers has for this node."""
+    """The directory id of this node in --initial-controllers."""
 
     @classmethod
     def chosen(cls, settings: BrokerSettings, choice: Choice) -> "FirstVoters":
@@ -86,7 +86,7 @@ def write_first_voters(
     directory: str, first: FirstVoters, settings: BrokerSettings, directory_id: UUID
 ) -> None:
     """Write the voters to the directory of the metadata log, if there are any."""
-    # Imported here because `up` formats, too, and would load all modules of a node.
+    # Imported here because `up` also formats, and would load all modules of a node.
     from tidelog.node.metadata.snapshot_files import BOOTSTRAP, encode_bootstrap, path_of
     from tidelog.node.storage.opening import controller_endpoints
 

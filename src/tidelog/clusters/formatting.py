@@ -25,7 +25,7 @@ def format_directories(
     *,
     ignore_formatted: bool,
 ) -> list[str]:
-    """Write meta.properties where it is missing, and return the directories that lacked it."""
+    """Write meta.properties to each directory that lacks it, and return these directories."""
     first = first or FirstVoters()
     directories = list(dict.fromkeys((*settings.log_dirs, settings.metadata_log_dir)))
     formatted = {path: read_identity(path) for path in directories if _is_formatted(path)}
@@ -74,7 +74,7 @@ def _is_formatted(directory: str) -> bool:
     held = [name for name in _names_in(path) if partition_of(name) is not None]
     if held:
         raise UserError(
-            f"{directory} holds partitions ({held[0]}), but no meta.properties that says whose: "
+            f"{directory} holds partitions ({held[0]}), but no meta.properties: "
             "restore the file, or move the partitions away and restore them with `tidelog stray`."
         )
     return False

@@ -1,6 +1,6 @@
 """Finds free ports for clusters on this machine, and reserves them.
 
-A port without a listener is not safe to take: its node may be down, or not started yet. Ports are
+A port without a listener may belong to a node that is down or has not started yet. Ports are
 therefore reserved in blocks. A cluster binds a UDP socket to the first port of its block. The
 system allows this to one process at a time, and frees the port when that process ends. All blocks
 are below the ports that the system uses for outgoing connections.
@@ -15,7 +15,7 @@ BLOCK = 32
 LOWEST, HIGHEST = 10_240, 15_200
 """The range of broker ports. The ports 5,000 and 10,000 above belong to the same block."""
 GRACE_SECONDS = 2.0
-"""The system may free the ports of a process a moment after its locks."""
+"""How long to wait for a port: the system may free it a moment after the locks of its process."""
 _PAUSE_SECONDS = 0.02
 
 
@@ -46,7 +46,7 @@ class PortBlock:
 
 
 def is_free(port: int, host: str = HOST) -> bool:
-    """Whether a listener on this address of the machine could have the port now."""
+    """Whether a listener on this address of the machine could use the port now."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         with socket.socket(family) as probe:
@@ -64,7 +64,7 @@ def is_own_address(host: str) -> bool:
 
 
 def becomes_free(port: int, host: str = HOST) -> bool:
-    """Whether a listener can have the port now or in a moment."""
+    """Whether a listener can use the port within `GRACE_SECONDS`."""
     deadline = time.monotonic() + GRACE_SECONDS
     while not is_free(port, host):
         if time.monotonic() > deadline:

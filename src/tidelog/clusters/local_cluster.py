@@ -25,13 +25,13 @@ from tidelog.network import Place
 
 BROKER_LISTENER, CONTROLLER_LISTENER = "PLAINTEXT", "CONTROLLER"
 INTERNAL_LISTENER = "INTERNAL"
-"""The listener of brokers among themselves, where clients come from other machines."""
+"""The listener for traffic between brokers, if clients use another address than 127.0.0.1."""
 CONTROLLER_PORTS = 10_000
-"""How far the controllers' ports are from the brokers'; those of the metrics are half as far."""
+"""The distance from broker ports to controller ports; the metrics ports are halfway."""
 
 HIGHEST_PORT = 65_535
 FIRST_EPHEMERAL_PORT = 32_768
-"""From here on the system takes ports for outgoing connections; a listener had better not."""
+"""The system uses ports from here on for outgoing connections, so listeners avoid them."""
 
 
 @dataclass(slots=True)
@@ -43,24 +43,24 @@ class LocalCluster:
     first_port: int
     overrides: Mapping[str, str] = field(default_factory=dict)
     node_overrides: Mapping[NodeId, Mapping[str, str]] = field(default_factory=dict)
-    """For single nodes; they go before those for all."""
+    """Properties of single nodes; they take precedence over `overrides`."""
     has_doors: bool = False
-    """Others reach each listener by a port in front of it, where a `tidelog.network` stands."""
+    """Whether a `tidelog.network` proxies each listener; others connect to the proxy's port."""
     has_metrics: bool = False
-    """Each node answers Prometheus on a port of its own."""
+    """Whether each node serves metrics for Prometheus on a separate port."""
     host: str = HOST
     """The address on which brokers listen for clients; everything else stays on 127.0.0.1."""
     advertised_host: str | None = None
-    """The address that clients connect to, if it is another one."""
+    """The address that clients connect to, if it differs from `host`."""
     pids: dict[NodeId, int | None] = field(default_factory=dict)
     """The process id of each node that is ready; None for a node that has ended."""
     block: PortBlock | None = None
-    """What keeps its ports from others, where they were looked for."""
+    """The reservation of the ports, if `on_free_ports` chose them."""
     was_whole: bool = False
     """Whether all nodes have been ready at the same time."""
     _lock: IO[str] | None = None
     _made: list[Path] = field(default_factory=list)
-    """Directories that were not there before; what stays empty goes with a start that fails."""
+    """The directories that `claim` created; `release` removes those that are still empty."""
 
     @property
     def node_ids(self) -> range:
@@ -75,11 +75,11 @@ class LocalCluster:
 
     @property
     def has_internal_listener(self) -> bool:
-        """Brokers must reach each other even if they cannot reach the advertised address."""
+        """Whether brokers use 127.0.0.1 among themselves, as they may not reach other addresses."""
         return self.host != HOST or self.advertised_host not in (None, HOST)
 
     def port(self, node: NodeId) -> int:
-        """Where clients and other brokers reach the node."""
+        """The port on which clients and other brokers reach the node."""
         return self.first_port + node - 1
 
     def controller_addresses(self) -> dict[NodeId, str]:
@@ -105,11 +105,11 @@ class LocalCluster:
 
     @property
     def _width(self) -> int:
-        """How many ports each kind of listener takes."""
+        """The number of ports for each kind of listener."""
         return 2 * self.brokers if self.has_doors else self.brokers
 
     def places(self) -> list[Place]:
-        """The listeners behind doors."""
+        """The listeners behind the proxies of `tidelog.network`."""
         assert self.has_doors
         return [
             Place(node, listener, port + self.brokers, port)
@@ -133,7 +133,7 @@ class LocalCluster:
     # -- Before the start --------------------------------------------------------------------------
 
     def claim(self) -> None:
-        """Take the directory; only one `up` at a time may have it."""
+        """Create and lock the directory; only one `up` at a time may use it."""
         self._check_name()
         for path in (self.directory, *self.directory.parents):
             if not path.exists():
@@ -146,12 +146,12 @@ class LocalCluster:
     def _check_name(self) -> None:
         if "," in str(self.directory.absolute()):
             raise UserError(
-                f"{str(self.directory.absolute())!r} has a comma in it, and log.dirs takes what is "
-                "before and after a comma for two directories; use another --dir."
+                f"{str(self.directory.absolute())!r} contains a comma, which separates directories "
+                "in log.dirs; use another --dir."
             )
 
     def _try_lock(self) -> IO[str] | None:
-        """The lock; None if the file was removed meanwhile by the one who had it."""
+        """The lock; None if its previous holder removed the file meanwhile."""
         path = self.directory / ".lock"
         lock = path.open("w")
         try:
@@ -167,16 +167,16 @@ class LocalCluster:
         return None
 
     def release(self) -> None:
-        """Leave the directory to others, with nothing in it but data."""
+        """Unlock the directory, and remove cluster.json and empty directories that `claim` made."""
         if self._lock is None:
             return
         self._state.unlink(missing_ok=True)
-        # While it is still locked: whoever has opened it meanwhile finds that it is gone.
+        # Removed while it is locked: a process that has opened it meanwhile detects the removal.
         (self.directory / ".lock").unlink(missing_ok=True)
         self._lock.close()
         self._lock = None
         for path in self._made:
-            with suppress(OSError):  # not empty: something has come of it
+            with suppress(OSError):  # not empty
                 path.rmdir()
 
     def check_ports(self) -> None:
@@ -250,7 +250,7 @@ class LocalCluster:
             "transaction.state.log.replication.factor": str(copies),
             "transaction.state.log.min.isr": str(in_sync),
             "group.initial.rebalance.delay.ms": "0",
-            # A process that is gone is noticed at once; these are for one that is silent.
+            # The controller notices a dead process at once; these settings are for a silent one.
             "broker.heartbeat.interval.ms": "250",
             "broker.session.timeout.ms": "2000",
             **({"tidelog.metrics.port": str(self.metrics_port(node))} if self.has_metrics else {}),
@@ -310,7 +310,7 @@ def on_free_ports(
     *,
     has_doors: bool = False,
 ) -> LocalCluster:
-    """A layout on ports that nobody else takes, not even while one of its nodes is down."""
+    """A layout on reserved ports, which no other cluster takes even while a node is down."""
     while True:
         block = PortBlock(2 * brokers)
         layout = LocalCluster(
@@ -326,7 +326,7 @@ def on_free_ports(
 
 
 def _in_address(host: str) -> str:
-    """As it stands before `:PORT`."""
+    """The host as it is written before `:PORT`, an IPv6 address in brackets."""
     return f"[{host}]" if ":" in host else host
 
 

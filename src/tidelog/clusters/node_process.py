@@ -1,7 +1,7 @@
 """One node as a child process that callers start, stop, kill and pause, and its log.
 
-The child shares a socket pair with this process, as under `tidelog up`. It writes a byte there when
-it accepts writes, and ends when our end is closed, so no node outlives this process.
+The child shares a socket pair with this process, as under `tidelog up`. It writes a byte to it when
+it accepts writes, and ends when this process closes its socket, so no node outlives this process.
 """
 
 import signal
@@ -16,7 +16,7 @@ from tidelog.clusters.child import PROGRAM
 from tidelog.model.ids import NodeId
 
 PATIENCE_SECONDS = 120.0
-"""How long to wait before a node counts as stuck; not a measure of speed."""
+"""A node that takes longer counts as stuck; the usual time is far shorter."""
 _TAIL = 4000
 
 
@@ -45,7 +45,7 @@ class NodeProcess:
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
 
-    # -- Its life ----------------------------------------------------------------------------------
+    # -- Start and end -----------------------------------------------------------------------------
 
     def start(self) -> None:
         """Start the process, and do not wait until it is ready."""
@@ -60,7 +60,7 @@ class NodeProcess:
     def spawn(self, argv: list[str], *shared: int) -> subprocess.Popen[bytes]:
         """Run a program and copy its output to the log through a pipe.
 
-        The pipe takes the output of a process whose own files cannot grow.
+        Through a pipe, a process can also log when a test prevents its own files from growing.
         """
         process = subprocess.Popen(
             argv,
@@ -97,7 +97,7 @@ class NodeProcess:
     def stop(self) -> int:
         """Request a controlled shutdown, wait for its end, and return the exit status.
 
-        A paused process is resumed, because it cannot handle the request before.
+        A paused process is resumed, because it cannot handle the request while it is paused.
         """
         return self._end(signal.SIGTERM, signal.SIGCONT)
 
@@ -147,7 +147,7 @@ class NodeProcess:
             return "paused"
         return "running" if self.is_ready else "starting"
 
-    # -- What it says ------------------------------------------------------------------------------
+    # -- Its log -----------------------------------------------------------------------------------
 
     def log_text(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""

@@ -6,7 +6,7 @@ Without a delay, a node that dies soon after each start would use a whole core a
 FIRST_SECONDS = 0.5
 LONGEST_SECONDS = 30.0
 LONG_LIFE_SECONDS = 10.0
-"""A node that ran for this long did not die because of its start."""
+"""A node that ran for at least this long is restarted without a delay again."""
 
 
 class RestartDelay:

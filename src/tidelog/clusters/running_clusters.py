@@ -1,7 +1,8 @@
 """The clusters that `tidelog up` runs for this user, one small file per cluster.
 
 `up` writes the file when its cluster is ready and removes it at its end. A file whose process is
-gone is ignored and removed: the start time of the process tells a reused pid apart.
+gone is ignored and removed. The start time in the file distinguishes the process from a later one
+with the same pid.
 """
 
 import hashlib
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _STATE_FIELD, _START_FIELD = 0, 19
-"""Places in /proc/PID/stat, counted after the name of the process."""
+"""The indexes of fields in /proc/PID/stat, counted after the name of the process."""
 
 
 class RunningCluster(NamedTuple):
@@ -37,10 +38,10 @@ class RunningCluster(NamedTuple):
 
 
 def state_directory() -> Path | None:
-    """Where the files are; None if the user has no home directory."""
+    """The directory of the files; None if the user has no home directory."""
     given = os.environ.get("XDG_STATE_HOME", "")
     try:
-        # The XDG specification has programs ignore a relative path.
+        # The XDG specification requires that a relative path is ignored.
         base = Path(given) if os.path.isabs(given) else Path.home() / ".local" / "state"
     except RuntimeError:
         return None
@@ -48,7 +49,7 @@ def state_directory() -> Path | None:
 
 
 def remember(directory: Path, bootstrap: str) -> None:
-    """Note that this process runs a cluster; without a writable home nothing is noted."""
+    """Write the file of this process's cluster, unless the home directory is not writable."""
     state = state_directory()
     started = _start_time(os.getpid())
     if state is None or started is None:
@@ -62,7 +63,7 @@ def remember(directory: Path, bootstrap: str) -> None:
 
 
 def forget(directory: Path) -> None:
-    """Remove the note of this directory."""
+    """Remove the file of the cluster in this directory."""
     state = state_directory()
     if state is not None:
         with suppress(OSError):
@@ -70,7 +71,7 @@ def forget(directory: Path) -> None:
 
 
 def running_clusters() -> list[RunningCluster]:
-    """The clusters that run now, by directory."""
+    """The clusters that run now, sorted by directory."""
     state = state_directory()
     if state is None or not state.is_dir():
         return []
@@ -106,7 +107,7 @@ def _read(file: Path) -> RunningCluster | None:
 
 
 def _start_time(pid: int) -> int | None:
-    """None if there is no such process, or only its exit status is left of it."""
+    """The start time of a process; None if it does not exist or is a zombie."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text(errors="replace").rpartition(")")[2].split()
     except OSError:

@@ -1,8 +1,8 @@
 """Runs nodes as processes: starts them, reports when they are ready, restarts those that die.
 
-A node that was stopped or killed on purpose, by a command, stays down until it is started by one;
-one that dies again and again is started after longer and longer pauses.
-Everything happens in the one thread that is in `run`; only `interrupt` may come from elsewhere.
+A node that a command stopped or killed stays down until a command starts it. A node that dies
+repeatedly is restarted after increasing delays.
+Everything happens in the thread that calls `run`; only `interrupt` may be called from another one.
 """
 
 import json
@@ -76,16 +76,16 @@ class Supervisor:
         }
 
     def interrupt(self) -> None:
-        """Stop every node in order; asked again, without waiting. Safe in any thread or signal."""
+        """Shut all nodes down; a second call skips the controlled shutdown. Safe in any thread."""
         self._interrupts += 1
         self._alarm.ring()
 
     def alarm_fd(self) -> int:
-        """For `signal.set_wakeup_fd`."""
+        """The descriptor for `signal.set_wakeup_fd`."""
         return self._alarm.button_fd()
 
     def run(self) -> int:
-        """Start every node and watch over them. -> 0, or the status of the first that failed."""
+        """Start and supervise the nodes; return 0, or the status of the first that cannot start."""
         self._watch(self._alarm, self._answer_alarm)
         if self._control is not None:
             self._control.open(self._selector, self.obey)
@@ -110,7 +110,7 @@ class Supervisor:
         )
 
     def _next_restart(self) -> float | None:
-        """How long until a node that has died is to be started again; None while there is none."""
+        """The seconds until the next restart of a node; None if no node awaits one."""
         due = [node.restart_at for node in self._nodes.values() if node.restart_at is not None]
         return max(0.0, min(due) - time.monotonic()) if due else None
 
@@ -164,7 +164,7 @@ class Supervisor:
             return
         id_ = node.spec.node_id
         if status > 0 and not child.is_ready:
-            # It has said why. A cluster that cannot start as asked does not start in part.
+            # The node has logged the reason. If a node cannot start, the cluster does not start.
             self._status = self._status or status
             if node.has_served:
                 log.error("node %d cannot start again", id_)
@@ -187,7 +187,7 @@ class Supervisor:
     # -- Commands ----------------------------------------------------------------------------------
 
     def obey(self, line: str, reply: Reply) -> None:
-        """Carry out a command, `list` or `VERB ID`; a `UserError` holds the reason of a refusal."""
+        """Carry out the command `list` or `VERB ID`, or raise UserError with the reason."""
         verb, _, id_ = line.partition(" ")
         if verb == "list":
             reply(json.dumps([self._row(node) for node in self._nodes.values()]))
@@ -246,7 +246,7 @@ class Supervisor:
             raise UserError(f"node {id_} is not paused.")
         log.info("node %d is resumed, as asked", id_)
         child.resume()
-        reply(f"Node {id_} goes on.")
+        reply(f"Node {id_} is resumed.")
 
 
 def _running(node: _Watched) -> Child:
@@ -256,7 +256,7 @@ def _running(node: _Watched) -> Child:
 
 
 def run_until_interrupted(supervisor: Supervisor) -> int:
-    """Run in the main thread; Ctrl-C and SIGTERM stop the nodes in order. -> the exit status."""
+    """Run in the main thread until the nodes end, by Ctrl-C or SIGTERM; return the exit status."""
     signal.set_wakeup_fd(supervisor.alarm_fd(), warn_on_full_buffer=False)
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: supervisor.interrupt())

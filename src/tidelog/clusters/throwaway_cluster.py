@@ -1,7 +1,7 @@
-"""A cluster for the length of a command: in a temporary directory, on free ports, gone at its end.
+"""A cluster that runs for one command, in a temporary directory and on free ports.
 
-The files of its nodes are kept only if the command failed. The nodes are child processes of this
-one, and end when it ends, in whatever way.
+Its files are kept only if the command failed. The nodes are child processes of the command, and end
+when it ends, even if it is killed.
 """
 
 import shutil
@@ -53,7 +53,7 @@ class ThrowawayCluster:
         return self._network
 
     def address(self, node: NodeId) -> tuple[str, int]:
-        """Where clients reach one node."""
+        """The host and the port of one node, for clients."""
         return HOST, self._layout.port(node)
 
     def __enter__(self) -> Self:
@@ -85,7 +85,7 @@ class ThrowawayCluster:
         self._nodes[node].kill()
 
     def start(self, node: NodeId) -> None:
-        """Start the node, and do not wait for it."""
+        """Start the node, and do not wait until it is ready."""
         self._nodes[node].start()
 
     def _await_ready(self, node: NodeProcess) -> None:

@@ -34,7 +34,7 @@ _OF_BROKERS = b"broker-"
 
 
 class EventLog:
-    """Adds events to a history; `missing` is the reason if there are none."""
+    """Adds events to a history; `missing` says why they cannot be read, if so."""
 
     def __init__(self, client: Client, only: Collection[TopicPartition] | None = None) -> None:
         self.history = ReplicaHistory()
@@ -47,7 +47,7 @@ class EventLog:
         """Whether the topic has, or had, older events than the first one that is read."""
 
     def catch_up(self) -> None:
-        """Read new events; the first call reads the events that the topic still holds."""
+        """Read new events; the first call reads up to `DEPTH` past ones."""
         try:
             self._read()
             self.missing = None

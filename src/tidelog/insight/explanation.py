@@ -1,6 +1,6 @@
 """Explains the state of a partition in sentences, from the facts to the remedies. Pure.
 
-Missing knowledge is stated as such. This module sends no requests.
+It names the facts that are unknown. This module sends no requests.
 """
 
 from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ def explain(facts: Facts) -> Iterator[str]:
             yield from (f"{wording.INDENT}{sentence}" for sentence in sentences)
 
 
-# -- What is ---------------------------------------------------------------------------------------
+# -- The headline ----------------------------------------------------------------------------------
 
 
 def _headline(facts: Facts) -> str:

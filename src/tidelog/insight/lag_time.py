@@ -1,9 +1,10 @@
-"""How long a replica has been behind its leader, as far as observations and events prove it.
+"""Bounds of the time that a replica has been behind its leader, from observations and events. Pure.
 
-A replica that holds everything that its leader held at some moment was level at that moment. A
-replica that lacks part of it has been behind since. A leader reports how long ago it last saw a
-replica level; the report counts until the replica reaches the leader's end offset of that report.
-A change of leader invalidates all proofs, because the new leader's log may end elsewhere. Pure.
+An observation has a time and the leader's log end offset. If the replica's log reaches that offset
+now, the replica fell behind after the observation, and counts as level at that time. Otherwise it
+has been behind at least since then. The leader also reports how long ago it last saw the replica
+level; that counts until the replica reaches the leader's end offset in the report. A change of
+leader invalidates all observations, because the new leader's log may end at another offset.
 """
 
 from bisect import bisect_right
@@ -26,15 +27,15 @@ class LookTime(NamedTuple):
 
 
 class Proof(NamedTuple):
-    """Bounds of the moment since which a replica has been behind."""
+    """Bounds of the moment at which a replica fell behind."""
 
     level_at: Millis | None = None
-    """The replica was not behind yet."""
+    """A moment at which the replica was not behind yet."""
     behind_at: Millis | None = None
-    """The replica was already behind."""
+    """A moment at which the replica was already behind."""
 
     def joined(self, other: "Proof") -> "Proof":
-        """Combine two proofs: the last moment when level, and the first later one when behind."""
+        """The tighter bounds: the latest level moment, and the earliest behind moment after it."""
         level_at = max(_known(self.level_at, other.level_at), default=None)
         behind = _known(self.behind_at, other.behind_at)
         return Proof(
@@ -42,8 +43,8 @@ class Proof(NamedTuple):
         )
 
     def words(self, now: LookTime) -> str:
-        """Format the lag: `3.0 s` is a lower bound since the replica was last level, `> 3.0 s` a
-        lower bound only, and `< 3.0 s` an upper bound.
+        """Format the time behind: `3.0 s` if both bounds are known, `> 3.0 s` if it is at least
+        3 s, and `< 3.0 s` if it is at most 3 s.
         """
         if self.behind_at is not None and self.behind_at < now.began:
             at_least = wording.duration(now.began - self.behind_at)
@@ -63,7 +64,7 @@ class _Mark(NamedTuple):
 
 
 class LeaderEnds:
-    """The leader's log end offsets by observation, back to the slowest follower's offset."""
+    """The leader's log end offset in each observation, back to the slowest follower's offset."""
 
     def __init__(self) -> None:
         self._leader: NodeId = NO_NODE
@@ -86,7 +87,7 @@ class LeaderEnds:
             del self._marks[1:-1:2]
 
     def prove(self, replica_end: Offset) -> Proof:
-        """What the observations prove about a replica with this end offset."""
+        """The bounds that the observations give for a replica with this end offset."""
         reached = self._reached(replica_end)
         return Proof(
             self._marks[reached - 1].look.began if reached else None,
@@ -94,12 +95,12 @@ class LeaderEnds:
         )
 
     def _reached(self, replica_end: Offset) -> int:
-        """The number of marks, which ascend, that the replica has reached."""
+        """The number of marks, in ascending order, that the replica has reached."""
         return bisect_right(self._marks, replica_end, key=lambda mark: mark.leader_end)
 
 
 def proven_by_leader(told: FollowerHistory, replica_end: Offset | None) -> Proof:
-    """What the leader's report proves about a replica; its end offset may be unknown."""
+    """The bounds that the leader's report gives; the replica's end offset may be unknown."""
     level_at = None if told.lag_ms is None else told.told_at - told.lag_ms
     leader_end = told.leader_end
     if replica_end is None or leader_end is None:

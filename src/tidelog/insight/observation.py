@@ -24,7 +24,7 @@ from tidelog.model.replication_events import (
 )
 
 NOT_KNOWN = -1
-"""Stands for broker and partition epochs, which no client request returns."""
+"""The value of broker and partition epochs, because no client request returns them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class ClusterObserver:
         self._caught_up_at: dict[tuple[TopicPartition, NodeId], Millis] = {}
 
     def note(self, now: Look) -> list[ReplicationEvent]:
-        """The events since the last observation, and the state of each partition."""
+        """Return the events since the last observation, and the state of each partition."""
         before, self._before = self._before, now
         events: list[ReplicationEvent] = []
         if before is not None:

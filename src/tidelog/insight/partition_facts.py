@@ -28,7 +28,7 @@ class Facts:
     last_known_elr: tuple[NodeId, ...] = ()
     adding: tuple[NodeId, ...] = ()
     min_isr: int = 1
-    """The configured value; at most the number of replicas takes effect."""
+    """The configured value, which may exceed the number of replicas; see `needed`."""
     allows_unclean: bool = False
     up: frozenset[NodeId] = frozenset()
     """The brokers that the cluster considers alive."""
@@ -42,7 +42,7 @@ class Facts:
     brokers: dict[NodeId, PartitionStanding] = field(default_factory=dict)
     events_missing: str | None = None
     events_since: Millis | None = None
-    """Earlier events are unknown; None if the history is complete."""
+    """The time before which events are unknown; None if the history is complete."""
 
     @property
     def has_leader(self) -> bool:

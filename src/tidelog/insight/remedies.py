@@ -1,6 +1,6 @@
 """The remedies for a partition: one sentence for each action that an operator can take.
 
-No remedy starts a broker that runs, or elects a replica whose log directory has failed.
+No sentence advises to start a running broker, or to elect a replica whose log directory has failed.
 """
 
 from collections.abc import Iterator, Sequence
@@ -10,7 +10,7 @@ from tidelog.insight.partition_facts import Facts
 from tidelog.model.ids import NodeId
 
 SETTLED_RECORDS = 1
-"""A lag up to this counts as caught up; a follower of a busy partition always has some."""
+"""A lag up to this counts as caught up; a follower of a busy partition always lags a little."""
 
 
 def remedies(facts: Facts) -> Iterator[str]:
@@ -54,7 +54,7 @@ def _leaders_to_be(facts: Facts) -> Iterator[str]:
 
 
 def _ways_back(facts: Facts, awaited: Sequence[NodeId], title: str, will: str) -> Iterator[str]:
-    """The action that lets each of these replicas lead; `will` is the reason to choose it."""
+    """The actions that let these replicas lead; `will` says what each can do then."""
     away = [one for one in awaited if one not in facts.up and not facts.has_lost_directory(one)]
     if away:
         yield (

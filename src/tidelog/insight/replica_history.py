@@ -1,7 +1,7 @@
 """The history of partitions and brokers, built from replication events in the order of the topic.
 
-Unknown facts stay unknown. Each node writes its own events, so the topic may contain a later event
-before an earlier one; the partition epoch determines their order.
+Each node writes its own events, so the topic may contain a later event before an earlier one. The
+partition epoch determines their order.
 """
 
 from collections.abc import Mapping
@@ -35,7 +35,7 @@ class FollowerHistory(NamedTuple):
     end_offset: Offset | None
     lag: int | None
     lag_ms: Millis | None
-    """Time since it was caught up: 0 if it was, None if it never was under this leader."""
+    """Time since it was last caught up: 0 if it is now, None if it never was under this leader."""
     is_in_sync: bool
 
     @property
@@ -92,7 +92,7 @@ class PartitionHistory:
     """The partition epoch of the latest event about each member."""
 
     def began(self, at: Millis) -> None:
-        """Drop what is older than the topic's creation: it belongs to a deleted topic."""
+        """Drop facts from before the topic's creation; they belong to a deleted topic."""
         for broker, known in list(self.members.items()):
             if known.since < at:
                 del self.members[broker]
@@ -127,7 +127,7 @@ class ReplicaHistory:
         self.partitions: dict[TopicPartition, PartitionHistory] = {}
         self.brokers: dict[NodeId, PartitionStanding] = {}
         self.begins_at: Millis | None = None
-        """Earlier events are unknown; None if there were none."""
+        """The time before which events are unknown; None if no events are missing."""
 
     def of(self, partition: TopicPartition) -> PartitionHistory:
         return self.partitions.setdefault(partition, PartitionHistory())

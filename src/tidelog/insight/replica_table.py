@@ -29,7 +29,7 @@ def timed_cells(row: ReplicaRow) -> tuple[str, ...]:
 
 
 class Memory:
-    """How long each replica has been in or out of the ISR, and behind, by events or observation."""
+    """Computes how long each replica has been in the ISR, out of it, or behind its leader."""
 
     def __init__(self, history: ReplicaHistory) -> None:
         self._history = history
@@ -69,7 +69,7 @@ class Memory:
         return wording.duration(max(0, self._look.ended - watched.since))
 
     def _has_always_been_so(self, one: PartitionOffsets, replica: ReplicaOffsets) -> bool:
-        """Whether a replica without events is as it was in the first report or observation."""
+        """Whether no observation and no report shows the replica on the other side of the ISR."""
         if self._watched[one.partition, replica.node].since != self._first_look.ended:
             return False
         history = self._history.of(one.partition)

@@ -1,8 +1,8 @@
 """The conditions of the network: the directions that are cut, and the parties that are slow.
 
 A way is a direction from one party to another; a party is a node, or all clients together. Bytes on
-a cut way are held and not lost, as TCP would retransmit them; so are the start and the end of a
-connection.
+a cut way are held, not lost, because TCP would retransmit them. The start and the end of a
+connection are held as well.
 """
 
 from collections.abc import Collection
@@ -17,11 +17,11 @@ Party = int
 CHUNK = 256 * 1024
 MIN_CHUNK = 1024
 TURNS_PER_SECOND = 50
-"""The turns per second on a slow link, so that small requests get past large ones."""
+"""The number of chunks per second on a slow link, so that small requests get past large ones."""
 
 
 class Way(NamedTuple):
-    """The sender, the receiver and the listener of a direction."""
+    """A direction: its sender, its receiver, and the listener of the connection."""
 
     speaker: Party
     hearer: Party
@@ -69,14 +69,14 @@ class Conditions:
         return way.speaker in self._slow or way.hearer in self._slow
 
     def chunk(self, way: Way) -> int:
-        """How many bytes may be read from a sender at once."""
+        """The most bytes that may be read from a sender at once."""
         rates = [rate for one in self._both(way) if (rate := one.bytes_per_second)]
         return max(MIN_CHUNK, min((int(rate / TURNS_PER_SECOND) for rate in rates), default=CHUNK))
 
     def send(self, way: Way, size: int, now: float) -> tuple[float, float]:
-        """Send bytes. -> when the next bytes may be sent, and when these arrive.
+        """Send bytes; return when the next bytes may be sent, and when these arrive.
 
-        A node has one outgoing and one incoming line, shared by all its peers.
+        All peers of a node share its one outgoing and its one incoming line.
         """
         gone = now
         for party, is_out in ((way.speaker, True), (way.hearer, False)):

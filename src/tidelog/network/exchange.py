@@ -13,9 +13,9 @@ from tidelog.network.door import Door, Place
 from tidelog.network.link import Broken, Link
 
 LOOK_SECONDS = 0.01
-"""The interval of checks for listening nodes, while a node is not listening."""
+"""The interval at which the loop looks for listening nodes, while a node is not listening."""
 LOOK_SHARE = 10
-"""With very many connections a check takes long: it may take 1/LOOK_SHARE of the time."""
+"""Checks may take about 1/LOOK_SHARE of the time; with very many connections they are slow."""
 
 Handler = Callable[[socket.socket, int], None]
 
@@ -31,7 +31,7 @@ class Exchange:
         self._timed: dict[Link, float] = {}
         self._look_at = 0.0
         self._has_checked = False
-        """Whether a check has been made since the last event: one check covers all events."""
+        """Whether the doors were checked in this pass of the loop; once per pass is enough."""
         self._orders = orders
         self._ordered = b""
         self._has_ended = False
@@ -61,7 +61,10 @@ class Exchange:
     # -- Doors -------------------------------------------------------------------------------------
 
     def _check_doors(self) -> None:
-        """Open and shut doors; done when a node hangs up, so that its next dial is refused."""
+        """Open the doors of listening nodes and shut the others.
+
+        Also called when a node closes a connection, so that its next connections are refused.
+        """
         self._has_checked = True
         began = time.monotonic()
         listening = sockets.listening_ports()
@@ -88,7 +91,7 @@ class Exchange:
                 accepted, (_, port) = sock.accept()
             except OSError:
                 return
-            # The dialling process matters only if a way is cut or slow, and is slow to find.
+            # The dialling process is slow to find, and needed only if a way is cut or slow.
             dialler = CLIENTS if self._conditions.is_calm else self._owner(port, door)
             link = Link(dialler, door.place.node, door.place.listener, accepted)
             self._links[link] = door
@@ -100,7 +103,7 @@ class Exchange:
         return CLIENTS if found is None else found
 
     def _identify(self) -> None:
-        """Find out which connections that were accepted as clients' belong to nodes."""
+        """Find the nodes that own connections which were counted as connections of clients."""
         owners = sockets.owners(self._pids)
         for link, door in self._links.items():
             if link.dialler == CLIENTS:

@@ -1,4 +1,4 @@
-"""One direction of one connection: reads bytes from the sender and delivers them in time."""
+"""One direction of one connection: reads bytes from the sender and delivers them when due."""
 
 import socket
 from collections import deque
@@ -66,7 +66,7 @@ class Flow:
         self._size += len(received)
 
     def pass_on(self) -> bool:
-        """Forward bytes directly, in a calm network. -> whether no work is left.
+        """Forward bytes directly, in a calm network; return whether no work is left.
 
         Raises OSError if either end is gone.
         """

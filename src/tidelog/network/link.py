@@ -23,7 +23,7 @@ class Interest(NamedTuple):
 
 
 class Broken(Exception):
-    """The connection is broken: both ends are closed, and it is dropped."""
+    """The connection has ended or is broken, so both of its sockets are to be closed."""
 
 
 class Link:
@@ -63,7 +63,7 @@ class Link:
             raise Broken from error
 
     def pass_on(self, sock: socket.socket) -> bool:
-        """Forward the bytes of this end, in a calm network. -> whether no work is left."""
+        """Forward the bytes of this end, in a calm network; return whether no work is left."""
         for flow in self._flows:
             if flow.source is sock:
                 try:
@@ -73,7 +73,7 @@ class Link:
         return False
 
     def take(self, sock: socket.socket, conditions: Conditions, now: float) -> bool:
-        """Read from this end. -> whether the node has closed the connection."""
+        """Read from this end, and return whether the node has closed the connection first."""
         for flow in self._flows:
             if flow.source is sock and flow.wants_to_take(conditions, now):
                 try:

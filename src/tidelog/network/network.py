@@ -16,13 +16,13 @@ PROGRAM = (sys.executable, "-P", "-m", "tidelog.network")
 
 
 class NetworkFailed(Exception):
-    """Why the network could not be started, or has ended."""
+    """The network could not be started, or has ended."""
 
 
 class Network:
     """Proxies for these listeners, each open while the node listens.
 
-    The process is not waited for before the first order.
+    The constructor does not wait for the process; the first order does.
     """
 
     def __init__(self, places: Iterable[Place]) -> None:
@@ -59,7 +59,7 @@ class Network:
         hearers: Collection[Party],
         listener: str | None = None,
     ) -> None:
-        """Hold all bytes from the speakers to the hearers (on this listener only)."""
+        """Hold all bytes from the speakers to the hearers, on one listener or on all."""
         listeners = self._listeners if listener is None else [listener]
         self._order(cut=(list(speakers), list(hearers), listeners))
 

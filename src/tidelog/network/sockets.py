@@ -25,7 +25,7 @@ def listening_ports() -> set[int]:
 
 
 def owner(local_port: int, remote_port: int, pids: Mapping[int, int]) -> int | None:
-    """The node (id -> pid) that owns the end of a connection with these ports."""
+    """The id of the node that owns the connection with these ports; `pids` maps ids to pids."""
     row = re.compile(_ROW.format(local=f"{local_port:04X}", remote=f"{remote_port:04X}"))
     for table in _tables():
         if found := row.search(table):
@@ -34,7 +34,7 @@ def owner(local_port: int, remote_port: int, pids: Mapping[int, int]) -> int | N
 
 
 def owners(pids: Mapping[int, int]) -> dict[tuple[int, int], int]:
-    """The node (id -> pid) that owns each connection, by its local and remote port."""
+    """The id of the node that owns each connection, by the connection's local and remote port."""
     holders = {inode: id for id, pid in pids.items() for inode in _inodes(pid)}
     row = re.compile(_ROW.format(local=_ANY_PORT, remote=_ANY_PORT))
     found = (match for table in _tables() for match in row.finditer(table) if match[3] in holders)

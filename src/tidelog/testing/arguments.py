@@ -13,19 +13,19 @@ from tidelog.config.ignored_keys import IGNORED_KEYS, IGNORED_PREFIXES, WARNED_K
 from tidelog.config.topic_keys import TOPIC_KEYS
 
 PROPERTIES = frozenset({*BROKER_KEYS, *IGNORED_KEYS, *WARNED_KEYS, "broker.id"})
-"""The broker properties that Kafka has, and Tidelog's own."""
+"""The broker properties of Kafka, and those of Tidelog."""
 
 TOPIC_CONFIGS = frozenset(key.replace(".", "_") for key in TOPIC_KEYS)
 """Topic configurations as Python arguments."""
 
 
 class MarkerArguments(NamedTuple):
-    """The arguments that a marker takes, which are those of a function."""
+    """The arguments of a marker, from the signature of a function."""
 
     names: tuple[str, ...]
     positional: tuple[str, ...]
     has_configs: bool
-    """Whether it takes topic configurations as well."""
+    """Whether the marker takes topic configurations as well."""
 
     @classmethod
     def of(cls, function: Callable[..., Any], without: Collection[str] = ()) -> "MarkerArguments":
@@ -37,7 +37,7 @@ class MarkerArguments(NamedTuple):
         )
 
     def bind(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments by name; a ValueError if the marker does not take them."""
+        """The arguments by name; raises ValueError if the marker does not take them."""
         known = ", ".join(self.names)
         if len(args) > len(self.positional):
             raise ValueError(
@@ -56,7 +56,7 @@ class MarkerArguments(NamedTuple):
 
 
 def checked_properties(argument: str, given: Mapping[str, object]) -> dict[str, str]:
-    """The properties as text; a ValueError for a name that is no broker property."""
+    """The properties as text; raises ValueError for a name that is no broker property."""
     for name in given:
         if name not in PROPERTIES and not name.startswith(tuple(IGNORED_PREFIXES)):
             near = near_match(name, PROPERTIES)

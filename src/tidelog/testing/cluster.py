@@ -65,7 +65,7 @@ class Cluster(ClusterView):
         )
         self.nodes = Nodes({node: self.new_node(node) for node in self.layout.node_ids})
         self.has_ended = False
-        """Whether its nodes are dead and its ports released; it cannot start again."""
+        """Whether the nodes are dead and the ports released; the cluster cannot start again."""
         self._network: Network | None = None
         self._cut_off: set[NodeId] = set()
         """The nodes that clients cannot reach."""
@@ -123,7 +123,7 @@ class Cluster(ClusterView):
         elif self._is_temporary:
             shutil.rmtree(self.directory, ignore_errors=True)
 
-    # -- Where it is -------------------------------------------------------------------------------
+    # -- Addresses ---------------------------------------------------------------------------------
 
     @property
     def bootstrap(self) -> str:
@@ -156,7 +156,7 @@ class Cluster(ClusterView):
         return self.layout.port(self.nodes[node].node_id)
 
     def port_to_ask(self, node: NodeId) -> int:
-        """The port behind the network, to save its CPU, unless the node is cut off from clients."""
+        """The node's own port, which saves CPU; the proxy's port if the node is cut off."""
         is_past = self.layout.has_doors and node not in self._cut_off
         return self.port(node) + (len(self.nodes) if is_past else 0)
 
@@ -185,7 +185,7 @@ class Cluster(ClusterView):
                 self._network.look()
 
     def stop(self, node: NodeId) -> int:
-        """Shut the node down in a controlled way, resuming it first, and return its exit status."""
+        """Resume the node, shut it down in a controlled way, and return its exit status."""
         return self.nodes[node].stop()
 
     def kill(self, node: NodeId) -> None:
@@ -193,7 +193,7 @@ class Cluster(ClusterView):
         self.nodes[node].kill()
 
     def pause(self, node: NodeId) -> None:
-        """SIGSTOP: the node stands still with open connections, as in a garbage collection."""
+        """SIGSTOP: the node stops and keeps its connections, as in a long garbage collection."""
         self._running_node("pause", node).pause()
 
     def resume(self, node: NodeId) -> None:
@@ -221,7 +221,7 @@ class Cluster(ClusterView):
     def partition(
         self, *sides: Collection[NodeId], one_way: bool = False, only: str | None = None
     ) -> None:
-        """Cut the sides off from each other, silently: connections stay open and nothing arrives.
+        """Cut the sides off from each other: connections stay open, but nothing arrives.
 
         Clients reach every node unless `CLIENTS` is on a side. With `one_way` only the traffic from
         earlier sides to later ones is cut. `only="broker"` cuts the traffic to broker listeners
@@ -256,7 +256,7 @@ class Cluster(ClusterView):
         """
         party = self._party(node)
         if any(one is not None and one <= 0 for one in (latency_ms, bytes_per_second)):
-            raise ValueError("slow: latency_ms and bytes_per_second are more than 0, where given")
+            raise ValueError("slow: latency_ms and bytes_per_second must be greater than 0")
         if latency_ms is None:
             latency_ms = SLOW_MS if bytes_per_second is None else 0.0
         self._faulty_network("slow").slow(
@@ -270,12 +270,12 @@ class Cluster(ClusterView):
         self._apart.clear()
 
     def _check_sides(self, sides: Sequence[Collection[NodeId]]) -> None:
-        """Refuse sides that would cut nothing, or that contradict each other."""
+        """Raise ValueError for fewer than two sides, an empty side, or a node on two sides."""
         if len(sides) < 2 or not all(sides):
-            raise ValueError("a partition has two sides or more, and someone on each")
+            raise ValueError("a partition has two sides or more, each with at least one node")
         named = [self._party(one) for side in sides for one in side]
         if len(set(named)) < len(named):
-            raise ValueError("nobody can be on two sides of a partition")
+            raise ValueError("a node cannot be on two sides of a partition")
 
     def _party(self, one: NodeId) -> NodeId:
         return one if one == CLIENTS else self.nodes[one].node_id
@@ -290,11 +290,11 @@ class Cluster(ClusterView):
     # -- Disks -------------------------------------------------------------------------------------
 
     def fill_disk(self, node: NodeId) -> None:
-        """Leave a running node no room to write.
+        """Make all writes of a running node fail.
 
         With `disk_bytes` its file system is filled to the last byte, and writes fail with ENOSPC.
-        Otherwise the files of the process cannot grow, and writes fail with EFBIG. This needs no
-        privileges, but a restart of the node ends it.
+        Otherwise a limit stops the files of the process from growing, and writes fail with EFBIG.
+        The limit needs no privileges, and ends with the process.
         """
         if node in self._disks:
             self._disks[node].fill()
@@ -320,7 +320,7 @@ def _single_properties(
     given: Mapping[NodeId, Mapping[str, object]],
     racks: Sequence[str] | None,
 ) -> dict[NodeId, dict[str, str]]:
-    """The properties of each node; a ValueError for arguments that do not fit the cluster."""
+    """The properties of each node; raises ValueError for arguments that do not fit the cluster."""
     if not isinstance(brokers, int) or brokers < 1:
         raise ValueError(f"brokers: a cluster has at least one, not {brokers!r}")
     if racks is not None and len(racks) != brokers:

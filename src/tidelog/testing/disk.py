@@ -48,7 +48,7 @@ class SmallDisk:
 
 
 def take_room(pid: int) -> None:
-    """Stop the files that the process writes from growing."""
+    """Set the file size limit of the process to 0, so that its files cannot grow."""
     _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
     resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, hard))
 

@@ -1,11 +1,11 @@
-"""Fixtures for pytest, which finds them where Tidelog is installed.
+"""Fixtures for pytest, which loads them automatically if Tidelog is installed.
 
 `tidelog_cluster` is a cluster for one test, with the arguments of the test's marker:
 
     @pytest.mark.tidelog(brokers=5, properties={"min.insync.replicas": "2"})
 
-`tidelog_shared_cluster` is one cluster for the whole session. After each test the kit repairs it
-and deletes its topics. `tidelog_topic` is a new topic with a unique name; its marker has arguments:
+`tidelog_shared_cluster` is one cluster for the whole session. After each test the plugin repairs it
+and deletes its topics. `tidelog_topic` is a new topic with a unique name, and also has a marker:
 
     @pytest.mark.tidelog_topic(partitions=3, retention_ms=60_000)
 
@@ -27,7 +27,7 @@ from tidelog.testing.cluster import Cluster
 OWN, SHARED, TOPIC = "tidelog_cluster", "tidelog_shared_cluster", "tidelog_topic"
 SHOWN_LINES = 20
 LONGEST_NAME = 100
-"""Characters of a test's name in the name of its topic."""
+"""The most characters of a test's name in the name of its topic."""
 
 CLUSTER_MARKER, TOPIC_MARKER = "tidelog", "tidelog_topic"
 TAKES = {
@@ -84,7 +84,7 @@ def tidelog_cluster(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[
 def tidelog_shared_cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Cluster]:
-    """A running cluster for all tests, repaired and without topics after each."""
+    """A running cluster for all tests; each test finds it repaired and without topics."""
     brokers = request.config.getoption("--tidelog-brokers")
     cluster = Cluster(brokers, directory=tmp_path_factory.mktemp("tidelog"))
     request.session.stash[_shared_cluster] = cluster
@@ -134,7 +134,7 @@ def pytest_runtest_makereport(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Generator[None, object, object]:
-    """Repair and empty the shared cluster after the test's own fixtures, even if one failed.
+    """After the fixtures of a test have ended, repair the shared cluster and delete its topics.
 
     After the last test of the session the shared cluster has ended, and there is nothing to repair.
     """

@@ -29,7 +29,7 @@ POLL_SECONDS = 0.01
 ANSWER_SECONDS = 5.0
 SHOWN_PARTITIONS = 10
 INTERNAL = "__"
-"""The names of internal topics begin so."""
+"""The prefix of the names of internal topics."""
 
 R = TypeVar("R", bound=ResponsePayload)
 T = TypeVar("T")
@@ -48,7 +48,7 @@ class ClusterView(ABC):
         """The port of the node for clients."""
 
     def port_to_ask(self, node: NodeId) -> int:
-        """The port of the node for requests of the kit."""
+        """The port of the node for requests of this class."""
         return self.port(node)
 
     @property
@@ -69,7 +69,7 @@ class ClusterView(ABC):
         seconds: float = ANSWER_SECONDS,
     ) -> R:
         """Send a request to this node, or to each running node until one answers in time."""
-        lost: object = "none runs that can be asked"
+        lost: object = "no node runs that clients can reach"
         for one in self.to_ask if node is None else [node]:
             try:
                 connection = BrokerConnection(HOST, self.port_to_ask(one), seconds)
@@ -91,18 +91,18 @@ class ClusterView(ABC):
         timeout: float | None = None,
         **configs: object,
     ) -> None:
-        """Create a topic and wait until all of its replicas that run are in sync.
+        """Create a topic and wait until all of its replicas on running nodes are in sync.
 
-        `assignment` places the replicas, the preferred leader of each partition first. `configs`
-        are the topic's, with `_` for `.`.
+        `assignment` lists the replicas of each partition, the preferred leader first. `configs` are
+        topic configurations, with `_` for `.`.
         """
         settings = {key.replace("_", "."): str(value) for key, value in configs.items()}
         deadline = _deadline(timeout)
         existed = self._wait_until(deadline, lambda: bool(self._topic(name)), "the topics")
 
         def is_made() -> bool:
-            # A creation is sent again after a timeout, here and from the broker to the controller.
-            # The second one is then answered with TOPIC_ALREADY_EXISTS.
+            # After a timeout the request is sent again, here and from the broker to the controller.
+            # The controller then answers TOPIC_ALREADY_EXISTS.
             with (
                 self._client() as client,
                 nullcontext() if existed else admin.topic_may_exist(),
@@ -146,7 +146,7 @@ class ClusterView(ABC):
 
     @contextmanager
     def _client(self) -> Iterator[Client]:
-        """A client of the running nodes; a failure becomes NodeStuck, so that waits try again."""
+        """A client of the running nodes; failures become NodeStuck, after which waits try again."""
         known = ",".join(f"{HOST}:{self.port_to_ask(node)}" for node in self.to_ask)
         try:
             with Client(known, ANSWER_SECONDS) as client:
@@ -217,7 +217,7 @@ class ClusterView(ABC):
             found = self._topic(topic).get(partition)
             return True if found is not None and found.leader_id == NO_NODE else None
 
-        what = f"the end of the lead of {topic}-{partition}"
+        what = f"{topic}-{partition} to have no leader"
         self.wait_for(is_gone, lambda: what + self._seen(topic, partition), timeout=timeout)
 
     def isr_of(self, topic: str, partition: int = 0) -> frozenset[NodeId]:
@@ -235,7 +235,7 @@ class ClusterView(ABC):
     ) -> frozenset[NodeId]:
         """Wait until the ISR has these members, or this size, and return it."""
         if members is None and size is None:
-            raise ValueError("wait_for_isr: say members, or size")
+            raise ValueError("wait_for_isr: members or size is needed")
 
         def isr() -> frozenset[NodeId] | None:
             found = self.isr_of(topic, partition)
@@ -289,7 +289,7 @@ class ClusterView(ABC):
                 return result
             if time.monotonic() > deadline:
                 awaited = what if isinstance(what, str) else what()
-                raise NodeStuck(f"waited in vain for {awaited}{stuck}")
+                raise NodeStuck(f"timed out waiting for {awaited}{stuck}")
             time.sleep(POLL_SECONDS)
 
     def _seen(self, topic: str, partition: int | None = None) -> str:

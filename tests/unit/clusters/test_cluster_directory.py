@@ -82,8 +82,7 @@ def test_f40_a_minority_of_the_nodes_is_made_anew_and_this_is_said(tmp_path: Pat
     made(tmp_path)
     shutil.rmtree(tmp_path / "2")
     assert check(tmp_path) == [
-        f"{tmp_path}/2/data is missing: node 2 starts empty and copies everything that the others "
-        "hold"
+        f"{tmp_path}/2/data is missing: node 2 starts empty and copies everything from the others"
     ]
 
 
@@ -94,7 +93,7 @@ def test_f40_without_a_majority_nothing_is_made_anew(tmp_path: Path, gone: tuple
         shutil.rmtree(tmp_path / str(node))
     assert refusal(tmp_path).endswith(
         "missing, and 1 of 3 controllers are no majority. "
-        "Put back what is missing, or use another --dir for a new cluster."
+        "Restore the missing directories, or use another --dir for a new cluster."
     )
 
 
@@ -117,7 +116,7 @@ def test_a_node_that_does_not_say_whose_it_is_is_refused(
         meta.write_bytes(content)
     message = refusal(tmp_path)
     assert message.startswith("DIR/2/data/meta.properties ")
-    assert "Put it back, or move DIR/2 away" in message
+    assert "Restore it, or move DIR/2 away" in message
 
 
 @pytest.mark.parametrize("content", [None, b"", b"\xff\xfe\x00garbage", b"cluster.id=x\n"])
@@ -136,7 +135,7 @@ def test_the_only_node_is_never_to_be_moved_away(tmp_path: Path) -> None:
     made(tmp_path, brokers=1)
     for name in ("meta.properties", "meta.properties.copy"):
         (tmp_path / "1" / "data" / name).unlink()
-    assert refusal(tmp_path, brokers=1) == "DIR/1/data/meta.properties is missing. Put it back."
+    assert refusal(tmp_path, brokers=1) == "DIR/1/data/meta.properties is missing. Restore it."
 
 
 def test_a_node_of_another_cluster_is_refused(tmp_path: Path) -> None:
@@ -168,8 +167,8 @@ def test_controllers_that_the_log_knows_by_their_addresses_keep_them(tmp_path: P
 
     assert check(tmp_path, brokers=1) == []
     assert refusal(tmp_path, brokers=1, port=9292) == (
-        "the cluster in DIR knows its controllers by their addresses "
-        "(kraft.version 1: 1 at 127.0.0.1:19092); start it with the --port that it had."
+        "the metadata log in DIR has other addresses of controllers "
+        "(kraft.version 1: 1 at 127.0.0.1:19092); start with the same --port as before."
     )
 
 

@@ -238,7 +238,7 @@ def test_a_paused_node_is_resumed_and_does_not_hold_up_the_end(supervise: Launch
     assert running.states() == ["paused", "up"]
     assert running.asked("pause 1") == "node 1 is paused already."
     assert running.asked("stop 1") == "node 1 is paused; resume it before you stop it."
-    assert running.asked("resume 1") == "Node 1 goes on."
+    assert running.asked("resume 1") == "Node 1 is resumed."
     running.asked("pause 1")
     running.process.send_signal(signal.SIGINT)
     assert running.process.wait() == 0
