@@ -18,7 +18,7 @@ from tidelog.config.resource_type import ResourceType
 from tidelog.model.user_error import UserError
 
 ALL_BROKERS = ""
-"""The name under which the defaults of all brokers are kept."""
+"""The resource name of the defaults of all brokers."""
 
 _ITEM = re.compile(r"(?:\[[^\]]*\]|[^,\[])+")
 
@@ -26,11 +26,11 @@ _ITEM = re.compile(r"(?:\[[^\]]*\]|[^,\[])+")
 class Entity(NamedTuple):
     kind: ResourceType
     name: str | None
-    """None: every entity of that kind."""
+    """None for all entities of that kind."""
 
     @property
     def changes(self) -> Source:
-        """The source of a value that was set on this very entity."""
+        """The source of values that were set on this entity itself."""
         if self.kind is ResourceType.TOPIC:
             return Source.DYNAMIC_TOPIC_CONFIG
         if self.name == ALL_BROKERS:
@@ -55,7 +55,7 @@ class Entity(NamedTuple):
 @click.option("--entity-default", is_flag=True, help="The defaults of that type.")
 @click.option("--all", "all_", is_flag=True, help="Describe values that are defaults, too.")
 @click.option("--add-config", metavar="K=V,K=[V,V]", help="Values to set; lists in brackets.")
-@click.option("--delete-config", metavar="K,K", help="Values to go back to their defaults.")
+@click.option("--delete-config", metavar="K,K", help="Keys to reset to their defaults.")
 @options.command_config("--command-config")
 def command(
     describe: bool,
@@ -152,7 +152,7 @@ def _alter(
 
 
 def parse_additions(text: str) -> dict[str, str]:
-    """`k1=v1,k2=[v2,v3]`: brackets keep the commas of a list together."""
+    """Parse `k1=v1,k2=[v2,v3]`; the commas in brackets belong to the value."""
     added = {}
     for item in _ITEM.findall(text):
         key, value = options.key_value("--add-config", item)

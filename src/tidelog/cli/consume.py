@@ -36,7 +36,7 @@ LAST_OFFSET = 2**63 - 1
     "--format",
     "layout",
     metavar="TEXT",
-    help=r"Instead: %t %p %o %k %s %T %h, \n \t, as kcat -f takes it.",
+    help=r"A format string instead, as for kcat -f: %t %p %o %k %s %T %h, \n \t.",
 )
 @options.command_config("--command-config", "--consumer.config")
 def command(
@@ -50,7 +50,7 @@ def command(
     properties: tuple[str, ...],
     layout: str | None,
 ) -> None:
-    """Print records as they come, until Ctrl-C, --max-messages or --timeout-ms.
+    """Print records as they arrive, until Ctrl-C, --max-messages or --timeout-ms.
 
     It reads without a consumer group, so it causes no rebalance. Records of one partition are
     printed in order; records of different partitions may be printed in any order.

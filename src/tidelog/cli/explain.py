@@ -27,12 +27,12 @@ from tidelog.model.ids import NodeId, TopicPartition
 from tidelog.model.user_error import UserError
 
 SILENCE_SECONDS = 1.0
-"""A broker that does not answer within this time is described without its own figures."""
+"""A broker that does not answer within this time is described without its offsets."""
 SAMPLE_SECONDS = 1.0
 """The time over which the speed of a replica that catches up is measured."""
 WIDTH = 100
 MOST = 10
-"""Partitions of one topic that are explained at length."""
+"""The most partitions of one topic that are explained in full."""
 
 
 @click.command("explain")
@@ -58,7 +58,7 @@ def command(bootstrap_server: str, subject: str) -> None:
         click.echo()
         show(explain(one))
     if len(unhealthy) > MOST:
-        click.echo(f"\nand {len(unhealthy) - MOST} more, which `{topic}-N` explains one by one.")
+        click.echo(f"\nand {len(unhealthy) - MOST} more; `explain {topic}-N` explains one of them.")
 
 
 def show(lines: Iterable[str]) -> None:
@@ -69,7 +69,7 @@ def show(lines: Iterable[str]) -> None:
 
 
 def find(subject: str, topics: Sequence[str]) -> tuple[str, int | None]:
-    """The topic, and the partition if one is named; a topic of the full name takes precedence."""
+    """The topic, and the partition if one is named; the name of a topic takes precedence."""
     if subject in topics:
         return subject, None
     named = re.fullmatch(r"(.+)-(\d+)", subject)
@@ -91,7 +91,7 @@ class _Sample(NamedTuple):
 
 
 def gather(client: Client, topic: str, partition: int | None) -> list[Facts]:
-    """The facts on the partitions of a topic, or on one of them."""
+    """The facts about the partitions of a topic, or about one of them."""
     (described,) = admin.describe(client, [topic], PAGE)
     chosen = {
         TopicPartition(topic, one.number): one

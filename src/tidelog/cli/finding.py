@@ -11,7 +11,7 @@ DEFAULT_DIRECTORY = Path("tidelog-data")
 
 
 def found_bootstrap() -> str:
-    """The cluster in the default directory, or the only one that runs, or the default address."""
+    """The addresses of the cluster in the default directory, of the only one, or the default."""
     running = running_clusters()
     for one in running:
         if one.directory == DEFAULT_DIRECTORY.absolute():
@@ -26,7 +26,7 @@ def found_bootstrap() -> str:
 
 
 def found_directory() -> Path:
-    """The default directory if a cluster runs there, or that of the only cluster that runs."""
+    """The directory of the only running cluster, unless one runs in the default directory."""
     running = running_clusters()
     if len(running) == 1 and not (DEFAULT_DIRECTORY / NAME).exists():
         return running[0].directory
@@ -34,7 +34,7 @@ def found_directory() -> Path:
 
 
 def with_hint(failure: UserError) -> UserError:
-    """The failure to reach a broker, with the clusters that could have been meant."""
+    """The error that no broker was reached, with a hint at the clusters that are running."""
     tried = str(failure)
     others = [
         one for one in running_clusters() if not any(at in tried for at in one.bootstrap.split(","))

@@ -1,4 +1,4 @@
-"""`tidelog format`: gives a node's log directories their identity, as kafka-storage format does."""
+"""`tidelog format`: writes meta.properties to log directories, as kafka-storage format does."""
 
 import re
 

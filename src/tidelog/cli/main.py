@@ -1,7 +1,7 @@
 """The entry point: finds the command, runs it, and prints every failure as one sentence.
 
-A broker starts through this module, so it imports only the command that runs: neither the other
-commands nor, for a plain `serve`, click.
+A broker starts through this module, so it imports only the command that runs. For a plain `serve`
+it does not import click either.
 """
 
 import os
@@ -19,7 +19,7 @@ def main() -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # The reader of our output has closed it; leave nothing for the interpreter to flush.
+        # The reader has closed the pipe; the interpreter must not flush to it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
@@ -37,7 +37,7 @@ def run(arguments: list[str]) -> int:
 
 
 def reported(command: Callable[[], int]) -> int:
-    """The exit status of the command, or 1 after one sentence on stderr."""
+    """Run the command; on an error, print one sentence on stderr and return 1."""
     try:
         return command()
     except UserError as failure:

@@ -91,7 +91,7 @@ def command(
 def look_at(client: Client, topic: str | None) -> Look:
     """The current state of the cluster, as its brokers report it."""
     metadata = client.metadata(topics=None)
-    # The metadata is of this moment; the next requests take seconds if a broker is silent.
+    # The time of the metadata; the next requests take seconds if a broker does not answer.
     at = time.time_ns() // 1_000_000
     pattern = topic_pattern(topic or ".*")
     names = [
@@ -114,13 +114,13 @@ def look_at(client: Client, topic: str | None) -> Look:
                 high_watermark=None if seen is None else seen.high_watermark,
                 ends={} if seen is None else _ends(seen, behind.get(where, {})),
             )
-    # Metadata may list a dead broker for a while, for clients that still ask for it.
+    # Metadata may still list a broker that has just died.
     brokers = frozenset(one.node_id for one in metadata.brokers if _is_up(one.host, one.port))
     return Look(at, brokers, partitions)
 
 
 def _is_up(host: str, port: int) -> bool:
-    """Whether the port accepts connections, which it also does while its process is paused."""
+    """Whether the port accepts connections; it does so even while its process is paused."""
     try:
         socket.create_connection((host, port), SILENCE_SECONDS).close()
     except OSError:

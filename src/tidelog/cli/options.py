@@ -10,7 +10,7 @@ from tidelog.client.client import Client
 
 NOT_GIVEN = f"the running cluster, or {DEFAULT_BOOTSTRAP}"
 PATIENCE_SECONDS = 4.0
-"""How long a command that can report a stuck node waits for its answer."""
+"""How long a command waits for an answer before it reports the node as stuck."""
 
 A_DAY_SECONDS = 86_400
 
@@ -18,7 +18,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def tell(sentence: str) -> None:
-    """Print a sentence on standard error, beside the output of a command."""
+    """Print a sentence on standard error, apart from the output of the command."""
     click.echo(f"tidelog: {sentence}", err=True)
 
 
@@ -70,7 +70,7 @@ def bootstrap(command: F) -> F:
 
 
 def connect(server: str | None, controller: str | None) -> tuple[Client, bool]:
-    """A client with a short timeout. -> and whether it talks to controllers."""
+    """Return a client with a short timeout, and whether it talks to controllers."""
     if controller is None:
         return Client(server or found_bootstrap(), PATIENCE_SECONDS), False
     return Client(controller, PATIENCE_SECONDS), True
@@ -88,7 +88,7 @@ def command_config(*flags: str) -> Callable[[F], F]:
 
 
 def key_value(option: str, text: str, *, strip: bool = True) -> tuple[str, str]:
-    """`key=value`; the value may hold further equals signs."""
+    """Parse `key=value`; the value may contain further equals signs."""
     key, equals, value = text.partition("=")
     if not equals or not key.strip():
         raise click.UsageError(f"{option}: {text!r} is not name=value")

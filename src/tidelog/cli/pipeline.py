@@ -31,7 +31,7 @@ JOBS = {
 DEMO = "demo"
 """The demo starts its own brokers."""
 NAMES_CLUSTER = ("--bootstrap-server", "--config")
-"""Options of a job that may name the cluster."""
+"""The options of a job that can name the cluster."""
 
 
 class PipelineJobs(click.Group):
@@ -67,7 +67,7 @@ def command() -> None:
 
 
 def start(job: str, arguments: tuple[str, ...]) -> int:
-    """Replace this process by the job; its help alone needs neither Spark nor an installation."""
+    """Replace this process by the job; its --help needs neither Spark nor an installation."""
     module = f"tidelog_pipelines.jobs.{job}"
     if not {"-h", "--help"}.isdisjoint(arguments):
         _become("tidelog.cli.help.pipeline_help", module)

@@ -81,7 +81,7 @@ class LineFormat:
     "--topic", required=True, metavar="NAME", help="The topic; it is created on first use."
 )
 @options.bootstrap_server
-@click.option("--key-separator", metavar="TEXT", help="Each line is key, this, value.")
+@click.option("--key-separator", metavar="TEXT", help="The text between key and value.")
 @click.option("--partition", type=click.IntRange(min=0), help="Write to this partition only.")
 @click.option("--acks", type=click.Choice(list(ACKS)), default="all", show_default=True)
 @click.option("--compression-codec", type=click.Choice(CODECS), default="none", show_default=True)
@@ -110,10 +110,10 @@ def command(
     properties: tuple[str, ...],
     ledger: str | None,
 ) -> None:
-    """Write each line of standard input as one record, and end at its end.
+    """Write each line of standard input as one record, until the input ends.
 
-    What can be read at once leaves as one batch, and is acknowledged before more is read. Retries
-    double nothing.
+    Lines that can be read at once are sent as one batch, and are acknowledged before more lines are
+    read. Retries cause no duplicates.
     """
     given = dict(options.key_value("--property", one, strip=False) for one in properties)
     layout = LineFormat.of(given, key_separator)
@@ -147,7 +147,7 @@ def _parse(layout: LineFormat, lines: list[str]) -> tuple[list[Record], UserErro
 
 
 def _available_lines(fd: int) -> Iterator[list[str]]:
-    """Whole lines, as many as can be read at once; the last one may lack its newline."""
+    """The complete lines of each read; the last line of the input may lack its newline."""
     rest = b""
     while chunk := os.read(fd, READ_BYTES):
         *lines, rest = (rest + chunk).split(b"\n")

@@ -1,4 +1,4 @@
-"""`tidelog quorum`: kafka-metadata-quorum's description of the quorum, with its flags."""
+"""`tidelog quorum`: describes the quorum, with the flags and output of kafka-metadata-quorum."""
 
 import time
 
@@ -23,8 +23,8 @@ def command(
 
 @command.command("describe")
 @click.option("--status", is_flag=True, help="Show the leader, the voters and their lag.")
-@click.option("--replication", is_flag=True, help="How far each voter and observer has come.")
-@click.option("--human-readable", is_flag=True, help="Ages instead of timestamps.")
+@click.option("--replication", is_flag=True, help="Show the lag of each voter and observer.")
+@click.option("--human-readable", is_flag=True, help="Show ages instead of timestamps.")
 @options.bootstrap
 @click.pass_context
 def describe(

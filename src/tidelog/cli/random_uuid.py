@@ -1,4 +1,4 @@
-"""`tidelog random-uuid`: an id for a new cluster, in the form that Kafka gives ids."""
+"""`tidelog random-uuid`: prints an id for a new cluster, in the format of Kafka's ids."""
 
 import click
 

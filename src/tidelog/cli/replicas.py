@@ -41,7 +41,7 @@ def command(bootstrap_server: str, topic: str | None, watch: bool, interval: flo
     with Client(bootstrap_server, SILENCE_SECONDS) as client:
         watched = Watched(client, topic)
         if watch:
-            from tidelog.cli.output.replica_screen import show  # takes its time to import
+            from tidelog.cli.output.replica_screen import show  # slow to import
 
             show(watched.look, interval)
         else:

@@ -22,15 +22,14 @@ from tidelog.runtime.process import CannotStart, lock_directory
 def command(path: str, action: str, name: str | None) -> None:
     """List the partition directories that a node has set aside, and restore one of them.
 
-    A node never deletes a directory that does not fit the cluster's metadata: it renames it to
-    TOPIC-N.ID-stray and keeps it. If no other replica has the records and the directory could be
-    that of an earlier topic of the same name, it leaves the directory in its place and does not
-    serve the partition.
+    A node does not delete a directory that does not fit the cluster's metadata, but renames it to
+    TOPIC-N.ID-stray. If no other replica has the records and the directory could be that of an
+    earlier topic of the same name, the node keeps its name and does not serve the partition.
 
-    `restore NAME` gives the directory its name back and has the node open it as a replica of the
-    topic that has this name today. Stop the node first. The replica is read in full, and it is not
-    trusted to be in sync before it has caught up with its leader. A stray that is not needed can be
-    removed like any directory.
+    `restore NAME` renames the directory back, and the node opens it as a replica of the topic that
+    now has this name. Stop the node first. The node reads the whole replica, and the replica is not
+    in sync before it has caught up with its leader. A stray that is not needed can be removed like
+    any directory.
     """
     if not Path(path).is_dir():
         raise UserError(f"there is no directory {path}.")
@@ -75,9 +74,9 @@ def _restore(path: str, name: str) -> None:
         restored = LogDirectory(disk, SystemDice()).restore(name)
         if restored is None:
             raise UserError(
-                f"{name} cannot be restored: it is no partition directory, or another one with "
-                "records has its place."
+                f"{name} cannot be restored: it is no partition directory, or there is another one "
+                "with records for the partition."
             )
-        click.echo(f"{restored} is back and is opened at the next start of the node.")
+        click.echo(f"{restored} is restored; the node opens it at its next start.")
     finally:
         os.close(lock)

@@ -1,4 +1,4 @@
-"""`tidelog topics`: kafka-topics.sh, flag for flag and column for column."""
+"""`tidelog topics`: has the flags and the output of kafka-topics.sh."""
 
 import re
 from base64 import urlsafe_b64decode
@@ -34,7 +34,7 @@ ONLY_WITH = {
     "unavailable_partitions": ("describe",),
     "topics_with_overrides": ("describe",),
 }
-"""The actions that an option goes with; others are refused, as by Kafka's tool."""
+"""The actions for which each option is valid; other uses are refused, as by Kafka's tool."""
 
 MAX_REPLICATION_FACTOR = 32767
 MAX_PARTITIONS = 2**31 - 1
@@ -42,7 +42,7 @@ MAX_PARTITIONS = 2**31 - 1
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """The command line, as click gives it."""
+    """The options of the command line, as click parses them."""
 
     topic: str | None
     topic_id: str | None
@@ -186,7 +186,7 @@ def describe(client: Client, wanted: Options) -> None:
 
 
 def parse_assignment(text: str | None) -> list[list[NodeId]]:
-    """`1:2,2:3`: per partition its brokers, all with the same number of replicas."""
+    """Parse `1:2,2:3`, the brokers of each partition; all have the same number of replicas."""
     if not text:
         return []
     try:
@@ -210,7 +210,7 @@ def parse_topic_id(text: str) -> UUID:
 
 
 def topic_pattern(text: str) -> re.Pattern[str]:
-    """Kafka's include list: a regular expression over the whole name, commas as alternatives."""
+    """Kafka's include list: regular expressions for the whole name, separated by commas."""
     try:
         return re.compile(text.strip().strip("\"'").replace(",", "|").replace(" ", ""))
     except re.error as error:

@@ -140,7 +140,7 @@ def command(
 
 
 def check_hosts(host: str, advertised_host: str | None) -> None:
-    """Refuse addresses that clients cannot use, and warn of those that others can reach."""
+    """Refuse addresses that clients cannot use, and warn of those that other machines can reach."""
     for option, address in (("--host", host), ("--advertised-host", advertised_host)):
         if address is not None and not ADDRESS.fullmatch(address):
             raise click.UsageError(f"{option}: {address!r} is not an address")
@@ -158,7 +158,7 @@ def check_hosts(host: str, advertised_host: str | None) -> None:
 
 
 def run(cluster: LocalCluster, *, is_new: bool, restart: bool, verbose: bool) -> int:
-    """Run the nodes until they have all ended. -> the exit status."""
+    """Run the nodes until they have all ended, and return the exit status."""
 
     def tell(node: NodeId, pid: int | None) -> None:
         was_whole = cluster.was_whole

@@ -261,7 +261,7 @@ def test_a_screen_says_that_what_it_shows_is_old() -> None:
     console.print(picture(Seen(list(rows([HURT], memory)), "no broker can be reached"), 4))
 
     shown = " ".join(console.export_text().split())
-    assert "no broker can be reached. This is what was seen before; looking again." in shown
+    assert "no broker can be reached. These rows are out of date; trying again." in shown
     assert "a-0" in shown
 
 

@@ -73,7 +73,7 @@ def test_an_empty_log_gives_way_and_one_with_records_does_not(tmp_path: Path) ->
 
     again = f"orders-0.{OTHER.hex}-stray"
     directory(tmp_path, again)
-    with pytest.raises(UserError, match="another one with records has its place"):
+    with pytest.raises(UserError, match="there is another one with records"):
         invoke(["stray", "--dir", str(tmp_path), "restore", again])
     assert (tmp_path / again / LOG).exists()
 

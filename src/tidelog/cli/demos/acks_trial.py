@@ -45,7 +45,7 @@ PATIENCE_SECONDS = 120.0
 ATTEMPTS = 5
 POLL_SECONDS = 0.02
 PRODUCE_SECONDS = 300
-"""Longer than a trial takes, so that a write ends by its answer or by the death of its leader."""
+"""Longer than a trial, so that no write times out before its answer or the leader's death."""
 UNCLEAN = 1
 """The election type of an unclean election in ElectLeaders."""
 

@@ -1,7 +1,7 @@
 """`tidelog pipeline JOB --help` without Spark.
 
-A job knows its own settings, and importing the job imports Spark. Its help needs none of that, so
-placeholders stand for the libraries that the jobs import, and nothing has to be installed first.
+A job prints its own help, and importing the job imports Spark. Placeholders replace the libraries
+that the jobs import, so that the help works before they are installed.
 """
 
 import importlib.abc
@@ -38,7 +38,7 @@ class _AnyAttribute(type):
 
 
 class Placeholder(metaclass=_AnyAttribute):
-    """Whatever a job imports: a base class, a function or a type in an annotation."""
+    """Replaces any name that a job imports: a base class, a function or an annotated type."""
 
     def __new__(cls, *arguments: object, **options: object) -> Any:
         return Placeholder
@@ -55,7 +55,7 @@ class _PlaceholderModule(ModuleType):
 
 
 class PlaceholderFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds the placeholders before the libraries, so that help is the same with and without."""
+    """Finds placeholders even if the libraries are installed, for the same help."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

@@ -1,4 +1,4 @@
-"""The name under which the reader of a message can run Tidelog's command line."""
+"""The command that messages name for running Tidelog."""
 
 import sys
 from pathlib import Path

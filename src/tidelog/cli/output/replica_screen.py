@@ -45,7 +45,7 @@ def show(look: Callable[[], list[ReplicaRow]], interval: float) -> None:
 def looks(look: Callable[[], list[ReplicaRow]]) -> Iterator[Seen]:
     """Read the rows repeatedly, and continue after errors, because users watch for failures.
 
-    The first read must succeed, because a wrong address would cause the same error.
+    An error of the first read is raised, because the address may be wrong.
     """
     rows = look()
     yield Seen(rows)
@@ -60,13 +60,13 @@ def looks(look: Callable[[], list[ReplicaRow]]) -> Iterator[Seen]:
 
 def _print(seen: Seen) -> None:
     if seen.failure is not None:
-        click.echo(f"tidelog: {seen.failure}; looking again.", err=True)
+        click.echo(f"tidelog: {seen.failure}; trying again.", err=True)
     else:
         click.echo("\n".join([*table(TIMED_HEADS, list(map(timed_cells, seen.rows))), ""]))
 
 
 def picture(seen: Seen, room: int) -> Table:
-    """A table of as many rows as fit on the screen, with a summary below."""
+    """A table of as many rows as fit on the screen, with a summary or an error below."""
     caption = _sum(seen.rows, room) if seen.failure is None else _failed(seen.failure)
     made = Table(box=SIMPLE_HEAD, caption=caption, caption_justify="left", pad_edge=False)
     for head in TIMED_HEADS:
@@ -93,8 +93,8 @@ def _sum(shown: Sequence[ReplicaRow], room: int) -> Text:
 
 
 def _failed(failure: str) -> Text:
-    told = f"{_clock()}  {failure}. This is what was seen before; looking again. Ctrl-C ends."
-    return Text(told, style="bold red")
+    text = f"{_clock()}  {failure}. These rows are out of date; trying again. Ctrl-C ends."
+    return Text(text, style="bold red")
 
 
 def _clock() -> str:

@@ -1,4 +1,4 @@
-"""The settings that `tidelog whatif` asks about: flags first, then a topic, then assumptions."""
+"""The settings for `tidelog whatif`: from flags, else from a topic, else assumed."""
 
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ class OwnSettings(NamedTuple):
     minimums: tuple[int, ...]
     acks: tuple[str, ...]
     assumed: tuple[str, ...]
-    """The settings that neither a flag nor a topic gives."""
+    """The settings that come from neither a flag nor a topic, as `key=value`."""
 
 
 def read_topic(bootstrap: str, topic: str) -> TopicSettings:
@@ -55,7 +55,7 @@ def own_settings(
     acks: tuple[str, ...],
     topic: TopicSettings | None,
 ) -> OwnSettings:
-    """Complete the flags by the topic's settings, and these by assumptions."""
+    """Take settings without a flag from the topic, and assume those that are still missing."""
     assumed = []
     if not factors:
         factors = (ASSUMED_FACTOR if topic is None else topic.replication_factor,)

@@ -139,10 +139,10 @@ def _places(only: str | None) -> tuple[int, ...] | None:
     try:
         return tuple(int(place) for place in only.split(","))
     except ValueError:
-        raise UserError(f"--only takes numbers by commas, not {only}") from None
+        raise UserError(f"--only takes numbers separated by commas, not {only}") from None
 
 
-# -- one seed --------------------------------------------------------------------------------------
+# -- One seed --------------------------------------------------------------------------------------
 
 
 def _run_one(plan: Plan, places: tuple[int, ...] | None, shrink: bool) -> int:
@@ -150,7 +150,7 @@ def _run_one(plan: Plan, places: tuple[int, ...] | None, shrink: bool) -> int:
         try:
             plan = only_faults(plan, places)
         except IndexError:
-            raise UserError(f"seed {plan.seed} has fewer faults than that") from None
+            raise UserError(f"--only: seed {plan.seed} has fewer faults") from None
     summary = CampaignSummary()
     began = monotonic()
     result = one(plan)
@@ -185,7 +185,7 @@ def _shrunk(plan: Plan, places: tuple[int, ...] | None) -> tuple[Plan, tuple[int
     return only_faults(replace(plan, schedule=None), kept), kept
 
 
-# -- many ------------------------------------------------------------------------------------------
+# -- Many seeds ------------------------------------------------------------------------------------
 
 
 def _run_many(

@@ -28,7 +28,7 @@ SEEDS = 100
 def try_mutant(
     name: str, plan: Plan, seeds: int | None, jobs: int | None, html: Path | None
 ) -> int:
-    """Status 0 if the right rules pass the mutant's story, and the mutant fails it."""
+    """Return status 0 if the right rules pass the mutant's story and the mutant fails it."""
     if name == "list":
         rows = [(one.name, ",".join(one.faults) or "-", one.wrong) for one in MUTANTS.values()]
         for line in table(("MUTANT", "FAULTS", "WHAT IS WRONG"), rows):
@@ -82,12 +82,12 @@ def _results(name: str, plan: Plan, seeds: int, jobs: int) -> Iterator[Result]:
         return
     pool = ProcessPoolExecutor(jobs)
     try:
-        # In order of the seeds, so that the number to the first catch is the same every time.
+        # In the order of the seeds, so that the first seed that detects it is the same every time.
         yield from pool.map(partial(run_mutant, name), plans)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)
 
 
 def run_mutant(name: str, plan: Plan) -> Result:
-    """Run one seed with the mutant's rules, made here because they cannot be pickled."""
+    """Run one seed with the mutant's rules; they cannot be pickled, so only the name is passed."""
     return one(replace(plan, rules=MUTANTS[name].rules()))

@@ -18,7 +18,7 @@ from tidelog.sim.story.showing import as_run
 
 @silenced()
 def tell_story(name: str, mutant: str | None, html: Path | None) -> int:
-    """Status 0 if all expectations of the story are met."""
+    """Play a story; return status 0 if all of its expectations are met."""
     if name == "list":
         return _list()
     if name == "help":
@@ -40,12 +40,12 @@ def tell_story(name: str, mutant: str | None, html: Path | None) -> int:
 def transcript(played: Played) -> list[str]:
     """The lines of a played story, with its title and its result."""
     rules = f" (with the wrong rule {played.mutant})" if played.mutant else ""
-    end = [f"FAILED, {failure}" for failure in played.failures] or ["All of it came true."]
+    end = [f"FAILED, {failure}" for failure in played.failures] or ["All expectations are met."]
     return [f"{played.story.title}{rules}", "", *played.transcript, "", *end]
 
 
 def _story(name: str) -> Story:
-    """The story in this file, or the one of this name that Tidelog has."""
+    """The story in this file, or the built-in story of this name."""
     path = Path(name)
     if path.exists():
         return parse(path.read_text(encoding="utf-8"))

@@ -21,10 +21,10 @@ def summary_lines(summary: CampaignSummary, wall_seconds: float) -> Iterator[str
     yield _line("events", f"{summary.events:,}")
     yield _line("records", f"{summary.acknowledged:,} acknowledged, {summary.read:,} read")
     if summary.lost:
-        yield _line("lost", f"{summary.lost:,} acknowledged records, every loss was reported")
+        yield _line("lost", f"{summary.lost:,} acknowledged records; every loss was reported")
     yield from _counted("faults", summary.faults)
     held_back = sum(summary.held_back.values())
-    yield _line("held back", f"{held_back:,} more, for which the budget had no room")
+    yield _line("held back", f"{held_back:,} more faults, which would have exceeded the budget")
     yield from _counted("checked", summary.checks)
     yield _line("failures", str(len(summary.failures)) if summary.failures else "none")
 

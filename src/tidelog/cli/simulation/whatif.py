@@ -1,4 +1,4 @@
-"""`tidelog whatif`: simulate your own settings under faults, and see what they cost."""
+"""`tidelog whatif`: simulates your own settings under faults, and reports losses and outages."""
 
 import os
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ _EPILOG = f"\b\nFaults:\n{_FAULTS}"
     "factors",
     type=click.IntRange(1, MOST_REPLICAS),
     multiple=True,
-    help="May be given several times, as the next three options.",
+    help="May be given several times, like the next three options.",
 )
 @click.option("--min-insync-replicas", "minimums", type=click.IntRange(1, 5), multiple=True)
 @click.option("--acks", type=click.Choice(list(ACKS)), multiple=True)

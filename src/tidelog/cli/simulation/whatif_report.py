@@ -19,7 +19,7 @@ dead process at once, a silent machine after 2 s."""
 
 
 def details(summaries: Sequence[WhatIfSummary]) -> Iterator[str]:
-    """One set of settings: a line per fault."""
+    """The lines for one set of settings: a table with one row per fault, and conclusions."""
     first = summaries[0]
     yield f"{first.question.settings}: {first.runs} runs per fault"
     yield ""
@@ -65,7 +65,7 @@ def conclusions(summaries: Sequence[WhatIfSummary]) -> Iterator[str]:
 
 
 def matrix(summaries: Sequence[WhatIfSummary]) -> Iterator[str]:
-    """Many settings: for each replication factor faults by settings."""
+    """The lines for many settings: tables of faults by settings, for each replication factor."""
     for factor in sorted({one.question.replication_factor for one in summaries}):
         some = [one for one in summaries if one.question.replication_factor == factor]
         yield f"replication.factor={factor}: runs that lost acknowledged records"

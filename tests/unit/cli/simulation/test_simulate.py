@@ -40,8 +40,8 @@ def test_the_kinds_of_fault_are_explained(capsys: pytest.CaptureFixture[str]) ->
         (["--seed", "1", "--seeds", "2"], "give one of --seed, --seeds and --minutes", 2),
         (["--only", "1"], "--only goes with --seed", 2),
         (["--faults", "flood"], "there is no kind of fault 'flood'", 1),
-        (["--seed", "1", "--only", "x"], "--only takes numbers by commas, not x", 1),
-        (["--seed", "1", "--only", "9999"], "seed 1 has fewer faults than that", 1),
+        (["--seed", "1", "--only", "x"], "--only takes numbers separated by commas, not x", 1),
+        (["--seed", "1", "--only", "9999"], "--only: seed 1 has fewer faults", 1),
     ],
 )
 def test_a_mistake_is_one_sentence(

@@ -22,7 +22,7 @@ def test_a_story_is_told_and_its_page_written(
     output = capsys.readouterr().out
     assert output.startswith("Nothing happens\n")
     assert "  2 acknowledged\n" in output
-    assert "All of it came true." in output
+    assert "All expectations are met." in output
     assert "<title>Nothing happens</title>" in html.read_text()
 
 
