@@ -251,7 +251,7 @@ class Checker:
         """Replace damaged batches by those that the log held when the node last ran.
 
         The result has the batches from disk up to the first damaged one, and the earlier batches
-        from there on. Batches that were fetched after the start are never taken for damaged ones.
+        from there on. Batches that were fetched after the start never count as damaged.
         """
         left = self.scene.left.get(copy.node, {}).get(copy.partition)
         if left is None or left.ledger is not copy.ledger or copy.ledger.is_metadata:

@@ -74,7 +74,7 @@ class Copy:
     leader: PartitionLeader | None = None
     """The leadership that the other fields describe."""
     level_at: dict[NodeId, Millis] = field(default_factory=dict)
-    """While it leads: when each follower's fetch last reached the log end, by its own clock."""
+    """While it leads: when each follower last fetched up to the log end, by the leader's clock."""
     proposed: frozenset[NodeId] | None = None
     """While it leads: the in-sync set that it has requested."""
 

@@ -1,4 +1,4 @@
-"""A shadow of a log's batches, which the checkers keep beside the log itself."""
+"""The batch headers of a log, which the checkers keep in memory."""
 
 from bisect import bisect_right
 from collections.abc import Sequence

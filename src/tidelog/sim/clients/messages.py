@@ -27,7 +27,7 @@ from tidelog.protocol.records.records import Record, build_batch, read_records
 PRODUCE_VERSION, FETCH_VERSION = 11, 12
 """The last versions that identify topics by name."""
 LEADER_ONLY_FETCH_VERSION = 10
-"""The last version that only the leader serves; later a follower may, with lag (KIP-392)."""
+"""The last version that only leaders serve; a lagging follower may serve later ones (KIP-392)."""
 
 
 # -- frames ----------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ class Budget:
         self._damaged: dict[NodeId, Offset] = {}
         """The metadata offset that each damaged voter must reach before another may be damaged."""
 
-    # -- what is allowed ---------------------------------------------------------------------------
+    # -- allowed faults ----------------------------------------------------------------------------
 
     def allows_absence(self, host: SimHost) -> bool:
         """Whether the other nodes are a majority without this node."""
@@ -81,7 +81,7 @@ class Budget:
         )
 
     def allows_blackout(self) -> bool:
-        """Whether all nodes may lose power: every partition flushes before it acknowledges."""
+        """Whether all nodes may lose power; every partition must flush before it acknowledges."""
         image = self._newest()
         hosts = self._cluster.hosts.values()
         return all(host.is_up and not host.is_paused for host in hosts) and (
@@ -92,7 +92,7 @@ class Budget:
     def majority(self) -> int:
         return len(self._cluster.hosts) // 2 + 1
 
-    # -- what has happened -------------------------------------------------------------------------
+    # -- past faults -------------------------------------------------------------------------------
 
     def ended_uncleanly(self, host: SimHost, *, is_lossy: bool) -> None:
         broker = self._newest().brokers.get(host.id)
@@ -118,7 +118,7 @@ class Budget:
     def disk_mended(self, host: SimHost) -> None:
         self._bad_disks.discard(host.id)
 
-    # -- inside ------------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------
 
     def _works(self, host: SimHost) -> bool:
         return (

@@ -1,12 +1,12 @@
-"""Damage at rest: a file of a machine that is down changes without a write.
+"""Damage at rest: a file changes without a write while its machine is down.
 
-`is_visible` is whether Kafka's formats reveal a damage, so that a node must report it. A damage may
-be invisible:
+`is_visible` returns whether Kafka's formats reveal the damage; a node must then report it. Damage
+is not visible in these cases:
 
-* An index, a producer snapshot or an older metadata snapshot is derived data. It is validated, and
-  reported, when it is used; only a missing index is visible at once. An index of the metadata log
-  is visible only below the recovery point: every start scans the later segments of that log, and a
-  crash may leave them without an index.
+* An index, a producer snapshot or an older metadata snapshot is derived data. A node validates it,
+  and reports damage, only when it uses it. Only a missing index is visible at once. In the metadata
+  log, a missing index is visible only below the recovery point: every start scans the later
+  segments, and a crash may leave them without an index.
 * A text file (checkpoints, quorum-state, meta.properties) has no checksum. If it is still
   well-formed, its numbers may be wrong.
 * After an unclean end a log may end anywhere after its recovery point, as after any crash.
@@ -53,7 +53,7 @@ class Harm(NamedTuple):
 
     @property
     def names(self) -> set[str]:
-        """The names of which a report must mention at least one."""
+        """The names of which a report must contain at least one."""
         return names_of(self.paths)
 
 
@@ -126,7 +126,7 @@ def _is_scanned_anyway(path: str, files: Files) -> bool:
 
 
 def _end_of(path: str, files: Files) -> Offset:
-    """The base offset of the next segment; unknown for the last segment until it is read."""
+    """The base offset of the next segment; `_NO_END` for the last segment."""
     directory, _, name = path.rpartition("/")
     bases = [
         names.offset_of(one.rpartition("/")[2], names.LOG)
@@ -197,7 +197,7 @@ def damage(disk: SimDisk, dice: Dice) -> Harm | None:
 
 
 def _could_be(one: str, other: str) -> bool:
-    """Whether one log could replace the other: a batch does not name its partition."""
+    """Whether a swap of these files is undetectable: batches do not name their partition."""
     name = one.rpartition("/")[2]
     return one == other or (name.endswith(names.LOG) and name == other.rpartition("/")[2])
 

@@ -1,8 +1,8 @@
 """Faults as values: the kind, the machines, the time and the duration.
 
 Each fault starts and ends on its own, so any fault can be removed from a schedule. `KINDS`
-describes each kind, `sim/faults/strikes.py` executes faults, and `sim/faults/budget.py` defines
-those that the protocol promises to survive.
+describes each kind, `sim/faults/strikes.py` executes faults, and `sim/faults/budget.py` defines the
+faults that the protocol must survive.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tidelog.model.ids import Millis, NodeId
 
 LEADER: NodeId = 0
-"""In a fault: the leader of the first partition at that time, by the newest image."""
+"""In a fault: the leader of the first partition at that time, in the newest image."""
 CONTROLLER: NodeId = -1
 """In a fault: the active controller at that time."""
 NEXT_LEADER: NodeId = -2
@@ -21,26 +21,26 @@ LAST_FOLLOWER: NodeId = -3
 CLOCK_STEP = "clock-step"
 
 KINDS: dict[str, str] = {
-    "kill": "the process ends (kill -9), what it wrote stays, and it starts again later",
+    "kill": "the process ends (kill -9), its writes survive, and it starts again later",
     "power-loss": "the machine loses power: unsynced writes may be lost or torn",
-    "quick-restart": "power is lost and back before anyone has missed the node",
+    "quick-restart": "a machine loses power, and restarts before any timeout",
     "blackout": "every machine loses power at once",
     "shutdown": "a controlled shutdown, and a start later",
-    "pause": "the process stands still, as in a long garbage collection",
+    "pause": "the process stops for a while, as in a long garbage collection",
     "isolate": "a machine is cut off from all others, clients included",
     "sever": "a machine is cut off from all others but one",
-    "partition": "two machines do not reach each other, either way",
-    "one-way": "what one machine sends to another does not arrive, the way back works",
-    "reset": "the connections between two machines break, what is under way is lost",
-    "slow-link": "everything between machines takes much longer",
-    "lossy-link": "segments are lost, so that they and all behind them wait for a repetition",
+    "partition": "two machines cannot reach each other, in both directions",
+    "one-way": "data from one machine to another does not arrive; the other direction works",
+    "reset": "the connections between two machines break, and data in transit is lost",
+    "slow-link": "data to and from one machine takes much longer",
+    "lossy-link": "segments are lost; they and all later ones wait for a retransmission",
     "slow-disk": "every fsync of one machine takes very long",
     "full-disk": "no file of one machine can grow",
-    "read-only-disk": "the file system of one machine goes read-only",
-    "failing-fsync": "fsync fails once; what was not synced is lost or torn",
+    "read-only-disk": "the file system of one machine becomes read-only",
+    "failing-fsync": "fsync fails; unsynced data is lost or torn",
     "flipped-bit": "a bit in the unsynced tail of a log flips while its node is down",
     "damage": "a file of one machine is changed, cut, deleted or swapped while it is down",
-    CLOCK_STEP: "a machine's clock is set by up to two days, either way, and put right later",
+    CLOCK_STEP: "a machine's clock is set forward or back by up to two days, and corrected later",
     "drift": "a machine's clock runs faster or slower than the others'",
 }
 """Every kind of fault, with its description."""

@@ -1,4 +1,4 @@
-"""Recipes: sequences of faults that cause a known loss under a wrong rule and are rarely drawn.
+"""Recipes: sequences of faults that cause a known loss under a wrong rule, but rarely by chance.
 
 Each recipe is a short schedule with random times around the critical ones.
 """
@@ -14,7 +14,7 @@ Recipe: TypeAlias = Callable[[SeededDice, Millis, int], tuple[Fault, ...]]
 
 
 def last_one_standing(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
-    """The leader loses its followers, then its tail, and returns before they do (F18, F43)."""
+    """The leader is cut off from its followers, loses power, and returns before them (F18, F43)."""
     alone = 1_000 + dice.below(3_000)
     gone = 200 + dice.below(1_500)
     return (
@@ -24,11 +24,11 @@ def last_one_standing(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, 
 
 
 def unheard_commit(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
-    """The next leader does not know what is committed, and a follower returns without it (F13).
+    """The next leader does not know of a commit, and a follower returns without the record (F13).
 
     The last follower is killed, so the leader may commit without it. The leader's link is slow, so
     the other follower learns late of the commit and is elected before it does. The last follower
-    cannot reach the new leader until its return is known, and its link is slow, so it fetches late.
+    cannot reach the new leader until the cluster knows of its return. Its slow link delays fetches.
     """
     slow = 200 + dice.below(400)
     down = dice.below(300)
@@ -60,7 +60,7 @@ def deaf_follower(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]
 
 
 def back_as_the_leader_goes(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
-    """A follower returns just when a leader fails that has just committed records (F13)."""
+    """A follower returns at the moment when the leader fails, right after a commit (F13)."""
     away = 800 + dice.below(2_500)
     return (
         Fault(at, "pause", (1 + dice.below(nodes),), away),
@@ -81,7 +81,7 @@ def lead_and_lead_again(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault
 
 
 def old_news(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
-    """A follower's fetch arrives after it has lost the records that the fetch proves (F15, F17)."""
+    """A fetch arrives after its sender has lost the records below the fetch offset (F15, F17)."""
     follower: NodeId = 1 + dice.below(nodes)
     return (
         Fault(at, "slow-link", (follower,), 2_000, 100 + dice.below(600)),

@@ -252,7 +252,7 @@ class Strikes:
     # -- disks -------------------------------------------------------------------------------------
 
     def _slow_disk(self, fault: Fault, host: SimHost) -> Undo | None:
-        """A node whose fsync takes too long stops itself (F33)."""
+        """Slow down fsync; a node whose fsync takes too long stops itself (F33)."""
         if not self._budget.allows_bad_disk(host, is_lossy=False):
             return None
         self._breaks(host, is_lossy=False)
@@ -370,7 +370,7 @@ class Strikes:
             self._start(host)
 
     def _start_all(self) -> None:
-        """Start stopped nodes repeatedly: a node that was shutting down may stop only now."""
+        """Start stopped nodes repeatedly, because a shutdown may still be in progress."""
         self._cluster.start()
         self._world.after(LOOK_AGAIN_MS, self._start_all)
 

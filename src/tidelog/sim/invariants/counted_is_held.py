@@ -1,7 +1,8 @@
-"""A follower holds what its leader counts: a fetch at N proves all records below N (F04, F14, F15).
+"""A follower holds all records that its leader assumes it to hold (F04, F14, F15).
 
-It is checked while no later epoch exists, in which a follower may truncate, and for followers in
-the broker run that last fetched from the leader, which has lost nothing since.
+A fetch at offset N tells the leader that the follower holds all records below N. The check skips
+leaders of earlier epochs, because a follower may truncate in a later one. It also skips followers
+that have restarted since their last fetch, because they may have lost records.
 """
 
 from tidelog.sim.checks.scene import Copy

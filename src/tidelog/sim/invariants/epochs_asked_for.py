@@ -1,8 +1,8 @@
 """A voter starts a new epoch of the metadata quorum only if a majority would vote for it (F36).
 
 A new epoch deposes the current leader, so a pre-vote precedes it (KIP-996). The leader, and every
-voter in contact with it, rejects the pre-vote. A voter that starts an epoch has therefore asked for
-some time, during which a majority, including itself, had no leader. Needless elections lose no
+voter in contact with it, rejects the pre-vote. When a voter starts an epoch, a majority including
+itself must therefore have had no leader since its pre-vote began. Needless elections lose no
 records, but they block all metadata changes.
 """
 
@@ -46,7 +46,7 @@ class EpochsAskedFor(Invariant):
             self._check(stance, before.epoch, now)
 
     def _asked_since(self, stance: Stance, epoch: LeaderEpoch, now: Millis) -> Millis:
-        """Since when the voter has asked in this epoch; now, if it has not."""
+        """The time of the voter's first pre-vote in this epoch; now if there was none."""
         asking = self._asking.get(stance.node)
         if asking is None or (asking.run, asking.epoch) != (stance.run, epoch):
             return now
@@ -66,6 +66,6 @@ class EpochsAskedFor(Invariant):
             )
 
     def _was_content(self, voter: NodeId, since: Millis) -> bool:
-        """Whether the voter had contact since then; False for a voter that was never observed."""
+        """Whether the voter has had contact with a leader since before this time."""
         stance = self._stances.get(voter)
         return stance is not None and stance.is_content and self._turned[voter] < since

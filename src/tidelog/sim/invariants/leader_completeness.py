@@ -40,7 +40,7 @@ class LeaderCompleteness(Invariant):
             return
         if self.scene.is_beyond and any(epoch > copy.epoch for epoch in ledger.unclean_epochs):
             ledger.lost += max(0, copy.high_watermark - before)
-            return  # it does not know yet of the unclean leader, which will truncate these records
+            return  # an unclean leader that this node does not know yet will truncate these records
         settled = min(copy.high_watermark, ledger.committed_end)
         if not self._holds(copy, settled):
             raise self.violated(
@@ -59,5 +59,5 @@ class LeaderCompleteness(Invariant):
         settled = copy.ledger.committed.at(end - 1)
         found = copy.log.at(end - 1)
         if settled is None:
-            return end <= copy.end  # older than the first log that was observed
+            return end <= copy.end  # these records are older than the first observed log
         return found is not None and found.key == settled.key

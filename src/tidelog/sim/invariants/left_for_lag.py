@@ -1,8 +1,8 @@
 """A leader drops only followers that have lagged for longer than the lag time (F23, F25).
 
-The number of records does not matter, because a burst is larger than any follower's lag. A follower
-stays if a fetch within the lag time reached the log end, or if the leader is newer than the lag
-time. Without this rule no record would be lost, but the set would shrink and grow with the load.
+The number of missing records does not matter, because a burst makes every follower lag. A follower
+stays if a fetch within the lag time reached the log end, or if the leader was elected within the
+lag time. A violation loses no record, but makes the set shrink and grow with the load.
 """
 
 from collections.abc import Set
@@ -21,6 +21,6 @@ class LeftForLag(Invariant):
             if level_at >= since:
                 raise self.violated(
                     f"node {copy.node}, which leads in epoch {copy.epoch}, drops node {node}, "
-                    f"which had everything {level_at - since} ms after the lag time began",
+                    f"which was caught up {level_at - since} ms after the lag time began",
                     copy.ledger,
                 )

@@ -1,6 +1,6 @@
 """Log matching: two logs with a batch of the same epoch at the same offset agree up to it.
 
-The check is inductive: such a batch, and the batch before it, are equal in every log.
+The check is inductive: it compares such a batch, and the batch before it, in all logs.
 """
 
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""One leader per epoch: no other node leads in it, nor the same node after a restart (F17)."""
+"""In each epoch only one node leads, and it does not lead again after a restart (F17)."""
 
 from tidelog.sim.checks.scene import Copy
 from tidelog.sim.invariants.invariant import Invariant

@@ -1,8 +1,7 @@
 """Every replica that may be elected holds all committed records.
 
-The controller's in-sync set is never larger than the set by which the leader of that epoch commits
-(F12). Each member of it, in the broker run that the cluster knows, holds all records committed so
-far.
+The leader of an epoch commits with all members of the controller's in-sync set (F12). Each member
+holds all records committed so far, unless it has restarted and the cluster does not know that yet.
 """
 
 from tidelog.controller.image.image import ClusterImage, PartitionImage
@@ -51,7 +50,7 @@ class QuorumSuperset(Invariant):
             if copy is None or broker is None or settled is None or end <= copy.start:
                 continue
             if self.scene.broker_epochs.get(member) != broker.epoch:
-                continue  # it has restarted, and the cluster does not know yet
+                continue  # it has restarted, and the cluster does not know that yet
             found = copy.log.at(end - 1)
             if found is None or found.key != settled.key:
                 raise self.violated(

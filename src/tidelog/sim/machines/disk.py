@@ -2,8 +2,8 @@
 
 A write goes to the cache. `sync` makes a file's bytes durable, and `sync_directory` the names in a
 directory. At a crash every unsynced page is kept, lost or torn. A file that grew or shrank gets a
-size between the two. Of the names that were created, renamed or removed in a directory, a prefix of
-the changes survives. All of this is drawn from the dice, so a seed has one outcome.
+size between the two. Created, renamed and removed names survive in their order, up to a random
+change. The dice decide all of this, so the same seed has the same outcome.
 """
 
 import errno
@@ -173,7 +173,7 @@ class SimDisk:
         """The number of bytes in all named files."""
         return sum(len(inode.content) for inode in inodes_below(self._root))
 
-    # -- the port
+    # -- the interface `Disk`
 
     def open(self, path: str) -> SimFile:
         parent, name = self._parent(path)

@@ -67,7 +67,7 @@ class SimHost:
         self._conns: dict[ConnId, HostConnection] = {}
         self.jobs = SimJobs(self.world, self._dice, self.when_running, self.tell)
         self._slow_sync_in = 0
-        """The run in which an fsync started on a faulty disk; it may end late."""
+        """The number of the run in which an fsync last started on a faulty disk."""
         self._alarm: Millis | None = None
         self._missed: list[Callable[[], None]] = []
         self.wipe()
@@ -88,7 +88,7 @@ class SimHost:
     def address(self, listener: str = "PLAINTEXT") -> Address:
         return next((one.host, one.port) for one in self.settings.listeners if one.name == listener)
 
-    # -- life --------------------------------------------------------------------------------------
+    # -- start and end -----------------------------------------------------------------------------
 
     def wipe(self) -> None:
         """Replace the disk by a new, formatted one."""
@@ -151,7 +151,7 @@ class SimHost:
         self.is_paused = True
 
     def resume(self) -> None:
-        """SIGCONT: deliver everything received meanwhile at once, and then the timers."""
+        """SIGCONT: handle everything that was received meanwhile, and then the timers."""
         self._note("goes on")
         self.is_paused = False
         missed, self._missed = self._missed, []

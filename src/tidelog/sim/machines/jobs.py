@@ -1,4 +1,4 @@
-"""The jobs of one simulated machine; they take simulated time, and crashes occur between steps."""
+"""The jobs of a simulated machine; they take simulated time, so a crash can occur between steps."""
 
 from collections.abc import Callable
 from typing import Any
@@ -49,7 +49,7 @@ class SimJobs:
             task.steps.close()
 
     def end(self) -> None:
-        """Drop all jobs with the process, wherever they are."""
+        """Drop all unfinished jobs, because the process has ended."""
         tasks, self._tasks = self._tasks, {}
         for task in tasks.values():
             task.steps.close()

@@ -8,7 +8,7 @@ connections when it is back.
 Packet faults therefore look different inside a stream. A lost segment delays itself and all later
 bytes until it is retransmitted; too many losses reset the connection. Duplicate or reordered
 requests require two connections: a client gives one up and repeats the request on the next while
-the first request is still in transit. Each connection has its own delays, so this happens.
+the first request is still in transit. This happens, because each connection has its own delays.
 """
 
 from collections import Counter, deque
@@ -153,7 +153,7 @@ class SimNetwork:
         self._slow: Counter[str] = Counter()
         self._lossy: Counter[str] = Counter()
 
-    # -- what machines do --------------------------------------------------------------------------
+    # -- actions of machines -----------------------------------------------------------------------
 
     def listen(self, address: Address, accept: Accept) -> None:
         assert address not in self._listening, f"{address} is in use"
@@ -203,7 +203,7 @@ class SimNetwork:
         self.world.after(CONNECT_TIMEOUT_MS, lambda: fail(False, "Connection timed out"))
         return near
 
-    # -- what happens to machines and ways ---------------------------------------------------------
+    # -- faults of machines and links --------------------------------------------------------------
 
     def cut(self, source: str, target: str) -> None:
         """Block frames from `source` to `target`; the other direction is unaffected."""
@@ -263,7 +263,7 @@ class SimNetwork:
         """The machines that have a connection."""
         return sorted({side.place for side in self._sides})
 
-    # -- inside ------------------------------------------------------------------------------------
+    # -- internals ---------------------------------------------------------------------------------
 
     def delay(self, source: str, target: str) -> Millis:
         delay = 1 + self._dice.below(self.delay_ms)

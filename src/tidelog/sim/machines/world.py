@@ -1,4 +1,4 @@
-"""Simulated time: a heap of (time, tie, action), and a running hash of everything that happens.
+"""Simulated time: a heap of (time, sequence number, action), and a running hash of all events.
 
 Invariant: the same seed produces the same trace on any machine and with any PYTHONHASHSEED.
 """

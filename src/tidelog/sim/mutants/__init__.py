@@ -1,4 +1,4 @@
-"""Known wrong rules, by name: the simulator must catch each of them, and nothing without them."""
+"""Known wrong rules, by name. The simulator must detect each one, and pass without them."""
 
 from tidelog.sim.mutants.controlling import CONTROLLING
 from tidelog.sim.mutants.damage import DAMAGE

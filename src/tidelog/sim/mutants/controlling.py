@@ -1,4 +1,4 @@
-"""Wrong rules of controllers: trust in a broker after a crash, and votes for each other."""
+"""Wrong rules of controllers: for brokers after a crash, and for elections of the controller."""
 
 from collections.abc import Iterable
 

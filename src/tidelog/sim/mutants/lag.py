@@ -1,7 +1,7 @@
-"""replica.lag.max.messages, which Kafka had until 0.9: behind by so many records is out of sync.
+"""The rule of replica.lag.max.messages, which Kafka removed in 0.9.
 
-No number is right. One burst is more than any follower has fetched, so the set shrinks, and grows
-again as soon as the burst is over.
+A follower that lacks more than this number of records is out of sync. No number is right: a burst
+exceeds it, so the in-sync set shrinks, and grows again after the burst.
 """
 
 from collections.abc import Iterable

@@ -1,7 +1,7 @@
 """A mutant: a known wrong rule, and the story that shows its effect.
 
-The source has neither a flag nor a branch for it: `tidelog.sim.rules` puts the wrong function in
-the place of the right one for as long as a run takes.
+The source has no flag and no branch for it: `tidelog.sim.rules` replaces the right function by the
+wrong one during a run.
 """
 
 from collections.abc import Callable, Iterable
@@ -16,12 +16,12 @@ class Mutant:
     faults: tuple[str, ...]
     """The faults that it causes, by their numbers in docs/faults.md."""
     wrong: str
-    """What is wrong, in one sentence."""
+    """The wrong rule in one sentence."""
     replacements: Callable[[], Iterable[Replacement]]
     """Created for every run, because some wrong rules keep state."""
     story: str
-    """The directed scenario that catches it."""
+    """The name of the story that detects it."""
 
     def rules(self) -> Rules:
-        """For one run."""
+        """The replacements for one run."""
         return Rules(self.name, tuple(self.replacements()))

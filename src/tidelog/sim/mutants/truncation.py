@@ -1,8 +1,8 @@
 """Kafka's earlier truncation rules, oldest first: each loses data that the next one keeps.
 
-Truncate to the high watermark (before KIP-101), one lookup of an epoch's end (KIP-101), lookups
-until the epochs match (KIP-279). Today every fetch carries both epochs, and is checked (KIP-320,
-KIP-595).
+Before KIP-101 a follower truncated to its high watermark. With KIP-101 it asks once for the end of
+an epoch, and with KIP-279 it asks until the epochs match. Today every fetch carries both epochs,
+and the leader checks them (KIP-320, KIP-595).
 """
 
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ _Asked = list[tuple[TopicId, list[FetchPartition]]]
 
 
 class _Lookups:
-    """Which partitions of which fetchers have been compared with their leader's epochs."""
+    """The partitions of each fetcher that have been compared with their leader's epochs."""
 
     def __init__(self) -> None:
         self._done: WeakKeyDictionary[ReplicaFetcher, set[tuple[TopicId, int, LeaderEpoch]]] = (

@@ -1,1 +1,1 @@
-"""Replays: what a run looked like, moment by moment, as a page that needs nothing but a browser."""
+"""Replays: writes a simulated run as an HTML page that shows it moment by moment."""

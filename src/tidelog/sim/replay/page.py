@@ -1,4 +1,4 @@
-"""Writes a run as one page: no other file, no address from outside."""
+"""Writes a run as one HTML page, which loads no other file."""
 
 import json
 from collections.abc import Sequence
@@ -17,9 +17,9 @@ class StepShown(NamedTuple):
     failed: str = ""
     expects: bool = False
     acknowledged: int | None = None
-    """How many records clients had been promised when it was over."""
+    """The number of acknowledged records after the step."""
     lost: int | None = None
-    """How many of them the leaders' logs lacked; None while somebody has no leader."""
+    """How many of these the leaders' logs lacked; None while a partition has no leader."""
 
 
 class RecordedRun(NamedTuple):
@@ -32,10 +32,10 @@ class RecordedRun(NamedTuple):
 
 
 def page(run: RecordedRun) -> str:
-    """The whole document."""
+    """The HTML document."""
     template = (files("tidelog.sim.replay") / "page.html").read_text(encoding="utf-8")
     told = json.dumps(_plain(run), separators=(",", ":"), ensure_ascii=False)
-    # Nothing in the run may end the element that carries it.
+    # Text of the run must not close the script element that contains it.
     safe = told.replace("<", "\\u003c")
     return template.replace("@TITLE@", escape(run.title)).replace("@RUN@", safe)
 
@@ -53,7 +53,7 @@ def _plain(run: RecordedRun) -> dict[str, Any]:
 
 
 def first_write(frames: Sequence[Frame]) -> int:
-    """The first moment at which a replica holds a record: there is nothing to see before it."""
+    """The index of the first frame with a record in a replica; the page opens there."""
     for place, frame in enumerate(frames):
         replicas = (one for partition in frame.scene.partitions for one in partition.replicas)
         if any(replica.end > 0 for replica in replicas):

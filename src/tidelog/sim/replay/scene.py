@@ -1,6 +1,6 @@
-"""One moment of a small cluster: every machine, every partition, how far each replica is.
+"""The state of a small cluster at one moment: its machines, partitions and replica offsets.
 
-A scene is what the page shows, and the difference between two scenes is what happened.
+The page shows one scene at a time, and describes its difference from the previous one.
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ class ReplicaScene(NamedTuple):
     end: Offset
     high_watermark: Offset
     epochs: tuple[tuple[LeaderEpoch, Offset], ...] = ()
-    """Where each leader epoch begins in this log, as far as that is known."""
+    """The start offset of each leader epoch in this log, as far as it is known."""
 
 
 class PartitionScene(NamedTuple):
@@ -31,11 +31,11 @@ class PartitionScene(NamedTuple):
 
 class ReplayScene(NamedTuple):
     machines: tuple[tuple[NodeId, str], ...]
-    """up, paused, down, cut off, and so on."""
+    """The state of each machine: up, paused, down, cut off, and so on."""
     controller: NodeId
     partitions: tuple[PartitionScene, ...]
     cuts: tuple[str, ...] = ()
-    """Ways of the network on which nothing passes, in words."""
+    """Descriptions of the links that are cut."""
 
     def partition(self, name: str) -> PartitionScene | None:
         return next((one for one in self.partitions if one.name == name), None)
@@ -44,13 +44,13 @@ class ReplayScene(NamedTuple):
 class Frame(NamedTuple):
     at_ms: Millis
     step: int
-    """The step of the story during which it was so; 0 where there is no story."""
+    """The index of the step, of a story or of a recorded run, that this frame belongs to."""
     happened: tuple[str, ...]
     scene: ReplayScene
 
 
 def happenings(old: ReplayScene, new: ReplayScene) -> Iterator[str]:
-    """What has changed between two scenes, in words; how logs grow is left to the picture."""
+    """Sentences about the changes between two scenes, except for the growth of logs."""
     before = dict(old.machines)
     for node, state in new.machines:
         if before.get(node, state) != state:

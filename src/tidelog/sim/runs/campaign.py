@@ -93,7 +93,7 @@ def one(plan: Plan) -> Result:
 def run_all(
     plans: Iterator[Plan], jobs: int, may_go_on: Callable[[], bool] = lambda: True
 ) -> Iterator[Result]:
-    """Run plans while there are any and more may start; results come in order of completion."""
+    """Run plans while `may_go_on` allows it; yield their results in order of completion."""
     if jobs == 1:
         for plan in plans:
             if not may_go_on():

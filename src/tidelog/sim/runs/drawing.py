@@ -16,9 +16,9 @@ STORM_MS: Millis = 1_200
 """The maximum time between two faults of a storm."""
 
 _FEW = 100
-"""A batch with this many records fits into the smallest segment, as a whole batch must."""
+"""A batch of up to this many records fits into the smallest segment."""
 _OFTEN = ("kill", "power-loss", "quick-restart", "pause", "isolate", "one-way", "sever")
-"""Kinds that are drawn more often, because they reveal the most bugs in such systems."""
+"""Kinds that are drawn more often, because they reveal the most bugs."""
 
 
 def filled_in(plan: Plan) -> Plan:

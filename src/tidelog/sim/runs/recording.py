@@ -57,7 +57,7 @@ class Recording:
 
 def _difference(before: PartitionImage | None, now: PartitionImage) -> str:
     if before is None:
-        return "is made"
+        return "is created"
     told: list[str] = []
     if before.leader != now.leader:
         told.append(f"leader is {now.leader}" if now.has_leader else "has no leader")
@@ -69,4 +69,4 @@ def _difference(before: PartitionImage | None, now: PartitionImage) -> str:
         told.append(f"eligible are {','.join(map(str, now.elr)) or 'none'}")
     if before.replicas != now.replicas:
         told.append(f"replicas are {','.join(map(str, now.replicas))}")
-    return "; ".join(told) or "is placed anew"
+    return "; ".join(told) or "has another change"

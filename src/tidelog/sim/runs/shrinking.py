@@ -17,7 +17,7 @@ Tried = Callable[[int, int], None]
 
 
 def only(plan: Plan, places: Sequence[int]) -> Plan:
-    """The plan with only these faults of the schedule that its seed gives."""
+    """The plan with only these faults of its seed's schedule."""
     schedule = filled_in(plan).schedule or ()
     return replace(plan, schedule=tuple(schedule[place] for place in places))
 

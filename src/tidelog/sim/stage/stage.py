@@ -75,7 +75,7 @@ class Stage:
         self.run_until(lambda: False, duration)
 
     def run_until(self, condition: Callable[[], bool], limit: Millis) -> bool:
-        """Run until the condition holds; whether it did within the limit."""
+        """Run until the condition holds; return whether it did within the limit."""
 
         def look() -> bool:
             if self.watcher is not None:
@@ -96,7 +96,7 @@ class Stage:
 
     @property
     def controller(self) -> NodeId:
-        """The active controller; if several nodes claim to be, that of the latest epoch."""
+        """The active controller; if several nodes claim the role, the one of the latest epoch."""
         active = [
             (host.node.image.epoch, host.id)
             for host in self.controllers

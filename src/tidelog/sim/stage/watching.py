@@ -1,4 +1,4 @@
-"""Watches a stage: after every simulated event the scene, and a frame whenever it has changed."""
+"""Observes a stage after every simulated event, and adds a frame when the scene has changed."""
 
 from tidelog.model.ids import NO_NODE, NodeId, TopicPartition
 from tidelog.node.partitions.replica import Replica
@@ -14,9 +14,9 @@ class Watcher:
         self.step = 0
         self.isr_changes: dict[str, int] = {}
         self.cut_off: set[NodeId] = set()
-        """What the story has cut off, to be shown with the machines."""
+        """The nodes that the story has isolated, which are shown as cut off."""
         self.cuts: list[str] = []
-        """Other ways that it has cut."""
+        """Descriptions of the other links that the story has cut."""
         self._stage = stage
         self._partitions: list[TopicPartition] = []
         self._running: dict[tuple[NodeId, TopicPartition], ReplicaScene] = {}
@@ -31,7 +31,7 @@ class Watcher:
         return self.frames[-1].scene
 
     def look(self) -> None:
-        """Keep a frame if anything that can be seen has changed."""
+        """Add a frame if the scene has changed."""
         scene = self._look()
         if self.frames and self.scene == scene:
             return
@@ -42,7 +42,7 @@ class Watcher:
         self.frames.append(Frame(self._stage.now, self.step, happened, scene))
 
     def close_step(self) -> None:
-        """A step during which nothing changed has a frame all the same."""
+        """Add a frame for a step during which nothing changed."""
         if self.frames[-1].step != self.step:
             self.frames.append(Frame(self._stage.now, self.step, (), self.scene))
 
@@ -100,12 +100,12 @@ class Watcher:
         return self._at_rest[key]
 
     def power_lost(self, node: NodeId) -> None:
-        """Its disk is not what it was: look again."""
+        """Read the logs of this node from its disk again, because the disk has changed."""
         for partition in self._partitions:
             self._at_rest.pop((node, partition), None)
 
     def _on_disk(self, node: NodeId, partition: TopicPartition) -> ReplicaScene:
-        """The log of a process that does not run, or has not opened it yet."""
+        """The replica as it is on disk, for a process that does not run or has not opened it."""
         disk, directory = self._stage.hosts[node].disk, f"{partition.topic}-{partition.partition}"
         epochs: dict[int, int] = {}
         end = 0

@@ -1,4 +1,4 @@
-"""The conditions of stories; each reports what it found if it does not hold."""
+"""The conditions of stories; a condition that does not hold describes the actual state."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -92,7 +92,7 @@ class Witness:
     def _isr(self, places: dict[str, str]) -> ConditionVerdict:
         isr, wanted = self._isr_of(places), set(self.nodes(places["nodes"]))
         leading = self._leading(self.partition(places["partition"]))
-        # The leader learns of it last and acts on it, so wait for that too.
+        # The leader learns of the new in-sync set last, so the condition waits for the leader, too.
         knows = leading is None or (leading.leader is not None and leading.leader.isr == wanted)
         return ConditionVerdict(isr == wanted and knows, f"in sync: {_told(isr)}")
 

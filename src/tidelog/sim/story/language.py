@@ -66,7 +66,7 @@ def parse(text: str) -> Story:
 
 
 def _opening(lines: list[str]) -> tuple[str, str, int]:
-    """The comment with which the file begins: its first line is the title."""
+    """The title and the description from the first comment, and the number of its lines."""
     first = 0
     comments = []
     while first < len(lines) and lines[first].startswith("#"):

@@ -1,7 +1,7 @@
-"""The phrases of the story language: patterns with places that become a step's arguments.
+"""The phrases of the story language: patterns whose placeholders become a step's arguments.
 
 In a pattern `<node>`, `<nodes>`, `<number>`, `<time>`, `<partition>`, `<condition>` and others are
-places; `[...]` is optional.
+placeholders; `[...]` is optional.
 """
 
 import re
@@ -30,7 +30,7 @@ class Phrase(NamedTuple):
 
 
 def _compiled(form: str) -> re.Pattern[str]:
-    """Compile a pattern: each place becomes a named group; `kind:name` sets the group's name."""
+    """Compile a pattern: each placeholder becomes a group; `kind:name` sets the group's name."""
     pieces = re.split(r"(<[\w:]+>|\[|\])", form)
     built = ""
     for piece in pieces:

@@ -1,7 +1,7 @@
 """Plays a story and records it: a transcript for readers, frames for the replay page.
 
 A failed expectation does not end the story, so that the transcript shows the consequences. A wait
-that times out ends it. An assertion of a node is a failure like any other.
+that times out ends it, and so does a failed assertion of a node.
 """
 
 from dataclasses import dataclass, field
@@ -28,7 +28,7 @@ class Played:
     """The failed conditions, each with its line."""
     frames: list[Frame] = field(default_factory=list)
     outcomes: dict[int, str] = field(default_factory=dict)
-    """By step: its result, in addition to what is observed."""
+    """By step: its result, in addition to the observed changes."""
     broken: dict[int, str] = field(default_factory=dict)
     """By step: the failed condition."""
     brokers: list[NodeId] = field(default_factory=list)
@@ -104,7 +104,7 @@ class _Player:
         self._played.frames = self._watcher.frames
 
     def _take(self, number: int, step: Step) -> bool:
-        """Execute a step; whether the story can continue."""
+        """Execute a step; return whether the story can continue."""
         if step.kind in SETUP:
             return True
         if step.condition is None:

@@ -1,1 +1,1 @@
-"""What do I lose if? A user's own settings, simulated under one fault many times."""
+"""The simulations of `tidelog whatif`: a user's own settings under one fault, many times."""

@@ -1,4 +1,4 @@
-"""Asks many questions many times, on as many processes as there are to be."""
+"""Simulates many questions, each many times, on several processes."""
 
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -11,7 +11,7 @@ from tidelog.sim.whatif.trial import WhatIfTrial, run_trial
 
 LARGEST_FACTOR = 3
 CHUNK = 4
-"""Runs that a process takes at a time."""
+"""The number of runs that a process takes at a time."""
 
 Progress = Callable[[int], None]
 
@@ -25,7 +25,7 @@ def questions(
     unclean: bool = False,
     flush: bool = False,
 ) -> list[Question]:
-    """Every combination that makes sense; what is not given stands for all that there is."""
+    """All valid combinations; an omitted argument stands for all of its values."""
     factors = sorted(set(factors)) or list(range(1, LARGEST_FACTOR + 1))
     minimums = sorted(set(minimums)) or list(range(1, max(factors) + 1))
     chosen = [
@@ -50,7 +50,7 @@ def _makes_sense(question: Question) -> bool:
 def ask_all(
     asked: Sequence[Question], runs: int, jobs: int, seed: int, progress: Progress
 ) -> list[WhatIfSummary]:
-    """One summary per question, in their order; `progress` is called after every few runs."""
+    """One summary per question, in the same order; `progress` is called after every few runs."""
     pieces = [
         (question, range(first, min(first + CHUNK, seed + runs)))
         for question in asked

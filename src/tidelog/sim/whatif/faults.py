@@ -1,6 +1,6 @@
-"""The faults that `whatif` knows: each strikes a running stage, and undoes itself later.
+"""The faults of `tidelog whatif`: each affects a running stage, and ends by itself.
 
-A machine that went comes back after some seconds, as most do; how long exactly is drawn.
+A machine that fails returns after a random time of a few seconds.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ class WhatIfScene(NamedTuple):
 
     @property
     def is_whole(self) -> bool:
-        """Whether there is a leader, and every replica is in sync."""
+        """Whether the partition has a leader, and every replica is in sync."""
         placed = self.stage.placed(self.partition)
         return (
             placed is not None
@@ -58,7 +58,7 @@ class WhatIfFault(NamedTuple):
     meaning: str
     strike: Strike
     replicas: int = 1
-    """How many a partition must have for it to make sense."""
+    """The number of replicas that a partition needs for this fault."""
 
 
 def _bring_back(scene: WhatIfScene, host: SimHost) -> None:
@@ -103,7 +103,7 @@ def _leader_pause(scene: WhatIfScene) -> None:
 
 
 def _partition(scene: WhatIfScene) -> None:
-    """The leader's clients still reach it; the other machines do not."""
+    """Cut the leader off from the other machines, but not from its clients."""
     host = scene.leader
     if host is not None:
         for other in scene.stage.hosts.values():
@@ -127,7 +127,7 @@ def _rolling_restart(scene: WhatIfScene) -> None:
 
 
 def _last_in_sync(scene: WhatIfScene) -> None:
-    """All followers go, then the leader, alone in sync; the followers are back well before it."""
+    """Kill the followers, then the leader, which alone is in sync; the followers return first."""
     followers, leader = scene.followers(), scene.leader
     for host in followers:
         host.kill()
@@ -143,7 +143,7 @@ def _last_in_sync(scene: WhatIfScene) -> None:
 
 
 def _two(scene: WhatIfScene, *, power: bool) -> None:
-    """The leader goes, and its successor soon after, before the first one is back."""
+    """Stop the leader, and soon afterwards its successor, before the first one returns."""
     gone: list[SimHost] = []
     for _ in range(2):
         scene.stage.run_until(lambda: scene.leader is not None, 10_000)
@@ -172,7 +172,7 @@ def _all(scene: WhatIfScene, hosts: list[SimHost], *, power: bool) -> None:
     order = sorted(hosts, key=lambda host: scene.dice.below(1_000))
     for host in order:
         host.start()
-        scene.stage.run(scene.dice.below(600))  # they come back one after another
+        scene.stage.run(scene.dice.below(600))
 
 
 def _all_crash(scene: WhatIfScene) -> None:
@@ -191,7 +191,7 @@ FAULTS: dict[str, WhatIfFault] = {
         ),
         WhatIfFault(
             "leader-power-loss",
-            "the leader's machine loses power, and what it had not synced",
+            "the leader's machine loses power, and its unsynced data",
             _leader_power_loss,
         ),
         WhatIfFault("follower-crash", "a follower's process is killed", _follower_crash, 2),
@@ -200,7 +200,7 @@ FAULTS: dict[str, WhatIfFault] = {
         ),
         WhatIfFault(
             "broker-pause",
-            "the leader's process stands still for some seconds, as in a Full GC",
+            "the leader's process stops for some seconds, as in a full GC",
             _leader_pause,
         ),
         WhatIfFault(
@@ -210,7 +210,7 @@ FAULTS: dict[str, WhatIfFault] = {
         ),
         WhatIfFault(
             "rolling-restart",
-            "every broker is shut down in order and started again, one after another",
+            "every broker is shut down cleanly and started again, one after another",
             _rolling_restart,
         ),
         WhatIfFault(

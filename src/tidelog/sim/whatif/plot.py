@@ -1,7 +1,7 @@
-"""The answers as a picture: one page without anything from outside, a cell per fault and setting.
+"""Writes the results of `tidelog whatif` as one HTML page, which loads no other file.
 
-The colour of a cell is the share of runs that lost acknowledged records; below it stands for how
-long writes were unavailable.
+There is one cell per fault and setting. Its colour and its large number show the share of runs that
+lost acknowledged records. The small number shows how long writes were unavailable.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,7 +29,7 @@ svg .small { font-size: 11px; fill: #16202a; fill-opacity: .75 }
 
 
 def page(summaries: Sequence[WhatIfSummary]) -> str:
-    """A whole HTML document."""
+    """The HTML document."""
     runs = summaries[0].runs
     factors = sorted({one.question.replication_factor for one in summaries})
     grids = "".join(
@@ -44,9 +44,9 @@ def page(summaries: Sequence[WhatIfSummary]) -> str:
         f"<title>What do I lose if?</title><style>{_STYLE}</style>"
         "<h1>What do I lose if?</h1>"
         f"<p>{runs} simulated runs per cell.{with_extra} The large number is the share of runs "
-        "that lost records which the producer was told are written; below it, how long writes were "
-        f"unavailable (median). Zero in {runs} runs means, with 95 % confidence, fewer than "
-        f"{3 / runs:.1%} of such faults.</p>{grids}</html>\n"
+        "that lost acknowledged records. The small number is the median time for which writes were "
+        f"unavailable. Zero means that, with 95 % confidence, fewer than {3 / runs:.1%} of such "
+        f"faults lose records.</p>{grids}</html>\n"
     )
 
 
@@ -81,11 +81,11 @@ def _grid(factor: int, summaries: Sequence[WhatIfSummary]) -> str:
 def _cell(summary: WhatIfSummary, column: int, row: int) -> Iterator[str]:
     x, y = LEFT + CELL_WIDTH * column, TOP + CELL_HEIGHT * row
     middle = x + CELL_WIDTH // 2
-    told = f"{summary.lossy} of {summary.runs} runs lost acknowledged records"
+    text = f"{summary.lossy} of {summary.runs} runs lost acknowledged records"
     if summary.lossy:
-        told += f", {summary.median_lost} in the median, {summary.worst_lost} at worst"
+        text += f", {summary.median_lost} in the median, {summary.worst_lost} at worst"
     yield (
-        f"<g><title>{escape(summary.question.settings)}, {summary.question.fault}: {told}</title>"
+        f"<g><title>{escape(summary.question.settings)}, {summary.question.fault}: {text}</title>"
         f"<rect x='{x + 2}' y='{y + 2}' width='{CELL_WIDTH - 4}' height='{CELL_HEIGHT - 4}' "
         f"rx='6' fill='{colour(summary.share)}'/>"
     )
@@ -96,7 +96,7 @@ def _cell(summary: WhatIfSummary, column: int, row: int) -> Iterator[str]:
 
 
 def colour(share: float) -> str:
-    """Green for none; from a pale yellow to red the more often something is lost."""
+    """Green if no run lost records; otherwise from pale yellow to red, by the share of runs."""
     if share == 0:
         return "#bfe5c8"
     hue = 48 - 44 * min(1.0, share) ** 0.6
@@ -105,5 +105,5 @@ def colour(share: float) -> str:
 
 def _seconds(wait_ms: Millis | None) -> str:
     if wait_ms is None:
-        return "nobody is told"
+        return "unknown"
     return f"{wait_ms / 1000:.1f} s" if wait_ms >= 100 else "no outage"

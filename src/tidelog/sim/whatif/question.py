@@ -1,4 +1,4 @@
-"""What is asked: the settings of a topic and its producer, and the fault that strikes them."""
+"""A question for `tidelog whatif`: the settings of a topic and of its producer, and a fault."""
 
 from typing import Any, NamedTuple
 

@@ -1,4 +1,4 @@
-"""Many trials of one question in a few numbers, and what they allow to be said."""
+"""Summarises the trials of one question, with a confidence bound."""
 
 from collections.abc import Sequence
 from math import sqrt
@@ -13,14 +13,14 @@ class WhatIfSummary(NamedTuple):
     question: Question
     runs: int
     lossy: int
-    """Runs that lost anything that was acknowledged."""
+    """The number of runs that lost acknowledged records."""
     median_lost: int
-    """Of the lossy runs."""
+    """The median number of lost records in the lossy runs."""
     worst_lost: int
     median_unavailable_ms: Millis | None
     p99_unavailable_ms: Millis | None
     stuck: int
-    """Runs after which the partition had no leader, or too few replicas, for two minutes."""
+    """The number of runs in which not all replicas were in sync again within two minutes."""
 
     @property
     def share(self) -> float:
@@ -28,9 +28,9 @@ class WhatIfSummary(NamedTuple):
 
     @property
     def bound(self) -> float:
-        """With 95 % confidence the true share is at most this: the rule of three, if none was lost.
+        """The upper bound of the true share, with 95 % confidence.
 
-        Otherwise the upper end of Wilson's interval.
+        It follows the rule of three if no run lost records, and otherwise Wilson's interval.
         """
         n, p, z = self.runs, self.share, 1.96
         if not self.lossy:
@@ -56,7 +56,7 @@ def summarise(question: Question, trials: Sequence[WhatIfTrial]) -> WhatIfSummar
 
 
 def quantile(ordered: Sequence[int], percent: int) -> int:
-    """The least value that so many percent do not exceed; 0 of nothing."""
+    """The smallest value that `percent` % of the values do not exceed; 0 if there are none."""
     if not ordered:
         return 0
     return ordered[max(0, -(-len(ordered) * percent // 100) - 1)]

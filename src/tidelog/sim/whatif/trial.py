@@ -1,7 +1,7 @@
-"""One simulated run of a question: a producer writes, the fault strikes, everything comes back.
+"""One simulated run of a question: a producer writes, the fault occurs, and the cluster recovers.
 
-A record is lost if it was acknowledged and is missing from the log of the last leader.
-Writes were unavailable for as long as the longest time without an acknowledgement.
+A record is lost if it was acknowledged and is missing from the log of the last leader. The time for
+which writes were unavailable is the longest time without an acknowledgement.
 """
 
 from typing import NamedTuple
@@ -22,7 +22,7 @@ REQUEST_TIMEOUT_MS: Millis = 3_000
 """The time after which a producer gives up a request and looks for the leader again."""
 RECOVERY_MS: Millis = 120_000
 QUICK_MS, CALM_MS = 2, 25
-"""Between two records: around the fault, and when only the end of the outage is waited for."""
+"""The interval between two records: QUICK_MS around the fault, CALM_MS afterwards."""
 IN_FLIGHT = 50
 
 
@@ -33,14 +33,14 @@ class WhatIfTrial(NamedTuple):
     unavailable_ms: Millis | None
     """None with acks=0, where no request is acknowledged."""
     recovered: bool
-    """Whether the partition had a leader again within two minutes."""
+    """Whether all replicas were in sync again within two minutes."""
 
 
 class _Producer:
     """Sends to the leader that it knows; looks for the leader after an error or a timeout.
 
-    What was refused or not answered is sent again. With acks=0 there are no answers: it notices
-    only that a connection is lost.
+    It sends records again that were refused or not answered. With acks=0 there are no answers, so
+    it notices only lost connections.
     """
 
     def __init__(self, stage: Stage, ledger: StageLedger, acks: int) -> None:
@@ -65,7 +65,7 @@ class _Producer:
     def _tick(self) -> None:
         if self._is_on:
             self._stage.world.after(self.every_ms, self._tick)
-            # A client's buffer is finite; in an outage it does not grow for ever.
+            # The buffer of a client is limited, so it does not grow during a whole outage.
             if self.pending < IN_FLIGHT:
                 self.pending += 1
                 self._send()

@@ -20,7 +20,7 @@ from tidelog.sim.clients.workload.reading import batches_in
 GROUP = "audit"
 POLL_MS: Millis = 1_000
 PATIENCE_MS: Millis = 12_000
-"""A join waits for all members, so it takes longer."""
+"""Longer than for other clients, because a join waits for all members."""
 
 
 class Commits:

@@ -37,7 +37,7 @@ class _Batch:
 
 
 class IdempotentProducer(WorkloadClient):
-    """acks=all with up to five batches in flight, all sent again in order after a failure (F44)."""
+    """Writes with acks=all, up to five batches in flight; a failure resends all in order (F44)."""
 
     def __init__(
         self, around: ClientSurroundings, name: str, partition: TopicPartition, workload: Workload
@@ -77,14 +77,14 @@ class IdempotentProducer(WorkloadClient):
                 self.world.after(self.later(), self._introduce)
                 return
             self._id, self._epoch = answer.producer_id, answer.producer_epoch
-            self._number_anew()
+            self._renumber()
             if not self._has_begun:
                 self._has_begun = True
                 self._produce()
 
         talk.begin(ask(INIT_PRODUCER_ID, transactional_id=None), then=answered)
 
-    def _number_anew(self) -> None:
+    def _renumber(self) -> None:
         """Assign unacknowledged batches to the new producer id and send them."""
         self._sequence = 0
         for one in self._queue:
@@ -158,7 +158,7 @@ class IdempotentProducer(WorkloadClient):
         self._fail()
 
     def _is_forgotten(self, one: _Batch) -> bool:
-        """Whether the cluster lost acknowledged batches; a deposed leader only seems to have."""
+        """Whether the cluster lost acknowledged batches, which a deposed leader may lack anyway."""
         return one is self._queue[0] and self.around.checker.scene.by_name[self.partition].lost > 0
 
     def _acknowledge(self, one: _Batch, base_offset: int) -> None:

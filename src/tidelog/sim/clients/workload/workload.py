@@ -11,7 +11,7 @@ from tidelog.sim.clients.workload.producer import IdempotentProducer, PlainProdu
 from tidelog.sim.runs.plan import TopicPlan, Workload
 
 BEFORE: int = 6
-"""In network delays: about what a write takes until all replicas know that it is committed."""
+"""The number of network delays after which all replicas know that a write is committed."""
 AFTER_MS: Millis = 600
 
 
@@ -68,11 +68,11 @@ class Clients:
             plain.produce_more()
 
     def finish(self) -> None:
-        """Start nothing new."""
+        """Let clients complete pending requests, but start no new ones."""
         self._around.is_over = True
 
     def missing(self) -> Iterator[tuple[str, TopicPartition | None]]:
-        """Yield what clients still wait for."""
+        """Yield the work that clients have not completed."""
         scene = self._around.checker.scene
         for producer in self._producers:
             if not producer.is_known:
