@@ -11,7 +11,10 @@ DEFAULT_DIRECTORY = Path("tidelog-data")
 
 
 def found_bootstrap() -> str:
-    """The addresses of the cluster in the default directory, of the only one, or the default."""
+    """The addresses of the cluster that runs in the default directory, or of the only one.
+
+    If no cluster runs, or one of several has the default address, this is the default address.
+    """
     running = running_clusters()
     for one in running:
         if one.directory == DEFAULT_DIRECTORY.absolute():

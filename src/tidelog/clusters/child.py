@@ -82,7 +82,7 @@ class Child:
         """Request a controlled shutdown; a second request makes the node only close its logs."""
         self.is_stopping = True
         self._process.terminate()
-        # A paused process handles no other signal before this one.
+        # A paused process handles SIGTERM only after SIGCONT.
         self.resume()
 
     def kill(self) -> None:

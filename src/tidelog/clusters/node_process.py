@@ -1,6 +1,6 @@
 """One node as a child process that callers start, stop, kill and pause, and its log.
 
-The child shares a socket pair with this process, as under `tidelog up`. It writes a byte to it when
+The child shares a socket pair with this process, as under `tidelog up`. The child sends a byte when
 it accepts writes, and ends when this process closes its socket, so no node outlives this process.
 """
 

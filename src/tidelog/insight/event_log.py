@@ -34,7 +34,7 @@ _OF_BROKERS = b"broker-"
 
 
 class EventLog:
-    """Adds events to a history; `missing` says why they cannot be read, if so."""
+    """Adds events to a history; `missing` is the reason if they cannot be read."""
 
     def __init__(self, client: Client, only: Collection[TopicPartition] | None = None) -> None:
         self.history = ReplicaHistory()

@@ -69,7 +69,7 @@ class Memory:
         return wording.duration(max(0, self._look.ended - watched.since))
 
     def _has_always_been_so(self, one: PartitionOffsets, replica: ReplicaOffsets) -> bool:
-        """Whether no observation and no report shows the replica on the other side of the ISR."""
+        """Whether all observations and reports show the same ISR membership of the replica."""
         if self._watched[one.partition, replica.node].since != self._first_look.ended:
             return False
         history = self._history.of(one.partition)

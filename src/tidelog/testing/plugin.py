@@ -27,7 +27,7 @@ from tidelog.testing.cluster import Cluster
 OWN, SHARED, TOPIC = "tidelog_cluster", "tidelog_shared_cluster", "tidelog_topic"
 SHOWN_LINES = 20
 LONGEST_NAME = 100
-"""The most characters of a test's name in the name of its topic."""
+"""The name of a topic contains at most this many characters of the test's name."""
 
 CLUSTER_MARKER, TOPIC_MARKER = "tidelog", "tidelog_topic"
 TAKES = {

@@ -55,7 +55,7 @@ class _PlaceholderModule(ModuleType):
 
 
 class PlaceholderFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds placeholders even if the libraries are installed, for the same help."""
+    """Finds placeholders even if the libraries are installed, so that the help is the same."""
 
     def find_spec(
         self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None

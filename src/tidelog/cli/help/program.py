@@ -1,4 +1,4 @@
-"""The command that messages name for running Tidelog."""
+"""The name of the `tidelog` command in printed examples."""
 
 import sys
 from pathlib import Path

@@ -10,7 +10,7 @@ from tidelog.protocol.records.records import Record, UnreadableRecords, iterate_
 
 MAX_SEQUENCE = 2**31 - 1
 DELETE_HORIZON_MASK = 0x40
-"""Compaction sets it: the base timestamp is then the time after which tombstones may be removed."""
+"""Set in compacted batches whose base timestamp is the time to remove their tombstones."""
 
 
 class Detail(NamedTuple):

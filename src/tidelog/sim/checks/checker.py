@@ -62,7 +62,7 @@ class _Seen:
 
 
 class Checker:
-    """Detects the changes of all nodes, and calls the invariants that are about each change."""
+    """Detects the changes of all nodes, and calls the invariants that check each change."""
 
     def __init__(
         self,

@@ -4,13 +4,13 @@ At any moment the budget allows:
 
 * **Any network fault.** Any number of links may be cut, slow or lossy, in one direction or both.
   Committed records survive. Without a majority nothing progresses until the network heals.
-* **A working majority of nodes.** Metadata is synced before it is committed, so losing more nodes
-  would lose no data, but a stopped cluster tests little. A node is stopped, paused, isolated or
-  given a bad disk only while the others are a majority. Only a blackout affects all nodes.
-* **Fewer than min.insync.replicas replicas of a partition that ended uncleanly and are not in sync
-  again, if one of them has lost unsynced data** (power loss, failed fsync, flipped bit). At least
-  min.insync.replicas replicas hold a committed record. Kills count as unclean ends here, because a
-  replica that ended uncleanly is no longer eligible to lead (KIP-966).
+* **Faults of a minority of nodes.** A node is stopped, paused, isolated or given a bad disk only
+  while the others are a majority. More faults would lose no data, because metadata is synced before
+  it is committed, but a cluster without a majority does nothing. Only a blackout affects all nodes.
+* **Unclean ends of fewer than min.insync.replicas replicas of a partition, if one of them has lost
+  unsynced data** (power loss, failed fsync, flipped bit). At least min.insync.replicas replicas
+  hold a committed record. A replica counts until it is in sync again. Kills count as well, because
+  a replica that ended uncleanly is no longer eligible to lead (KIP-966).
 * **Any number of kills**, if there is no other fault: the page cache outlives the process.
 * **Any power loss of a partition that flushes before it acknowledges (flush.messages=1)**,
   including a blackout.
@@ -20,7 +20,8 @@ At any moment the budget allows:
   it.
 * **Clocks that differ and drift**, because they only measure timeouts.
 
-With `Plan.beyond` the budget is unlimited; `silent_loss` then requires that each loss is reported.
+With `Plan.beyond` the budget is unlimited. A leader may then lack committed records only if its
+election is marked as unclean.
 """
 
 from collections.abc import Iterator

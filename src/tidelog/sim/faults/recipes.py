@@ -1,4 +1,4 @@
-"""Recipes: sequences of faults that cause a known loss under a wrong rule, but rarely by chance.
+"""Recipes: fault sequences that cause a known loss under a wrong rule, but are rarely drawn.
 
 Each recipe is a short schedule with random times around the critical ones.
 """

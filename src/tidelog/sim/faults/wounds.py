@@ -14,7 +14,7 @@ from tidelog.sim.machines.cluster import SimCluster
 from tidelog.sim.machines.host import SimHost
 
 AFTER_SHUTDOWN = 1
-"""A fault's amount for damage after a controlled shutdown; otherwise the node is killed."""
+"""The `amount` of a fault with a controlled shutdown before the damage; otherwise it is a kill."""
 LOOK_AGAIN_MS: Millis = 50
 
 

@@ -2,8 +2,8 @@
 
 A write goes to the cache. `sync` makes a file's bytes durable, and `sync_directory` the names in a
 directory. At a crash every unsynced page is kept, lost or torn. A file that grew or shrank gets a
-size between the two. Created, renamed and removed names survive in their order, up to a random
-change. The dice decide all of this, so the same seed has the same outcome.
+size between the two. Changes of names in a directory survive in their order, up to a random one.
+The dice decide all of this, so the same seed has the same outcome.
 """
 
 import errno
@@ -94,7 +94,7 @@ class SimFile:
             self._inode.content += bytes(size - self.size)
 
     def sync(self) -> None:
-        """fsync, and the directory too when the file is new."""
+        """Sync the file, and its directory if the file is new."""
         self._disk.check_sync()
         self._inode.sync()
         if self._is_new:

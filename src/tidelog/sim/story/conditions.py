@@ -63,7 +63,7 @@ class Witness:
         return judge(condition.places)
 
     def _leading(self, partition: TopicPartition) -> Replica | None:
-        """The leader's replica, once the leader itself knows of its election."""
+        """The leader's replica; None until the leader itself knows of its election."""
         placed = self._stage.placed(partition)
         if placed is None or placed.leader == NO_NODE:
             return None

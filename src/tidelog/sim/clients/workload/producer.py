@@ -158,7 +158,7 @@ class IdempotentProducer(WorkloadClient):
         self._fail()
 
     def _is_forgotten(self, one: _Batch) -> bool:
-        """Whether the cluster lost acknowledged batches, which a deposed leader may lack anyway."""
+        """Whether the cluster lost acknowledged batches; a deposed leader sends the same error."""
         return one is self._queue[0] and self.around.checker.scene.by_name[self.partition].lost > 0
 
     def _acknowledge(self, one: _Batch, base_offset: int) -> None:
