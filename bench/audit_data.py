@@ -1,8 +1,8 @@
-"""Segments and a ledger of any size for the audit, with faults planted in them.
+"""Write segments and a ledger of any size for the audit, with planted faults.
 
-Records are numbered: the value of offset o in partition p is p * 10**10 + o in twelve digits,
-padded to 96 bytes, so that each is unlike all others, and Spark computes the ledger from the
-numbers. A batch without a fault is a template whose digits and base offset are filled in.
+Every record has a unique value: for offset o in partition p it is p * 10**10 + o, in twelve digits
+and padded to 96 bytes. Spark computes the ledger from the same numbers. A batch without a fault is
+a template; only its digits and its base offset are filled in.
 """
 
 import random
@@ -32,12 +32,12 @@ _CRC, _CRC_START = 17, 21
 
 
 class Faults(NamedTuple):
-    """By partition and offset."""
+    """The planted faults, each as partition and offset."""
 
     lost: frozenset[tuple[int, int]]
     duplicated: frozenset[tuple[int, int]]
     reordered: tuple[tuple[int, int], ...]
-    """Offsets of one partition: each holds the record of the next."""
+    """Offsets of one partition: each holds the record that belongs to the next."""
     corrupted: frozenset[tuple[int, int]]
 
 
@@ -45,7 +45,7 @@ NO_FAULTS = Faults(frozenset(), frozenset(), (), frozenset())
 
 
 def plan(rows: int, seed: int = 7) -> Faults:
-    """So many of each kind, anywhere but in the first and last records of a partition."""
+    """Choose the faults of each kind, but not among the first and last records of a partition."""
     dice = random.Random(seed)
     each = rows // PARTITIONS
     taken = LOST + DUPLICATED + CORRUPTED
@@ -68,7 +68,7 @@ def value(content: int) -> bytes:
 
 
 def write_segments(directory: Path, rows: int, faults: Faults = NO_FAULTS) -> None:
-    """One replica's log of rows // PARTITIONS records in each partition, and the duplicates."""
+    """Write one replica's log: rows // PARTITIONS records in each partition, and the duplicates."""
     for partition in range(PARTITIONS):
         home = directory / f"{TOPIC}-{partition}"
         home.mkdir(parents=True)
@@ -83,7 +83,7 @@ def write_segments(directory: Path, rows: int, faults: Faults = NO_FAULTS) -> No
 
 
 def _batches(partition: int, start: int, end: int, faults: Faults) -> Iterator[bytes]:
-    """The batches of [start, end): whole sound ones from the template, others one by one."""
+    """The batches of [start, end): from the template, or built one by one if they have a fault."""
     marked = {
         offset // BATCH
         for one, offset in (*faults.lost, *faults.reordered, *faults.corrupted)
@@ -99,7 +99,7 @@ def _batches(partition: int, start: int, end: int, faults: Faults) -> Iterator[b
 
 
 class _Template:
-    """A batch whose numbers are yet to be written."""
+    """A batch into which the values and the base offset are written later."""
 
     def __init__(self) -> None:
         records = [Record(None, value(0), CREATED, offset=n) for n in range(BATCH)]
@@ -146,7 +146,7 @@ def _copies(partition: int, end: int, faults: Faults) -> bytes:
 
 
 def write_ledger(spark: SparkSession, path: str, rows: int) -> None:
-    """What was acknowledged: every record once, at its offset."""
+    """Write the ledger: every record is acknowledged once, at its own offset."""
     each = rows // PARTITIONS
     digits = f.format_string(f"%0{DIGITS}d", f.col("partition") * 10**10 + f.col("offset"))
     content = f.concat(digits, f.lit("x" * PADDING)).cast("binary")

@@ -1,8 +1,7 @@
-"""How long the hand-tuned codecs take, and how that compares with kio's for the same message.
+"""Measure the hand-tuned codecs, and compare them with kio's for the same message.
 
-Run with `python bench/codec.py`. Times are CPU time, the best of several rounds: what the code
-costs when nothing else disturbs it. kio decodes in native code, but copies the records and believes
-any length; it encodes in Python.
+Run with `python bench/codec.py`. Times are CPU time, the best of several rounds. kio decodes in
+native code, but copies the records and accepts any length. It encodes in Python.
 """
 
 from collections.abc import Callable
@@ -144,7 +143,7 @@ def fetch_response() -> list[Case]:
             ),
         ),
     )
-    file = cast(File, object())  # nothing is read from it here
+    file = cast(File, object())  # this benchmark never reads from it
     partitions = [
         PartitionFetched(index, ErrorCode.none, 1000, 1000, 0, FileSlice(file, 0, 16 * 1024))
         for index in PARTITIONS

@@ -1,11 +1,12 @@
-"""What the kernel alone takes to move records through one broker or three: no protocol, no checks.
+"""Measure the CPU that the kernel alone needs to move records through one broker or three.
 
     .venv/bin/python bench/floor.py --work DIR [--gigabytes 4] [--repeats 3]
 
 A process receives bytes from a connection and appends them to six files, one request after the
-other; with three copies it also sends them with `sendfile` from the files to two more that do the
-same. That is the least that a broker of any kind must do. The figure is the CPU of these processes
-for each GB that the client sent: no broker that copies records so can take less on this machine.
+other. It has no protocol and no checks. With three copies it also sends the bytes from the files,
+with `sendfile`, to two more processes that do the same. Every broker must do at least this. The
+result is the CPU of these processes for each GB that the client sent. A broker that moves records
+in this way cannot use less on this machine.
 """
 
 import argparse
@@ -22,7 +23,7 @@ from memory import fill_page_cache
 
 FILES = 6
 REQUEST = 1_000_000
-"""As large as the batches of the duel's producer may become."""
+"""The largest batch of the duel's producer, in bytes."""
 
 
 def connect() -> tuple[socket.socket, socket.socket]:
@@ -34,7 +35,7 @@ def connect() -> tuple[socket.socket, socket.socket]:
 
 
 def receive(source: socket.socket, into: memoryview) -> int:
-    """Until it is full, or the other end has said all."""
+    """Fill the buffer, unless the peer closes first; return the number of received bytes."""
     got = 0
     while got < len(into) and (more := source.recv_into(into[got:])):
         got += more
@@ -68,7 +69,7 @@ def forked(work: Callable[[], None]) -> int:
 
 
 def measure(directory: Path, size: int, copies: int) -> float:
-    """CPU seconds for each GB, of all that write."""
+    """CPU seconds per GB, summed over all processes that write."""
     near, far = connect()
     links = [connect() for _ in range(copies - 1)]
 

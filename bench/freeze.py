@@ -1,12 +1,12 @@
-"""How long a bystander waits while a node works on the longest requests of every API.
+"""Measure how long a bystander waits while a node works on the longest requests of every API.
 
     python bench/freeze.py [--largest BYTES] [--clients N] [--apis NAME ...]
 
-A cluster of three nodes on this machine. The bystander produces small records with acks=all to node
-1, one after the other; hostile clients send node 1 the longest request that each API serves, and
-the longest that fits a frame of `--largest` bytes, in its oldest and newest version. Prints p50,
-p99 and the longest time of the bystander for each API, the worst first, the peak memory of each
-node, and how often a node was fenced.
+The cluster has three nodes on this machine. The bystander produces small records with acks=all to
+node 1, one after the other. Hostile clients send node 1 the longest request that each API accepts,
+and the longest that fits a frame of `--largest` bytes, in the oldest and the newest version. The
+script prints the p50, the p99 and the longest time of the bystander for each API, slowest first.
+It also prints the peak memory of each node, and how often a node was fenced.
 """
 
 import argparse

@@ -1,9 +1,9 @@
-"""How fast `ingest` fills a table, with Tidelog and with Apache Kafka as its source, by turns.
+"""Measure how fast `ingest` fills a table from Tidelog and from Apache Kafka, in turns.
 
-Run by `bench/run ingest`. One topic of 6 partitions and one copy, records of 1 KiB written before
-the clock starts; then, in a process of its own, one run of the job that reads them all. The rate is
-that of its micro-batches, so it leaves out how long Java takes to start. The CPU that the broker
-and the whole job took is told, too: on a machine that others use it says more than the rate.
+Run by `bench/run ingest`. A topic with 6 partitions and one copy is filled with records of 1 KiB.
+Then one run of the job, in its own process, reads all of them. The rate is computed from the
+micro-batches, so it does not include the start of Java. The script also prints the CPU of the
+broker and of the whole job: on a shared machine this is a better measure than the rate.
 """
 
 import argparse
@@ -36,7 +36,7 @@ BATCH = re.compile(r"^batch \d+: ([\d,]+) records in ([\d.]+) s", re.MULTILINE)
 
 
 class Kafka(KafkaCluster):
-    """With the options of Kafka's own start script, and not with those that make tests quick."""
+    """Apache Kafka with the JVM options of its start script, not with those for short tests."""
 
     def java(self, main: str) -> list[str]:
         return ["java", *JVM, "-cp", f"{self.libs}/*", main]
@@ -57,11 +57,11 @@ def source(system: str, directory: Path) -> Iterator[Cluster]:
 
 class Measured(NamedTuple):
     rate: float
-    """Records per second, of all micro-batches."""
+    """Records per second over all micro-batches."""
     best: float
-    """Of the best one."""
+    """Records per second of the best micro-batch."""
     broker_cpu: float
-    """In seconds, while the job ran."""
+    """CPU seconds of the broker while the job ran."""
     job_cpu: float
 
 

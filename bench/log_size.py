@@ -1,7 +1,7 @@
-"""What a log's size costs: append, fetch and open, on 1 GB and (with --large) 10 GB of segments.
+"""Measure append, fetch and open on a log of 1 GB and (with --large) of 10 GB.
 
 Run it as `python bench/log_size.py [--large] [--dir DIRECTORY]`; the data is removed afterwards.
-Times are medians, in microseconds of this process's clock, of the log engine alone.
+Times are medians in microseconds of wall time, for the log engine alone.
 """
 
 import argparse
@@ -52,7 +52,7 @@ def append(log: PartitionLog, batch: memoryview) -> None:
 
 
 def fill(root: Path, size: int) -> int:
-    """Write and close a log of this size; where it ends."""
+    """Write and close a log of this size, and return its log end offset."""
     log, batch = open_log(root, clean=False), new_batch()
     while log.size < size:
         append(log, batch)
@@ -70,7 +70,7 @@ Action = Callable[[], object]
 
 
 def medians_us(actions: list[Action], rounds: int) -> list[float]:
-    """Taken in turns, so that whatever else the machine does falls on all of them alike."""
+    """The median time of each action; the actions alternate, so other load affects all alike."""
     times: list[list[int]] = [[] for _ in actions]
     for _ in range(rounds):
         for action, taken in zip(actions, times, strict=True):

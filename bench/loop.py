@@ -1,9 +1,9 @@
-"""What the host's loop alone costs: CPU of the serving process per request, no broker's work.
+"""Measure the CPU per request of the host's loop alone, without a broker's work.
 
     python bench/loop.py [--seconds N] [--clients N] [--window N]
 
-A node of a few lines answers a 16 KB produce-like frame with 60 bytes, and a small fetch-like frame
-with a slice of a file. The loop runs in a child process whose CPU time is read before and after.
+A minimal node answers a produce-like frame of 16 KB with 60 bytes, and a small fetch-like frame
+with a slice of a file. The loop runs in a child process, whose CPU time is read before and after.
 """
 
 import argparse
@@ -36,7 +36,7 @@ ANSWER = LENGTH.pack(56) + bytes(56)
 
 
 class Load(NamedTuple):
-    """A request to repeat, and how large its answer is."""
+    """A request that is repeated, and the size of its answer."""
 
     name: str
     request: bytes
@@ -53,7 +53,10 @@ def fetch(size: int, kind: str = "tail") -> Load:
 
 
 class BenchNode:
-    """p: 60 bytes. t, h: the file's tail or head. u: the process's CPU seconds, resident bytes."""
+    """Answers by the first byte of a frame.
+
+    p: 60 bytes. t, h: the file's tail or head. u: the process's CPU seconds and resident bytes.
+    """
 
     def __init__(self, file: File) -> None:
         self._file = file
@@ -95,7 +98,7 @@ def resident_bytes() -> int:
 
 @contextmanager
 def served_apart(disk: Disk) -> Iterator[tuple[str, int]]:
-    """Serve in a child process. -> the address."""
+    """Serve in a child process, and yield its address."""
     listening = bind("PLAINTEXT", "127.0.0.1", 0)
     listening.sock.listen()
     child = os.fork()
@@ -135,7 +138,7 @@ class Pipelining:
             self.sock.sendall(self._load.request)
 
     def turn(self) -> None:
-        """Take what came, and ask once more for each answer."""
+        """Receive answers, and send a new request for each of them."""
         self._received += self.sock.recv_into(SCRATCH)
         answers = self._received // self._load.answer_size - self.answered
         self.answered += answers

@@ -1,6 +1,6 @@
-"""Ten thousand partitions on three nodes: how long to create, how much memory, how long to restart.
+"""Measure ten thousand partitions on three nodes: creation, memory and restart.
 
-Run by `bench/run --measures many`; the duel's modules are on the path by then.
+Run by `bench/run --measures many`, which puts the duel's modules on the path.
 """
 
 import signal
@@ -42,7 +42,7 @@ def many(system: System, add: Add, partitions: int, copies: int) -> None:
 
 
 def restart(system: System, add: Add, what: str, partitions: int, copies: int) -> None:
-    """A clean stop of all, then from the first exec to everything led, in sync, and written to."""
+    """Stop all nodes cleanly; time from the first exec until all partitions are led and in sync."""
     for node in system.nodes:
         system.signal(node, signal.SIGTERM)
     for child in system.children.values():

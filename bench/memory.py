@@ -1,22 +1,22 @@
-"""The state of a machine's memory before a timed run."""
+"""Bring a machine's memory into a defined state before a timed run."""
 
 import os
 import time
 from pathlib import Path
 
 LEFT_FREE = 256 << 20
-"""What a machine that has run for a while leaves unused of its memory, about."""
+"""Free memory that remains after `fill_page_cache`, as on a machine that has run for a while."""
 
 
 def fill_page_cache(work: Path) -> None:
-    """Leave the machine as one that has run for a while: its free memory holds files.
+    """Fill the free memory with cached files, as on a machine that has run for a while.
 
-    A virtual machine may give free memory back to its host, and whoever uses it next pays for
-    that: a file written to such memory cost ten times the system time of the same file written
-    again. Memory that holds the cache of a file is still there, and is taken from it when needed.
-    A file that is one hole fills the cache without being on the disk. What the load before has
-    left unwritten goes to the disk first: past a fifth of the memory the kernel holds writers
-    back, and the disk's pace would be measured instead of the broker's.
+    A virtual machine may return free memory to its host, and the next process that uses it pays
+    for that: writing a file to such memory took ten times the system time of writing it again.
+    Memory that caches a file is not returned, and the kernel reuses it when needed. A file that
+    is one hole fills the cache without using the disk. Before that, unwritten pages of earlier
+    loads are written to the disk: if they exceed a fifth of the memory, the kernel slows writers
+    down, and the run would measure the disk instead of the broker.
     """
     os.sync()
     hole = work / "hole"
@@ -29,9 +29,9 @@ def fill_page_cache(work: Path) -> None:
 
 
 def await_deletions(work: Path) -> None:
-    """Until the files of topics that were deleted before are gone, and their blocks are free.
+    """Wait until the files of deleted topics are gone and their blocks are free.
 
-    Where a volume discards blocks at once that takes seconds, in which nobody writes much.
+    If the volume discards blocks at once, this takes seconds, and writes are slow meanwhile.
     """
     while any(work.rglob("*-delete")):
         time.sleep(0.2)
@@ -50,5 +50,5 @@ def _free_space(work: Path) -> int:
 
 
 def free_memory() -> int:
-    """In bytes: used by nobody and for nothing, unlike what is *available*."""
+    """Memory in bytes that is not used at all, not even as a cache."""
     return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

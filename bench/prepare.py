@@ -1,6 +1,7 @@
-"""Write a server.properties for each node of a measured cluster and format its directory, untimed.
+"""Write a server.properties for each node of a measured cluster, and format its directory.
 
-The keys are those that the duel gives Apache Kafka, so that both run with the same settings.
+This is not timed. The keys are those that the duel gives Apache Kafka, so both systems run with
+the same settings.
 """
 
 import argparse

@@ -1,12 +1,12 @@
-"""One broker beside one broker: Tidelog and Apache Kafka in turns, on this machine.
+"""Compare one broker of Tidelog with one of Apache Kafka, in turns, on this machine.
 
     bench/run --out results            every measure, each once
     bench/run --measures start --repeats 5 --out results
 
-The duel (a directory of its own, found beside the checkout or through $DUEL) starts the systems,
-makes the load with librdkafka and prints the table; what is measured of a single broker is here:
-acks=1, 6 partitions, one replica; `--measures replicated` is three brokers with three copies, and
-`--measures many` ten thousand partitions. Systems take turns inside each repeat, with fresh data
+The duel (a directory beside the checkout, or $DUEL) starts the systems, makes the load with
+librdkafka and prints the table. This module has the measures of a single broker, with acks=1, 6
+partitions and one replica. `--measures replicated` has three brokers and three copies, and
+`--measures many` ten thousand partitions. The systems alternate inside each repeat, with fresh data
 and a warm-up each time.
 """
 
@@ -43,7 +43,7 @@ Add = Callable[[str, float, str], None]
 
 
 def warm(system: System, seconds: float) -> None:
-    """A JVM compiles for a minute: load of each kind that will be timed, before any of it is."""
+    """Apply each kind of load before any is timed, because a JVM compiles code for a minute."""
     kinds: tuple[tuple[str, int, float | None, float], ...] = (
         ("bulk", KIB, None, 0.4),
         ("small", 100, None, 0.3),
@@ -56,7 +56,7 @@ def warm(system: System, seconds: float) -> None:
 
 
 def start(system: System, add: Add, _opt: argparse.Namespace) -> None:
-    """From exec to the first acknowledged write of a client that is waiting for it."""
+    """Time from exec to the first acknowledged write of a waiting client."""
     system.fresh(1)
     begin = time.perf_counter()
     system.launch()
@@ -72,7 +72,7 @@ def start(system: System, add: Add, _opt: argparse.Namespace) -> None:
 
 
 def timed(system: System, add: Add, opt: argparse.Namespace, size: int, copies: int) -> None:
-    """Records of one size as fast as acks allow: acks=1 with one copy, acks=all with more."""
+    """Write records of one size at full rate: acks=1 with one copy, acks=all with more."""
     topic, acks = f"timed-{size}", "1" if copies == 1 else "all"
     create(system, topic, PARTITIONS, copies)
     await_deletions(opt.work / system.name)
@@ -100,7 +100,7 @@ def produce(system: System, add: Add, opt: argparse.Namespace) -> None:
 
 
 def replicated(system: System, add: Add, opt: argparse.Namespace) -> None:
-    """Three brokers, three copies, acks=all."""
+    """Measure three brokers with three copies and acks=all."""
     system.start(3)
     create(system, "warm", PARTITIONS, 3)
     pump(system, "warm", KIB, "all", opt.warm / 2)
@@ -112,7 +112,7 @@ def replicated(system: System, add: Add, opt: argparse.Namespace) -> None:
 
 
 def latency(system: System, add: Add, opt: argparse.Namespace) -> None:
-    """1,000 records a second, one at a time: from produce() to the acknowledgement."""
+    """Time from produce() to the acknowledgement, at 1,000 records a second, one at a time."""
     system.start(1)
     warm(system, opt.warm)
     rate, seconds = 1000, max(10, opt.seconds)
@@ -134,8 +134,8 @@ def latency(system: System, add: Add, opt: argparse.Namespace) -> None:
             "bootstrap.servers": system.bootstrap,
             "acks": "1",
             "linger.ms": 0,
-            # As in Java; a broker that takes one request of a connection at a time would fall
-            # behind librdkafka's own limit (a million) for ever.
+            # Java's default. librdkafka's default is a million, and a broker that handles one
+            # request of a connection at a time would fall further and further behind.
             "max.in.flight.requests.per.connection": 5,
             **QUIET,
         }
@@ -148,7 +148,7 @@ def latency(system: System, add: Add, opt: argparse.Namespace) -> None:
     if producer.flush(60):
         raise TimeoutError("not all records were acknowledged")
     busy = procs.cpu_seconds(system.pids()) - busy
-    timed = sorted(took[len(took) // 4 :])  # the first quarter still warms the topic
+    timed = sorted(took[len(took) // 4 :])  # the first quarter is warm-up
     for share, name in ((0.5, "p50"), (0.99, "p99"), (0.999, "p99.9")):
         add(
             f"ack latency {name}, 1000 rec/s of 1 KiB, acks=1", timed[int(share * len(timed))], "ms"
@@ -168,13 +168,13 @@ def consume(system: System, add: Add, opt: argparse.Namespace) -> None:
             busy = procs.cpu_seconds(system.pids()) - busy
             if records != done.sent:
                 raise AssertionError(f"read {records} of {done.sent}")
-            if turn:  # the first one warms the broker
+            if turn:  # the first turn is warm-up
                 add(f"consume {size} B", read / 1e6 / took, "MB/s")
                 add(f"broker CPU, consume {size} B", busy / (read / 1e9), "CPU s/GB")
 
 
 def many(system: System, add: Add, opt: argparse.Namespace) -> None:
-    """Three nodes with very many partitions; not part of a run unless it is asked for."""
+    """Measure three nodes with very many partitions; runs only if `--measures` names it."""
     measure_many(system, add, opt.partitions, opt.copies)
 
 
@@ -184,7 +184,7 @@ MEASURES = {measure.__name__: measure for measure in (*DEFAULT, replicated, many
 
 @contextlib.contextmanager
 def alone(lock: str | None, quiet: float) -> Iterator[None]:
-    """Hold the machine's lock, if it has one, and begin in a quiet moment."""
+    """Hold the machine's lock, if there is one, and wait until the machine is quiet."""
     with open(lock or os.devnull, "a") as handle:
         if lock:
             fcntl.flock(handle, fcntl.LOCK_EX)
@@ -216,7 +216,7 @@ def options() -> argparse.Namespace:
 
 
 class Results:
-    """Every value of a run, saved as it comes: results.json, and the table in results.md."""
+    """All values of a run, saved as they arrive: results.json, and the table in results.md."""
 
     def __init__(self, out: Path, systems: list[System], about: dict[str, object]) -> None:
         self.out, self.names, self.about = out, [system.name for system in systems], about
@@ -276,7 +276,7 @@ def main() -> int:
                 try:
                     with alone(opt.lock, opt.quiet):
                         MEASURES[measure](system, results.recorder(measure, system), opt)
-                except Exception as problem:  # a measure that fails is a result; the others go on
+                except Exception as problem:  # a failure is a result; the others still run
                     results.failed(f"{system.name}, {measure}: {type(problem).__name__}: {problem}")
                 finally:
                     system.stop()

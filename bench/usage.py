@@ -1,4 +1,4 @@
-"""What processes take of a machine, as Linux tells it."""
+"""CPU time and memory of processes, from Linux's /proc."""
 
 import os
 import threading
@@ -9,23 +9,23 @@ SAMPLE_SECONDS = 0.5
 
 
 def cpu_seconds(pid: int) -> float:
-    """Of one process that runs."""
+    """CPU seconds of one running process."""
     return _ticks(_fields(Path(f"/proc/{pid}"))) / os.sysconf("SC_CLK_TCK")
 
 
 class Usage:
-    """What a process and all that it started took of the CPU, and held at once at most."""
+    """CPU time and peak memory of a process and all of its descendants."""
 
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._peak = 0
         self._ticks: dict[int, int] = {}
-        """Of the CPU, by process: what each had taken when it was last seen."""
+        """CPU ticks of each process when it was last seen."""
         self._thread = threading.Thread(target=self._watch, daemon=True)
         self._thread.start()
 
     def totals(self) -> tuple[float, int]:
-        """Seconds and bytes, once all is over."""
+        """CPU seconds and peak memory in bytes; waits until the process has ended."""
         self._thread.join()
         return sum(self._ticks.values()) / os.sysconf("SC_CLK_TCK"), self._peak
 
@@ -53,7 +53,7 @@ class Usage:
 
 
 def _fields(process: Path) -> list[str]:
-    """Those that come after the command's name, which may contain anything."""
+    """The fields of /proc/PID/stat after the command name, which may contain any character."""
     return (process / "stat").read_text().rpartition(")")[2].split()
 
 

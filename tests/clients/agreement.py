@@ -8,11 +8,11 @@ UNKNOWN_SERVER_ERROR = -1
 
 
 def agrees(kafka: Any, ours: Any) -> bool:
-    """Whether the answers are equal, apart from fields that Kafka leaves open or gets wrong.
+    """Whether the answers are equal, except for fields that Kafka leaves open or gets wrong.
 
-    Where Kafka fails with UNKNOWN_SERVER_ERROR (an exception that it did not foresee), any error
-    agrees. Tidelog may explain an error where Kafka sends no message. In Kafka, the log start
-    offset of a failed Produce depends on how far the request came.
+    If Kafka fails with UNKNOWN_SERVER_ERROR (an unexpected exception), any error of Tidelog agrees.
+    Tidelog may send an error message where Kafka sends none. In Kafka, the log start offset of a
+    failed Produce depends on how far the request was processed.
     """
     if isinstance(kafka, dict) and isinstance(ours, dict):
         if kafka.keys() != ours.keys():

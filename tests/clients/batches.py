@@ -1,4 +1,4 @@
-"""Record batches made and read by hand, right and wrong ones, without the broker's own code."""
+"""Builds and reads record batches, valid and invalid ones, without the broker's own code."""
 
 import struct
 import zlib
@@ -11,7 +11,7 @@ from tests.clients.schema import Cursor, varint
 HEADER = struct.Struct(">qiibIhiqqqhii")
 LOG_APPEND_TIME = 0x08
 NOW = 1_700_000_000_000
-"""The timestamp of test records: fixed, so that answers can be compared."""
+"""The timestamp of test records. It is fixed, so that answers can be compared."""
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def zigzag(value: int) -> bytes:
 
 @dataclass(frozen=True)
 class Batch:
-    """A batch whose every header field can be made to lie; None means the true value."""
+    """A batch whose header fields can all be set to wrong values; None means the right value."""
 
     records: tuple[Record, ...] = (Record(),)
     base_offset: int = 0
@@ -56,7 +56,7 @@ class Batch:
     last_offset_delta: int | None = None
     count: int | None = None
     payload: bytes | None = None
-    """The bytes after the header, where they are not the plain records (compressed, garbage)."""
+    """The bytes after the header, if they are not the plain records (compressed, garbage)."""
 
     def encode(self) -> bytes:
         payload = self.payload
@@ -98,7 +98,7 @@ def old_message(magic: int, value: bytes = b"old", crc: int | None = None) -> by
 
 
 def describe(data: bytes) -> list[dict[str, Any]]:
-    """The headers of these batches, for comparison; a torn tail is described by its size."""
+    """The headers of these batches, for comparison; of a torn tail only its size."""
     found: list[dict[str, Any]] = []
     at = 0
     while at < len(data):
@@ -159,7 +159,7 @@ class Read:
 
 
 def records(data: bytes) -> list[Read]:
-    """The records of whole uncompressed batches."""
+    """The records of all complete, uncompressed batches."""
     out: list[Read] = []
     at = 0
     while at + HEADER.size <= len(data) and at + 12 + _length(data, at) <= len(data):
@@ -182,7 +182,7 @@ def _record(cursor: Cursor, base: int, first_timestamp: int) -> Read:
         size = signed()
         return None if size < 0 else cursor.take(size)
 
-    signed()  # the record's own length
+    signed()  # skip the record's length
     cursor.take(1)
     timestamp, offset = first_timestamp + signed(), base + signed()
     key, value = data(), data()

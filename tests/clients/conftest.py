@@ -35,7 +35,7 @@ def system(request: pytest.FixtureRequest) -> type[Broker]:
 def broker(
     system: type[Broker], schemas: Schemas, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Broker]:
-    """One broker for all tests that need no more than a topic of their own."""
+    """A broker that all tests share which need only a topic of their own."""
     shared = system(tmp_path_factory.mktemp("shared"), schemas)
     yield from _running(shared)
 
@@ -51,7 +51,7 @@ def _running(broker: Broker) -> Iterator[Broker]:
 
 @pytest.fixture
 def start_broker(system: type[Broker], schemas: Schemas, tmp_path: Path) -> Iterator[StartBroker]:
-    """Start a broker of the test's own, with these properties, to be killed or filled."""
+    """Start a separate broker with these properties, which the test may kill or fill."""
     brokers: list[Broker] = []
 
     def start(properties: Mapping[str, object] | None = None, data: Path | None = None) -> Broker:

@@ -10,7 +10,7 @@ Transcript = list[Any]
 
 
 def load(api: str) -> dict[str, dict[int, Transcript]]:
-    """Case -> version -> transcript."""
+    """The transcripts of an API: case -> version -> transcript."""
     path = DIRECTORY / f"{api}.json"
     if not path.exists():
         return {}
@@ -31,7 +31,7 @@ def save(api: str, case: str, transcripts: dict[int, Transcript]) -> None:
 
 
 def _pretty(known: dict[str, dict[str, Transcript]]) -> str:
-    """One answer to a line, so that a difference is a line."""
+    """JSON with one answer per line, so that a changed answer is one changed line."""
     cases = []
     for case, by_range in known.items():
         ranges = []
@@ -43,7 +43,7 @@ def _pretty(known: dict[str, dict[str, Transcript]]) -> str:
 
 
 def _merged(transcripts: dict[int, Transcript]) -> dict[str, Transcript]:
-    """Neighbouring versions with equal transcripts become one range."""
+    """Merge neighbouring versions with equal transcripts into one range."""
     ranges: list[tuple[int, int, Transcript]] = []
     for version in sorted(transcripts):
         if ranges and ranges[-1][1] == version - 1 and ranges[-1][2] == transcripts[version]:

@@ -1,4 +1,4 @@
-"""What tests of bad input need: proof that others are served on, and what the broker logged."""
+"""For tests of bad input: a bystander that must still be served, and checks of the broker's log."""
 
 import itertools
 import time
@@ -48,7 +48,7 @@ class Bystander:
         return bool(response["errorCode"] == 0)
 
     def is_served(self) -> None:
-        """On its old connection and on a new one: a write is acknowledged and read back."""
+        """Assert that a write on the old connection is acknowledged and a new one reads it."""
         value = f"still here {self.sent}".encode()
         assert self._produce(value)
         with self.broker.connect() as fresh:
@@ -64,13 +64,13 @@ class Bystander:
 
 
 def log_lines_about(broker: Broker, peer: str) -> list[str]:
-    """The lines of the broker's log that name this peer, but for those of the freeze meter."""
+    """The lines of the broker's log that name this peer, except those of the freeze meter."""
     lines = broker.log_text().splitlines()
     return [line for line in lines if peer in line and "a pass of the loop took" not in line]
 
 
 def await_room_in_the_log(broker: Broker) -> None:
-    """A broker logs only so many lines of a kind per second: nobody can flood its log."""
+    """Wait until the log is quiet, because a broker limits the lines of a kind per second."""
 
     def is_quiet() -> bool:
         second = time.strftime("%H:%M:%S")
@@ -80,7 +80,7 @@ def await_room_in_the_log(broker: Broker) -> None:
 
 
 def tells_once(broker: Broker, peer: str) -> None:
-    """One line in the broker's log, no more and no less."""
+    """Assert that the broker's log has exactly one line about this peer."""
     if broker.logs_one_line_per_bad_peer:
         eventually(lambda: bool(log_lines_about(broker, peer)), f"a log line about {peer}")
         assert len(log_lines_about(broker, peer)) == 1, log_lines_about(broker, peer)

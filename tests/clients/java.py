@@ -24,18 +24,18 @@ CLASSES = {
     "kafka-features": "org.apache.kafka.tools.FeatureCommand",
     "kafka-dump-log": "org.apache.kafka.tools.DumpLogSegments",
 }
-# A tool lives for a second or two: the first compiler and the simplest collector start soonest.
+# A tool runs for a second or two, so choose the compiler and collector that start fastest.
 JVM = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
 QUIET = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=error",)
 
 
 ALONE = ("kafka-console-consumer",)
-"""What counts in static fields, and so runs once in a process."""
+"""Tools that keep counters in static fields, so they need a new process each time."""
 DRIVER = Path(__file__).with_name("Tools.java")
 
 
 class Java:
-    """One process that runs tool after tool, as long as each ends: a start takes a second."""
+    """A process that runs one tool after the other, because starting a JVM takes a second."""
 
     def __init__(self, libs: Path) -> None:
         self._libs = libs
@@ -50,8 +50,8 @@ class Java:
         )
 
     def run(self, main: str, args: Sequence[str], stdin: str = "") -> tuple[int, str]:
-        """-> the exit status, and what was printed."""
-        if self._process.poll() is not None:  # a tool before this one was stuck, or took it along
+        """Run a tool; return its exit status and its output."""
+        if self._process.poll() is not None:  # a tool before this one hung, or ended the process
             self._process = self._started()
         assert self._process.stdin is not None
         given = stdin.encode()
@@ -81,11 +81,11 @@ class Java:
 
 
 java = cache(Java)
-"""That of these jars, started on first use; it ends with its input, which is this process."""
+"""The shared process for these jars; it starts on first use and ends with this process."""
 
 
 def run_tool(libs: Path, tool: str, *args: str, stdin: str = "") -> str:
-    """Run a tool to its end and return what it printed; a failure shows all it said."""
+    """Run a tool and return its output; a failure shows the output in the assertion."""
     run = _run_alone if tool in ALONE else _run_shared
     status, said = run(libs, CLASSES[tool], args, stdin)
     assert status == 0, f"{tool} {' '.join(args)} ended with {status}:\n{said}"
@@ -107,7 +107,7 @@ def _run_alone(libs: Path, main: str, args: Sequence[str], stdin: str) -> tuple[
 
 
 class Tools:
-    """The tools, all speaking to one broker."""
+    """Kafka's tools, connected to one broker."""
 
     def __init__(self, broker: Broker, directory: Path) -> None:
         self.broker, self.directory = broker, directory

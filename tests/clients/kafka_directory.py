@@ -1,6 +1,6 @@
-"""A log directory as Apache Kafka leaves it, for our log engine to open.
+"""Makes log directories with Apache Kafka, for our log engine to open.
 
-`python -m tests.clients.kafka_directory JARS OUT` writes what lies in tests/unit/log/data.
+`python -m tests.clients.kafka_directory JARS OUT` wrote the files in tests/unit/log/data.
 """
 
 import json
@@ -28,7 +28,7 @@ CHECKPOINTS = (
 
 
 def fill(broker: ApacheKafka) -> None:
-    """Several segments: every codec, idempotent producers, a commit and an abort."""
+    """Write several segments with every codec, idempotent producers, a commit and an abort."""
     create(
         broker,
         TOPIC,
@@ -62,7 +62,7 @@ def fill(broker: ApacheKafka) -> None:
 
 
 def seen(broker: ApacheKafka, isolation: str, count: int) -> list[list[object]]:
-    """[offset, timestamp, key, value] of each record that a consumer gets."""
+    """[offset, timestamp, key, value] of each record that a consumer receives."""
     with consumer_of(broker, isolation_level=isolation) as consumer:
         consumer.assign([TopicPartition(TOPIC, 0, 0)])
         return [
@@ -77,7 +77,7 @@ def text(content: bytes | str | None) -> str:
 
 
 def copy(data: Path, to: Path) -> None:
-    """The topic's partition and the files in the root."""
+    """Copy the topic's partition and the checkpoint files of the directory."""
     shutil.rmtree(to, ignore_errors=True)
     to.mkdir(parents=True)
     for name in CHECKPOINTS:
@@ -87,7 +87,7 @@ def copy(data: Path, to: Path) -> None:
 
 
 def make(broker: ApacheKafka, out: Path) -> None:
-    """Write `killed`, `stopped` and what consumers saw into a directory."""
+    """Write the directories `killed` and `stopped`, and the records that consumers received."""
     fill(broker)
     everything = len(CODECS) * PER_CODEC
     expected = {

@@ -1,4 +1,4 @@
-"""confluent-kafka (librdkafka) in a few words: the client that most tests look with."""
+"""Short functions for confluent-kafka (librdkafka), the client that most tests use."""
 
 import time
 from collections.abc import Iterable, Iterator
@@ -25,10 +25,10 @@ def admin_of(broker: Broker) -> AdminClient:
 
 
 def create(broker: Broker, topic: str, partitions: int = 1, **config: object) -> None:
-    """Create a topic; `_` in a name stands for `.`."""
+    """Create a topic; `_` in the name of a configuration stands for `.`."""
     settings = {key.replace("_", "."): str(value) for key, value in config.items()}
     new = NewTopic(topic, partitions, 1, config=settings)
-    admin = admin_of(broker)  # it must outlive its futures
+    admin = admin_of(broker)  # the client must outlive its futures
     admin.create_topics([new], request_timeout=30)[topic].result(PATIENCE)
 
 
@@ -40,7 +40,7 @@ def producer_of(broker: Broker, **config: Any) -> Producer:
 def send(
     producer: Producer, topic: str, samples: Iterable[Sample], partition: int = 0
 ) -> list[int]:
-    """Produce these records and return their offsets, or raise what went wrong."""
+    """Produce these records and return their offsets; fail if one is not acknowledged."""
     offsets: list[int] = []
     problems: list[KafkaError] = []
 
@@ -49,7 +49,7 @@ def send(
             problems.append(problem)
         else:
             offset = message.offset()
-            offsets.append(-1 if offset is None else offset)  # with acks=0 nobody knows
+            offsets.append(-1 if offset is None else offset)  # acks=0 gives no offset
 
     for sample in samples:
         producer.produce(
@@ -93,7 +93,7 @@ def consumer_of(broker: Broker, group: str = "reader", **config: Any) -> Iterato
 
 
 def poll(consumer: Consumer, count: int) -> list[Message]:
-    """The next so many records."""
+    """The next `count` records."""
     messages: list[Message] = []
     deadline = time.monotonic() + PATIENCE
     while len(messages) < count:

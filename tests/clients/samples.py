@@ -1,4 +1,4 @@
-"""Records that clients must get back exactly: every field at its edges, in every compression."""
+"""Records that clients must get back unchanged: extreme values of all fields, every codec."""
 
 from dataclasses import dataclass
 
@@ -40,5 +40,5 @@ NULL_HEADER = sample(9, b"null header", b"v", ("nothing", None), ("after", b"x")
 
 
 def numbered(count: int, size: int = 100) -> list[bytes]:
-    """Values that tell their place."""
+    """Values that contain their position."""
     return [f"{number:09}".encode().ljust(size, b".") for number in range(count)]

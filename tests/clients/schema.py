@@ -1,8 +1,8 @@
-"""Kafka's messages as plain dicts, read and written by the schemas inside Apache Kafka's own jar.
+"""Kafka's messages as plain dicts, encoded by the schemas in Apache Kafka's own jar.
 
-A ruler that shares no code with the broker under test. Decoding is strict: a response that is too
+This code shares nothing with the broker under test. Decoding is strict: a response that is too
 short, too long or badly tagged is an error. Encoding is lax on purpose: None becomes null even
-where a schema forbids it, so that a test can break the rules.
+where a schema forbids it, so that a test can send invalid requests.
 """
 
 import json
@@ -164,7 +164,7 @@ class Field:
         return data.decode() if self.kind == "string" else data
 
     def _null(self, version: int) -> None:
-        # Kafka itself answers null records where its schema has no null (older fetches): allowed.
+        # In older fetches Kafka itself sends null records where its schema allows no null.
         if version not in self.nullable and self.kind != "records":
             raise ValueError(f"null in {self.name}, which may not be null in version {version}")
 
@@ -261,6 +261,6 @@ class Schemas:
 
     @property
     def apis(self) -> dict[int, str]:
-        """API key -> name, for every request that Kafka's own clients and brokers speak."""
+        """API key -> name, for every request of Kafka's clients and brokers."""
         names = (name.removesuffix("Request") for name in self._files if name.endswith("Request"))
         return {self.request(name).api_key: name for name in names}

@@ -1,7 +1,7 @@
-"""The systems under test: one broker as a process on 127.0.0.1, started, killed and started again.
+"""The systems under test: one broker as a process on 127.0.0.1, which a test can kill and restart.
 
-Tidelog and Apache Kafka take the same server.properties, so a test that is right about Apache Kafka
-is right as it stands.
+Tidelog and Apache Kafka take the same server.properties. A test can therefore be checked against
+Apache Kafka unchanged.
 """
 
 import base64
@@ -23,11 +23,11 @@ from tidelog.clusters.free_ports import PortBlock, is_free
 HOST = "127.0.0.1"
 ROOT = Path(__file__).parents[2]
 PATIENCE = 120
-"""Seconds after which something is taken to be stuck. Never a measure of speed."""
+"""After this many seconds a test fails as stuck; it is not a limit for speed."""
 
 
 def free_block() -> PortBlock:
-    """Ports of which the first two are free."""
+    """A block of ports of which the first two are free."""
     while True:
         block = PortBlock()
         if is_free(block.first) and is_free(block.first + 1):
@@ -36,12 +36,12 @@ def free_block() -> PortBlock:
 
 
 def new_cluster_id() -> str:
-    # A first byte of 0 gives a first letter A: an id that begins with "-" looks like an option.
+    # The first byte 0 makes the first letter A: an id that begins with "-" looks like an option.
     return base64.urlsafe_b64encode(b"\0" + uuid.uuid4().bytes[1:]).decode().rstrip("=")
 
 
 class Broker:
-    """One broker that is its own controller, with its data in a directory of its own."""
+    """One broker that is also the controller, with its own data directory."""
 
     name: str
     logs_one_line_per_bad_peer = False
@@ -77,13 +77,13 @@ class Broker:
             "share.coordinator.state.topic.replication.factor": 1,
             "share.coordinator.state.topic.min.isr": 1,
             "group.initial.rebalance.delay.ms": 0,
-            # Tests write records with times of years ago: none is to be deleted for its age.
+            # Tests write records with timestamps of years ago, which retention must not delete.
             "log.retention.check.interval.ms": 86_400_000,
             **(properties or {}),
         }
         self.config.write_text("".join(f"{key}={value}\n" for key, value in values.items()))
 
-    # -- what a system must say --------------------------------------------------------------------
+    # -- what each system defines ------------------------------------------------------------------
 
     def format_argv(self, cluster_id: str) -> list[str]:
         raise NotImplementedError
@@ -91,7 +91,7 @@ class Broker:
     def serve_argv(self) -> list[str]:
         raise NotImplementedError
 
-    # -- its life ----------------------------------------------------------------------------------
+    # -- start and stop ----------------------------------------------------------------------------
 
     @property
     def address(self) -> tuple[str, int]:
@@ -113,15 +113,15 @@ class Broker:
         assert done.returncode == 0, f"format failed:\n{done.stdout}\n{done.stderr}"
 
     def start(self) -> None:
-        """Start, and wait until it answers Metadata with itself in it."""
+        """Start the broker, and wait until it lists itself in Metadata."""
         self.launch()
         self.await_ready()
 
     def launch(self) -> None:
-        """Start, and do not wait."""
+        """Start the broker without waiting for it."""
         assert self.process is None or self.process.poll() is not None, "it runs already"
         argv = self.serve_argv()
-        if shutil.which("setpriv"):  # no broker outlives its tests, however they end
+        if shutil.which("setpriv"):  # the broker dies with the tests
             argv = ["setpriv", "--pdeathsig", "KILL", *argv]
         with self.log.open("ab") as out:
             self.process = subprocess.Popen(
@@ -150,11 +150,11 @@ class Broker:
         return isinstance(answer, dict) and bool(answer["brokers"])
 
     def stop(self) -> int:
-        """Ask it to shut down cleanly and wait for its end."""
+        """Shut the broker down cleanly, wait, and return its exit status."""
         return self._end(signal.SIGTERM)
 
     def kill(self) -> None:
-        """kill -9."""
+        """Kill the broker with kill -9."""
         self._end(signal.SIGKILL)
 
     def _end(self, how: signal.Signals) -> int:
@@ -178,7 +178,7 @@ class Broker:
     def connect(self, timeout: float = PATIENCE) -> Wire:
         return Wire(self.address, self.schemas, timeout)
 
-    # -- how it fares ------------------------------------------------------------------------------
+    # -- state -------------------------------------------------------------------------------------
 
     def log_text(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""
@@ -212,7 +212,7 @@ class Tidelog(Broker):
 class ApacheKafka(Broker):
     name = "kafka"
 
-    # Tests need a broker soon rather than a fast one: one compiler, a small heap.
+    # A quick start matters more than speed: one compiler, a small heap.
     JAVA = ("java", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 
     def java(self, main: str, *args: str) -> list[str]:

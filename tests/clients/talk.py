@@ -1,8 +1,7 @@
-"""A conversation with a broker in one version of one API, kept as a transcript to be compared.
+"""A conversation with a broker in one version of one API, recorded as a transcript.
 
-A case asks what it likes; every answer is written down with what must differ between two runs
-(ports, ids, clocks, the words of messages) replaced by names, so that two systems which behave
-alike give equal transcripts.
+Values that differ between two runs (ports, ids, times, texts of messages) are replaced by names in
+the transcript. Two systems that behave alike therefore have equal transcripts.
 """
 
 import time
@@ -26,7 +25,7 @@ SETUP = {
     "ListOffsets": 7,
     "DeleteTopics": 6,
 }
-"""The versions in which a case prepares its ground and looks at what it has done."""
+"""The versions of requests with which a case prepares its topics and checks the result."""
 
 
 class Topic(NamedTuple):
@@ -35,7 +34,7 @@ class Topic(NamedTuple):
 
 
 class Normal:
-    """Replaces, in answers, what two runs cannot share."""
+    """Replaces the values in answers that differ from run to run."""
 
     REPLACED: ClassVar = {
         "clusterId": "<cluster>",
@@ -55,7 +54,7 @@ class Normal:
         "leader": "member",
         "sessionId": "session",
     }
-    """Told apart within one transcript: the first is producer-1, and so on."""
+    """Each distinct value gets a number within a transcript: the first is producer-1, and so on."""
 
     def __init__(self, version: int) -> None:
         self.version = version
@@ -85,7 +84,7 @@ class Normal:
             and abs(value - time.time() * 1000) < 600_000
         ):
             return "<now>"
-        if isinstance(value, str):  # names made by Talk.name
+        if isinstance(value, str):  # a name made by Talk.name
             return value.replace(f".v{self.version}.", ".v*.")
         return value
 
@@ -118,10 +117,10 @@ class Talk:
             self.connection.close()
             self.connection = None
 
-    # -- asking ------------------------------------------------------------------------------------
+    # -- requests ----------------------------------------------------------------------------------
 
     def ask(self, body: Answer | None = None, only: Callable[[Answer], Any] | None = None) -> Any:
-        """Ask in the version under test, write the answer down, and return it as it came."""
+        """Send a request in the version under test, record the answer, and return it unchanged."""
         return self.ask_other(self.api, self.version, body, only)
 
     def ask_other(
@@ -145,13 +144,13 @@ class Talk:
         self.transcript.append(self.normal(value))
 
     def send(self, frame: bytes) -> None:
-        """Send these bytes as a frame, and write down whether the broker answers or hangs up."""
+        """Send a frame, and record whether the broker answers or closes the connection."""
         self.wire.send_frame(frame)
         answer = self.wire.receive_frame()
         self.note(CLOSED if answer is None else "answered")
         self.hang_up()
 
-    # -- preparing ---------------------------------------------------------------------------------
+    # -- preparation -------------------------------------------------------------------------------
 
     def name(self) -> str:
         """A topic name that is the same in every run."""
@@ -159,7 +158,7 @@ class Talk:
         return f"{self.api}.{self.case}.v{self.version}.{self.topics}"
 
     def topic(self, partitions: int = 1, name: str | None = None, **configs: object) -> Topic:
-        """Create a topic, and wait until each of its partitions has a leader here."""
+        """Create a topic, and wait until each of its partitions has a leader on this broker."""
         name = name or self.name()
         answer = self.quietly(
             "CreateTopics", SETUP["CreateTopics"], creation(name, partitions, configs)
@@ -175,7 +174,7 @@ class Talk:
                 wanted = [{"partitionIndex": n, "timestamp": -1} for n in range(partitions)]
                 body = {"replicaId": -1, "topics": [{"name": name, "partitions": wanted}]}
                 (listed,) = self.quietly("ListOffsets", SETUP["ListOffsets"], body)["topics"]
-                # Kafka names a leader a moment before that leader takes requests.
+                # Kafka's Metadata names a leader a moment before that leader accepts requests.
                 if all(partition["errorCode"] == 0 for partition in listed["partitions"]):
                     return Topic(name, found["topicId"])
             time.sleep(0.01)
@@ -191,7 +190,7 @@ class Talk:
             assert response["errorCode"] == 0, response
 
     def look(self, topic: Topic, partition: int = 0, offset: int = 0) -> None:
-        """Write down what a fetch from here gives."""
+        """Record the result of a fetch from this offset."""
         self.ask_other(
             "Fetch", None, fetching([(topic, [{"partition": partition, "fetchOffset": offset}])])
         )
@@ -212,7 +211,7 @@ def creation(name: str, partitions: int = 1, configs: dict[str, object] | None =
 def fetching(
     wanted: Iterable[tuple[Topic, list[Answer]]], partition_max_bytes: int = 1 << 20, **fields: Any
 ) -> Answer:
-    """A Fetch of these partitions, by name and by id: each version sends what it knows."""
+    """A Fetch of these partitions with both topic names and ids; a version encodes what it has."""
     topics = [
         {
             "topic": topic.name,

@@ -167,7 +167,7 @@ def test_configurations(broker: Broker, topic: str) -> None:
     eventually(lambda: configs()["max.message.bytes"].value == "5000")
     eventually(lambda: configs()["retention.ms"].value == "604800000")
     with pytest.raises(AssertionError, match="MSG_SIZE_TOO_LARGE"):
-        send_values(producer_of(broker), topic, [b"x" * 6000])  # and it is in force
+        send_values(producer_of(broker), topic, [b"x" * 6000])  # the new limit is in effect
     with pytest.raises(KafkaException) as refused:
         change("retention.ms", "soon", AlterConfigOpType.SET)
     assert refused.value.args[0].code() == KafkaError.INVALID_CONFIG

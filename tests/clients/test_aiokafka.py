@@ -1,4 +1,4 @@
-"""aiokafka, as installed: what it sends comes back exactly, to itself and to librdkafka."""
+"""aiokafka: the records that it sends are read back unchanged, by itself and by librdkafka."""
 
 import asyncio
 from typing import Any
@@ -10,7 +10,7 @@ from tests.clients.librdkafka import create, read
 from tests.clients.samples import BASE_TIME, CODECS, SAMPLES, Sample, numbered
 from tests.clients.systems import PATIENCE, Broker
 
-# aiokafka cannot write a null header (it reads them), so NULL_HEADER is left to the other clients.
+# aiokafka reads null headers but cannot write them, so NULL_HEADER is left to other clients.
 
 
 async def send(broker: Broker, topic: str, samples: list[Sample], **config: Any) -> list[int]:

@@ -1,5 +1,8 @@
-"""Bad input costs the one who sends it: Kafka's error or a closed connection, one line in the log,
-bounded memory; everyone else is served on."""
+"""Bad input affects only the client that sends it.
+
+It gets Kafka's error or a closed connection, and causes one line in the log and bounded memory.
+All other clients are still served.
+"""
 
 import random
 import resource
@@ -23,9 +26,9 @@ MAX_FRAME = 104_857_600
 def victim(
     system: type[Broker], schemas: Schemas, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Broker]:
-    """One broker that lives through all of this."""
+    """One broker that receives the bad input of all tests."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # the broker inherits it
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # the broker inherits the limit
     broker = system(tmp_path_factory.mktemp("victim"), schemas)
     broker.format()
     broker.start()
@@ -36,7 +39,7 @@ def victim(
 
 @pytest.fixture
 def bystander(victim: Broker) -> Iterator[Bystander]:
-    """Connected before the trouble begins, and served after it."""
+    """A client that connects before the bad input, and must be served after it."""
     client = Bystander(victim)
     yield client
     client.is_served()
@@ -55,7 +58,7 @@ def topic(victim: Broker, topic: str) -> Topic:
 
 
 def is_hung_up_on(broker: Broker, data: bytes) -> None:
-    """These bytes end the connection, and the broker says so once."""
+    """These bytes close the connection, and the broker logs it once."""
     await_room_in_the_log(broker)
     with broker.connect() as wire:
         peer = wire.name
@@ -115,7 +118,7 @@ def test_half_a_frame_and_silence(victim: Broker, bystander: Bystander) -> None:
         wire.socket.sendall(data[:size])
         silent.append((wire, data[size:]))
     bystander.is_served()
-    for wire, rest in silent:  # each can still finish what it began
+    for wire, rest in silent:  # each can still complete its request
         wire.socket.sendall(rest)
         assert isinstance(wire.answer("Metadata", 5), dict)
         wire.close()
@@ -124,7 +127,7 @@ def test_half_a_frame_and_silence(victim: Broker, bystander: Bystander) -> None:
 def test_a_long_frame_that_never_comes_costs_no_memory(
     victim: Broker, bystander: Bystander
 ) -> None:
-    # Apache Kafka reserves what a frame announces; two of these are all that its small heap bears.
+    # Apache Kafka allocates the announced size, and its small heap has room for two of them.
     count = 200 if victim.name == "tidelog" else 2
     memory = Memory(victim)
     liars = [victim.connect() for _ in range(count)]
@@ -144,11 +147,11 @@ def test_a_frame_byte_by_byte(victim: Broker, bystander: Bystander) -> None:
         assert isinstance(wire.answer("Metadata", 5), dict)
 
 
-# -- lies inside messages --------------------------------------------------------------------------
+# -- wrong lengths and counts in messages ----------------------------------------------------------
 
 
 def spoken(broker: Broker, schemas: Schemas) -> list[tuple[str, int]]:
-    """Every API and version that this broker says it speaks."""
+    """Every API and version that this broker advertises."""
     with broker.connect() as wire:
         answer = wire.ask("ApiVersions", 0, {})
     assert isinstance(answer, dict)
@@ -162,11 +165,11 @@ def spoken(broker: Broker, schemas: Schemas) -> list[tuple[str, int]]:
 
 
 def survives(broker: Broker, frame: bytes) -> None:
-    """An answer or a closed connection; the connection is not left hanging."""
+    """The frame is answered or its connection is closed, but never left without a reaction."""
     with broker.connect() as wire:
         wire.send_frame(frame)
         wire.socket.shutdown(socket.SHUT_WR)
-        wire.receive_frame()  # raises TimeoutError when nothing happens at all
+        wire.receive_frame()  # raises TimeoutError if neither happens
 
 
 LIES = {
@@ -192,10 +195,10 @@ def test_lying_lengths(victim: Broker, bystander: Bystander, schemas: Schemas, l
 def test_requests_with_flipped_bytes(
     victim: Broker, bystander: Bystander, schemas: Schemas, seed: int
 ) -> None:
-    """Valid requests of every API and version, each damaged in a few places."""
+    """Damages a few bytes in a valid request of every API and version."""
     dice = random.Random(seed)
     memory = Memory(victim)
-    # Requests that change the cluster are damaged too, but not those which would stop it.
+    # Requests that change the cluster are damaged too, except those that would stop it.
     pairs = [(api, version) for api, version in spoken(victim, schemas) if api not in DANGEROUS]
     with victim.connect() as wire:
         for api, version in pairs:
@@ -214,7 +217,7 @@ DANGEROUS = frozenset({"DeleteTopics", "UpdateFeatures", "UnregisterBroker", "Co
 
 
 def sample_body(schemas: Schemas, api: str, version: int) -> dict[str, object]:
-    """A body in which every array has one element, so that there is something to damage."""
+    """A body with one element in every array, so that there are bytes to damage."""
 
     plain = {"string": "s", "bytes": b"", "bool": False, "uuid": ZERO_UUID}
 
@@ -245,7 +248,7 @@ def test_a_storm_of_bad_batches_leaves_the_log_as_it_was(
         accepted = 0
         for _ in range(500):
             bad = bytearray(good)
-            # Not the base offset and the leader epoch, which are the broker's to write.
+            # Leave out the base offset and the leader epoch, which the broker overwrites.
             place = dice.choice([*range(8, 12), *range(16, len(bad))])
             bad[place] ^= 1 << dice.randrange(8)
             answer = wire.ask("Produce", SETUP["Produce"], producing(topic, bytes(bad)))
@@ -266,7 +269,7 @@ def producing(topic: Topic, records: bytes | None) -> dict[str, object]:
     }
 
 
-# -- too many, too slow, gone ----------------------------------------------------------------------
+# -- too many, too slow, disconnected --------------------------------------------------------------
 
 
 def test_ten_thousand_idle_connections(victim: Broker, bystander: Bystander) -> None:
@@ -281,7 +284,7 @@ def test_ten_thousand_idle_connections(victim: Broker, bystander: Bystander) -> 
         eventually(lambda: victim.open_files() >= before + count, f"{count} accepted connections")
         bystander.is_served()
         memory.grew_at_most(150)
-        for each in idle[:: count // 50]:  # any of them can wake up
+        for each in idle[:: count // 50]:  # each of them can still be used
             wire = Wire.__new__(Wire)
             wire.socket, wire.schemas, wire.correlation = each, victim.schemas, 0
             assert isinstance(wire.ask("Metadata", 5, {"topics": []}), dict)
@@ -330,12 +333,12 @@ def test_a_client_that_asks_and_never_listens(victim: Broker, bystander: Bystand
 
 
 def flood(wire: Wire, frame: bytes, count: int) -> None:
-    """Send this so many times, or until the broker takes no more."""
+    """Send the frame `count` times, or until the broker stops reading."""
     try:
         for _ in range(count // 100):
             wire.socket.sendall(frame * 100)
     except TimeoutError:
-        pass  # backpressure, as it should be
+        pass  # expected: backpressure
 
 
 def test_clients_that_leave_while_their_fetches_wait(
@@ -351,7 +354,7 @@ def test_clients_that_leave_while_their_fetches_wait(
         for wire in waiting:
             wire.close()
     eventually(lambda: victim.open_files() < before + 50, "the connections to be let go")
-    fill(victim, topic, 1)  # wakes fetches whose clients are gone
+    fill(victim, topic, 1)  # completes fetches whose clients are gone
     memory.grew_at_most(50)
 
 
@@ -361,5 +364,5 @@ def test_clients_that_reset_the_connection(victim: Broker, bystander: Bystander)
         wire = victim.connect()
         wire.send_frame(wire.frame("Metadata", 5, {"topics": None}))
         wire.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        wire.close()  # RST, with an answer on its way
+        wire.close()  # sends RST while an answer is under way
     eventually(lambda: victim.open_files() < before + 50, "the connections to be let go")

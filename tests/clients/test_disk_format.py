@@ -1,4 +1,4 @@
-"""The bytes on disk are Kafka's: its tool and its broker read ours, our log engine reads its."""
+"""The files have Kafka's format: Kafka reads ours, and our log engine reads Kafka's."""
 
 import re
 import shutil
@@ -34,7 +34,7 @@ def write(log: PartitionLog, batch: bytes, origin: AppendOrigin = AppendOrigin.C
 
 
 def fill(log: PartitionLog) -> list[bytes]:
-    """Every codec, an idempotent producer, an aborted transaction; the values in order."""
+    """Write every codec, an idempotent producer and an aborted transaction; return the values."""
     values = []
     for number in range(60):
         records = []
@@ -72,7 +72,7 @@ def fill(log: PartitionLog) -> list[bytes]:
 
 @pytest.fixture
 def ours(tmp_path: Path) -> Path:
-    """A directory that our log engine has written and closed."""
+    """A log directory that our log engine has written and closed."""
     directory = LogDirectory(RealDisk(tmp_path / "ours"), SeededDice(0))
     log = directory.open(ORDERS, UUID(int=77), CONFIG, NOW)
     fill(log)
@@ -157,7 +157,7 @@ def test_apache_kafka_serves_what_our_engine_wrote(
 def test_our_engine_opens_what_apache_kafka_wrote(kafka: ApacheKafka, tmp_path: Path) -> None:
     kafka_directory.make(kafka, tmp_path / "made")
     for how in ("stopped", "killed"):
-        # What tests/unit/log/test_kafka_data.py looks at in detail was made in the same way.
+        # tests/unit/log/test_kafka_data.py checks files in detail that were made in the same way.
         root = tmp_path / "made" / how
         directory = LogDirectory(RealDisk(root), SeededDice(0))
         topic_id = directory.topic_id(ORDERS)

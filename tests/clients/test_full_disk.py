@@ -1,6 +1,6 @@
-"""A disk that is full: writes are refused with Kafka's error, or the broker stops as Kafka does.
+"""A full disk: the broker refuses writes with Kafka's error, or stops as Kafka does.
 
-Nothing that was acknowledged is lost, and with room again it serves again.
+No acknowledged record is lost, and the broker serves again when there is space.
 """
 
 import os
@@ -17,12 +17,12 @@ from tests.clients.systems import Broker
 
 FREE = 4 << 20
 SpaceRunsOut = Callable[[Broker], Callable[[], None]]
-"""Takes away the room of a running broker, and returns what gives it back."""
+"""Uses up the disk space of a running broker, and returns a function that frees it."""
 
 
 @contextmanager
 def full_tmpfs(directory: Path) -> Iterator[tuple[Path, SpaceRunsOut]]:
-    """A small file system, filled up by a file of our own."""
+    """A small file system that a test fills with a file."""
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256m", "tmpfs", directory], check=True)
     ballast = directory / "ballast"
 
@@ -40,7 +40,7 @@ def full_tmpfs(directory: Path) -> Iterator[tuple[Path, SpaceRunsOut]]:
 
 @contextmanager
 def file_size_limit(directory: Path) -> Iterator[tuple[Path, SpaceRunsOut]]:
-    """No file may grow past a size: what an ordinary user can arrange."""
+    """A limit on the size of files; setting it needs no privileges."""
 
     def run_out(broker: Broker) -> Callable[[], None]:
         _soft, hard = resource.prlimit(broker.pid, resource.RLIMIT_FSIZE)
@@ -94,13 +94,13 @@ def numbered(number: int) -> bytes:
 
 
 def has_run_out(broker: Broker) -> bool:
-    """Whether the broker says so; silence may just as well mean that the machine is slow."""
+    """Whether the broker logged the error; a missing answer alone may mean a slow machine."""
     said = broker.log_text()
     return "No space left" in said or "File too large" in said
 
 
 def write_until_full(broker: Broker, topic: str) -> int:
-    """One record at a time, so that we know what was acknowledged."""
+    """Write one record at a time until the disk is full; return the number of acknowledged ones."""
     producer = producer_of(broker, acks="all", enable_idempotence=False)
     answers: list[KafkaError | None] = []
     for number in range(20 * FREE // 100_000):

@@ -1,4 +1,4 @@
-"""Classic consumer groups through real clients: sharing, rebalancing, committing, resuming."""
+"""Classic consumer groups with real clients: assignment, rebalances, commits, resuming."""
 
 import asyncio
 import time
@@ -34,7 +34,7 @@ QUICK = {"session_timeout_ms": 6000, "heartbeat_interval_ms": 200}
 
 
 def until(ready: Callable[[], bool], consumers: list[Consumer]) -> None:
-    """Poll all these members, as each must be to stay in its group, until this holds."""
+    """Poll these members until the condition holds; a member that is not polled must leave."""
     deadline = time.monotonic() + PATIENCE
     while not ready():
         assert time.monotonic() < deadline, [c.assignment() for c in consumers]
@@ -43,7 +43,7 @@ def until(ready: Callable[[], bool], consumers: list[Consumer]) -> None:
 
 
 def committed(consumer: Consumer, wanted: list[TopicPartition]) -> list[int]:
-    """What the group has committed, asked again while its coordinator is only just starting."""
+    """The committed offsets of the group; retries while the coordinator starts."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -95,7 +95,7 @@ def test_a_member_that_dies_is_replaced_after_its_session(broker: Broker, topic:
         silent.subscribe([topic])
         until(lambda: owned(silent) == {0, 1}, [silent])
         other.subscribe([topic])
-        until(lambda: owned(other) == {0, 1}, [other])  # nobody polls the first any more
+        until(lambda: owned(other) == {0, 1}, [other])  # the first member is no longer polled
 
 
 def test_commit_and_resume(broker: Broker, topic: str) -> None:

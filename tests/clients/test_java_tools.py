@@ -1,4 +1,4 @@
-"""Apache Kafka's own command-line tools: its Java clients, idempotent by default."""
+"""Apache Kafka's own command-line tools, whose Java clients are idempotent by default."""
 
 import json
 import re

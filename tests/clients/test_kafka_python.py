@@ -1,4 +1,4 @@
-"""kafka-python, as installed: what it sends comes back exactly, to itself and to librdkafka."""
+"""kafka-python: the records that it sends are read back unchanged, by itself and by librdkafka."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager

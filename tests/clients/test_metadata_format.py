@@ -1,4 +1,4 @@
-"""The metadata log is Apache Kafka's: we read all of its, and its own tool reads all of ours."""
+"""The metadata log has Kafka's format: we read Kafka's, and Kafka's tool reads ours."""
 
 import dataclasses
 import json

@@ -1,7 +1,7 @@
 """Random conversations with Tidelog and Apache Kafka side by side: both answer alike.
 
-The golden answers of `test_wire_parity` hold what someone thought of, this holds the rest. A
-failure names its seed, its step and what was asked; write it down as a case over there.
+The golden answers of `test_wire_parity` cover hand-written cases; this test covers random ones. A
+failure names its seed, its step and the request. Add it to `test_wire_parity` as a case.
 """
 
 import json
@@ -26,12 +26,12 @@ TOPICS: dict[str, dict[str, object]] = {
     "compacted": {"cleanup.policy": "compact"},
 }
 PARTITIONS = (0, 1, 5)
-"""The last of them is not there."""
+"""The last partition does not exist."""
 
 PROPERTIES = {
     "group.min.session.timeout.ms": 1000,
-    # Records are of years ago, and Apache Kafka first looks for old ones half a minute after its
-    # start, however seldom it does so later.
+    # The records have timestamps of years ago, and Apache Kafka starts its first check of
+    # retention half a minute after its start, whatever the configured interval is.
     "log.retention.ms": -1,
 }
 
@@ -55,7 +55,7 @@ def brokers(
 
 
 class Both:
-    """The two systems: each is asked the same of its own topics, members and sessions."""
+    """Both systems; each gets the same requests, for its own topics, members and sessions."""
 
     def __init__(self, brokers: list[Broker], seed: int) -> None:
         self.seed, self.steps = seed, 0
@@ -77,7 +77,7 @@ class Both:
         body: Callable[[int], Answer],
         ordered: Callable[[Answer], Any] = lambda answer: answer,
     ) -> list[Answer]:
-        """Ask both, ours first; `ordered` puts in order what Kafka gives in none."""
+        """Ask both systems, ours first; `ordered` sorts lists that Kafka does not sort."""
         self.steps += 1
         answers: list[Answer] = []
         said: list[Any] = []
@@ -93,7 +93,7 @@ class Both:
         return answers
 
     def fields_of(self, api: str, values: Answer) -> Answer:
-        """Those of the values that a request of this API has."""
+        """The values whose fields a request of this API has."""
         known = {field.name for field in self.talks[0].schemas.request(api).body.fields}
         return {name: value for name, value in values.items() if name in known}
 
@@ -123,7 +123,7 @@ def some_partitions(dice: Random) -> list[int]:
 
 
 def a_batch(dice: Random) -> bytes:
-    """Mostly good; numbered by one of few producers, so that there are repetitions and gaps."""
+    """A mostly valid batch; few producers number the batches, so sequences repeat and have gaps."""
     records = tuple(
         Record(dice.choice((None, b"", b"v" * 100)), dice.choice((None, b"k")))
         for _ in range(dice.choice((1, 1, 2, 5)))
@@ -276,7 +276,7 @@ LOG_MOVES = (
 
 
 def someone(dice: Random, both: Both, group: str) -> list[tuple[str, int]]:
-    """(member id, generation) in each system: mostly the group's member, else a stranger."""
+    """(member id, generation) in each system: mostly of a member, otherwise unknown ones."""
     strangers = [("", -1), ("nobody", 3)]
     known = both.members.get(group, [("", -1)] * 2)
     chosen = dice.choice([[stranger] * 2 for stranger in strangers] + [known] * 4)
@@ -305,7 +305,7 @@ def join(dice: Random, both: Both) -> None:
             **fields,
         },
     )
-    if answers[0]["errorCode"] in (0, 79):  # joined, or told under which id to join
+    if answers[0]["errorCode"] in (0, 79):  # joined, or given a member id to join with
         known[group] = [(answer["memberId"], answer["generationId"]) for answer in answers]
 
 

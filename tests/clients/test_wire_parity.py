@@ -1,10 +1,10 @@
-"""What Apache Kafka answers, Tidelog answers: every API in every version that both speak.
+"""Tidelog gives the answers of Apache Kafka, for every API in every version that both support.
 
 The answers of Apache Kafka are in golden/, recorded with
 
     pytest tests/clients/test_wire_parity.py --system kafka --record-golden
 
-and `--system kafka` alone shows that Apache Kafka gives them again.
+With `--system kafka` alone the test checks that Apache Kafka still gives them.
 """
 
 import json
@@ -49,7 +49,7 @@ FAMILIES = (
 DIFFERENT = {
     ("Produce", "max_timestamp_lies"): "a broker that looked at every record would cost too much",
 }
-"""Where Tidelog answers otherwise on purpose. What is here must differ, or leaves the list."""
+"""Cases in which Tidelog differs on purpose. A case that no longer differs fails the test."""
 
 PROPERTIES = {"group.min.session.timeout.ms": 1000, "log.segment.delete.delay.ms": 100}
 
@@ -58,7 +58,7 @@ PROPERTIES = {"group.min.session.timeout.ms": 1000, "log.segment.delete.delay.ms
 def parity_broker(
     system: type[Broker], schemas: Schemas, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Broker]:
-    """A broker of this module's own: some answers name every topic there is."""
+    """A separate broker for this module, because some answers list all topics."""
     broker = system(tmp_path_factory.mktemp("parity"), schemas, PROPERTIES)
     broker.format()
     broker.start()
@@ -68,7 +68,7 @@ def parity_broker(
 
 @pytest.fixture(scope="module")
 def advertised(parity_broker: Broker) -> dict[int, tuple[int, int]]:
-    """API key -> the versions that this broker says it speaks."""
+    """API key -> the versions that this broker advertises."""
     with parity_broker.connect() as wire:
         answer = wire.ask("ApiVersions", 0, {})
     assert isinstance(answer, dict)
@@ -88,7 +88,7 @@ def talk(broker: Broker, case: Case, version: int) -> golden.Transcript:
         case.run(talk)
     finally:
         talk.hang_up()
-    return json.loads(json.dumps(talk.transcript))  # as it would be read back
+    return json.loads(json.dumps(talk.transcript))  # as after writing and reading it
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case.api}-{case.name}")
@@ -122,7 +122,7 @@ def test_speaks_the_versions_that_kafka_speaks(
     advertised: dict[int, tuple[int, int]],
     request: pytest.FixtureRequest,
 ) -> None:
-    """For every API that a plain client needs; of others an older range will do."""
+    """All versions of the APIs that clients need; of other APIs a part of Kafka's range."""
     spoken = {schemas.apis[key]: list(versions) for key, versions in sorted(advertised.items())}
     path = golden.DIRECTORY / "versions.json"
     if request.config.getoption("--record-golden"):

@@ -1,4 +1,4 @@
-"""One connection to one broker, frame by frame: what is sent, what comes back, nothing hidden."""
+"""One connection to one broker, with direct access to its frames."""
 
 import socket
 import struct
@@ -9,7 +9,7 @@ from tests.clients.schema import Schemas
 
 API_VERSIONS = "ApiVersions"
 CLOSED = "closed"
-"""What `ask` returns when the broker hung up instead of answering."""
+"""`ask` returns this when the broker closed the connection instead of answering."""
 
 
 class Wire:
@@ -35,7 +35,7 @@ class Wire:
 
     @property
     def name(self) -> str:
-        """This side's address, as a broker would log it."""
+        """The address of this side, as a broker logs it."""
         host, port = self.socket.getsockname()[:2]
         return f"{host}:{port}"
 
@@ -62,7 +62,7 @@ class Wire:
         return bytes(parts)
 
     def is_closed(self) -> bool:
-        """Wait until the broker hangs up or says something: True when it hung up."""
+        """Wait until the broker closes the connection or sends a byte; True if it closed it."""
         return self._receive(1) is None
 
     # -- requests ----------------------------------------------------------------------------------
@@ -84,12 +84,12 @@ class Wire:
         return self.header(api, version) + self.schemas.request(api).encode(body, version)
 
     def answer(self, api: str, version: int) -> dict[str, Any] | str:
-        """The next response, which must answer the latest request, or CLOSED."""
+        """The next response, which must be for the latest request, or CLOSED."""
         frame = self.receive_frame()
         if frame is None:
             return CLOSED
         response = self.schemas.response(api)
-        # ApiVersions is answered with the oldest header, so that any client can read it.
+        # ApiVersions responses have the oldest header, so that any client can read them.
         flexible = version in response.flexible and api != API_VERSIONS
         (correlation,) = struct.unpack_from(">i", frame)
         assert correlation == self.correlation, f"answer to {correlation}, not {self.correlation}"

@@ -1,4 +1,4 @@
-"""Conversations that Apache Kafka and Tidelog must answer alike: one module per family of APIs."""
+"""Conversations that Apache Kafka and Tidelog must answer alike, one module per group of APIs."""
 
 from collections.abc import Callable
 from typing import NamedTuple
@@ -20,7 +20,7 @@ CASES: list[Case] = []
 def case(
     api: str, lowest: int = 0, highest: int = 1 << 15
 ) -> Callable[[Callable[[Talk], None]], Callable[[Talk], None]]:
-    """Run this conversation in every version of the API, within these bounds, that both speak."""
+    """Run this conversation in every version between these bounds that both systems support."""
 
     def register(run: Callable[[Talk], None]) -> Callable[[Talk], None]:
         CASES.append(Case(api, run.__name__, run, lowest, highest))

@@ -1,4 +1,4 @@
-"""What administrators ask: elections, reassignments, offsets to delete, ACLs, features, quorum."""
+"""Requests of administrators: elections, reassignments, OffsetDelete, ACLs, features, quorum."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ from tests.clients.talk import Talk
 
 PREFERRED, UNCLEAN = 0, 1
 ANY = 1
-"""Of a resource type, an operation or a permission."""
+"""The value "any" of a resource type, an operation or a permission."""
 METADATA = "__cluster_metadata"
 
 # -- ElectLeaders ----------------------------------------------------------------------------------
@@ -211,7 +211,7 @@ def the_quorum(t: Talk) -> None:
 
 
 def without_offsets(answer: dict[str, Any]) -> Any:
-    """The metadata log grows as it likes, and so do the epochs of its leaders."""
+    """The answer without offsets and epochs of the metadata log, which differ from run to run."""
     for topic in answer["topics"]:
         for partition in topic["partitions"]:
             assert partition["leaderEpoch"] >= 0
@@ -245,7 +245,7 @@ def resources(t: Talk) -> None:
 
 
 def but_topics(answer: dict[str, Any]) -> Any:
-    """Topics and groups are as many as other cases have made."""
+    """The answer without topics and groups, whose number depends on the other cases."""
     resource_types = sorted({found.get("resourceType", 16) for found in answer["configResources"]})
     brokers = [r for r in answer["configResources"] if r.get("resourceType", 16) in (4, 8)]
     return [

@@ -8,7 +8,7 @@ from tests.clients.talk import Talk
 
 
 def without_lists(answer: dict[str, Any]) -> Any:
-    """What a broker speaks is its own; the shape around it is not."""
+    """The answer without the lists of APIs and features, which may differ from Kafka's."""
     return {
         key: value
         for key, value in answer.items()
@@ -65,7 +65,7 @@ def sizes_on_disk(t: Talk) -> None:
 
 
 def partitions_in_order(answer: dict[str, Any]) -> Any:
-    """Kafka gives partitions in no fixed order."""
+    """Sort the partitions, because Kafka returns them in no fixed order."""
     for directory in answer["results"]:
         for topic in directory["topics"]:
             topic["partitions"].sort(key=lambda partition: partition["partitionIndex"])

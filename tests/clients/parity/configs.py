@@ -23,7 +23,7 @@ RUN_DEPENDENT = ("advertised.listeners",)
 
 
 def in_order(answer: dict[str, Any]) -> Any:
-    """Kafka gives configurations in no fixed order."""
+    """Sort the configurations, because Kafka returns them in no fixed order."""
     for result in answer["results"]:
         result["configs"].sort(key=lambda config: config["name"])
         for config in result["configs"]:
@@ -108,7 +108,7 @@ def alter(t: Talk, kind: int, name: str, configs: dict[str, Any], **fields: Any)
 
 
 def overrides(t: Talk, name: str) -> None:
-    """Write down which configurations of this topic are its own."""
+    """Add to the transcript the configurations that are set on this topic."""
     body = {"resources": [{"resourceType": TOPIC, "resourceName": name, "configurationKeys": None}]}
     t.ask_other(
         "DescribeConfigs",
@@ -123,7 +123,7 @@ def overrides(t: Talk, name: str) -> None:
 
 
 def settle(t: Talk, name: str, key: str, value: str | None) -> None:
-    """Wait until the broker shows this override (a change is answered before it is seen)."""
+    """Wait until the broker shows this override: a change is answered before it is visible."""
     body = {
         "resources": [{"resourceType": TOPIC, "resourceName": name, "configurationKeys": [key]}]
     }

@@ -194,12 +194,12 @@ def session(t: Talk) -> None:
     session = t.ask(continuing(0, 0, (topic, [at(0), at(6, 1)])))["sessionId"]
     t.ask(continuing(session, 1, (topic, [at(6)])))  # nothing new
     t.produce(topic, THREE, partition=1)
-    t.ask(continuing(session, 2))  # only what changed
+    t.ask(continuing(session, 2))  # only changed partitions
     t.ask(continuing(session, 3, (topic, [at(9, 1)])))
     forgotten = {"topic": topic.name, "topicId": topic.id, "partitions": [1]}
     t.produce(topic, THREE, partition=1)
     t.ask(continuing(session, 4, forgottenTopicsData=[forgotten]))
-    t.ask(continuing(session, -1))  # closes it
+    t.ask(continuing(session, -1))  # closes the session
     t.ask(continuing(session, 5))
 
 

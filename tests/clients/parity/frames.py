@@ -1,4 +1,4 @@
-"""What lies below the messages: headers, versions, lengths that lie. Answered, or hung up on."""
+"""Headers, versions and wrong lengths: each frame is answered, or its connection is closed."""
 
 import struct
 from typing import Any
@@ -10,14 +10,14 @@ from tests.clients.talk import Talk, Topic, fetching
 
 
 def header(key: int, version: int, client: bytes | None = b"parity", tags: bytes = b"") -> bytes:
-    """A request header by hand; `tags` for those of flexible versions."""
+    """Build a request header; `tags` is for flexible versions."""
     size = struct.pack(">h", -1 if client is None else len(client))
     return struct.pack(">hhi", key, version, 1) + size + (client or b"") + tags
 
 
 @case("ApiVersions", highest=0)
 def future_api_versions(t: Talk) -> None:
-    """A version from the future is answered in version 0, with what this broker speaks of it."""
+    """An unknown version is answered in version 0, with the versions that the broker supports."""
     for version in (5, 99, 32767):
         t.wire.correlation = 1
         t.wire.send_frame(header(18, version, tags=b"\0") + b"\x07future\x041.0\0")
@@ -73,9 +73,9 @@ def tags_that_lie(t: Talk) -> None:
         b"\x01" + varint(77) + b"\x7fabc",  # longer than the frame
         b"\x01" + varint(77) + b"\xff\xff\xff\xff\x0f",
         b"\xff\xff\xff\xff\x0f",  # two billion tags
-        b"\xff\xff\xff\xff\xff\xff",  # an endless varint
-        b"\x02" + varint(5) + b"\x01x" + varint(5) + b"\x01y",  # the same tag twice
-        b"\x02" + varint(6) + b"\x01x" + varint(5) + b"\x01y",  # out of order
+        b"\xff\xff\xff\xff\xff\xff",  # a varint without an end
+        b"\x02" + varint(5) + b"\x01x" + varint(5) + b"\x01y",  # a tag that occurs twice
+        b"\x02" + varint(6) + b"\x01x" + varint(5) + b"\x01y",  # tags out of order
     ):
         t.send(header(3, t.version, tags=tag) + body)
         t.send(header(3, t.version, tags=b"\0") + body[:-1] + tag)
@@ -138,7 +138,7 @@ def null_topics_in_version_0(t: Talk) -> None:
 
 @case("Produce")
 def records_length_lies(t: Talk) -> None:
-    """The frame ends before the records do."""
+    """The frame ends before its records do."""
     topic = t.topic()
     frame = t.wire.frame("Produce", t.version, _produce(topic, Batch().encode()))
     for missing in (1, 20, 80):
@@ -176,7 +176,7 @@ def null_topics(t: Talk) -> None:
 
 @case("ApiVersions", highest=0)
 def versions_below_and_above_what_is_spoken(t: Talk) -> None:
-    """Per API of a plain client: a version too old and one too new, each on its own connection."""
+    """For each client API, a version too old and one too new, each on its own connection."""
     spoken = t.quietly("ApiVersions", 0, {})["apiKeys"]
     for api in sorted(spoken, key=lambda api: api["apiKey"]):
         if api["apiKey"] not in CLIENT_APIS or api["apiKey"] == 18:
@@ -204,7 +204,7 @@ CLIENT_APIS = frozenset(
 
 @case("Metadata", highest=0)
 def answers_in_the_order_asked(t: Talk) -> None:
-    """Requests sent at once on one connection are answered in order, a slow one first."""
+    """Pipelined requests on one connection are answered in order, although the first is slow."""
     topic = t.topic()
     slow = fetching([(topic, [{"partition": 0, "fetchOffset": 0}])], minBytes=1, maxWaitMs=300)
     frames = [t.wire.frame("Fetch", 11, slow)]

@@ -1,4 +1,4 @@
-"""Classic consumer groups: finding, joining, syncing, beating, leaving, offsets, listing."""
+"""Classic consumer groups: coordinators, joins, syncs, heartbeats, leaves, offsets, lists."""
 
 import time
 from typing import Any
@@ -8,12 +8,12 @@ from tests.clients.parity import case
 from tests.clients.talk import PATIENCE, Talk, Topic
 
 RETRIABLE = (14, 15, 16)
-"""Coordinator loading, not available, not here: what a client asks again about."""
+"""Coordinator loading, not available or moved: the client retries."""
 NOWHERE = UUID("00000000-0000-0000-0000-0000deadbeef")
 
 
 def ready(t: Talk, group: str) -> None:
-    """Wait until the coordinator of this group serves."""
+    """Wait until the coordinator of this group answers requests."""
     deadline = time.monotonic() + PATIENCE
     while time.monotonic() < deadline:
         found = t.quietly("FindCoordinator", 2, {"key": group, "keyType": 0})
@@ -44,7 +44,7 @@ def joining(group: str, member: str = "", **fields: Any) -> dict[str, Any]:
 
 
 def member_of(t: Talk, group: str) -> tuple[str, int]:
-    """Join as the only member and take an assignment; member id and generation."""
+    """Join as the only member and take an assignment; return the member id and the generation."""
     joined = t.quietly("JoinGroup", 3, joining(group))
     assert joined["errorCode"] == 0, joined
     member, generation = joined["memberId"], joined["generationId"]
@@ -97,7 +97,7 @@ def of_unknown_kinds(t: Talk) -> None:
 def joins_alone(t: Talk) -> None:
     group = group_of(t)
     answer = t.ask(joining(group))
-    if answer["errorCode"] == 79:  # MEMBER_ID_REQUIRED: join again with the id given
+    if answer["errorCode"] == 79:  # MEMBER_ID_REQUIRED: join again with this id
         answer = t.ask(joining(group, answer["memberId"]))
     t.ask(joining(group, answer["memberId"]))
 

@@ -19,7 +19,7 @@ def listing(topic: str, *wanted: dict[str, Any], **fields: Any) -> dict[str, Any
 
 
 def spread(t: Talk) -> Topic:
-    """Times that go up and down: the largest is in the middle."""
+    """A topic whose timestamps go up and down, with the largest in the middle."""
     topic = t.topic()
     for deltas in ((0, 10), (50, 40), (20, 30)):
         t.produce(topic, Batch(records=tuple(Record(timestamp_delta=d) for d in deltas)))

@@ -1,4 +1,4 @@
-"""Produce and InitProducerId: what is accepted, what is refused and with which error."""
+"""Produce and InitProducerId: which requests are accepted, and which are refused and how."""
 
 import gzip
 import time
@@ -40,7 +40,7 @@ def producing_many(
 
 
 def offer(t: Talk, *batches: Batch | bytes, **configs: object) -> Topic:
-    """Produce these, each in a request of its own, to a fresh topic."""
+    """Produce these batches, each in its own request, to a new topic."""
     topic = t.topic(**configs)
     for batch in batches:
         t.ask(producing(topic, batch if isinstance(batch, bytes) else batch.encode()))
@@ -62,7 +62,7 @@ def acks(t: Talk) -> None:
 def acks_0_is_silent(t: Talk) -> None:
     topic = t.topic()
     t.wire.send_frame(t.wire.frame("Produce", t.version, producing(topic, Batch().encode(), 0)))
-    t.produce(topic, Batch())  # the next answer on this connection is this one's
+    t.produce(topic, Batch())  # acks=0 has no answer, so the next answer is for this request
     t.look(topic)
 
 
@@ -113,7 +113,7 @@ def several_partitions_each_for_itself(t: Talk) -> None:
 
 
 def in_order(answer: dict[str, Any]) -> Any:
-    """Kafka gives topics and partitions in no fixed order."""
+    """Sort topics and partitions, because Kafka returns them in no fixed order."""
     for topic in answer["responses"]:
         topic["partitionResponses"].sort(key=lambda partition: partition["index"])
     return sorted(answer["responses"], key=lambda topic: len(topic["partitionResponses"]))
@@ -321,7 +321,7 @@ def unknown_compression(t: Talk) -> None:
         offer(t, Batch(attributes=codec))
 
 
-# -- what only reading every record can find -------------------------------------------------------
+# -- faults that only a check of every record finds ------------------------------------------------
 
 
 @case("Produce")

@@ -83,7 +83,7 @@ def transactional_batch_without_a_transaction(t: Talk) -> None:
 
 
 def ready(t: Talk) -> None:
-    """Wait until the broker has producer ids to give away."""
+    """Wait until the broker can allocate producer ids."""
     asking = {"transactionalId": None, "transactionTimeoutMs": 60000}
     t.until(lambda: t.quietly("InitProducerId", 4, asking)["errorCode"] == 0, "producer ids")
 

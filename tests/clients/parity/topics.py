@@ -46,7 +46,7 @@ def same_topic_twice(t: Talk) -> None:
 @case("Metadata", lowest=4)
 def unknown_topic(t: Talk) -> None:
     name = t.name()
-    for _ in range(2):  # asking does not create it
+    for _ in range(2):  # the request does not create it
         t.ask({"topics": [{"name": name, "topicId": ZERO}], "allowAutoTopicCreation": False})
 
 
@@ -305,7 +305,7 @@ def delete_some_good_some_bad(t: Talk) -> None:
 
 
 def in_order(answer: dict[str, Any]) -> Any:
-    """Kafka gives these in no fixed order."""
+    """Sort the answers, because Kafka returns them in no fixed order."""
     return sorted(answer["responses"], key=lambda found: str(found["name"]))
 
 
