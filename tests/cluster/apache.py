@@ -1,4 +1,4 @@
-"""The same cluster as Apache Kafka: it takes the same server.properties."""
+"""A cluster of Apache Kafka with the server.properties of a Tidelog cluster."""
 
 import shutil
 import subprocess
@@ -12,9 +12,9 @@ from tidelog.model.ids import NodeId
 from tidelog.testing import Cluster, NodeProcess, NodeStuck
 
 STEADY = {"broker.session.timeout.ms": "30000", "auto.leader.rebalance.enable": "false"}
-"""For a Tidelog cluster that is compared with it: no leader moves because the machine was busy.
+"""For a Tidelog cluster that is compared with Kafka: no leader moves because the machine is busy.
 
-Apache Kafka's own keeps the short session, by which alone it notices that a broker is dead.
+Apache Kafka's cluster keeps the short session, because Kafka detects a dead broker only by that.
 """
 
 
@@ -25,7 +25,7 @@ class KafkaNode(NodeProcess):
 
     def start(self) -> None:
         argv = [*self._cluster.java("kafka.Kafka"), str(self.config)]
-        if shutil.which("setpriv"):  # no broker outlives its tests, however they end
+        if shutil.which("setpriv"):  # the broker dies with the tests
             argv = ["setpriv", "--pdeathsig", "KILL", *argv]
         self._process = self.spawn(argv)
         self.is_paused = False

@@ -1,9 +1,9 @@
-"""What there is of what was acknowledged: as a client reads it, and in every replica's files.
+"""Compares the acknowledged records with those that a client reads and with every replica's files.
 
-How files are compared: a replica's segments are one stream of batches in the order of their
-offsets. Where one segment ends and the next begins is each replica's own affair (a restart or a
-truncation may begin one); the bytes of every batch below the watermark, its header included,
-are not. Each stream is hashed batch by batch, with the offsets and checksums looked at on the way.
+The comparison of files treats a replica's segments as one stream of batches in offset order. It
+ignores where one segment ends and the next begins, because a restart or a truncation may begin a
+new segment. The bytes of every batch below the high watermark, with its header, must be equal. Each
+stream is hashed batch by batch, and offsets and checksums are checked.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ class Count:
     duplicated: int = 0
     out_of_order: int = 0
     foreign: int = 0
-    """Records that were never sent, or to another partition."""
+    """Records that were never sent, or were sent to another partition."""
 
     @property
     def is_clean(self) -> bool:
@@ -49,7 +49,7 @@ class Count:
 
 
 def count_all(cluster: Cluster, stream: Stream) -> Count:
-    """Read every partition as a consumer does, against what was acknowledged and sent."""
+    """Read every partition as a consumer, and compare it with the acknowledged and sent records."""
     count = Count(acknowledged=sum(stream.acked))
     for partition in range(len(stream.sent)):
         seen = bytearray(stream.sent[partition])
@@ -67,7 +67,7 @@ def count_all(cluster: Cluster, stream: Stream) -> Count:
 
 
 def _numbers(cluster: Cluster, topic: str, partition: int) -> Iterator[int | None]:
-    """The numbers in a partition up to its watermark; None for a value of another."""
+    """The record numbers in a partition up to its high watermark; None for a foreign record."""
     where = TopicPartition(topic, partition, 0)
     with consumer_of(cluster, queued_max_messages_kbytes=65536) as consumer:
         watermarks = consumer.get_watermark_offsets(where, timeout=120)
@@ -85,7 +85,7 @@ def _numbers(cluster: Cluster, topic: str, partition: int) -> Iterator[int | Non
 
 @dataclass(frozen=True)
 class Replica:
-    """What a replica's files hold of a partition up to an offset."""
+    """The content of a replica's files for one partition, up to an offset."""
 
     node: NodeId
     end: int
@@ -96,7 +96,7 @@ class Replica:
 
 
 def replica_of(cluster: Cluster, node: NodeId, topic: str, partition: int, end: int) -> Replica:
-    """Read a replica's segments; its offsets must run on from 0 and every checksum must hold."""
+    """Read a replica's segments; offsets must start at 0 without gaps, and all CRCs must match."""
     directory = cluster.data(node) / f"{topic}-{partition}"
     digest, size, batches, next_offset = hashlib.blake2b(), 0, 0, 0
     paths = sorted(directory.glob(SEGMENTS))
@@ -118,7 +118,7 @@ def _batches(path: Path) -> Iterator[tuple[int, int, bytes]]:
         while position + PREFIX.size <= len(log):
             base, length = PREFIX.unpack_from(log, position)
             if length <= 0:
-                return  # the file is longer than what was written
+                return  # the rest of the file is unused
             content = log[position : position + PREFIX.size + length]
             (delta,), (crc,) = LAST_DELTA.unpack_from(content, 23), CRC.unpack_from(content, 17)
             assert crc32c(content[21:]) == crc, f"{path}: batch at {base} is damaged"
@@ -127,7 +127,7 @@ def _batches(path: Path) -> Iterator[tuple[int, int, bytes]]:
 
 
 def compare_replicas(cluster: Cluster, topic: str, ends: list[int]) -> list[Replica]:
-    """Every replica of every partition; all of a partition must be equal byte for byte."""
+    """Read all replicas of every partition; those of one partition must be equal byte for byte."""
     found = []
     for partition, end in enumerate(ends):
         nodes = cluster.topics()[topic][partition].replica_nodes

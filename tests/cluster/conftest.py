@@ -1,4 +1,4 @@
-"""The same brokers as in tests/clients, here to be killed."""
+"""The fixtures of tests/clients for brokers, which these tests kill."""
 
 from tests.clients.conftest import broker, kafka_libs, schemas, start_broker, system, topic
 

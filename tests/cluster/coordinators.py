@@ -1,4 +1,4 @@
-"""Who coordinates a group."""
+"""Finds the coordinator of a group."""
 
 from kio.schema.find_coordinator.v4.request import FindCoordinatorRequest
 from kio.schema.find_coordinator.v4.response import FindCoordinatorResponse

@@ -1,4 +1,4 @@
-"""Topics created one after the other, through whoever runs, with account of every answer."""
+"""Creates topics one after the other through any running node, and records every answer."""
 
 import threading
 import time
@@ -20,18 +20,21 @@ from tidelog.testing import Cluster, NodeStuck
 
 PARTITIONS, REPLICAS = 3, 3
 AHEAD = 20
-"""A stream and not a flood, since a node that starts again opens every log that there is: so many
-topics beyond those that were waited for.
+"""How many topics the thread creates beyond those that a test has waited for.
+
+It is limited because a restarting node opens every existing log.
 """
 MADE = (ErrorCode.none, ErrorCode.topic_already_exists)
-"""A name is asked for once, but a broker asks again when the controller is lost or slow to answer:
-then the topic exists already if it had made it.
+"""The errors that mean the topic exists.
+
+A test requests a name once. But a broker retries if the controller is lost or slow to answer, and
+then the first attempt may have created the topic.
 """
 
 
 def create_topic(cluster: Cluster, name: str, node: NodeId | None = None) -> CreatableTopicResult:
-    """One answer, whatever it says; NodeStuck when nobody gives one."""
-    # Several records for each topic, so that there is something to be half made.
+    """Send one CreateTopics and return its result; NodeStuck if no node answers."""
+    # Several metadata records for each topic, so that a partial creation would be visible.
     config = CreatableTopicConfig(name="retention.ms", value="60000")
     topic = CreatableTopic(
         name=name,
@@ -45,7 +48,7 @@ def create_topic(cluster: Cluster, name: str, node: NodeId | None = None) -> Cre
 
 
 def assign_topic(cluster: Cluster, name: str, replicas: list[NodeId]) -> None:
-    """A topic of one partition on these replicas, in sync."""
+    """Create a topic with one partition on these replicas, and wait until they are in sync."""
     placed = CreatableReplicaAssignment(partition_index=0, broker_ids=tuple(replicas))
     topic = CreatableTopic(
         name=name, num_partitions=-1, replication_factor=-1, assignments=(placed,), configs=()
@@ -57,7 +60,7 @@ def assign_topic(cluster: Cluster, name: str, replicas: list[NodeId]) -> None:
 
 
 class Creations:
-    """A thread that creates topics until the end; `acknowledged` are those that it was told of."""
+    """A thread that creates topics until it is stopped; `acknowledged` has the confirmed ones."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -83,7 +86,7 @@ class Creations:
         assert not self._thread.is_alive(), "the creations do not come to an end"
 
     def await_more(self, more: int) -> None:
-        """Wait until so many more are acknowledged."""
+        """Wait until `more` further topics are acknowledged."""
         self._goal = goal = len(self.acknowledged) + more
         deadline = time.monotonic() + PATIENCE
         while len(self.acknowledged) < goal:

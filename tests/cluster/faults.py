@@ -1,4 +1,4 @@
-"""Faults by the role of those whom they befall, drawn from a seed; each begun, then repaired."""
+"""Injects faults into nodes chosen by their role, from a seed, and repairs them."""
 
 import random
 import time
@@ -32,7 +32,7 @@ ROLLING_RESTART = "rolling restart"
 
 
 class Faults:
-    """`cluster` needs a network with faults. What happened is counted by kind."""
+    """The faults of one run, counted by kind. `cluster` needs network faults."""
 
     def __init__(
         self, cluster: Cluster, topic: str, rng: random.Random, hold_seconds: float
@@ -44,23 +44,23 @@ class Faults:
         self.happened: Counter[str] = Counter()
 
     def each(self) -> list[Callable[[], None]]:
-        """Every kind once."""
+        """Every kind of fault once."""
         return [*(partial(self.one, strike) for strike in STRIKES), self.rolling_restart]
 
     def draw(self) -> Callable[[], None]:
-        """Any one of them, or a mix."""
+        """A random single fault, or a mix."""
         return self._rng.choice([*self.each(), *[self.mix] * len(STRIKES)])
 
     def one(self, strike: Strike) -> None:
-        """Begin a fault, hold it, repair it."""
+        """Begin a fault, wait, and repair it."""
         repair = self._begin(strike, self._find(strike.role))
         time.sleep(self._rng.uniform(0, 2) if strike.what == KILL else self._hold_seconds)
         repair()
 
     def mix(self) -> None:
-        """Two or three at once or soon after each other, repaired in any order."""
+        """Begin two or three faults in quick succession, and repair them in random order."""
         strikes = self._rng.choices(STRIKES, k=self._rng.choice((2, 2, 3)))
-        # Who has which role is asked before the first strike: later, nobody may be able to tell.
+        # Look up the roles before the first fault: afterwards no node may be able to answer.
         victims = [self._find(strike.role) for strike in strikes]
         repairs = []
         for strike, victim in zip(strikes, victims, strict=True):
@@ -73,7 +73,7 @@ class Faults:
         self.happened["mix"] += 1
 
     def rolling_restart(self) -> None:
-        """As an operator does it: the next when the one before is back in sync."""
+        """Restart all nodes in turn; the next one when the one before is in sync again."""
         for node in self._cluster.nodes:
             self._cluster.restart(node)
             self.await_whole()
@@ -95,7 +95,7 @@ class Faults:
         return self._rng.choice(others) if role == FOLLOWER else leader
 
     def _begin(self, strike: Strike, node: NodeId) -> Repair:
-        """Strike, unless the node is down or stands still already."""
+        """Begin a fault, unless the node is already down or paused."""
         process = self._cluster.nodes[node]
         if not process.is_running or process.is_paused:
             return lambda: None
@@ -110,7 +110,7 @@ class Faults:
         return self._cluster.heal
 
     def _cut(self, node: NodeId) -> None:
-        """From the other nodes, from clients too, or only what it says or only what it hears."""
+        """Cut a node off: from the other nodes, from clients as well, or in one direction only."""
         others = [other for other in self._cluster.nodes if other != node]
         match self._rng.randrange(4):
             case 0:

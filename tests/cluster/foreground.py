@@ -1,4 +1,4 @@
-"""`tidelog` as somebody runs it: `up` in the foreground of a terminal, other commands beside it."""
+"""Runs `tidelog up` in the foreground, as in a terminal, and other commands beside it."""
 
 import json
 import signal
@@ -17,7 +17,7 @@ TIDELOG = [sys.executable, "-m", "tidelog.cli.main"]
 
 
 class Up:
-    """A `tidelog up` in the foreground of somebody's terminal."""
+    """A `tidelog up` in the foreground."""
 
     def __init__(
         self, directory: Path, port: int, brokers: int = 1, options: Sequence[str] = ()
@@ -56,7 +56,7 @@ class Up:
 
 
 def await_seen(look: Callable[[], T], is_wanted: Callable[[T], bool]) -> T:
-    """What is seen once it is as wanted; a look that fails is one that has not seen it yet."""
+    """Repeat `look` until its result is as wanted, and return it; AssertionErrors are ignored."""
     deadline = time.monotonic() + PATIENCE
     while True:
         try:
@@ -76,14 +76,14 @@ def await_that(look: Callable[[], T], expected: T) -> None:
 
 
 def attempt(*arguments: str, patience: float = PATIENCE) -> subprocess.CompletedProcess[str]:
-    """Run a command, however it ends."""
+    """Run a command and return its result, whatever the exit status is."""
     return subprocess.run(
         [*TIDELOG, *arguments], capture_output=True, text=True, timeout=patience, check=False
     )
 
 
 def tidelog(*arguments: str, status: int = 0, patience: float = PATIENCE) -> str:
-    """What a command prints; where it fails, the sentence that it says instead."""
+    """The standard output of a command; if it is expected to fail, its error message."""
     done = attempt(*arguments, patience=patience)
     assert done.returncode == status, done.stdout + done.stderr
     assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""A disk that hangs: writes and syncs wait until it goes on."""
+"""A disk that hangs: writes and syncs block until it is released."""
 
 import os
 import subprocess
@@ -11,7 +11,7 @@ from tidelog.testing import Cluster
 
 
 class FrozenDisk:
-    """A file system of its own on a directory, which the kernel can hold."""
+    """A separate file system on a directory, which the kernel can freeze."""
 
     def __init__(self, directory: Path, image: Path, size: int) -> None:
         self._directory = directory
@@ -36,7 +36,7 @@ class FrozenDisk:
 
 @contextmanager
 def disk_that_can_hang(directory: Path, image: Path, size: int) -> Iterator[FrozenDisk | None]:
-    """None where we may not mount one."""
+    """A disk that can hang; None if this process may not mount one."""
     directory.mkdir(parents=True)
     disk = None
     if os.geteuid() == 0:
@@ -53,7 +53,7 @@ def disk_that_can_hang(directory: Path, image: Path, size: int) -> Iterator[Froz
 
 @contextmanager
 def hanging(cluster: Cluster, node: NodeId, disk: FrozenDisk | None) -> Iterator[None]:
-    """Its disk hangs; without one of its own the whole process does, which looks alike."""
+    """Let a node's disk hang; without a separate disk, pause the process, which looks the same."""
     if disk is None:
         cluster.pause(node)
     else:

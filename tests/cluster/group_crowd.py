@@ -1,7 +1,7 @@
-"""A crowd of members of one classic group, each on a connection of its own, in one event loop.
+"""Many members of one classic group, each on its own connection, in one event loop.
 
-They speak the protocol themselves: two hundred real consumers would leave a small machine no room
-for the brokers that are to be looked at.
+They implement the protocol themselves, because two hundred real consumers would leave a small
+machine no capacity for the brokers under test.
 """
 
 import asyncio
@@ -31,21 +31,21 @@ Address = tuple[str, int]
 
 
 class Lost(Exception):
-    """The coordinator is another one, or nobody answers: look for it again."""
+    """The coordinator has moved or does not answer, so the member looks it up again."""
 
 
 class Member:
-    """Joins, takes what it is assigned, and sends heartbeats until it is to leave."""
+    """Joins the group, takes its assignment, and sends heartbeats until it is told to leave."""
 
     def __init__(self, group: str, brokers: Sequence[Address], number: int) -> None:
         self.group = group
         self.number = number
         self.member_id = ""
         self.generation = -1
-        """In which it has an assignment; -1 while it has none."""
+        """The generation of its assignment; -1 without one."""
         self.assignment = b""
         self.confirmed_at = 0.0
-        """When the coordinator last confirmed that it belongs to its generation."""
+        """When the coordinator last confirmed the member's generation."""
         self.errors: dict[ErrorCode, int] = {}
         self.leaving = asyncio.Event()
         self.has_left = False
@@ -192,7 +192,7 @@ class Member:
 
 
 class Crowd:
-    """Members that come and go at once, in a thread of their own."""
+    """Many members that join and leave at the same time, run by one thread."""
 
     def __init__(self, group: str, brokers: Sequence[Address]) -> None:
         self.members: list[Member] = []
@@ -213,7 +213,7 @@ class Crowd:
         self._loop.close()
 
     def join(self, count: int) -> None:
-        """So many more members, all at once."""
+        """Let `count` more members join at the same time."""
 
         async def come() -> None:
             for _ in range(count):
@@ -224,7 +224,7 @@ class Crowd:
         self._call(come)
 
     def leave(self, count: int) -> None:
-        """The members that came first go, all at once."""
+        """Let the `count` oldest members leave at the same time."""
 
         async def go() -> None:
             for member in [one for one in self.members if not one.leaving.is_set()][:count]:
@@ -237,9 +237,9 @@ class Crowd:
         return [one for one in self.members if not one.leaving.is_set()]
 
     def is_stable(self, since: float) -> bool:
-        """Whether all that stay share one generation, each with an assignment of its own.
+        """Whether all remaining members are in one generation, each with its own assignment.
 
-        Since then the coordinator has confirmed that to each of them.
+        The coordinator must have confirmed this to each of them after `since`.
         """
         for task in self._tasks:
             if task.done() and task.exception() is not None:

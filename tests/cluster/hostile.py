@@ -1,4 +1,4 @@
-"""A three-node cluster under hostile requests, and a bystander that goes on using it."""
+"""A three-node cluster under hostile requests, and a bystander that must still be served."""
 
 import socket
 import time
@@ -16,14 +16,14 @@ from tidelog.model.errors import ErrorCode
 from tidelog.testing import Cluster
 
 PATIENCE = 240
-"""Seconds after which something is taken to be stuck. Never a measure of speed."""
+"""After this many seconds a test fails as stuck; it is not a limit for speed."""
 
 BYSTANDER = "bystander"
 TOPICS, PARTITIONS = 4, 50
 
 
 class Client:
-    """One connection, one request at a time."""
+    """A connection with one request at a time."""
 
     def __init__(self, port: int) -> None:
         self._sock = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
@@ -38,7 +38,7 @@ class Client:
         return answer_in(self.receive(), message)
 
     def send_frame(self, frame: bytes) -> bool:
-        """-> whether the node took it all before it closed the connection."""
+        """Send a frame; return False if the node closed the connection before it was sent."""
         try:
             self._sock.sendall(frame)
         except ConnectionError:
@@ -46,7 +46,7 @@ class Client:
         return True
 
     def receive(self) -> bytes:
-        """The next answer; nothing where the connection ends."""
+        """The next answer, or no bytes if the connection was closed."""
         try:
             size = int.from_bytes(self._stream.read(4), "big")
             return self._stream.read(size)
@@ -64,7 +64,7 @@ def client(port: int) -> Iterator[Client]:
 
 
 class Bystander:
-    """Produces with acks=all, one small record after the other, and notes how long each took."""
+    """Produces small records with acks=all one after the other, and measures the time of each."""
 
     def __init__(self, port: int) -> None:
         self._port = port
@@ -94,14 +94,14 @@ class Bystander:
 
 
 def create_topics(cluster: Cluster) -> None:
-    """Those that hostile requests name, and the bystander's, which node 1 leads."""
+    """Create the topics that hostile requests name, and the bystander's, with node 1 as leader."""
     for number in range(TOPICS):
         cluster.create_topic(f"t{number}", partitions=PARTITIONS, replication_factor=3)
     cluster.create_topic(BYSTANDER, assignment=[[1, 2, 3]])
 
 
 def outcome(cluster: Cluster, node: int, request: LongRequest) -> str:
-    """Sends it on a connection of its own. -> what came of it."""
+    """Send the request on a new connection; return whether it was answered or closed."""
     is_for_brokers = ListenerKind.BROKER in request.api.listeners
     port = cluster.port(node) if is_for_brokers else cluster.controller_port(node)
     with client(port) as one:
@@ -111,7 +111,7 @@ def outcome(cluster: Cluster, node: int, request: LongRequest) -> str:
 
 
 def peak_mib(pid: int) -> float:
-    """The most memory that the process ever had resident."""
+    """The peak resident memory of the process, in MiB."""
     (line,) = [
         line
         for line in Path(f"/proc/{pid}/status").read_text().splitlines()

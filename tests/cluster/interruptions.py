@@ -19,18 +19,18 @@ def children_of(pid: int) -> list[int]:
 
 
 def stop_in_order(up: subprocess.Popen[str]) -> None:
-    """Ctrl-C."""
+    """Send Ctrl-C."""
     up.send_signal(signal.SIGINT)
 
 
 def stop_twice(up: subprocess.Popen[str]) -> None:
-    """Ctrl-C, and once more as soon as the first has been heard."""
+    """Send Ctrl-C, and a second signal right after it."""
     up.send_signal(signal.SIGINT)
     up.send_signal(signal.SIGTERM)
 
 
 def kill_all(up: subprocess.Popen[str]) -> None:
-    """kill -9 of `up` and of all of its nodes at once."""
+    """Kill `up` and all of its nodes with kill -9 at once."""
     nodes = children_of(up.pid)
     up.kill()
     for node in nodes:
@@ -39,16 +39,17 @@ def kill_all(up: subprocess.Popen[str]) -> None:
 
 
 def kill_up(up: subprocess.Popen[str]) -> None:
-    """kill -9 of `up` alone: its nodes shut down by themselves."""
+    """Kill only `up` with kill -9; its nodes shut down by themselves."""
     up.kill()
 
 
 def interrupted(
     directory: Path, port: int, line: int, interrupt: Callable[[subprocess.Popen[str]], None]
 ) -> Iterator[str]:
-    """Start, and interrupt after so many lines. -> what was logged.
+    """Start `up`, and interrupt it after this many log lines; yield the lines.
 
-    A broker that is ready may have written: from there on only a stop in order is a clean one.
+    A ready broker may have written records, so only a controlled shutdown is clean from then on. If
+    a broker is ready before the interruption, `up` is stopped with Ctrl-C instead.
     """
     up = subprocess.Popen(
         [*TIDELOG, "up", "--verbose", "--dir", str(directory), "--port", str(port)],

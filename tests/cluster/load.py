@@ -1,4 +1,4 @@
-"""A numbered load that keeps account of every acknowledgement, through deaths of the broker."""
+"""A load of numbered records that records every acknowledgement, also across broker crashes."""
 
 import struct
 import threading
@@ -15,14 +15,14 @@ NUMBER = struct.Struct(">iq")
 
 @dataclass
 class NumberedLoad:
-    """Values (producer, number) with number = 0, 1, 2 ..., to one partition; acks on record."""
+    """Writes values (producer, 0), (producer, 1), ... to one partition, and keeps the acks."""
 
     broker: Broker
     topic: str
     producer: int
     config: dict[str, Any] = field(default_factory=dict)
     acked: dict[int, int] = field(default_factory=dict)
-    """Number -> the offset that the broker said it has."""
+    """Number of the record -> acknowledged offset."""
     failed: dict[int, str] = field(default_factory=dict)
     sent: int = 0
 
@@ -38,7 +38,7 @@ class NumberedLoad:
         assert not self._thread.is_alive(), "the producer does not come to an end"
 
     def await_acks(self, more: int) -> None:
-        """Wait until so many more records are acknowledged."""
+        """Wait until `more` further records are acknowledged."""
         goal, deadline = len(self.acked) + more, time.monotonic() + PATIENCE
         while len(self.acked) < goal:
             assert time.monotonic() < deadline, (

@@ -1,4 +1,4 @@
-"""Ports for a whole cluster: brokers count on from the first, all others are elsewhere."""
+"""Free ports for a whole cluster: brokers have consecutive ports, other listeners other ranges."""
 
 from pathlib import Path
 
@@ -7,11 +7,11 @@ from tidelog.clusters.local_cluster import LocalCluster
 from tidelog.model.user_error import UserError
 
 _given: list[PortBlock] = []
-"""To the end of the tests, since a test says nothing when it needs them no longer."""
+"""The blocks stay reserved until the tests end, because no test reports when it is done."""
 
 
 def first_free_port(brokers: int) -> int:
-    """A first port from which a cluster of so many brokers finds all of its ports free."""
+    """A first port with which all ports of a cluster of this size are free."""
     while True:
         _given.append(PortBlock())
         first = _given[-1].first

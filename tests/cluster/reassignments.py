@@ -28,7 +28,7 @@ R = TypeVar("R", bound=ResponsePayload)
 def change(cluster: Cluster, request: RequestPayload, response: type[R]) -> R:
     """Send the request to the active controller, with a long timeout.
 
-    A retry after a timeout would find nothing left to change.
+    A retry after a timeout would find the change already made.
     """
     return cluster.ask(request, response, cluster.controller(), PATIENCE)
 

@@ -1,7 +1,7 @@
-"""A cluster whose nodes have clocks that can be set, without touching the machine's.
+"""A cluster whose nodes have clocks that a test can set, without changing the machine's clock.
 
-Run as a program it is a node: `settable_clock.py FILE --config ...` reads the machine's clock as
-FILE says that it was set, eight bytes of nanoseconds, in the one place where a node reads it.
+As a program, `settable_clock.py FILE --config ...` runs a node. It adds the offset in FILE (eight
+bytes, in nanoseconds) to the machine's clock, in the one place where a node reads it.
 """
 
 import subprocess
@@ -41,7 +41,7 @@ class SettableCluster(Cluster):
         return _SettableNode(node, self.layout.config(node), self.directory / f"{node}.log")
 
     def set_clock(self, node: NodeId, seconds: float) -> None:
-        """From now on the node's machine shows a time so many seconds from the true one."""
+        """Set the clock of a node to this many seconds from the true time."""
         process = self.nodes[node]
         assert isinstance(process, _SettableNode)
         process.set_clock(seconds)

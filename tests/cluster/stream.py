@@ -1,7 +1,7 @@
-"""An idempotent acks=all producer at full rate; its record n of a partition is at offset n.
+"""An idempotent acks=all producer at full rate; record n of a partition must get offset n.
 
-It is the only one who writes there, so an acknowledgement that names another offset shows at once
-that something was lost or written twice.
+It is the only producer of the topic. An acknowledgement with another offset therefore shows that a
+record was lost or duplicated.
 """
 
 import struct
@@ -20,7 +20,7 @@ IN_FLIGHT = 10_000
 
 
 class Stream:
-    """A thread that writes to all partitions in turn, from its entry to its exit."""
+    """A thread that writes to all partitions in turn, while its context is open."""
 
     def __init__(
         self,
@@ -32,14 +32,14 @@ class Stream:
         per_second: float | None = None,
         **config: Any,
     ) -> None:
-        """`per_second` holds back how many records are sent; without, as many as are taken."""
+        """`per_second` limits the rate; without it the rate is unlimited."""
         self.topic = topic
         self._in_flight = in_flight
         self._pause_seconds = 0.0 if per_second is None else 1 / per_second
         self.sent = [0] * partitions
         self.acked = [0] * partitions
         self.strays: list[str] = []
-        """Acknowledgements that were not the next one, or not of the offset that was due."""
+        """Acknowledgements out of order or with an unexpected offset."""
         self.failed: list[str] = []
         self._gaps = [0.0] * partitions
         self._last_acks = [time.monotonic()] * partitions
@@ -62,20 +62,20 @@ class Stream:
         return self
 
     def __exit__(self, *_problem: object) -> None:
-        """No more is sent, and all that was sent is answered."""
+        """Stop sending, and wait until every sent record is answered."""
         self._stopping.set()
         self._thread.join(4 * PATIENCE)
         assert not self._thread.is_alive(), f"not answered: {len(self._producer)}"
 
     def abandon(self) -> None:
-        """Give up what is not answered, of a cluster that will not answer."""
+        """Give up unanswered records, for a cluster that will not answer."""
         self._stopping.set()
         while self._thread.is_alive():
             self._producer.purge()
             self._thread.join(0.1)
 
     def await_acks(self, more: int = 1) -> None:
-        """Wait until so many more records of each partition are acknowledged."""
+        """Wait until `more` further records of each partition are acknowledged."""
         goals = [count + more for count in self.acked]
         deadline = time.monotonic() + PATIENCE
         while any(count < goal for count, goal in zip(self.acked, goals, strict=True)):
@@ -107,7 +107,7 @@ class Stream:
         self._producer.flush(3 * PATIENCE)
 
     def _rest(self) -> None:
-        """Until the next record is due."""
+        """Wait until the next record is due."""
         due = time.monotonic() + self._pause_seconds
         while (left := due - time.monotonic()) > 0 and not self._stopping.is_set():
             self._producer.poll(left)

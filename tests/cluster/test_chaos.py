@@ -1,7 +1,7 @@
-"""A full load while everything fails, and then the account of every record on every replica.
+"""Random faults under full load, then a check of every record on every replica.
 
-`--chaos-minutes 10` is the long run. A run that found something is repeated with its
-`--chaos-seed`: the same faults in the same order, though processes take turns as they like.
+`--chaos-minutes 10` is the long run. To repeat a failed run, use its `--chaos-seed`: the faults and
+their order are the same, but the timing of the processes differs.
 """
 
 import random
@@ -19,7 +19,7 @@ from tidelog.testing import Cluster
 TOPIC, PARTITIONS = "chaos", 6
 HOLD_SECONDS = 5.0
 SHORT_HOLD_SECONDS = 2.5
-"""Longer than a broker's session here (2 s), so that others take over."""
+"""Longer than a broker's session here (2 s), so that other nodes take over."""
 
 
 def test_nothing_acknowledged_is_lost_doubled_or_reordered_whatever_fails(
@@ -28,7 +28,7 @@ def test_nothing_acknowledged_is_lost_doubled_or_reordered_whatever_fails(
     minutes = float(request.config.getoption("--chaos-minutes"))
     given = request.config.getoption("--chaos-seed")
     seed = random.randrange(1_000_000) if given is None else int(given)
-    # For the report of a failure, too.
+    # pytest shows this line if the test fails.
     print(f"chaos: seed {seed}, {minutes} minutes")
     with capsys.disabled():
         print(f"\nchaos: seed {seed}, {minutes} minutes")
@@ -62,7 +62,7 @@ def test_nothing_acknowledged_is_lost_doubled_or_reordered_whatever_fails(
 
 
 def perform(act: Callable[[], None], faults: Faults, stream: Stream) -> None:
-    """Writes must go on after it, and every replica must come back."""
+    """Run a fault; afterwards every replica must be in sync again, and writes must continue."""
     print(f"{time.strftime('%H:%M:%S')} after {dict(faults.happened)}")
     act()
     faults.await_whole()

@@ -1,4 +1,4 @@
-"""Clocks of real processes are set by hours, either way, while records flow."""
+"""The clocks of real processes are set by hours, in both directions, while records are written."""
 
 import time
 from pathlib import Path
@@ -11,11 +11,11 @@ from tests.cluster.stream import Stream
 
 HOURS = 3_600.0
 PATIENT = {"broker.session.timeout.ms": "18000"}
-"""A busy machine is not to fence anybody here."""
+"""A long session, so that a busy machine causes no fencing."""
 
 
 def sent_at(cluster: SettableCluster, topic: str, seconds: float) -> None:
-    """A record with this distance from the true time is taken."""
+    """Write a record with a timestamp this far from the true time; it must be accepted."""
     timestamp = int((time.time() + seconds) * 1000)
     send(producer_of(cluster), topic, [Sample(None, b"now", (), timestamp)])
 
@@ -25,7 +25,7 @@ def test_clocks_are_set_on_one_node_and_on_all_and_nobody_notices(
     tmp_path: Path, step: float
 ) -> None:
     with SettableCluster(directory=tmp_path, properties=PATIENT, network_faults=False) as cluster:
-        # Real clients have the true time, which is not that of the brokers here.
+        # Real clients use the true time, which is not that of the brokers here.
         cluster.create_topic("flow", 1, 3, message_timestamp_after_max_ms=2**62)
         cluster.create_topic("strict", 1, 3, message_timestamp_after_max_ms=60_000)
         leader, controller = cluster.leader_of("flow"), cluster.controller()
@@ -41,7 +41,7 @@ def test_clocks_are_set_on_one_node_and_on_all_and_nobody_notices(
             for node in cluster.nodes:
                 cluster.set_clock(node, step)
             stream.await_acks(200)
-            # What the brokers' clocks call the present is taken at once.
+            # A record with the brokers' time is accepted at once.
             sent_at(cluster, "strict", step)
         assert not stream.strays
         assert not stream.failed

@@ -1,4 +1,4 @@
-"""The active controller dies, stands still, or loses its majority; what it acknowledged stays.
+"""The active controller dies, pauses or loses its majority; acknowledged changes are kept.
 
 `--controller-kills 20` is the long run.
 """
@@ -32,7 +32,7 @@ def layout_known_to(cluster: Cluster, node: NodeId) -> Layout:
 
 
 def await_agreement(cluster: Cluster, names: list[str]) -> Layout:
-    """Wait until every node knows these topics and all know the same."""
+    """Wait until every node knows these topics and all nodes have the same layout."""
 
     def agreed() -> Layout | None:
         layouts = [layout_known_to(cluster, node) for node in cluster.nodes]
@@ -43,7 +43,7 @@ def await_agreement(cluster: Cluster, names: list[str]) -> Layout:
 
 
 def assert_whole(cluster: Cluster, layout: Layout) -> None:
-    """Every topic has all of its partitions, soon on the disk of every replica, too."""
+    """Every topic has all of its partitions, and each replica has its directory on disk."""
     directories = []
     for name, partitions in layout.items():
         assert sorted(partitions) == list(range(PARTITIONS)), name
@@ -57,7 +57,7 @@ def assert_whole(cluster: Cluster, layout: Layout) -> None:
 
 
 def create_in_time(cluster: Cluster, name: str) -> None:
-    """Create a topic, again where a slow machine takes longer over it than a request may."""
+    """Create a topic; retry if a slow machine exceeds the timeout of the request."""
     cluster.wait_for(
         lambda: True if create_topic(cluster, name).error_code in MADE else None, f"topic {name}"
     )
@@ -137,13 +137,13 @@ def test_without_a_majority_changes_are_refused_and_with_one_they_go_on(tmp_path
         refused = create_topic(cluster, "with-one")
         assert refused.error_code is ErrorCode.request_timed_out
         assert "majority of the controllers" in (refused.error_message or "")
-        # What is known is still told.
+        # Known topics are still served.
         assert {"with-three", "with-two"} <= set(cluster.topics())
         cluster.start(2)
         create_in_time(cluster, "with-two-again")
         cluster.start(3)
         layout = await_agreement(cluster, ["with-three", "with-two", "with-two-again"])
-        # Nobody promised that what was refused for want of time does not happen after all.
+        # A request that timed out may still take effect later, so "with-one" may exist or not.
         assert set(layout) - {"with-one"} == {"with-three", "with-two", "with-two-again"}
         assert_whole(cluster, layout)
 

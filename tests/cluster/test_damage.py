@@ -1,8 +1,8 @@
-"""The files of one node are damaged while it is down, in any way; it starts, and all is checked.
+"""The files of one node are damaged while it is down; it starts again, and everything is checked.
 
-`--rounds 1000` is the long run; the kinds of damage come in turn. A round that found something is
-repeated with `--rounds 1 --seed S`: the same damage to the first cluster that comes, though
-processes take turns as they like.
+`--rounds 1000` is the long run, and takes the kinds of damage in turn. To repeat a failed round,
+use `--rounds 1 --seed S`: the damage is the same, on a new cluster, but the timing of the processes
+differs.
 """
 
 import random
@@ -24,7 +24,7 @@ EVERY_TIME = [
     "strays planted",
     "index without a log",
 ]
-"""The damages in every run of the tests, each with its place here as its seed."""
+"""The kinds of damage in every test run; the position in this list is the seed."""
 
 
 def test_f54_f59_no_damage_to_one_nodes_files_loses_or_falsifies_a_record_or_goes_unnoticed(
@@ -41,7 +41,7 @@ def test_f54_f59_no_damage_to_one_nodes_files_loses_or_falsifies_a_record_or_goe
         seeds = range(first, first + (rounds or 1))
 
     def tell(line: str) -> None:
-        print(line)  # for the report of a failure, too
+        print(line)  # pytest shows this line if the test fails
         with capsys.disabled():
             print(line, flush=True)
 

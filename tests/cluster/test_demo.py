@@ -1,4 +1,4 @@
-"""The demonstrations that people run first."""
+"""The demonstrations `demo` and `demo acks`."""
 
 import re
 

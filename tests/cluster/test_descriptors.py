@@ -1,4 +1,4 @@
-"""F65 on real processes: nodes that may open few files, and clients that take all they can get."""
+"""F65 on real processes: nodes with few descriptors, and clients that open many connections."""
 
 import socket
 import sys
@@ -29,7 +29,7 @@ os.execv(sys.argv[2], sys.argv[2:])
 
 
 class LimitedNode(NodeProcess):
-    """May open `limit` descriptors, and not one more."""
+    """A node with at most `limit` descriptors."""
 
     limit = LIMIT
 
@@ -50,7 +50,7 @@ class LimitedCluster(Cluster):
 
 @contextmanager
 def silent(ports: list[int], number: int) -> Iterator[list[socket.socket]]:
-    """So many connections to each port that never send a byte."""
+    """Open this many connections to each port that never send a byte."""
     held: list[socket.socket] = []
     try:
         for _ in range(number):
@@ -66,7 +66,7 @@ def silent(ports: list[int], number: int) -> Iterator[list[socket.socket]]:
 
 
 def check(cluster: Cluster, load: NumberedLoad) -> None:
-    """Every acknowledged record is at the offset that the producer was given, once."""
+    """Assert that every acknowledged record is at its acknowledged offset, once."""
     end = max(load.acked.values()) + 1
     found = [
         NUMBER.unpack_from(message.value() or b"")
@@ -92,7 +92,7 @@ def test_f65_silent_connections_beyond_the_limit_end_no_node(tmp_path: Path, lis
             load.await_acks(100)
             with silent(ports, 2 * LIMIT):
                 load.await_acks(100)
-                # Newcomers get in, and files can be opened that were not open before.
+                # New clients can connect, and the nodes can open new files.
                 where = ("--bootstrap-server", cluster.bootstrap)
                 tidelog("topics", "--create", "--topic", "new", "--partitions", "150", *where)
                 assert "150" in tidelog("topics", "--describe", "--topic", "new", *where)

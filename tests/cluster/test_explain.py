@@ -1,5 +1,7 @@
-"""`tidelog explain` on a cluster that is hurt: it says who is missing, since when, why, and what
-would help; and so does the topic of events that it reads.
+"""`tidelog explain` on a cluster with faults.
+
+It names the missing replica, the time, the reason and the remedy. The topic of replication events,
+which it reads, has the same facts.
 """
 
 import json
@@ -16,14 +18,14 @@ from tidelog.model.replication_events import REPLICATION_EVENTS
 from tidelog.testing import Cluster
 
 BROKERS = 4
-"""One more than can be busy: `follower` finds one whoever leads and decides."""
+"""With four brokers, `follower` always finds one without another role."""
 
 PROPERTIES = {"tidelog.replication.events.enable": "true", "broker.session.timeout.ms": "60000"}
 
 
 @contextmanager
 def running(properties: Mapping[str, str]) -> Iterator[Cluster]:
-    """A cluster whose brokers all have the topic."""
+    """A cluster whose brokers all have a replica of the topic."""
     with Cluster(BROKERS, properties=properties) as cluster:
         cluster.create_topic("orders", 1, BROKERS)
         cluster.wait_for_isr(REPLICATION_EVENTS, size=3)
@@ -32,20 +34,20 @@ def running(properties: Mapping[str, str]) -> Iterator[Cluster]:
 
 @pytest.fixture
 def cluster() -> Iterator[Cluster]:
-    """One where nobody leaves the in-sync set because the machine was busy."""
+    """A cluster in which no replica leaves the in-sync set because the machine is busy."""
     with running(PROPERTIES) as cluster:
         yield cluster
 
 
 @pytest.fixture
 def impatient_cluster() -> Iterator[Cluster]:
-    """One where who stands still is stuck before it is dead, on any machine."""
+    """A cluster in which a paused replica counts as stuck before its broker is fenced."""
     with running({**PROPERTIES, "replica.lag.time.max.ms": "1500"}) as cluster:
         yield cluster
 
 
 def await_explained(cluster: Cluster, *sentences: str, subject: str = "orders-0") -> None:
-    """Wait until all of this is said; whoever is asked may learn of a change a little later."""
+    """Wait until `explain` prints all of these sentences; nodes learn of changes with a delay."""
 
     def said() -> str:
         done = attempt("explain", subject, "--bootstrap-server", cluster.bootstrap)
@@ -62,9 +64,9 @@ def write(cluster: Cluster, count: int = 100) -> None:
 
 
 def follower(cluster: Cluster) -> int:
-    """One that leads neither the topic nor its events, and does not decide.
+    """A broker that leads neither the topic nor the events and is not the active controller.
 
-    A controller that falls silent is soon dead and not stuck.
+    A paused controller would be replaced and fenced early, and count as dead and not as stuck.
     """
     busy = {
         cluster.controller(),
@@ -96,7 +98,7 @@ def test_a_follower_that_stands_still_is_stuck(impatient_cluster: Cluster) -> No
     cluster = impatient_cluster
     victim = follower(cluster)
     cluster.pause(victim)
-    write(cluster)  # is acknowledged when the one that stands still has left
+    write(cluster)  # acknowledged when the paused replica has left the ISR
 
     await_explained(
         cluster,
@@ -130,7 +132,7 @@ def test_without_a_leader_it_is_said_who_could_lead(cluster: Cluster) -> None:
 
 def test_the_events_tell_the_same_story(cluster: Cluster) -> None:
     def event_counts() -> Counter[str]:
-        """How often the topic tells of what; nodes tell in no common order, so only counts hold."""
+        """The number of events of each kind; the order is undefined between different writers."""
         done = attempt(
             *("consume", "--topic", REPLICATION_EVENTS, "--from-beginning"),
             *("--timeout-ms", "500", "--bootstrap-server", cluster.bootstrap),
@@ -143,7 +145,7 @@ def test_the_events_tell_the_same_story(cluster: Cluster) -> None:
         )
 
     victim = cluster.leader_of("orders")
-    # What a controller has not written yet dies with it, and the victim may be the controller.
+    # A killed controller loses its unwritten events, and the victim may be the controller.
     await_seen(event_counts, lambda counts: counts["leader_elected"] == 1)
     cluster.kill(victim)
     cluster.wait_for_isr("orders", size=BROKERS - 1)

@@ -1,4 +1,4 @@
-"""F33 on real processes and real file systems: a full disk fails over, and nothing is lost."""
+"""F33 on real processes and file systems: a full disk causes a failover, and nothing is lost."""
 
 import os
 from collections.abc import Iterator
@@ -24,7 +24,7 @@ MEND_2 = "Repair or replace the log directory of broker 2, and start it again."
 
 
 def check(cluster: Cluster, load: NumberedLoad) -> None:
-    """Every acknowledged record is at the offset that was told, once."""
+    """Assert that every acknowledged record is at its acknowledged offset, once."""
     end = max(load.acked.values()) + 1
     found = [
         NUMBER.unpack_from(message.value() or b"")
@@ -38,7 +38,7 @@ def check(cluster: Cluster, load: NumberedLoad) -> None:
 
 @contextmanager
 def small_disk(directory: Path) -> Iterator[SmallDisk | None]:
-    """A file system of its own, where we may mount one; elsewhere the kit limits the process."""
+    """A separate file system as root; otherwise None, and the kit limits the process instead."""
     directory.mkdir(parents=True)
     disk = SmallDisk(directory, 64 * MEGABYTES) if IS_ROOT else None
     try:
@@ -70,7 +70,7 @@ def test_f33_a_leader_whose_disk_is_full_makes_way_and_comes_back(tmp_path: Path
 
 
 def described(cluster: Cluster, node: NodeId) -> dict[str, tuple[ErrorCode, set[str]]]:
-    """Of each log directory its error and the topics in it."""
+    """The error of each log directory and the topics in it."""
     answer = cluster.ask(DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse, node)
     return {
         one.log_dir: (one.error_code, {topic.name for topic in one.topics})
@@ -86,10 +86,10 @@ def explained(cluster: Cluster, topic: str) -> str:
 def test_f33_one_of_two_log_directories_fails_and_the_other_serves_on(
     tmp_path: Path, leads: bool
 ) -> None:
-    """Without root no file of the broker may grow: then it loses both, and stops."""
+    """Without root the limit affects all files, so the broker loses both directories and stops."""
     first, second = tmp_path / "2" / "data", tmp_path / "second"
     own = {2: {"log.dirs": f"{first},{second}"}}
-    # Nobody is to lose a lead for having been slow: only the disk may take it away.
+    # A long session: leadership may move only because of the disk, not because of a slow machine.
     patient = {"broker.session.timeout.ms": "30000"}
     with (
         small_disk(second) as disk,

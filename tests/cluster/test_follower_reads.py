@@ -1,4 +1,4 @@
-"""Consumers of the rack of a follower read from it (KIP-392), with librdkafka's client.rack."""
+"""Consumers read from a follower in their own rack (KIP-392), by librdkafka's client.rack."""
 
 import json
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 class RackConsumer:
-    """Reads one partition, and counts by librdkafka's own statistics who was fetched from."""
+    """Reads one partition, and counts the fetches to each broker from librdkafka's statistics."""
 
     def __init__(self, cluster: Cluster, topic: str, rack: str) -> None:
         self._statistics: dict[NodeId, int] = {}
@@ -58,7 +58,7 @@ class RackConsumer:
         return values
 
     def fetches(self) -> dict[NodeId, int]:
-        """Fetch requests to each broker, as far as librdkafka has counted."""
+        """The number of fetches to each broker, from the latest statistics."""
         self._consumer.poll(0.1)
         return dict(self._statistics)
 
@@ -79,7 +79,7 @@ def test_a_consumer_reads_from_the_follower_in_its_rack(cluster: Cluster) -> Non
         for turn in range(BATCHES):
             send_values(producer, "near", numbered(50), 0)
             assert consumer.read(50) == numbered(50), turn
-        # It goes on asking, and librdkafka counts a little later: only whom it asks is certain.
+        # The counts arrive late and keep growing, so only their ratio can be checked.
         await_seen(
             consumer.fetches, lambda fetches: fetches.get(3, 0) > 3 * max(1, fetches.get(1, 0))
         )

@@ -69,7 +69,7 @@ def test_two_hundred_members_come_and_go_through_the_deaths_of_their_coordinator
 
 
 def is_described(cluster: Cluster, crowd: Crowd) -> bool:
-    """Whether the coordinator knows the members that stay, and no others."""
+    """Whether the coordinator lists exactly the remaining members."""
     request = DescribeGroupsRequest(groups=(GROUP,), include_authorized_operations=False)
     node = coordinator_of(cluster, GROUP)
     [group] = cluster.ask(request, DescribeGroupsResponse, node).groups

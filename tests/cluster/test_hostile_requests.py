@@ -1,7 +1,7 @@
 """Three real nodes under the longest requests of every API (F63).
 
-How long a bystander waits is a matter for `bench/freeze.py`: here it is served, every request is
-answered or its connection closed, nobody is fenced, and memory stays bounded.
+The bystander is served, every request is answered or its connection is closed, no broker is
+fenced, and memory stays bounded. `bench/freeze.py` measures how long the bystander waits.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""F33 under load: a disk that hangs holds up nobody who does not need it, and loses nothing."""
+"""F33 under load: a hanging disk blocks only requests that need it, and nothing is lost."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""`pip install .` makes a command and a pytest plugin that work outside of a checkout."""
+"""`pip install .` gives a command and a pytest plugin that work outside of a checkout."""
 
 import os
 import subprocess
@@ -28,7 +28,7 @@ def test_an_installed_package_has_the_command_and_the_fixtures(tmp_path: Path) -
     venv.create(environment, with_pip=True)
     programs = environment / "bin"
     site_packages = next(environment.glob("lib/python*/site-packages"))
-    # The dependencies are those of this environment; src/ is on its path, but not on the new one's.
+    # Use the dependencies of this environment. Its src/ is not on the path of the new one.
     (site_packages / "dependencies.pth").write_text(sysconfig.get_path("purelib") + "\n")
 
     run(programs / "pip", "install", "--no-deps", ".", cwd=ROOT)

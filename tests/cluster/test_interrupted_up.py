@@ -1,4 +1,4 @@
-"""`tidelog up` is interrupted at any line of its start, then started again (F17)."""
+"""`tidelog up` is interrupted at a line of its start log, then started again (F17)."""
 
 import signal
 import subprocess
@@ -19,7 +19,7 @@ from tests.cluster.ports import first_free_port
 
 RECORDS = [f"record {number}" for number in range(20)]
 LINES = (2, 5, 8)
-"""Of a start of three nodes, which follow and lead the quorum and register as brokers."""
+"""Log lines of a start of three nodes, which form the quorum and then register as brokers."""
 
 
 def check_quiet(lines: list[str]) -> None:

@@ -1,7 +1,7 @@
-"""Who leaves the in-sync set, when, and how it comes back; the figures are printed, and bounded.
+"""Followers leave the in-sync set and return; the times are printed, and have upper bounds.
 
-A broker's session is made long where the rule of the lag time is looked at, so that no replica is
-put out for its broker's silence before.
+Tests of the lag time use a long broker session, so that no broker is fenced before its replica
+leaves by the lag rule.
 """
 
 import time
@@ -23,14 +23,14 @@ LAG_MS = 2_000
 LAG_ONLY = {"replica.lag.time.max.ms": str(LAG_MS), "broker.session.timeout.ms": "60000"}
 LEAVES_MS = 1.5 * LAG_MS
 RETURNS_MS = 1_000
-"""After it has caught up."""
+"""The longest time from caught up to back in the in-sync set."""
 SLACK_MS = 4_000
-"""What a busy machine may add."""
+"""Additional time for a busy machine."""
 PATIENT_MS = 10_000
-"""A lag time that no follower exceeds because the machine is busy."""
+"""A lag time that no follower exceeds only because the machine is busy."""
 
 NARROW = 50_000
-"""Bytes per second: less than any load here."""
+"""Bytes per second: less than any load in these tests."""
 
 Report = Callable[[str], None]
 
@@ -69,7 +69,7 @@ def lag_of(cluster: Cluster, topic: str, node: NodeId) -> int | None:
 
 
 def under_replicated(cluster: Cluster, asked: Iterable[NodeId]) -> str:
-    """As these nodes tell: one that stands still would be waited for, for a minute."""
+    """The output of these nodes only; the command would wait a minute for a paused node."""
     bootstrap = ",".join(f"127.0.0.1:{cluster.port(node)}" for node in asked)
     where = ("--bootstrap-server", bootstrap)
     return tidelog("topics", "--describe", "--under-replicated-partitions", *where)
@@ -113,7 +113,7 @@ def test_a_slow_follower_that_always_fetches_leaves_and_returns_when_it_is_fast(
     cluster.create_topic("t", 1, 3)
     slow = bystander(cluster, "t")
     others = set(cluster.nodes) - {slow}
-    # With acks=all the load would go at the follower's pace, and it would not fall behind.
+    # With acks=all the load would adapt to the follower, which would then not fall behind.
     careless = {"acks": 1, "enable_idempotence": False}
     with Stream(cluster.bootstrap, "t", **careless) as stream:
         stream.await_acks(100)
@@ -137,7 +137,7 @@ def test_the_follower_of_an_idle_partition_never_leaves(tmp_path: Path, report: 
         send_values(producer_of(cluster), "idle", numbered(10))
         everyone = frozenset(cluster.nodes)
         with Stream(cluster.bootstrap, "busy", in_flight=100):
-            # Whoever lags has left after 1.5 times the lag time.
+            # A lagging replica leaves after at most 1.5 times the lag time.
             until = time.monotonic() + 1.6 * PATIENT_MS / 1000
             looks = 0
             while time.monotonic() < until:

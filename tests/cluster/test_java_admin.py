@@ -1,6 +1,6 @@
-"""Kafka's own AdminClient, from Java, is told on three nodes what Apache Kafka's nodes tell it.
+"""Kafka's Java AdminClient gets the same answers from three Tidelog nodes as from Apache Kafka.
 
-What they tell is in golden/admin_client.txt, recorded with `--system kafka --record-golden`.
+Kafka's answers are in golden/admin_client.txt, recorded with `--system kafka --record-golden`.
 """
 
 import difflib

@@ -1,8 +1,8 @@
-"""kill -9 in the middle of load, again and again: what was acknowledged is there, in its place.
+"""kill -9 under load, repeatedly: every acknowledged record is at its acknowledged offset.
 
-The page cache outlives the process, so every acknowledged batch must be there with any flush
-policy; that flush.messages=1 also outlives the machine is for the simulator to show.
-`--kills 50` is the long run.
+The page cache survives the process, so every acknowledged batch must be there with any flush
+policy. The simulator tests that flush.messages=1 also survives a power loss. `--kills 50` is the
+long run.
 """
 
 import time
@@ -24,7 +24,7 @@ def kills(request: pytest.FixtureRequest) -> int:
 
 
 def kill_under_load(broker: Broker, loads: list[NumberedLoad], kills: int) -> None:
-    """Each time at another point of the load, and sometimes while it is starting."""
+    """Kill the broker at different points of the load, and restart it each time."""
     for turn in range(kills):
         for load in loads:
             load.await_acks(20 + 37 * turn % 400)
@@ -35,7 +35,7 @@ def kill_under_load(broker: Broker, loads: list[NumberedLoad], kills: int) -> No
 
 
 def read_all(broker: Broker, topic: str) -> Found:
-    """(producer, number) of every record; the offsets must run from 0 without a gap."""
+    """(producer, number) of every record; the offsets must start at 0 and have no gap."""
     low, high = watermarks(broker, topic)
     assert low == 0
     messages = read_messages(broker, topic, high)
@@ -44,7 +44,7 @@ def read_all(broker: Broker, topic: str) -> Found:
 
 
 def check(found: Found, load: NumberedLoad, *, once: bool) -> None:
-    """Every acknowledged record is at its offset; and with idempotence once and in order."""
+    """Every acknowledged record is at its offset; idempotent ones are there once and in order."""
     lost = [
         number for number, offset in load.acked.items() if found[offset] != (load.producer, number)
     ]
@@ -99,7 +99,7 @@ def test_killed_while_it_recovers(
         broker.kill()
         for turn in range(kills):
             broker.launch()
-            time.sleep(0.03 * turn)  # somewhere in its start: before, in or after the recovery
+            time.sleep(0.03 * turn)  # before, during or after the recovery
             broker.kill()
         broker.start()
         load.await_acks(20)

@@ -1,4 +1,4 @@
-"""The kit for tests: faults on a real cluster, the pytest plugin, and the examples of its page."""
+"""The test kit: faults on a real cluster, the pytest plugin, the examples in docs/testing.md."""
 
 import os
 import re
@@ -19,7 +19,7 @@ from tidelog.testing.cluster import SLOW_MS
 
 ROOT = Path(__file__).parents[2]
 ENDLESS = 30.0
-"""Seconds: half of what a client waits for a node that says nothing."""
+"""Half of the time, in seconds, that a client waits for a silent node."""
 EXAMPLES = re.findall(
     r"^## Example \d: ([^\n]+)\n\n```python\n(.*?)^```$",
     (ROOT / "docs/testing.md").read_text(),
@@ -28,7 +28,7 @@ EXAMPLES = re.findall(
 
 
 def pytest_run(directory: Path, source: str, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run a test file as a user's project does, with the plugin and without our own settings."""
+    """Run a test file as a user's project does, with the plugin but without our pytest settings."""
     (directory / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
     (directory / "test_it.py").write_text(source)
     command = [sys.executable, "-m", "pytest", "-p", "tidelog.testing.plugin", *options]
@@ -261,12 +261,12 @@ def test_a_partition_is_between_its_sides_and_ends_when_it_is_healed(tmp_path: P
     with Cluster(directory=tmp_path) as cluster:
         cluster.create_topic("t", assignment=[[1, 2, 3]], min_insync_replicas=2)
         cluster.partition([1], [2, 3])
-        # Clients reach both sides; the cut-off side still believes what it knew.
+        # Clients reach both sides, and the cut-off side still has its old metadata.
         cluster.wait_for(
             lambda: True if cluster.topics(2)["t"][0].leader_id in (2, 3) else None, "a new leader"
         )
         assert cluster.topics(1)["t"][0].leader_id == 1
-        # Whoever asks the cluster is told what most of it knows.
+        # The kit asks the majority first.
         assert cluster.to_ask == [2, 3, 1]
         assert cluster.leader_of("t") in (2, 3)
         cluster.wait_for_isr("t", 0, {2, 3})
@@ -344,8 +344,8 @@ def test_a_wait_that_times_out_reports_the_state_that_was_seen(tmp_path: Path) -
 
 
 def test_a_topic_is_created_by_whoever_can_be_asked(tmp_path: Path) -> None:
-    """The first node stands still, or is alone with itself: the next one is asked."""
-    patient = {"broker.session.timeout.ms": "60000"}  # so that nobody is fenced meanwhile
+    """The first node is paused or isolated, so the kit asks the next one."""
+    patient = {"broker.session.timeout.ms": "60000"}  # so that no broker is fenced meanwhile
     with Cluster(directory=tmp_path, properties=patient) as cluster:
         cluster.pause(1)
         began = time.monotonic()

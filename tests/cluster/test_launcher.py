@@ -1,4 +1,4 @@
-"""`./tidelog` on machines that lack something, and its first use in a fresh checkout."""
+"""`./tidelog` on machines where something is missing, and its first use in a fresh checkout."""
 
 import os
 import re
@@ -18,7 +18,7 @@ REAL_PYTHON = os.path.realpath(sys.executable)
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """What a fresh clone has of what the launcher reads, without an environment."""
+    """The files of a fresh clone that the launcher reads, without an environment."""
     for name in ("tidelog", "tools", "locks", "src"):
         source, target = ROOT / name, tmp_path / "checkout" / name
         target.parent.mkdir(exist_ok=True)
@@ -30,7 +30,7 @@ def checkout(tmp_path: Path) -> Path:
 
 
 def machine(tmp_path: Path, python: str, **variables: str) -> dict[str, str]:
-    """The environment of a user on whose machine `python3` is this program."""
+    """The environment variables of a machine on which `python3` is this program."""
     programs = tmp_path / "bin"
     programs.mkdir(exist_ok=True)
     for name in ("sh", "dirname", "readlink", "sha256sum"):
@@ -48,7 +48,7 @@ def machine(tmp_path: Path, python: str, **variables: str) -> dict[str, str]:
 
 
 def pip_settings() -> dict[str, str]:
-    """Where this machine's pip finds packages, if that is said in the environment."""
+    """pip's settings from the environment, such as the address of a package index."""
     return {name: value for name, value in os.environ.items() if name.startswith("PIP_")}
 
 
@@ -106,11 +106,11 @@ case "$1" in
 *) exec {python} "$@" ;;
 esac
 """
-"""A Python that is what it is, but for what it says of itself."""
+"""A wrapper for Python that answers fastest_python.py with its own text."""
 
 
 def machine_with_another(tmp_path: Path, answer: str, **variables: str) -> dict[str, str]:
-    """Behind the first Python on the path there is one that answers the question like this."""
+    """A machine with a second Python on the path, which gives this answer to fastest_python.py."""
     env = machine(tmp_path, REAL_PYTHON, **variables)
     other = tmp_path / "other" / "python3"
     other.parent.mkdir()

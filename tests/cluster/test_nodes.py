@@ -1,4 +1,4 @@
-"""`tidelog node` against a running `up`, and what `cluster`, `quorum` and `replicas` then say."""
+"""`tidelog node` with a running `up`, and the output of `cluster`, `quorum` and `replicas`."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from tests.cluster.ports import first_free_port
 
 
 class Nodes:
-    """Three nodes, and the commands that a user would type."""
+    """Three nodes, and the commands of a user."""
 
     def __init__(self, up: Up) -> None:
         self.up = up
@@ -30,7 +30,7 @@ class Nodes:
         return [line.split()[1] for line in self.node("list").splitlines()[1:]]
 
     def in_sync(self) -> dict[int, str]:
-        """Of one partition's replicas, who is in the ISR."""
+        """The ISR column of each replica of one partition."""
         head, *lines = self.asks("replicas", "--topic", "t").splitlines()
         node, state = head.index("REPLICA") + len("REPLICA"), head.index("ISR")
         return {int(line[:node].split()[-1]): line[state:].split()[0] for line in lines}
@@ -71,7 +71,7 @@ def test_a_majority_that_is_missing_is_named(nodes: Nodes) -> None:
     nodes.node("stop", "1")
     nodes.node("kill", "3")
     ports = [nodes.up.port, nodes.up.port + 2]
-    # The node that is left may lead, and takes a moment to notice that nobody follows.
+    # The remaining node may lead the quorum, and needs a moment to notice that it is alone.
     await_that(nodes.has_leader, False)
     assert nodes.asks("quorum", "describe", "--status", status=1) == (
         "tidelog: the metadata quorum has no leader: of 3 nodes, "

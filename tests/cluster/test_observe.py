@@ -1,6 +1,6 @@
-"""`tidelog observe` on a real cluster: what it concludes from outside, and where it writes it.
+"""`tidelog observe` on a real cluster: the events that it derives, and where it writes them.
 
-With --system kafka the cluster is one of Apache Kafka, which it is for.
+With --system kafka the cluster is Apache Kafka, for which the command is made.
 """
 
 import json
@@ -63,7 +63,7 @@ def cluster(
 
 
 class Watch:
-    """An observer that goes on looking, and all that it has concluded."""
+    """An observer that keeps polling, and the events that it has derived."""
 
     def __init__(self, cluster: Cluster, client: Client) -> None:
         self._cluster, self._client = cluster, client
@@ -71,10 +71,10 @@ class Watch:
         self.seen: list[ReplicationEvent] = []
 
     def until(self, *kinds: type[object]) -> None:
-        """Look until each of these was seen: who is asked may learn of a change a little later."""
+        """Poll until each of these kinds was seen; a broker may learn of a change later."""
 
         def are_seen() -> bool | None:
-            with suppress(UserError):  # as `tidelog observe` goes on, too
+            with suppress(UserError):  # `tidelog observe` also continues after an error
                 self.seen += self._observer.note(look_at(self._client, TOPIC))
             return True if all(self.of(kind) for kind in kinds) else None
 
@@ -124,7 +124,7 @@ def test_events_are_lines_of_a_file_or_of_the_output(cluster: Cluster, tmp_path:
 
     for lines in (path.read_text().splitlines(), printed):
         events = [json.loads(line) for line in lines]
-        # There may be more: on a slow machine things happen, even between two looks.
+        # There may be other events, because a slow machine causes real changes.
         assert ("replica_state", TOPIC) in [(one["event"], one.get("topic")) for one in events]
 
 

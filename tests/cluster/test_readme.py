@@ -1,6 +1,6 @@
 """Every command in the README is run, in order, and prints the output that the README shows.
 
-The Chinese README has the same commands, programs and output, so that this run is one of both.
+The Chinese README has the same commands, programs and output, so one run covers both.
 test_install.py runs `pip install .`.
 """
 
@@ -22,7 +22,7 @@ class Block(NamedTuple):
 
 
 def blocks(page: str) -> list[Block]:
-    """The blocks that are run; "text" is the output of an earlier run, which differs each time."""
+    """The blocks to run; "text" blocks are left out, because their output differs in each run."""
     found = [Block(*one) for one in FENCE.findall((ROOT / page).read_text(encoding="utf-8"))]
     return [block for block in found if block.language != "text"]
 

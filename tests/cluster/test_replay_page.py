@@ -24,7 +24,7 @@ def browser() -> str:
 
 
 def opened(browser: str, file: Path, moment: int | None = None) -> str:
-    """The document as it is after its script has run."""
+    """The document after its script has run."""
     arguments = ["--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
     address = file.as_uri() if moment is None else f"{file.as_uri()}#{moment}"
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""Replicas move, leaders go in order, brokers are forgotten: on disk and in all that nodes say."""
+"""Reassignments, controlled shutdowns and unregistered brokers, on disk and in all answers."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -38,14 +38,14 @@ def known_brokers(cluster: Cluster) -> dict[NodeId, bool]:
 
 
 def await_brokers(cluster: Cluster, expected: dict[NodeId, bool]) -> None:
-    """Wait until these brokers are registered, and fenced or not; nodes learn of it in turn."""
+    """Wait until exactly these brokers are registered, with these fenced states."""
     cluster.wait_for(
         lambda: True if known_brokers(cluster) == expected else None, f"the brokers {expected}"
     )
 
 
 def await_moves(cluster: Cluster, expected: list[Move]) -> None:
-    """Wait until these replicas are on their way: (adding, removing) of each partition."""
+    """Wait until these reassignments are in progress: (adding, removing) of each partition."""
 
     def as_expected() -> bool | None:
         found = [(one.adding_replicas, one.removing_replicas) for one in moves(cluster)]

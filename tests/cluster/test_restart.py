@@ -1,7 +1,7 @@
-"""A broker that starts: it may refuse clients, but it never denies what it has.
+"""A starting broker may refuse clients, but must not report an existing topic as unknown.
 
-A client that is told once that a topic does not exist gives up on it (librdkafka fails every record
-in its queue).
+A client that gets UNKNOWN_TOPIC once may give up the topic: librdkafka then fails every queued
+record.
 """
 
 import time

@@ -1,4 +1,4 @@
-"""One node as a process: what keeps it from starting in one sentence, and how it stops."""
+"""One node as a process: startup errors in one sentence, and its shutdown."""
 
 import signal
 import socket
@@ -56,7 +56,7 @@ def start(config: Config) -> "subprocess.Popen[str]":
 
 
 def refusal(config: Config) -> str:
-    """What a start that fails says: one line, and the status 1."""
+    """The error message of a failed start, which must be one line with exit status 1."""
     _, said = (process := start(config)).communicate()
     assert process.returncode == 1
     assert said.count("\n") == 1

@@ -21,7 +21,7 @@ from tidelog.testing import Cluster, NodeStuck
 MEGABYTE = 1 << 20
 LARGE = 100 * MEGABYTE
 PATIENT = {"broker.session.timeout.ms": "18000"}
-"""A busy machine is not to fence anybody here."""
+"""A long session, so that a busy machine causes no fencing."""
 
 
 def peak_megabytes(cluster: Cluster, node: NodeId) -> float:
@@ -31,7 +31,7 @@ def peak_megabytes(cluster: Cluster, node: NodeId) -> float:
 
 
 def end_of(cluster: Cluster, node: NodeId, topic: str, partition: int) -> int:
-    """How many bytes of the partition the node holds."""
+    """The number of bytes of the partition on this node."""
     directory = cluster.data(node) / f"{topic}-{partition}"
     return sum(file.stat().st_size for file in directory.glob("*.log"))
 
@@ -117,7 +117,7 @@ def test_f61_members_with_huge_metadata_are_refused_and_leave_nothing_behind(
                 ErrorCode.unknown_server_error
             )
             with pytest.raises(NodeStuck, match=r"closed the connection|Connection reset"):
-                # No request of this kind is so long: it is not even decoded.
+                # Longer than the limit of this API, so the request is not even decoded.
                 join(cluster, node, "group", bytes(55 * MEGABYTE))
 
         listed = cluster.ask(ListGroupsRequest(states_filter=()), ListGroupsResponse, node)
@@ -133,7 +133,7 @@ def test_f61_members_with_huge_metadata_are_refused_and_leave_nothing_behind(
 def test_f62_a_partition_that_is_damaged_on_its_leader_does_not_hold_up_the_others(
     tmp_path: Path,
 ) -> None:
-    """A follower that was down finds a batch on its leader whose checksum is wrong."""
+    """A follower that was down fetches a batch whose checksum is wrong on the leader."""
     with Cluster(directory=tmp_path, properties=PATIENT, network_faults=False) as cluster:
         cluster.create_topic("t", assignment=[(1, 2, 3)] * 4)
         cluster.kill(3)

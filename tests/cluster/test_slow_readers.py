@@ -18,7 +18,7 @@ MOST_MEGABYTES = 256
 
 
 def fetch(topic: bytes) -> bytes:
-    """All of partition 0, in version 4."""
+    """A Fetch (version 4) of all of partition 0."""
     most = 50 << 20
     head = struct.pack(">hhih", 1, 4, 7, 4) + b"slow"
     head += struct.pack(">iiiibi", -1, 500, 1, most, 0, 1)

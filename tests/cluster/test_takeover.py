@@ -1,7 +1,7 @@
-"""Leaders, followers and controllers that stand still, end in order or die: who takes over, when.
+"""Leaders, followers and controllers that pause, shut down or die: the takeover and its time.
 
-Nothing acknowledged is lost or doubled, and the one who wakes up does no harm. Figures are printed,
-and bounded: loosely, since the machine may be busy, but below the 9 seconds of Kafka's session.
+No acknowledged record is lost or duplicated, and a resumed node causes no harm. Times are printed.
+Their bounds are loose because the machine may be busy, but below the 9 s of Kafka's session.
 """
 
 import time
@@ -16,19 +16,19 @@ from tidelog.model.ids import NodeId
 from tidelog.testing import Cluster
 
 SESSION_MS = 2_000
-"""As `tidelog up` sets it."""
+"""The session that `tidelog up` sets."""
 ASLEEP_SECONDS = 10.0
-"""Well past the session, so that whoever wakes up wakes up to others."""
+"""Much longer than the session, so that another node has taken over when this one resumes."""
 FEW = 200
 
 TAKEOVER_MS = SESSION_MS + 500
-"""Until another leads for one that stands still."""
+"""The longest time until another broker leads instead of a paused one."""
 SHUTDOWN_MS = 100
-"""How long a leader that ends in order holds writers up; its client's back-off comes on top."""
+"""The longest interruption by a controlled shutdown, without the client's back-off."""
 STALL_MS = 500
-"""How long a follower that dies holds writers up."""
+"""The longest interruption of writes when a follower dies."""
 SLACK_MS = 4_000
-"""What a busy machine may add."""
+"""Additional time for a busy machine."""
 
 Report = Callable[[str], None]
 
@@ -50,7 +50,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def check(cluster: Cluster, stream: Stream) -> str:
-    """Everything is where it was acknowledged, on every replica."""
+    """Assert that every record is at its acknowledged offset on every replica."""
     cluster.wait_for_isr(stream.topic, 0, set(cluster.nodes))
     count = count_all(cluster, stream)
     compare_replicas(cluster, stream.topic, stream.sent)
@@ -73,7 +73,7 @@ def test_another_leads_while_the_leader_stands_still(
     controller = cluster.controller()
     leader = controller if also_controls else next(n for n in cluster.nodes if n != controller)
     cluster.create_topic("led", assignment=[[leader, *(n for n in cluster.nodes if n != leader)]])
-    # librdkafka waits for what it has asked of a silent broker; by default for a minute.
+    # librdkafka waits for its requests to a silent broker, by default for a minute.
     with Stream(cluster.bootstrap, "led", in_flight=FEW, socket_timeout_ms=1000) as stream:
         stream.await_acks(FEW)
         asleep_until = time.monotonic() + ASLEEP_SECONDS
@@ -114,7 +114,7 @@ def test_another_controls_while_the_controller_stands_still(
             lambda: True if "made-meanwhile" in cluster.topics(controller) else None,
             "the one who woke up to learn what was decided",
         )
-        # On a slow machine it may rightly be elected again by now.
+        # On a slow machine the old controller may already be elected again, so check its log.
         cluster.wait_for(
             lambda: True if "no longer leads" in cluster.nodes[controller].log_text() else None,
             "word of the old controller that it leads no longer",
@@ -131,7 +131,7 @@ def test_another_controls_while_the_controller_stands_still(
 def test_a_controlled_shutdown_hardly_interrupts_writers(
     cluster: Cluster, report: Report, backoff_ms: int
 ) -> None:
-    """A client waits before it asks the new leader, 100 ms by default: the rest is the cluster."""
+    """The client itself waits 100 ms by default before it asks the new leader."""
     with Stream(cluster.bootstrap, "t", in_flight=FEW, retry_backoff_ms=backoff_ms) as stream:
         stream.await_acks(FEW)
         leader = cluster.leader_of("t")

@@ -1,4 +1,4 @@
-"""kafka-reassign-partitions --throttle: the move takes its time; --verify takes that away again."""
+"""kafka-reassign-partitions --throttle limits the rate of a move; --verify removes the limit."""
 
 import json
 import time
@@ -21,7 +21,7 @@ RECORDS, SIZE = 400, 10_000
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[Cluster]:
-    # A fetch is given whole and paid for afterwards: small ones show the rate sooner.
+    # Throttling delays the fetch after a large one, so small fetches show the rate sooner.
     with Cluster(
         directory=tmp_path / "cluster",
         properties={"replica.fetch.max.bytes": "100000"},
@@ -31,7 +31,7 @@ def cluster(tmp_path: Path) -> Iterator[Cluster]:
 
 
 def configured(tools: Tools, kind: str, name: str) -> str:
-    """What was set on a topic or broker while it ran, of all that is about throttling."""
+    """The throttling configurations that are set on a topic or broker."""
     said = tools.run(CONFIGS, "--describe", f"--{kind}", name)
     return "\n".join(line for line in said.splitlines() if "throttled" in line)
 

@@ -1,6 +1,6 @@
-"""Apache Kafka's own administration tools print on three nodes what they print on Apache Kafka's.
+"""Kafka's own administration tools print the same for three Tidelog nodes as for Apache Kafka.
 
-What they print there is in golden/, recorded with `--system kafka --record-golden`.
+Kafka's output is in golden/, recorded with `--system kafka --record-golden`.
 """
 
 import json
@@ -40,7 +40,7 @@ def java(cluster: Cluster, kafka_libs: Path) -> Tools:
 
 @pytest.fixture
 def tools(java: Tools, request: pytest.FixtureRequest) -> Iterator[Tools]:
-    """After the test, what was said is compared with what Apache Kafka had to say."""
+    """The tools; after the test their transcript is compared with that of Apache Kafka."""
     golden = GOLDEN / f"{request.node.name.removeprefix('test_')}.txt"
     is_new = request.config.getoption("--record-golden")
     java.transcript.clear()
@@ -143,7 +143,7 @@ def test_unclean_leader_election(tools: Tools, cluster: Cluster) -> None:
 def test_reassignment(tools: Tools, cluster: Cluster, tmp_path: Path) -> None:
     tools.run("kafka-topics", "--create", "--topic", "moved", "--replica-assignment", "1:2")
     cluster.wait_for_isr("moved", 0, {1, 2})
-    # Move one, grow, move the leader, shrink.
+    # Replace a replica, add one, change the leader, remove one.
     for number, replicas in enumerate(([1, 3], [1, 3, 2], [2, 3, 1], [2, 3])):
         plan = _plan(tmp_path / f"plan-{number}.json", replicas)
         tools.note("kafka-reassign-partitions", "--execute", *plan)
@@ -204,7 +204,7 @@ def test_metadata_quorum(tools: Tools, cluster: Cluster) -> None:
 
 
 def _settled_quorum(said: str) -> str:
-    """Who leads, and how much has been written, differs from run to run."""
+    """The output without the leader and the offsets, which differ from run to run."""
     said = re.sub(
         r"(?m)^(LeaderId|LeaderEpoch|HighWatermark|MaxFollowerLag\w*): .*$", r"\1: N", said
     )
@@ -221,7 +221,7 @@ def test_features(tools: Tools) -> None:
     ours = re.compile(r"^Feature: (metadata|kraft|eligible\.leader\.replicas)\.version .*")
     shown = [line for line in tools.run(features, "describe").splitlines() if ours.match(line)]
     assert len(shown) == 3
-    # The newest level is each release's own.
+    # The newest supported level differs between releases.
     tools.transcript.append(re.sub(r": [\d.]+(-IV\d)?(?=\s|$)", ": N", "\n".join(shown)) + "\n")
     tools.note(features, "downgrade", "--feature", "eligible.leader.replicas.version=0")
     tools.note(features, "upgrade", "--feature", "eligible.leader.replicas.version=1")

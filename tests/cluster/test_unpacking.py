@@ -1,4 +1,4 @@
-"""A real node while it unpacks hostile batches: everybody else is served meanwhile (F64)."""
+"""A real node decompresses hostile batches, and all other clients are served meanwhile (F64)."""
 
 import socket
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ NOW = 1_700_000_000_000
 
 
 class Client:
-    """One connection, one request at a time."""
+    """A connection with one request at a time."""
 
     def __init__(self, port: int) -> None:
         self._sock = socket.create_connection(("127.0.0.1", port))
@@ -66,7 +66,7 @@ def client(port: int) -> Iterator[Client]:
 
 @contextmanager
 def bystander(port: int, served: list[int]) -> Iterator[Event]:
-    """A producer that notes each offset it was given. -> set after the first."""
+    """A producer that records each acknowledged offset; yields an event that the first one sets."""
     is_over, first = Event(), Event()
 
     def produce() -> None:
@@ -108,7 +108,7 @@ def test_f64_others_are_served_while_thirty_searches_unpack_a_batch(port: int) -
             answers = [one.receive(wish).topics[0].partitions[0] for one in clients]
             meanwhile = len(served) - before
     assert {(one.error_code, one.offset) for one in answers} == {(ErrorCode.none, len(tiny))}
-    # One that is frozen answers the bystander once in all that time, or not at all.
+    # A blocked node would answer the bystander at most once in all that time.
     assert meanwhile >= SEARCHES
 
 

@@ -1,4 +1,4 @@
-"""`tidelog up`: the line when it is ready, the file that lists its nodes, and its shutdown."""
+"""`tidelog up`: its output when it is ready, the file that lists its nodes, and its shutdown."""
 
 import json
 import os
@@ -175,7 +175,7 @@ def test_a_bad_setting_is_one_sentence(tmp_path: Path) -> None:
 
 
 def stopped(up: Up) -> Path:
-    """The directory of a cluster that has run."""
+    """The directory of a cluster that has run and was stopped."""
     up.bootstrap()
     assert up.end() == 0
     return up.directory
@@ -254,7 +254,7 @@ def test_after_a_killed_up_the_next_waits_for_its_nodes_and_goes_on(up: Up) -> N
 
 
 def test_a_paused_node_does_not_outlive_its_up_either(up: Up) -> None:
-    """The system hangs up on a stopped process whose parent is gone."""
+    """The kernel sends SIGHUP to a stopped process whose parent has ended."""
     up.bootstrap()
     (node,) = up.nodes()
     os.kill(node["pid"], signal.SIGSTOP)
@@ -267,7 +267,7 @@ def test_a_paused_node_does_not_outlive_its_up_either(up: Up) -> None:
 
 @pytest.mark.parametrize("verb", ["kill", "stop", "pause"])
 def test_a_pid_in_a_stale_file_is_never_signalled(tmp_path: Path, verb: str) -> None:
-    """It may be somebody else's by now: `node` asks the `up` that runs, and knows no pids."""
+    """Another process may have the pid by now: `node` asks the running `up` and uses no pids."""
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as bystander:
         node = {"id": 1, "pid": bystander.pid, "ports": {"broker": 9092, "controller": 19092}}
         state = {"cluster_id": "x", "bootstrap": "127.0.0.1:9092", "nodes": [node]}

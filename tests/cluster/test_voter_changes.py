@@ -1,4 +1,4 @@
-"""A metadata quorum that grows from one voter to three and shrinks again, as processes (KIP-853).
+"""A metadata quorum of processes grows from one voter to three and shrinks again (KIP-853).
 
 Apache Kafka's own kafka-metadata-quorum makes the changes.
 """
@@ -18,9 +18,9 @@ from tidelog.clusters.formatting import new_cluster_id, read_identity
 from tidelog.testing import Cluster, NodeProcess
 
 CONTROLLERS = 10_000
-"""How far the controllers' ports are from the brokers'."""
+"""The distance between the ports of controllers and of brokers."""
 MADE_BEFORE = re.compile(r"is (already|not) part of the set of voters")
-"""A change whose answer is slow to come is asked for again, and refused if it had been made."""
+"""The refusal of a repeated change; the tool repeats a request whose answer is slow."""
 
 
 class Node:
@@ -55,7 +55,7 @@ class Node:
             f"advertised.listeners=PLAINTEXT://{self.broker}\n"
             "listener.security.protocol.map=PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT\n"
             "controller.listener.names=CONTROLLER\n"
-            # A snapshot every few changes: who votes must be in it, too.
+            # Frequent snapshots, because a snapshot must contain the voters, too.
             "metadata.log.max.record.bytes.between.snapshots=2000\n"
         )
 
@@ -83,7 +83,7 @@ def voters_in(status: str) -> str:
 
 
 def change(run: Callable[..., str], expected: str, *args: str) -> str:
-    """What the tool says of a change that it makes, or that was made when it asked again."""
+    """The tool's output for a change; a refusal because the change was already made is accepted."""
     try:
         said = run(*args)
         assert expected in said, said
@@ -95,7 +95,7 @@ def change(run: Callable[..., str], expected: str, *args: str) -> str:
 
 
 class Quorum:
-    """kafka-metadata-quorum, by way of any node."""
+    """kafka-metadata-quorum, connected to any node."""
 
     def __init__(self, libs: Path) -> None:
         self._libs = libs
@@ -129,7 +129,7 @@ def quorum(kafka_libs: Path) -> Quorum:
 
 
 def await_observers(quorum: Quorum, nodes: dict[int, Node]) -> None:
-    """Wait until the first node, which leads, knows of the others."""
+    """Wait until the leader, node 1, knows the others as observers."""
     await_seen(
         lambda: quorum.status(nodes[3]), lambda said: '"id": 2' in said and '"id": 3' in said
     )
@@ -152,13 +152,13 @@ def test_a_quorum_grows_from_one_to_three_and_shrinks(
     quorum.add(by_controller(nodes[2]), nodes[3])
     await_that(lambda: quorum.voters(nodes[1]), [1, 2, 3])
 
-    # Two of three go on without the first, which comes back as the voter that it was.
+    # Nodes 2 and 3 continue without node 1, which then returns as a voter.
     nodes[1].process.kill()
     await_seen(lambda: quorum.leader(nodes[2]), lambda leader: leader in (2, 3))
     nodes[1].process.start()
     await_that(lambda: quorum.voters(nodes[1]), [1, 2, 3])
 
-    # The leader removes itself, and is not back after its next start.
+    # The leader removes itself, and is no voter after its next start.
     leader = await_seen(lambda: quorum.leader(nodes[1]), lambda leader: leader in nodes)
     others = [node for node in nodes.values() if node.id != leader]
     quorum.remove(by_broker(others[0]), nodes[leader])
@@ -176,7 +176,7 @@ def test_a_quorum_grows_from_one_to_three_and_shrinks(
 def test_static_voters_become_dynamic_in_a_running_cluster(
     tmp_path: Path, kafka_libs: Path
 ) -> None:
-    """kafka-features raises kraft.version; then a voter goes and comes back."""
+    """kafka-features raises kraft.version; then a voter is removed and added again."""
     with Cluster(directory=tmp_path, network_faults=False) as cluster:
         at = ("--bootstrap-server", cluster.bootstrap)
         features = partial(run_tool, kafka_libs, "kafka-features", *at)

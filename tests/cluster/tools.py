@@ -1,4 +1,4 @@
-"""Apache Kafka's tools on a cluster, and what they say of it: as text that two runs agree on."""
+"""Apache Kafka's tools on a cluster; their output is normalized, so that runs can be compared."""
 
 import re
 import time
@@ -21,30 +21,30 @@ _STACK = re.compile(r"^(\s+at |Caused by: |\s*\.\.\. \d+ more|\[.*\] (ERROR|WARN
 
 
 class Tools:
-    """The tools, all speaking to one cluster."""
+    """Kafka's tools, connected to one cluster."""
 
     def __init__(self, libs: Path, cluster: Cluster) -> None:
         self._libs = libs
         self._cluster = cluster
         self.transcript: list[str] = []
         self.expected: list[str] = []
-        """What the transcript is to be, where that is known."""
+        """The expected transcript, if it is known."""
 
     def run(self, tool: str, *args: str, controllers: bool = False) -> str:
-        """What the tool prints, and how it ends if not well."""
+        """The output of the tool, and its exit status if it is not 0."""
         where = ("--bootstrap-server", self._cluster.bootstrap)
         if controllers:
             where = ("--bootstrap-controller", self._cluster.bootstrap_controllers)
-        # One of them wants its subcommand first.
+        # kafka-cluster needs its subcommand first.
         words = (args[0], *where, *args[1:]) if tool == "kafka-cluster" else (*where, *args)
         status, said = java(self._libs).run({**CLASSES, **ADMIN}[tool], words)
         return _STACK.sub("", said) + (f"exit {status}\n" if status else "")
 
     def note(self, tool: str, *args: str, controllers: bool = False) -> None:
-        """Run, and keep in the transcript what was asked and answered.
+        """Run a tool, and add the command and its output to the transcript.
 
-        A question is asked until the answer is as expected: a tool asks any broker, and that may
-        learn a little later of what another tool has just changed.
+        A query is repeated until its output is as expected: the tool asks any broker, which may
+        learn of an earlier change a little later.
         """
         shown = [Path(arg).name if arg.startswith("/") else arg for arg in args]
         who = ["--bootstrap-controller"] if controllers else []
@@ -59,7 +59,7 @@ class Tools:
         self.transcript.append(entry)
 
     def _settled(self, said: str) -> str:
-        """Without what differs from run to run: ids, ports, times."""
+        """The output without values that differ from run to run: ids, ports, times."""
         said = said.replace(self._cluster.bootstrap, "BOOTSTRAP")
         said = said.replace(str(self._cluster.directory), "DIRECTORY")
         said = re.sub(r"127\.0\.0\.1:\d+", "HOST:PORT", said)

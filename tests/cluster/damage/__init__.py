@@ -1,1 +1,1 @@
-"""Damage at rest: what can happen to a node's files while it is down, and what must hold then."""
+"""Damage to a node's files while it is down, and the rules that must hold afterwards."""

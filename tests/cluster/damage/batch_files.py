@@ -1,4 +1,4 @@
-"""Record batches in files that may be damaged: which are whole, and where."""
+"""Finds the intact record batches in files that may be damaged."""
 
 import struct
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ class WholeBatch(NamedTuple):
 
 
 def whole_batches(data: bytes) -> Iterator[WholeBatch]:
-    """Every batch whose checksum holds; what lies between two of them is passed over."""
+    """Every batch whose checksum matches; bytes between two of them are skipped."""
     position = 0
     while position + HEADER_BYTES <= len(data):
         base, length = PREFIX.unpack_from(data, position)
@@ -39,7 +39,7 @@ def whole_batches(data: bytes) -> Iterator[WholeBatch]:
                 yield WholeBatch(position, base, last, content)
                 position = end
                 continue
-        # The next place that could be a header: its magic byte is 16 bytes behind its start.
+        # The next possible header: its magic byte is at position 16.
         found = data.find(MAGIC, position + MAGIC_AT + 1)
         if found < 0:
             return
@@ -47,7 +47,7 @@ def whole_batches(data: bytes) -> Iterator[WholeBatch]:
 
 
 def batches_under(directory: Path) -> set[bytes]:
-    """What the checksums cover of every whole batch in any file under a directory."""
+    """The part of every intact batch under a directory that its checksum covers."""
     return {
         batch.content[CHECKED_FROM:]
         for path in directory.rglob("*")
@@ -57,7 +57,7 @@ def batches_under(directory: Path) -> set[bytes]:
 
 
 def offsets_in(partition: Path) -> set[int]:
-    """The offsets that whole batches of a partition's segments hold, where each belongs."""
+    """The offsets of a partition's intact batches that lie within the range of their segment."""
     found: set[int] = set()
     logs = {
         int(path.stem): path

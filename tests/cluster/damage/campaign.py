@@ -1,7 +1,7 @@
-"""Rounds of damage: a node stops or is killed, a file of it is damaged, it starts, all is checked.
+"""Rounds of damage: a node stops, its files are damaged, it starts, and all records are checked.
 
-Each round is drawn from a seed of its own. A cluster serves for some rounds, so that damage meets
-what earlier damage has left behind; after a round that failed the next one gets a new cluster.
+Each round has its own seed. Several rounds share a cluster, so that damage also affects files that
+earlier damage has changed. After a failed round the next one gets a new cluster.
 """
 
 import random
@@ -24,7 +24,7 @@ from tidelog.model.ids import NodeId
 from tidelog.testing import Cluster, NodeStuck
 
 ROUNDS_PER_CLUSTER = 12
-"""Each round reads everything back, so that later ones take longer."""
+"""Each round reads all records back, so later rounds of a cluster take longer."""
 PROPERTIES = {
     "metadata.log.max.record.bytes.between.snapshots": "3000",
     "replica.lag.time.max.ms": "5000",
@@ -35,12 +35,12 @@ PROPERTIES = {
     "offsets.topic.num.partitions": "2",
 }
 IN_TURN = [*KINDS, *GENERIC * 2]
-"""Damage to a file that nobody has thought of comes three times as often."""
+"""Damage to an arbitrary file comes three times as often as each specific kind."""
 ATTEMPTS = 50
 SEGMENT_BYTES = 8_192
 ISR_SECONDS = 60.0
 REPORT_SECONDS = 60.0
-"""Until what is read in the background has been found to be damaged."""
+"""The time for the background verification to find damage."""
 _PAUSE_SECONDS = 0.1
 REPORTED, HARMLESS, REFUSED, FAILED = "reported", "nothing shows it", "refused, repaired", "FAILED"
 
@@ -63,7 +63,7 @@ class Outcome:
 
 
 class Campaign:
-    """`tell` is called with a line for each round."""
+    """Runs all rounds, and calls `tell` with a line for each."""
 
     def __init__(
         self, directory: Path, tell: Callable[[str], None], kinds: list[str] | None = None
@@ -74,7 +74,7 @@ class Campaign:
         self._clusters = 0
         self.outcomes: list[Outcome] = []
         self.ends: list[str] = []
-        """What was wrong when a cluster was stopped and its replicas were compared."""
+        """Problems that were found when a cluster was stopped and its replicas were compared."""
         self.acknowledged = 0
 
     def run(self, seeds: Iterator[int] | range) -> None:
@@ -84,7 +84,7 @@ class Campaign:
             left = self._on_one_cluster(some) + left
 
     def _on_one_cluster(self, seeds: list[int]) -> list[int]:
-        """-> the seeds that are still to come, since one before them failed."""
+        """Run rounds until one fails; return the remaining seeds."""
         self._clusters += 1
         directory = self._directory / f"cluster{self._clusters}"
         with Cluster(directory=directory, properties=PROPERTIES, network_faults=False) as cluster:
@@ -107,7 +107,7 @@ class Campaign:
         return []
 
     def table(self) -> list[str]:
-        """Kinds by outcome."""
+        """The outcomes of each kind of damage, as a table."""
         counts: dict[str, Counter[str]] = {}
         for one in self.outcomes:
             counts.setdefault(one.kind, Counter())[one.verdict] += 1
@@ -196,7 +196,7 @@ class Rounds:
     def _damage(
         self, rng: random.Random, outcome: Outcome, node: NodeId, was_clean: bool
     ) -> tuple[Harm, bool]:
-        """-> what was done, and whether the node can know of it."""
+        """Damage the node's files; return the harm, and whether the node can detect it."""
         data = self._cluster.data(node)
         _copy(data, self._before)
         partitions = [*self.load.directories(), self._singles.directory_of(node)]
@@ -231,7 +231,7 @@ class Rounds:
             self._cluster.start(node)
 
     def _repair(self, node: NodeId, harm: Harm) -> None:
-        """As the operator does it: the file from a backup, or an empty directory formatted anew."""
+        """Repair as an operator does: restore a file from a backup, or format the directory."""
         data = self._cluster.data(node)
         if not (data / "__cluster_metadata-0").exists():
             self._cluster.layout.prepare()
@@ -255,7 +255,7 @@ class Rounds:
         problems = outcome.problems
         if known and outcome.verdict != REFUSED:
             _wait(lambda: log.mentions(harm.names), REPORT_SECONDS)
-        # What was found to be damaged is fetched again, and that may have just begun.
+        # A damaged replica fetches the records again, which may have only begun.
         _wait(lambda: not self.load.problems_on(node), ISR_SECONDS)
         problems += self.load.problems_on(node)
         alone = self._singles.directory_of(node)
@@ -269,7 +269,7 @@ class Rounds:
         )
         for one, said in logs.items():
             problems += [f"node {one}: {line}" for line in said.bugs()]
-            # A single replica that was killed is all there is: nobody else could lead.
+            # A topic with one replica has no other possible leader after a kill.
             problems += [
                 f"node {one} saw an unclean election of {name}"
                 for name in sorted(said.unclean_elections())
@@ -286,7 +286,7 @@ class Rounds:
             self._singles.renew()
 
     def end(self) -> list[str]:
-        """Stop everything in order, and compare all replicas byte for byte."""
+        """Stop all nodes cleanly, and compare all replicas byte for byte."""
         self.load.stop()
         try:
             self.load.await_in_sync(ISR_SECONDS)
@@ -299,7 +299,7 @@ class Rounds:
 
 
 def _wait(is_true: Callable[[], bool], seconds: float) -> None:
-    """Until it is true, or until nobody would wait any longer."""
+    """Wait until the condition is true, or until the time is over."""
     deadline = time.monotonic() + seconds
     while not is_true() and time.monotonic() < deadline:
         time.sleep(_PAUSE_SECONDS)

@@ -1,4 +1,4 @@
-"""The ways in which the files of a node that is down are damaged; each is drawn from a seed."""
+"""Ways to damage the files of a stopped node; a seed determines the details."""
 
 import shutil
 from collections.abc import Callable
@@ -60,7 +60,7 @@ def partition_emptied(site: Site) -> Harm:
     return _harm(site, "all files deleted", directory)
 
 
-# -- the metadata log and what votes
+# -- the metadata log and the files for votes
 
 
 def metadata_directory_deleted(site: Site) -> Harm:
@@ -127,7 +127,7 @@ def _newest_snapshot(site: Site) -> Path:
     return found[-1]
 
 
-# -- whose directory it is
+# -- the identity of the directory
 
 
 def meta_properties_gone(site: Site) -> Harm:
@@ -223,7 +223,7 @@ def segment_replaced_by_another(site: Site) -> Harm:
     return _harm(site, f"replaced by {site.relative(other)}", one)
 
 
-# -- what is derived from records
+# -- files derived from records
 
 
 def epochs_garbage(site: Site) -> Harm:
@@ -305,7 +305,7 @@ def partition_metadata_of_another_topic(site: Site) -> Harm:
 
 
 def strays_planted(site: Site) -> Harm:
-    """Files and directories that no Kafka would make; nobody has to mention them."""
+    """Adds files and directories that Kafka never makes; the node need not report them."""
     where = site.one_of([site.data, site.metadata, site.partition()])
     (where / "notes.txt").write_bytes(site.garbage())
     (where / "lost+found").mkdir(exist_ok=True)
@@ -321,7 +321,7 @@ def stray_partition_planted(site: Site) -> Harm:
     return _harm(site, "a partition of no topic planted", path)
 
 
-# -- files for directories
+# -- directories in place of files
 
 
 def directory_for_a_file(site: Site) -> Harm:
@@ -374,7 +374,7 @@ def any_deleted(site: Site) -> Harm:
 
 
 def any_duplicated(site: Site) -> Harm:
-    """A file's content in the place of a sibling."""
+    """Replaces a file by a copy of another file in the same directory."""
     one = site.any_file()
     other = site.one_of([path for path in sorted(one.parent.iterdir()) if path.is_file()])
     if one.read_bytes() == other.read_bytes() or other.name == ".lock":
@@ -397,7 +397,7 @@ def _any(site: Site, path: Path, what: str) -> Harm:
 
 
 def _could_be(one: Path, other: Path) -> bool:
-    """Whether one log could be the other: no batch says to which partition it belongs."""
+    """Whether the logs can take each other's place: a batch does not name its partition."""
     return one.name == other.name and one.suffix == ".log"
 
 

@@ -1,4 +1,4 @@
-"""Look-ups that use the indexes of a partition: reads at single offsets, and offsets by time."""
+"""Look-ups that use a partition's indexes: reads at single offsets, and offsets by time."""
 
 import random
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ ANOTHER_TIME = (
     ErrorCode.offset_not_available,
     ErrorCode.fenced_leader_epoch,
 )
-"""Answers that say nothing about the records."""
+"""Retriable errors, which say nothing about the records."""
 
 
 def problems(
@@ -31,7 +31,7 @@ def problems(
     timestamps: Mapping[int, int],
     rng: random.Random,
 ) -> list[str]:
-    """Look up some records of a partition at its leader, by offset and by time."""
+    """Look up some records at the leader, by offset and by time; return what is wrong."""
     found = []
     leader = cluster.leader_of(topic, index)
     for offset in rng.sample(sorted(timestamps), min(SOME, len(timestamps))):
@@ -52,7 +52,7 @@ def problems(
 def fetch_at(
     cluster: Cluster, node: NodeId, topic: str, index: int, offset: int
 ) -> tuple[ErrorCode, bytes]:
-    """What one fetch from a node brings."""
+    """The error and the bytes of one fetch from a node."""
     partition = fetch.FetchPartition(
         partition=index, fetch_offset=offset, partition_max_bytes=1 << 20
     )

@@ -1,4 +1,4 @@
-"""Topics with several replicas under load: what was acknowledged is on every one of them."""
+"""Topics with several replicas under load: every replica must hold all acknowledged records."""
 
 import random
 import struct
@@ -16,15 +16,15 @@ from tidelog.testing import Cluster
 
 WIDE, PAIRS = "wide", "pairs"
 PER_SECOND = 250.0
-"""Records, for each of the topics."""
+"""Records per second for each topic."""
 BATCH_RECORDS = 20
-"""At most, so that a segment holds many batches."""
+"""The largest batch, in records; a segment then holds many batches."""
 QUIET_POLLS = 40
-"""So many empty polls, of half a second, mean that a partition brings no more."""
+"""After this many empty polls of half a second the partition counts as read to its end."""
 
 
 class Replicated:
-    """Two topics, one with three replicas and one with two, written to all the time."""
+    """Two topics under constant load, one with three replicas and one with two."""
 
     def __init__(self, cluster: Cluster, **configs: object) -> None:
         self._cluster = cluster
@@ -56,7 +56,7 @@ class Replicated:
         return [f"{topic}-{index}" for topic, index in self.replicas]
 
     def await_whole(self, timeout: float) -> None:
-        """Wait until every replica is in sync and writes go on everywhere."""
+        """Wait until every replica is in sync and every partition acknowledges writes."""
         self.await_in_sync(timeout)
         for stream in self.streams.values():
             stream.await_acks()
@@ -66,7 +66,7 @@ class Replicated:
             self._cluster.wait_for_isr(topic, index, nodes, timeout=timeout)
 
     def stop(self) -> None:
-        """All that was sent is answered."""
+        """Stop the load, and wait until every sent record is answered."""
         self._stack.close()
 
     def abandon(self) -> None:
@@ -81,7 +81,7 @@ class Replicated:
     # -- what must hold ----------------------------------------------------------------------------
 
     def problems(self, rng: random.Random) -> list[str]:
-        """Answers that were not due, and what a consumer reads of what was acknowledged."""
+        """Unexpected answers to producers, and acknowledged records that a consumer cannot read."""
         found = [line for one in self.streams.values() for line in (*one.strays, *one.failed)]
         ends = {
             (topic, index): stream.acked[index]
@@ -95,7 +95,7 @@ class Replicated:
         return found[:5] + back.problems[:10]
 
     def problems_on(self, node: NodeId) -> list[str]:
-        """What a node's files lack of what was acknowledged, against those of another replica."""
+        """Differences between the files of a node and those of the other replicas."""
         found = []
         for (topic, index), nodes in self.replicas.items():
             if node in nodes:
@@ -114,7 +114,7 @@ class Replicated:
 
 
 def compared(cluster: Cluster, topic: str, index: int, end: int, nodes: list[NodeId]) -> list[str]:
-    """Replicas that do not hold the same batches, byte for byte, up to an offset."""
+    """The replicas that do not hold the same batches, byte for byte, up to an offset."""
     found, digests = [], {}
     for node in nodes:
         try:
@@ -131,7 +131,7 @@ def compared(cluster: Cluster, topic: str, index: int, end: int, nodes: list[Nod
 
 
 class ReadBack:
-    """Every partition from its beginning on; record n must be at offset n, checksums holding."""
+    """Reads every partition from its start; record n must be at offset n, with a valid checksum."""
 
     def __init__(self, ends: dict[tuple[str, int], int]) -> None:
         self._ends = ends
@@ -177,7 +177,7 @@ class ReadBack:
 
 @contextmanager
 def _consumer(cluster: Cluster) -> Iterator[Consumer]:
-    # Without the checksums a client would not notice what no broker looks at on its way.
+    # The consumer checks checksums, because brokers do not check each batch that they send.
     config = {"check_crcs": True, "enable_partition_eof": False, "auto_offset_reset": "error"}
     with consumer_of(cluster, **config) as consumer:  # type: ignore[arg-type]
         yield consumer

@@ -1,7 +1,6 @@
-"""What a node says of damage, and which damage it can know of at all.
+"""A node's log lines about damage, and whether it can detect a given damage at all.
 
-`tidelog.sim.faults.damage` knows what a file's content shows; this module adds directories and
-links.
+`tidelog.sim.faults.damage` decides by the content of files; this module adds directories and links.
 """
 
 import re
@@ -19,7 +18,7 @@ _OTHER = re.compile(r" (INFO|DEBUG) ")
 
 
 class NodeLog:
-    """What a node has written to its log since this was made."""
+    """The lines that a node has logged since this object was created."""
 
     def __init__(self, process: NodeProcess) -> None:
         self._path = process.log
@@ -31,7 +30,7 @@ class NodeLog:
             return file.read().decode(errors="replace")
 
     def reports(self) -> list[str]:
-        """Warnings and errors, and whatever has no level: the sentence of a node that ends."""
+        """Warnings, errors, and lines without a level, such as the last message of a node."""
         return [
             line
             for line in self.text().splitlines()
@@ -42,7 +41,7 @@ class NodeLog:
         return [line for line in self.text().splitlines() if any(bug in line for bug in BUGS)]
 
     def unclean_elections(self) -> set[str]:
-        """The partitions that the node saw led by a replica that was not in sync."""
+        """The partitions for which the node logged an unclean election."""
         return set(UNCLEAN.findall(self.text()))
 
     def mentions(self, names: set[str]) -> bool:
@@ -50,7 +49,7 @@ class NodeLog:
 
 
 def can_be_known(harm: Harm, before: Path, after: Path, *, was_clean: bool) -> bool:
-    """Whether anything shows the damage, given copies of the directory before and after it."""
+    """Whether the damage is detectable, given copies of the directory before and after it."""
     if not harm.must_be_reported:
         return False
     files = contents(before)

@@ -1,6 +1,7 @@
-"""Topics with one replica per partition: what is damaged there is on no other node.
+"""Topics with one replica per partition: no other node has the records that are damaged there.
 
-Nothing may be deleted, whatever can be read is read, the rest is an error, and no record is wrong.
+The node must delete nothing, return every readable record and an error for the others, and never
+return a wrong record.
 """
 
 from pathlib import Path
@@ -25,7 +26,7 @@ AT_ONCE = 20
 
 
 class Singles:
-    """A topic with a partition on each node, written once; a damaged one is replaced."""
+    """A topic with one partition on each node, written once; a damaged topic is replaced."""
 
     def __init__(self, cluster: Cluster, **configs: object) -> None:
         self._cluster = cluster
@@ -58,7 +59,7 @@ class Singles:
     def problems(
         self, node: NodeId, before: Path, after: Path, *, was_damaged: bool, was_clean: bool
     ) -> list[str]:
-        """What is wrong with the partition of a node whose data was copied before and after."""
+        """Errors of a node's partition, given copies of its data before and after the damage."""
         partition = self.partition_of(node)
         read, errors = self._read(node, partition)
         found = [
@@ -69,7 +70,7 @@ class Singles:
         directory = after / self.directory_of(node)
         could = offsets_in(directory) if was_damaged else set(range(RECORDS))
         if _names_another_topic(before, after, self.directory_of(node)):
-            could = set()  # they are another topic's, and kept for it
+            could = set()  # another topic's id: the node keeps the records and does not serve them
         if not was_clean:
             could = _before_doubtful_end(before, self.topic, partition, could)
         if missing := could - set(read):
@@ -91,7 +92,7 @@ class Singles:
         return found
 
     def _read(self, node: NodeId, partition: int) -> tuple[dict[int, bytes], dict[str, int]]:
-        """Every record that a fetch from its offset brings, and how often each error came."""
+        """The records that fetches return, and the number of each error."""
         read: dict[int, bytes] = {}
         errors: dict[str, int] = {}
         offset = 0

@@ -1,4 +1,4 @@
-"""The data directory of a node that is down: which of its files a damage can befall."""
+"""The data directory of a stopped node, and the files in it that can be damaged."""
 
 import random
 from collections.abc import Sequence
@@ -11,27 +11,27 @@ from tidelog.sim.faults.damage import METADATA, names_of
 T = TypeVar("T")
 
 LOCK = ".lock"
-"""Its content is never read."""
+"""Lock files are left out, because their content is never read."""
 
 
 class NothingToDamage(Exception):
-    """There is no file of the kind that was asked for."""
+    """The directory has no file of the requested kind."""
 
 
 @dataclass(frozen=True)
 class Harm:
-    """What was done to a node's files."""
+    """The damage that was done to a node's files."""
 
     what: str
     paths: tuple[str, ...]
-    """What was touched, from the data directory on; the first names it in the node's report."""
+    """The damaged files, relative to the data directory; a report must name one of them."""
     must_be_reported: bool = True
     may_refuse: bool = False
-    """Whether the node may decline to start; then its sentence names the file."""
+    """Whether the node may refuse to start; then its error message must name the file."""
 
     @property
     def names(self) -> set[str]:
-        """What a report has to mention at least one of."""
+        """Names of which the report must mention at least one."""
         return names_of(self.paths)
 
     def touches(self, partition: str) -> bool:
@@ -44,10 +44,10 @@ class Site:
         self.rng = rng
         self._partitions = [name for name in partitions if (data / name).is_dir()]
 
-    # -- what there is -----------------------------------------------------------------------------
+    # -- finding files -----------------------------------------------------------------------------
 
     def partition(self) -> Path:
-        """Any partition's directory but that of the metadata log."""
+        """The directory of a random partition, but not of the metadata log."""
         return self.data / self.one_of(self._partitions)
 
     def partitions(self) -> list[Path]:
@@ -58,7 +58,7 @@ class Site:
         return self.data / METADATA
 
     def log(self, *, least: int = 1) -> Path:
-        """A segment's records, of so many bytes at least."""
+        """The .log file of a random segment with at least this many bytes."""
         logs = [one for one in self.logs(self.partition()) if one.stat().st_size >= least]
         return self.one_of(logs)
 
@@ -66,7 +66,7 @@ class Site:
         return sorted(one for one in partition.glob("*.log") if one.is_file())
 
     def file_of(self, *patterns: str, least: int = 0) -> Path:
-        """A file of any partition, by its name."""
+        """A random file of a random partition whose name matches a pattern."""
         partition = self.partition()
         found = [path for pattern in patterns for path in sorted(partition.glob(pattern))]
         return self.one_of([one for one in found if one.stat().st_size >= least])
@@ -76,7 +76,7 @@ class Site:
         return self.one_of([one for one in found if one.stat().st_size >= least])
 
     def any_file(self, *, least: int = 0) -> Path:
-        """Any file at all: of a partition, of the metadata log, or of the directory's root."""
+        """A random file of a partition, of the metadata log, or of the directory's root."""
         place = self.rng.randrange(4)
         if place == 0:
             among = [one for one in sorted(self.data.iterdir()) if one.name != LOCK]
@@ -92,10 +92,10 @@ class Site:
     def relative(self, path: Path) -> str:
         return str(path.relative_to(self.data))
 
-    # -- small acts --------------------------------------------------------------------------------
+    # -- damaging files ----------------------------------------------------------------------------
 
     def flip(self, path: Path, bits: int, start: int = 0, end: int | None = None) -> list[int]:
-        """Flip so many bits between two positions. -> the positions."""
+        """Flip this many random bits between two positions; return the positions."""
         content = bytearray(path.read_bytes())
         stop = len(content) if end is None else end
         if stop <= start:
@@ -107,7 +107,7 @@ class Site:
         return places
 
     def cut(self, path: Path) -> int:
-        """Cut a file anywhere. -> its new size."""
+        """Cut a file at a random position; return its new size."""
         size = path.stat().st_size
         if not size:
             raise NothingToDamage
