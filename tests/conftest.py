@@ -1,4 +1,4 @@
-"""Options of the whole suite (pytest reads them only here), and who runs which of its tests."""
+"""Options of the whole suite, and the distribution of tests over several processes."""
 
 import os
 import shutil
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-# No limit by the clock: the machine may be busy with something else.
+# No deadlines, because the machine may be busy.
 settings.register_profile(
     "tidelog",
     deadline=None,
@@ -83,19 +83,19 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Each `up` of a test is noted in a directory of this run, not in that of the user."""
+    """Let each `up` of a test register in a directory of this run, not in the user's."""
     state = tempfile.mkdtemp(prefix="tidelog-state-")
     os.environ["XDG_STATE_HOME"] = state
     config.add_cleanup(lambda: shutil.rmtree(state, ignore_errors=True))
 
 
 LONGEST_FIRST = ("pipelines", "cluster", "clients", "sim", "unit")
-"""What takes longest begins first, and what comes in small pieces fills up the rest."""
+"""Long tests start first, and short ones fill the remaining time."""
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """With --dist loadscope several processes share the tests as `tests.sharing` says."""
+    """With --dist loadscope, `tests.sharing` decides which tests a process runs together."""
     if config.getoption("dist") != "loadscope":
         return None
     from tests.sharing import Sharing
@@ -104,7 +104,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """One of several processes: all of them order the tests alike."""
+    """In one of several processes: sort the tests, so that all processes have the same order."""
     if hasattr(config, "workerinput"):
         items.sort(key=_place)
 

@@ -1,4 +1,4 @@
-"""Batches that a hostile client might send: their checksums are right, their counts need not be."""
+"""Batches of a hostile client: the checksums are valid, but the counts may be wrong."""
 
 from crc32c import crc32c
 
@@ -9,7 +9,7 @@ from tidelog.protocol.varint import varint
 
 
 def claiming(batch: bytes, count: int) -> bytes:
-    """The same batch with another count of records."""
+    """The same batch with another record count."""
     made = bytearray(batch)
     made[23:27] = (count - 1).to_bytes(4, "big", signed=True)
     made[57:61] = count.to_bytes(4, "big", signed=True)
@@ -17,9 +17,9 @@ def claiming(batch: bytes, count: int) -> bytes:
 
 
 def bomb(codec: str, count: int, timestamp: int, newest: int | None = None) -> bytes:
-    """Records that are equal byte for byte, offsets too, so that they pack as well as can be.
+    """A batch of equal records with equal offsets, which compress as well as possible.
 
-    The header says that the newest of them has another timestamp, if one is given.
+    With `newest`, the header claims this maximum timestamp.
     """
     body = compress(codec, (b"\x0c" + bytes(3) + varint(-1) * 2 + b"\0") * count)
     made = bytearray(build_batch([Record(None, None, timestamp)])[:HEADER_SIZE]) + body

@@ -1,4 +1,4 @@
-"""The longest requests of every API, built from the schemas: no list that could lack one."""
+"""Builds the longest requests of every API from the schemas, so that no API is missed."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -18,10 +18,10 @@ from tidelog.protocol.slices import Meter, finish
 
 CLIENT_ID = "hostile"
 ALL = 5_000
-"""About as many partitions as a node holds."""
+"""About the number of partitions that a node holds."""
 SOME = 1_500
 NOBODY = 7
-"""Numbers that are no index, such as the ids of brokers: there is no such node."""
+"""A value for numbers that are no index, such as broker ids; no node has this id."""
 
 
 class Shape(Enum):
@@ -35,9 +35,9 @@ class LongRequest(NamedTuple):
     version: int
     shape: Shape
     is_plausible: bool
-    """Within the limits of its API: it is answered. Any other closes its connection."""
+    """Whether the request is within the limits of its API, and so must be answered, not closed."""
     frame: bytes
-    """With its length."""
+    """The frame with its length."""
 
     @property
     def name(self) -> str:
@@ -46,7 +46,7 @@ class LongRequest(NamedTuple):
 
 
 def longest_requests(api: Api, largest_frame: int) -> Iterator[LongRequest]:
-    """In its oldest and newest version: the longest that is served, and the longest that fits."""
+    """The longest accepted request and the longest that fits, in the oldest and newest version."""
     for version in dict.fromkeys((api.min_version, api.max_version)):
         cls = request_class(api.key, version)
         for shape in Shape:
@@ -65,7 +65,7 @@ def longest_requests(api: Api, largest_frame: int) -> Iterator[LongRequest]:
 def _beyond_limit(
     api: Api, version: int, shape: Shape, largest_frame: int
 ) -> Iterator[LongRequest]:
-    """The longest that fits, if that is more than its API allows."""
+    """The longest request that fits the frame, if it exceeds the limit of its API."""
     cls = request_class(api.key, version)
     if any(field.is_array for field in fields_of(cls)):
         most = _fitting(api, version, shape, 40 * api.limit.elements, largest_frame)
@@ -74,14 +74,14 @@ def _beyond_limit(
 
 
 def long_request(api: Api, version: int, shape: Shape, elements: int) -> LongRequest:
-    """With so many elements, if its API allows as many."""
+    """A request with this many elements, or as many as its API allows."""
     cls = request_class(api.key, version)
     elements = min(elements, api.limit.elements)
     return LongRequest(api, version, shape, True, _frame(api, version, cls, shape, elements))
 
 
 def hostile_requests() -> Iterator[LongRequest]:
-    """Of every API: about all that a node holds, two that are shorter, and one over its limit."""
+    """For every API: a request of a node's size, two shorter ones, and one over its limit."""
     for api in REGISTRY.values():
         oldest, newest = api.min_version, api.max_version
         yield long_request(api, newest, Shape.WIDE, ALL)
@@ -94,7 +94,7 @@ def hostile_requests() -> Iterator[LongRequest]:
 
 
 def _fitting(api: Api, version: int, shape: Shape, elements: int, size: int) -> int:
-    """So many elements, or as many as make a frame of this size."""
+    """This many elements, or as many as fit into a frame of this size."""
     cls = request_class(api.key, version)
     sample = len(_frame(api, version, cls, shape, min(elements, 200))) / min(elements, 200)
     return max(1, min(elements, int(0.8 * size / sample)))
@@ -108,7 +108,7 @@ def _frame(api: Api, version: int, cls: type[Entity], shape: Shape, elements: in
 
 
 def _built(cls: type[Entity], shape: Shape, elements: int, number: int) -> Any:
-    """A message whose arrays have so many elements together, nested ones included."""
+    """A message whose arrays have this many elements in total, including nested ones."""
     arrays = [field for field in fields_of(cls) if field.is_array]
     share = max(1, elements // max(1, len(arrays)))
     values = {}
@@ -134,7 +134,7 @@ def _array(field: MessageField, shape: Shape, elements: int, number: int) -> tup
 
 
 def _weight(cls: type[Entity]) -> int:
-    """How many elements the arrays of a structure have if each has one."""
+    """The number of elements in a structure if each of its arrays has one."""
     return sum(
         1 + (_weight(field.entity) if field.entity else 0)
         for field in fields_of(cls)

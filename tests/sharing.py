@@ -1,12 +1,12 @@
-"""Which tests one of several processes is given together."""
+"""Decides which tests a process of pytest-xdist runs together."""
 
 from xdist.scheduler import LoadScopeScheduling
 
 
 class Sharing(LoadScopeScheduling):
-    """A file's tests stay together, as its clusters do, and those of the pipeline with their Spark.
+    """Keeps the tests of a file together because they share clusters, and all that use Spark.
 
-    Of the simulated tests each is long enough to go alone, but for stories, which are played once.
+    A simulated test runs alone because it is long, except stories, which are cached per process.
     """
 
     def _split_scope(self, nodeid: str) -> str:

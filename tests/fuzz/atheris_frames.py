@@ -5,9 +5,9 @@
     fuzz-venv/bin/python -m tests.fuzz.atheris_frames --write-corpus corpus
     fuzz-venv/bin/python -m tests.fuzz.atheris_frames corpus -max_total_time=300
 
-Run in the root of the repository. Further flags are libFuzzer's. An input is a byte for the
-listener, then frames, each behind two bytes for its length. A node takes a number of inputs before
-the next one replaces it, so a failure may rest on earlier inputs: all of them are printed.
+Run it in the root of the repository. Further flags are libFuzzer's. An input is a byte for the
+listener, then frames, each after two bytes for its length. A node gets several inputs before it is
+replaced, so a failure may depend on earlier inputs. A failure therefore prints all of them.
 """
 
 import logging
@@ -58,7 +58,7 @@ class Fuzzer:
 
 
 def split(data: bytes) -> list[bytes]:
-    """Frames behind their lengths; the last may be shorter than it says."""
+    """Split an input into frames; the last may be shorter than its length says."""
     frames: list[bytes] = []
     while len(data) >= 2:
         size = int.from_bytes(data[:2], "big")
@@ -73,7 +73,7 @@ def joined(listener: str, *frames: bytes) -> bytes:
 
 
 def write_corpus(directory: Path) -> None:
-    """One or two valid requests of every API and version, and records to write and read."""
+    """Write one or two valid requests of every API and version, and some that write and read."""
     directory.mkdir(parents=True, exist_ok=True)
     for api, version in EVERY_VERSION:
         cls = request_class(api.key, version)

@@ -1,7 +1,7 @@
-"""A real node to throw frames at, and what must hold whatever they are.
+"""A real node as the target of fuzzed frames, and the rules that must hold for any frame.
 
-No exception leaves the node. Every frame is answered, or waits for a time that it names itself, or
-ends its own connection. Everyone else is served on.
+No exception leaves the node. Every frame is answered, or waits for the time that it names, or
+closes its own connection. All other clients are still served.
 """
 
 from tests.sim.messages import ask, batch, create_topic, frame_of, produce_to
@@ -14,7 +14,7 @@ from tidelog.model.ids import ConnId
 from tidelog.protocol.messages.headers import request_prefix
 
 LONGEST_WAIT_MS = 2**31
-"""No request can ask to wait for longer."""
+"""The longest time that a request can ask to wait."""
 
 PROBE = frame_of(ask(18, client_software_name="probe", client_software_version="1"))[4:]
 
@@ -33,7 +33,7 @@ class Target:
         return self._bench.connect(listener)
 
     def feed(self, conn: ConnId, frame: bytes) -> None:
-        """One frame, then the fsyncs that it asks for."""
+        """Send one frame, then complete the fsyncs that it causes."""
         if conn not in self._bench.closed:
             self._bench.send_frame(conn, frame)
             self._bench.flush()
@@ -45,13 +45,13 @@ class Target:
             assert len(bench.sent.pop(self._healthy)) == 1
 
     def check_all_are_answered(self, fed: dict[ConnId, list[bytes]]) -> None:
-        """Each frame has its answer once all time is up, or the connection has ended."""
+        """Every frame is answered after the longest wait, or its connection is closed."""
         bench = self._bench
         bench.now += LONGEST_WAIT_MS
         bench.tell(Ticked())
         bench.settle()
         for conn, frames in fed.items():
-            # Produce with acks=0 is not answered, and whether it was that only the node can tell.
+            # Produce with acks=0 has no answer, so frames with API key 0 need none.
             least = sum(not frame.startswith(b"\0\0") for frame in frames)
             answers = len(bench.sent.get(conn, ()))
             is_over = conn in bench.closed or bench.stopped is not None
@@ -65,7 +65,7 @@ def listener_of(api: Api) -> str:
 
 
 def request_frame(api: Api, version: int, body: bytes) -> bytes:
-    """A body behind the header that its API and version want."""
+    """The body with the header of its API and version."""
     return request_prefix(api.key, version, 1, "fuzz")[4:] + body
 
 

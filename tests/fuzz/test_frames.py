@@ -21,7 +21,7 @@ RECORDS = [batch(b"x"), batch(b"x", b"y", producer_id=1, producer_epoch=0, base_
 
 @st.composite
 def valid_bodies(draw: st.DrawFn, api: Api, version: int) -> bytes:
-    """What kio writes of any message of this API; records are a batch as often as not."""
+    """kio's bytes of any message of this API; record fields often hold a valid batch."""
     entity: Any = draw(message(request_class(api.key, version)))
     out = BytesIO()
     entity_writer(type(entity))(out, entity)
@@ -30,7 +30,7 @@ def valid_bodies(draw: st.DrawFn, api: Api, version: int) -> bytes:
 
 @st.composite
 def mutated(draw: st.DrawFn, frame: bytes) -> bytes:
-    """A few bytes changed, a piece cut out, doubled or put in."""
+    """The frame with a few bytes changed, removed, repeated or inserted."""
     made = bytearray(frame)
     for _ in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, max(0, len(made) - 1)))
@@ -53,7 +53,7 @@ def mutated(draw: st.DrawFn, frame: bytes) -> bytes:
 
 @st.composite
 def frames(draw: st.DrawFn) -> tuple[str, bytes]:
-    """A listener, and something for it."""
+    """A listener and a frame for it: random bytes, a valid request or a damaged one."""
     api, version = draw(st.sampled_from(EVERY_VERSION))
     match draw(st.integers(0, 5)):
         case 0:

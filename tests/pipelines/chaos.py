@@ -1,4 +1,4 @@
-"""Records are written, ingested, and counted, while the driver and the brokers are killed."""
+"""Writes, ingests and counts records while the driver and the brokers are killed."""
 
 import os
 import random
@@ -22,7 +22,7 @@ QUICK = "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 
 @dataclass
 class Load:
-    """So many numbered records, spread over the time that the chaos takes; every ack is kept."""
+    """Writes numbered records, spread over the duration of the faults, and keeps every ack."""
 
     bootstrap: str
     topic: str
@@ -30,10 +30,10 @@ class Load:
     partitions: int
     size: int = 100
     acked: list[list[int]] = field(default_factory=list)
-    """By partition, the offsets acknowledged."""
+    """The acknowledged offsets of each partition."""
     failed: list[str] = field(default_factory=list)
     allowed: float = 0.0
-    """The share of the records that may be written by now."""
+    """The share of the records that may be written so far."""
 
     def __enter__(self) -> "Load":
         self.acked = [[] for _ in range(self.partitions)]
@@ -87,7 +87,7 @@ class Load:
 
 
 class Driver:
-    """`ingest` as a process of its own, with its JVM, in a process group that is killed whole."""
+    """`ingest` as a separate process with its JVM, in a process group that is killed as a whole."""
 
     def __init__(self, arguments: list[str], log: Path) -> None:
         self._arguments = arguments
@@ -127,7 +127,7 @@ class Driver:
         return self._process.wait(PATIENCE_SECONDS)
 
     def await_batch(self) -> None:
-        """Wait until it has told of one more batch."""
+        """Wait until the driver has printed another batch."""
         before, deadline = self._batches(), time.monotonic() + PATIENCE_SECONDS
         while self._batches() == before:
             assert self._process is not None
@@ -145,8 +145,8 @@ class Driver:
 def kill_brokers(cluster: Cluster, topic: str, kills: int, dice: random.Random) -> None:
     """Kill brokers one after the other, each as soon as the one before is in sync again.
 
-    In the main thread: what keeps brokers from outliving their test also ends them with the thread
-    that started them.
+    Call this in the main thread: a broker gets SIGKILL when the thread that started it ends, so
+    that it does not outlive the test.
     """
     for _ in range(kills):
         victim = dice.choice(list(cluster.nodes))
@@ -158,7 +158,7 @@ def kill_brokers(cluster: Cluster, topic: str, kills: int, dice: random.Random) 
 
 @contextmanager
 def driver_kills(driver: Driver, load: Load, kills: int, dice: random.Random) -> Iterator[None]:
-    """Start the driver and kill it, so often, meanwhile: in its start, in a batch, after one."""
+    """Meanwhile start and kill the driver repeatedly: in its start, in a batch, after one."""
     failures: list[BaseException] = []
 
     def run() -> None:
@@ -167,7 +167,7 @@ def driver_kills(driver: Driver, load: Load, kills: int, dice: random.Random) ->
                 load.allowed = (number + 1) / (kills + 1)
                 driver.start()
                 if number % 3 == 2:
-                    time.sleep(dice.uniform(2, 10))  # wherever it is by then
+                    time.sleep(dice.uniform(2, 10))  # at a random point of its start or its work
                 else:
                     driver.await_batch()
                     time.sleep(dice.uniform(0, 2))

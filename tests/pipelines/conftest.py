@@ -15,7 +15,7 @@ from tidelog_pipelines.settings import SparkSettings
 __all__ = ["cluster", "kafka_libs", "spark", "topic"]
 
 SMALL = (
-    # Little data on two cores: starting tasks and compiling code is what would take the time.
+    # Little data on two cores: most of the time would go into starting tasks and compiling code.
     "spark.sql.shuffle.partitions=2",
     "spark.default.parallelism=2",
     "spark.driver.extraJavaOptions=-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
@@ -34,14 +34,14 @@ def spark() -> Iterator[SparkSession]:
 
 PROPERTIES = {
     "tidelog.replication.events.enable": "true",
-    # Tests write records with times of years ago: retention would delete them under a reader.
+    # Tests write records with timestamps of years ago, which retention must not delete.
     "log.retention.check.interval.ms": "86400000",
 }
 
 
 @pytest.fixture(scope="session")
 def cluster() -> Iterator[Cluster]:
-    """Three brokers that a test may kill, if it brings them back."""
+    """Three brokers; a test that kills one must start it again."""
     with Cluster(brokers=3, properties=PROPERTIES, network_faults=False) as running:
         yield running
 

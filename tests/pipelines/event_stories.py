@@ -1,4 +1,4 @@
-"""Replication events made by hand, and a generator of a cluster's bad day."""
+"""Hand-made replication events, and a generator for the events of a cluster with many faults."""
 
 import json
 import random
@@ -10,7 +10,7 @@ START_MS = 1_767_225_600_000
 
 
 class Events:
-    """Events of one partition (unless said otherwise) with three replicas; times in seconds."""
+    """Events of one partition with three replicas, and of brokers; times are in seconds."""
 
     def __init__(self, topic: str = "t", partition: int = 0, start_ms: int = START_MS) -> None:
         self.lines: list[str] = []
@@ -80,7 +80,7 @@ class Events:
 def a_bad_day(
     minutes: int = 120, partitions: int = 8, every: float = 20.0, seed: int = 4
 ) -> list[str]:
-    """A cluster of three: one broker is slow and flaps, one dies and returns, one is restarted."""
+    """The events of three brokers: one is slow and flaps, one dies and returns, one restarts."""
     dice = random.Random(seed)
     logs = [Events("orders" if n < 5 else "payments", n % 5) for n in range(partitions)]
     for number, log in enumerate(logs):

@@ -1,4 +1,4 @@
-"""Topics for the pipeline's tests, and records in them whose acknowledgements are kept."""
+"""Creates topics for the pipeline's tests, and writes records whose acknowledgements are kept."""
 
 import time
 from collections.abc import Callable, Iterable
@@ -54,7 +54,7 @@ def is_gone(topic: MetadataResponseTopic) -> bool:
 
 
 def delete(bootstrap: str, topic: str) -> None:
-    """Delete a topic, and wait until no broker knows it: one may be made anew by its name."""
+    """Delete a topic, and wait until no broker knows it, so that the name can be used again."""
     client = admin(bootstrap)
     for done in client.delete_topics([topic]).values():
         done.result(PATIENCE_SECONDS)

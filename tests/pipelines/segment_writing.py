@@ -1,4 +1,4 @@
-"""Segments for the tests, written with the broker's own batches."""
+"""Writes segments for the tests, with the broker's own code for batches."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -26,7 +26,7 @@ def some_records(first: int, count: int) -> list[Record]:
 def write_segment(
     data: Path, topic: str, batches: Sequence[bytes], base_offset: int = 0, every: int = 1
 ) -> Path:
-    """A segment of partition 0 with an offset index that knows every so-manieth batch."""
+    """Write a segment of partition 0; its offset index has an entry per `every` batches."""
     directory = data / f"{topic}-0"
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / f"{base_offset:020}.log"
@@ -42,7 +42,7 @@ def write_segment(
 
 
 def some_batches(count: int, each: int, compression: str = "none") -> list[bytes]:
-    """Batches of so many records each, one after the other from offset 0 on."""
+    """`count` consecutive batches of `each` records, from offset 0."""
     return [
         build_batch(
             some_records(number * each, each),

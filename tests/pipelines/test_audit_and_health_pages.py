@@ -1,6 +1,6 @@
-"""The pages on audit and health are run as they are written, on a cluster of their own.
+"""The commands on the pages about audit and health are run on a cluster.
 
-Everything but Spark's jobs is started as it stands; these run in the session that the tests share.
+Spark's jobs run in the session that the tests share; all other commands run as they are written.
 """
 
 import os

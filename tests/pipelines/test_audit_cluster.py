@@ -1,4 +1,4 @@
-"""A real loss on a real cluster, made with acks=1 by killing a leader: found, and explained."""
+"""A real loss, caused by acks=1 and the kill of a leader, is found and explained by the audit."""
 
 import shutil
 from dataclasses import dataclass
@@ -26,9 +26,9 @@ class Loss:
     ledger: Path
     cluster: Cluster
     leader: NodeId
-    """Who led, and died."""
+    """The leader that was killed."""
     offsets: range
-    """What it alone had."""
+    """The offsets of the records that only the leader had."""
 
 
 def send(producer: Producer, name: str, count: int = 1) -> None:
@@ -41,7 +41,7 @@ def loss(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Loss:
     topic, path = "loss", tmp_path_factory.mktemp("loss") / "ledger.jsonl"
     with Client(cluster.bootstrap) as client, Ledger(path) as ledger:
         cluster.create_topic(topic, 1, 3)
-        # On a new cluster the events' topic is made on first use; here it is there before a death.
+        # The topic of events is created on first use; wait for it before a broker is killed.
         cluster.wait_for_isr(EVENTS, size=3)
 
         def producer(acks: int) -> Producer:
@@ -53,7 +53,7 @@ def loss(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Loss:
         risky = producer(1)
         for node in followers:
             cluster.pause(node)
-        # What they had asked for already reaches even the paused ones; what comes after does not.
+        # The pending fetches of paused followers still get one record, but no later ones.
         send(risky, "bait")
         for number in range(RISKED):
             send(risky, f"risked-{number}")
@@ -72,7 +72,7 @@ def loss(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Loss:
 
 
 def has_recorded(client: Client, topic: str, node: NodeId) -> bool | None:
-    """Whether the events tell that the old leader has cut its log."""
+    """Whether the old leader has recorded its truncation as an event."""
     return (
         any(
             (one["event"], one.get("topic"), one["node"]) == ("truncated", topic, node)

@@ -1,4 +1,4 @@
-"""Faults planted among many records in segments: exactly those are found, and DuckDB agrees."""
+"""The audit finds exactly the faults that were planted in segments, and DuckDB finds the same."""
 
 from collections import Counter
 from pathlib import Path
@@ -75,7 +75,7 @@ def test_exactly_the_planted_faults_are_found(planted: Planted) -> None:
 
 
 def test_duckdb_counts_the_same(planted: Planted) -> None:
-    """The same questions without digests, stages or Spark: one outer join and a few counts."""
+    """The same classification without digests, stages or Spark: one outer join and a few counts."""
     found = duckdb.sql(
         f"""
         WITH a AS (SELECT * FROM '{planted.ledger}/*.parquet'),

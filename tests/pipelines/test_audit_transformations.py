@@ -1,6 +1,6 @@
-"""The audit on hand-made records: each kind of fault is found, and nothing else is said.
+"""The audit of hand-made records finds each kind of fault and nothing else.
 
-Every test looks at a topic of its own, and all of them are audited in one go.
+Every test has its own topic, and one audit covers all of them.
 """
 
 import json
@@ -29,7 +29,7 @@ READ = f"""replica INT, topic STRING, partition INT, offset BIGINT, checksum STR
 
 
 class Story:
-    """What was acknowledged, what is there, and what happened meanwhile, in one topic."""
+    """The acknowledged records, the records in the log and the events of one topic."""
 
     def __init__(self, topic: str) -> None:
         self.topic = topic
@@ -57,7 +57,7 @@ STORIES: dict[str, Story] = {}
 
 
 def story(tell: Callable[[Story], None]) -> str:
-    """Tell a story before the audit begins; the name is its topic."""
+    """Build a story before the audit begins; the topic has the name of the function."""
     one = STORIES[tell.__name__] = Story(tell.__name__)
     tell(one)
     return one.topic
@@ -73,7 +73,7 @@ class Audited:
         return sorted(tuple(row) for row in found.collect())
 
     def counts(self, topic: str) -> dict[str, int]:
-        """How many rows of the topic each table has, where it has any."""
+        """The number of rows that each table has for the topic."""
         together = [
             table.where(f.col("topic") == topic).select(f.lit(name).alias("name"))
             for name, table in self.tables.items()

@@ -1,4 +1,4 @@
-"""What a checkpoint says of the offsets of a batch."""
+"""Reads the offsets of a batch from Spark's checkpoint."""
 
 from tidelog_pipelines.sources.checkpoint import Span, parse_ends, spans_between
 

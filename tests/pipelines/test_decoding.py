@@ -36,7 +36,7 @@ def records(spark: SparkSession, *values: bytes | None, key: bytes = b"k") -> Da
 
 
 def split(found: DataFrame, value: Format) -> tuple[list[object], list[tuple[int, str]]]:
-    """The values of the good records, and offset and reason of the bad ones."""
+    """The values of valid records, and offset and reason of the others."""
     good = table_rows(decoded(found, Text(), value)).orderBy("offset").collect()
     bad = quarantined(found, Text(), value).orderBy("offset").collect()
     return [row["value"] for row in good], [(row["offset"], row["reason"]) for row in bad]
@@ -106,7 +106,7 @@ def test_avro_by_a_schema(spark: SparkSession, header: bytes) -> None:
     packed = orders.select(to_avro(f.struct("id", "item"), ORDER).alias("avro")).collect()
     values = [header + bytes(row["avro"]) for row in packed]
     good, bad = split(records(spark, *values, b"\xff\xff\xff", None), Avro(ORDER, bool(header)))
-    # A record of nulls only is a good one, although Spark decodes a broken one to the same.
+    # A record whose fields are all null is valid, although Spark decodes a broken one to the same.
     assert good == [Row(id=1, item="a"), Row(id=None, item=None), None]
     assert bad == [(2, "the value does not match the Avro schema")]
 

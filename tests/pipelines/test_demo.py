@@ -1,4 +1,4 @@
-"""The demo's Spark side on a real cluster, while a broker dies: rows, page and verdict agree."""
+"""The Spark part of the demo on a real cluster, while a broker dies: all results agree."""
 
 import json
 import threading
@@ -16,7 +16,7 @@ from tidelog_pipelines.jobs.demo import Demo, DemoSettings
 
 
 def has_elected(cluster: Cluster, topic: str, leader: NodeId) -> bool | None:
-    """Whether the events tell that somebody took over from this leader."""
+    """Whether an event reports that another broker took over from this leader."""
     with Client(cluster.bootstrap) as client:
         events = recorded_events(client)
     return (

@@ -1,4 +1,4 @@
-"""The page on ingest is run: every command on it, in order, with the output that it shows."""
+"""The commands on the page about ingest are run, in order, and print the output that it shows."""
 
 import re
 import shlex
@@ -41,8 +41,7 @@ def test_everything_on_the_page_works_as_shown(
         if step.command == UP:
             newcomer.starts_a_cluster(Step(UP, [f"bootstrap {newcomer.bootstrap}"]))
         elif step.command.startswith(PIPELINE):
-            # In the one session of the suite: the page has more commands than a test should start
-            # Sparks.
+            # Run it in the suite's session: one Spark per command of the page would take too long.
             job, *arguments = shlex.split(step.command[len(PIPELINE) :].removesuffix(CUT))
             JOBS[job].run(spark, JOBS[job].parsed(arguments))
             printed = capsys.readouterr().out.splitlines()

@@ -1,4 +1,4 @@
-"""What Spark says at length becomes one sentence."""
+"""Long error messages of Spark become one sentence."""
 
 import pytest
 from pyspark.errors import AnalysisException, StreamingQueryException

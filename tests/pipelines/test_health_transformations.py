@@ -1,4 +1,4 @@
-"""What health says of hand-made events."""
+"""The tables of `health` for hand-made events."""
 
 import os
 from datetime import UTC, date, datetime, timedelta
@@ -32,7 +32,7 @@ def events(spark: SparkSession, *logs: Events) -> DataFrame:
 
 @pytest.fixture(scope="module")
 def hour(spark: SparkSession) -> DataFrame:
-    """A replica leaves and returns, a leader dies, nobody leads for a while, and all is well."""
+    """A replica leaves and returns, a leader dies, the partition has no leader, and recovers."""
     log = Events()
     log.elect(0, 1, "created")
     log.state(5, {2: 10, 3: 100})
@@ -49,7 +49,7 @@ def hour(spark: SparkSession) -> DataFrame:
     log.elect(3000, 1, "preferred")
     log.state(3600, {2: 30, 3: 200})
     deposed = Events()
-    deposed.state(2500)  # broker 1 has not heard yet that broker 3 leads
+    deposed.state(2500)  # broker 1 does not know yet that broker 3 leads
     return events(spark, log, deposed).localCheckpoint()
 
 
@@ -121,7 +121,7 @@ def test_without_a_sign_of_life_it_begins_with_the_fencing_or_is_not_known(
     log.elect(900, 2)
     log.elect(1000, 1, "preferred")
     log.fence(1100, 1)
-    log.elect(1100, 2)  # with the same stroke, which says nothing of how long it took
+    log.elect(1100, 2)  # at the same moment as the fencing, so the duration is unknown
     log.elect(1200, -1)
     log.elect(1300, 3, "returned")
 
@@ -200,7 +200,7 @@ def test_a_stream_closes_the_same_intervals(spark: SparkSession, tmp_path: Path)
         chosen = lines[part * third :] if part == 2 else lines[part * third : (part + 1) * third]
         path = source / f"{part}.jsonl"
         path.write_text("\n".join(chosen) + "\n")
-        os.utime(path, (part + 1, part + 1))  # Spark takes files in the order of their age
+        os.utime(path, (part + 1, part + 1))  # Spark reads files in the order of their age
 
     stream = spark.readStream.schema("value STRING").option("maxFilesPerTrigger", 1)
     query = (

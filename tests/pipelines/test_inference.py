@@ -1,4 +1,4 @@
-"""Types of JSON values: read from a variant's words, kept, and grown."""
+"""The types of JSON values: parsed from the schema of a variant, kept, and extended."""
 
 from pyspark.sql.types import (
     ArrayType,
@@ -37,7 +37,7 @@ def test_nothing_seen_has_no_columns() -> None:
 
 def test_a_table_gets_only_names_that_it_can_have() -> None:
     seen = parse_shape("OBJECT<A: BIGINT, `a;b`: BIGINT, a: BIGINT, in: OBJECT<`x y`: BIGINT>>")
-    # An object inside with such a name stays text, so that nothing of it is lost.
+    # An inner object with such a name becomes text, so that nothing is lost.
     assert columns(seen) == struct(**{"A": LongType(), "in": StringType()})
 
 

@@ -1,4 +1,4 @@
-"""`ingest` on a real cluster: what ends up in tables, once."""
+"""`ingest` on a real cluster writes each record to its table once."""
 
 import os
 import shutil
@@ -52,7 +52,7 @@ def committed(cluster: Cluster, group: str, topic: str, partition: int = 0) -> i
 def await_committed(
     spark: SparkSession, cluster: Cluster, chosen: ingest.IngestSettings, topic: str, end: int
 ) -> None:
-    """A run that cannot commit to the group does not fail; a later one commits in its place."""
+    """Run again until the offsets are committed; a run does not fail if it cannot commit them."""
     for _ in range(RUNS):
         if committed(cluster, chosen.group, topic) == end:
             return
@@ -61,7 +61,7 @@ def await_committed(
 
 
 def lose_the_last_commit(out: Path) -> None:
-    """As if the driver was killed after it had written a batch, before it could say so."""
+    """Undo the last commit of the checkpoint, as if the driver was killed right before it."""
     last = max((out / "checkpoint" / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
     last.unlink()
     last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
@@ -142,7 +142,7 @@ def test_a_topic_deleted_and_created_again_is_reported(
     records.delete(cluster.bootstrap, topic)
     records.create(cluster.bootstrap, topic, partitions=1)
     records.produce(cluster.bootstrap, topic, ["one", "two", "three"])
-    # The offset to go on from exists: only the topic's id tells that it is another topic's.
+    # The next offset exists in the new topic, so only the topic id shows the difference.
     with pytest.raises(TopicReplaced, match="was deleted and created again"):
         ingest.run(spark, chosen)
     found = rows(spark, tmp_path, f"tables/{topic}", "offset", "value")

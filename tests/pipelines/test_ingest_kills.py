@@ -1,7 +1,7 @@
-"""Exactly once: what was acknowledged is in the table, and nothing twice, whoever is killed.
+"""Exactly once: the table has every acknowledged record once, whatever process is killed.
 
 The full run takes a quarter of an hour: `./test tests/pipelines/test_ingest_kills.py` with
---ingest-records 1000000 --driver-kills 10 --broker-kills 20; and with --system kafka the source is
+--ingest-records 1000000 --driver-kills 10 --broker-kills 20. With --system kafka the source is
 Apache Kafka.
 """
 
@@ -66,7 +66,7 @@ def test_every_acknowledged_record_is_in_the_table_once(
 
     table = spark.read.format("delta").load(str(out / "tables" / topic))
     files = table.inputFiles()
-    rows = duckdb.sql(  # an independent count of what the table's files hold
+    rows = duckdb.sql(  # an independent count of the rows in the table's files
         f'SELECT partition, count(*), count(DISTINCT "offset"), max("offset"), '
         f"count(DISTINCT value.number) FROM read_parquet({files!r}) GROUP BY ALL ORDER BY ALL"
     ).fetchall()

@@ -1,7 +1,7 @@
-"""A streaming query over leader changes, a reassignment and a rolling restart, as Spark sees them.
+"""A streaming query during leader changes, a reassignment and a rolling restart.
 
-Spark's connector fails with "offset was changed" when a partition's end moves back (F50), and reads
-a partition again from its beginning when it is missing from an answer for a moment (F51).
+Spark's connector fails with "offset was changed" if a partition's end moves back (F50). It reads a
+partition again from its start if the partition is missing from one answer (F51).
 """
 
 import json
@@ -37,7 +37,7 @@ def ends(query: StreamingQuery) -> dict[int, int]:
 
 
 def await_all(query: StreamingQuery, load: Load, share: float) -> None:
-    """Let so much of the load be written, and wait until the query has read all of that."""
+    """Let this share of the load be written, and wait until the query has read it."""
     load.allowed = share
     while load.acknowledged < share * load.records or sum(ends(query).values()) < load.acknowledged:
         assert query.isActive, query.exception()
@@ -78,7 +78,7 @@ def test_a_query_goes_through_whatever_moves(
     finally:
         query.stop()
     assert len({one["runId"] for one in progress}) == 1
-    # No record was read twice: what was read in all is what there is.
+    # No record was read twice: the sum of all reads is the number of records.
     assert sum(one["numInputRows"] for one in progress) == load.acknowledged == load.records
     table = spark.read.format("delta").load(str(tmp_path / "tables" / topic))
     assert table.count() == table.select("offset").distinct().count() == load.records

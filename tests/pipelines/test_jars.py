@@ -1,4 +1,4 @@
-"""The jars: fetched once, or named by the user."""
+"""Spark's jars are fetched once, or taken from a directory that the user names."""
 
 import sys
 from pathlib import Path
@@ -35,5 +35,5 @@ def test_the_session_has_them_from_the_cache(monkeypatch: pytest.MonkeyPatch) ->
         "io.delta_delta",
         "org.apache.kafka_kafka",
     }
-    monkeypatch.setattr(sys, "executable", "/bin/false")  # nothing is fetched a second time
+    monkeypatch.setattr(sys, "executable", "/bin/false")  # a second fetch would fail
     assert jars.jars() == found

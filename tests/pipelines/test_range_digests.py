@@ -1,4 +1,4 @@
-"""Ranges that differ, put together for those who read them again."""
+"""Differing ranges of offsets are merged before they are read again."""
 
 from pyspark.sql import Row
 

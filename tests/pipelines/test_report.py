@@ -1,4 +1,4 @@
-"""The report: what it says, and that it needs nothing but itself."""
+"""The content of the report page, which must have no external resources."""
 
 import re
 from html.parser import HTMLParser
@@ -13,7 +13,7 @@ from tidelog_pipelines.sinks.charts import TimeAxis, count, duration, opacity
 
 
 class Page(HTMLParser):
-    """Reads a page, and fails where tags do not match."""
+    """Parses a page, and fails if tags do not match."""
 
     def __init__(self, text: str) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The reader of segment files, without Spark: what was written comes back, or is said to be bad."""
+"""The reader of segment files, without Spark: records come back unchanged, or are reported."""
 
 import random
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What a user got wrong, and only Spark finds out: one sentence, and no page of Java with it."""
+"""User errors that only Spark detects are reported in one sentence without a Java stack trace."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What a query's progress means, and how it is told."""
+"""Reads the progress reports of a query, and prints them."""
 
 import json
 from types import SimpleNamespace

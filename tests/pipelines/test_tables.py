@@ -1,4 +1,4 @@
-"""Tables: a batch that is run again, and a record that is read again, are in them once."""
+"""A table has each record once, also if a batch is repeated or a record is read again."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -37,7 +37,7 @@ def test_a_batch_is_written_once_however_often_it_is_run(
         assert tables.append("t", found, batch) == 2
     assert tables.append("t", tables.frame(rows(spark, 3), COLUMNS), Batch("query", 1)) == 1
     assert offsets(tables) == [1, 2, 3]
-    # Another checkpoint counts its batches anew.
+    # A new checkpoint numbers its batches from 0.
     assert tables.append("t", tables.frame(rows(spark, 4), COLUMNS), Batch("other", 0)) == 1
     tables.compact("t")
     assert offsets(tables) == [1, 2, 3, 4]

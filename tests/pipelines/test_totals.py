@@ -1,4 +1,4 @@
-"""Windowed totals, and the reader that drops what a retry wrote twice."""
+"""Windowed totals, and the reader that drops totals which a retry wrote twice."""
 
 from datetime import datetime, timedelta
 

@@ -1,7 +1,7 @@
-"""Stories as text: commands and what came of them, checked line by line.
+"""Scenarios as text: commands and their answers, compared line by line.
 
-A transcript is a sequence of blocks: comments (`#`), one command, a line of dashes, the answer up
-to the next empty line. `pytest --rewrite` records the answers anew.
+A transcript is a sequence of blocks: comments (`#`), one command, a line of dashes, and the answer
+up to the next empty line. `pytest --rewrite` records the answers again.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ Respond: TypeAlias = Callable[[str], str]
 
 
 class Words:
-    """The words of one command: `name=value`, or flags. A word that nobody reads is an error."""
+    """The words of a command: `name=value`, or flags. A word that no code reads is an error."""
 
     def __init__(self, line: str) -> None:
         self.command, *words = line.split()
@@ -48,7 +48,7 @@ def transcripts(directory: Path) -> list[Path]:
 
 
 def play(text: str, respond: Respond) -> str:
-    """The transcript with the answers that are given now."""
+    """Run the commands of a transcript, and return it with the present answers."""
     lines = text.splitlines()
     played: list[str] = []
     position = 0
@@ -66,7 +66,7 @@ def play(text: str, respond: Respond) -> str:
 
 
 def check(path: Path, respond: Respond, *, rewrite: bool) -> None:
-    """Play a transcript; the answers must be those that it holds, or are recorded."""
+    """Run a transcript; its answers must be unchanged, unless they are recorded again."""
     text = path.read_text()
     played = play(text, respond)
     if rewrite:

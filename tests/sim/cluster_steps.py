@@ -1,4 +1,4 @@
-"""Whether a topic was created, and whether the nodes of a simulated cluster agree."""
+"""Checks whether a topic was created, and whether the nodes of a simulated cluster agree."""
 
 from tidelog.model.errors import ErrorCode
 from tidelog.sim.machines.cluster import SimCluster
@@ -9,7 +9,7 @@ def created(answer: object) -> bool:
 
 
 def images_agree(cluster: SimCluster) -> bool:
-    """Whether all running nodes are at one offset; their images are then asserted to be equal."""
+    """Whether all running nodes are at the same offset; then their images must be equal."""
     images = [host.node.image for host in cluster.up]
     if len({image.offset for image in images}) > 1:
         return False

@@ -1,4 +1,4 @@
-"""Every simulated test that takes a seed is run with several; `--seeds 200` looks harder."""
+"""Every simulated test with a seed runs with several; `--seeds 200` runs more of them."""
 
 import pytest
 

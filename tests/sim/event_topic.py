@@ -1,5 +1,6 @@
-"""The topic of replication events on a simulated cluster, and the metadata log that it must agree
-with: what is told has happened, and nothing is told twice.
+"""Reads the replication events of a simulated cluster, and compares them with the metadata log.
+
+Every event must report a committed change, and no change may be reported twice.
 """
 
 import json
@@ -22,7 +23,7 @@ OF_PARTITIONS = ("isr_shrink", "isr_expand", "leader_elected")
 
 
 def events(cluster: SimCluster, *kinds: str, topic: str | None = None) -> list[dict[str, Any]]:
-    """What the topic holds, in order; of these kinds and of this topic, if any are named."""
+    """The events in order, filtered by kind and topic if given."""
     leader = leader_of_events(cluster)
     if leader < 0 or not cluster.hosts[leader].is_up:
         return []
@@ -41,7 +42,7 @@ def events(cluster: SimCluster, *kinds: str, topic: str | None = None) -> list[d
 
 
 def leader_of_events(cluster: SimCluster) -> NodeId:
-    """Who leads the topic in the eyes of the first node that knows of it; -1 if none does."""
+    """The leader of the topic, according to the first node that knows it; -1 without a leader."""
     for host in cluster.up:
         placed = host.node.image.partition(TopicPartition(REPLICATION_EVENTS, 0))
         if placed is not None:
@@ -50,7 +51,7 @@ def leader_of_events(cluster: SimCluster) -> NodeId:
 
 
 def check_events(cluster: SimCluster) -> int:
-    """Every change that is told of is in the metadata log, and is told once. -> how many."""
+    """Check that every reported change is in the metadata log, once; return their number."""
     history = _history(cluster.up[0])
     recorded = events(cluster, *OF_PARTITIONS)
     for event in recorded:
@@ -72,7 +73,7 @@ def check_events(cluster: SimCluster) -> int:
 
 
 def _history(host: SimHost) -> dict[tuple[str, int, int], PartitionImage]:
-    """Every state of every partition, by its partition epoch, from the log of all changes."""
+    """Every state of every partition, by partition epoch, from the metadata log."""
     history: dict[tuple[str, int, int], PartitionImage] = {}
     image = ClusterImage()
     data = _log(host, "__cluster_metadata-0")

@@ -1,4 +1,4 @@
-"""Requests as clients send them: the simulator's own."""
+"""The requests of simulated clients, from the simulator."""
 
 from tidelog.sim.clients.messages import (
     answer_in,

@@ -1,4 +1,4 @@
-"""Damage to the files of one node's metadata log, as a disk, a crash or a person may do it."""
+"""Damages the files of one node's metadata log, as a disk, a crash or a person may do."""
 
 from collections.abc import Callable
 from random import Random
@@ -21,13 +21,13 @@ KINDS = (
 
 
 def files(disk: SimDisk) -> list[str]:
-    """Everything that belongs to the metadata log, its mark included."""
+    """All files of the metadata log and its mark."""
     found = [f"{DIRECTORY}/{name}" for name in disk.list(DIRECTORY)]
     return [path for path in found if "damaged" not in path] + [metadata_mark.PATH]
 
 
 def damage(disk: SimDisk, kind: str, random: Random, among: Callable[[str], bool]) -> str:
-    """Carry out one kind on one or two files. -> what was done."""
+    """Apply one kind of damage to one or two files; return a description."""
     chosen = [path for path in files(disk) if among(path) and disk.exists(path)]
     if kind == "directory gone" or not chosen:
         disk.remove_tree(DIRECTORY)

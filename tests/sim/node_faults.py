@@ -1,4 +1,4 @@
-"""Kinds of trouble for one node of a simulated cluster, and the end of all trouble."""
+"""Faults of one node of a simulated cluster, and their repair."""
 
 from tests.sim.talk import await_true
 

@@ -1,7 +1,8 @@
-"""A replicated partition under fire: a producer that repeats until it is sure, a reader, an oracle.
+"""A replicated partition under faults, with a producer, a reader and a final check.
 
-What the oracle holds the cluster to: every acknowledged record is on every replica at the offset
-that was told, once and in order; what was read stays; the replicas' files are equal byte for byte.
+The check requires that every acknowledged record is on every replica at its acknowledged offset,
+once and in order, that every record that was read is kept, and that the replicas' files are equal
+byte for byte.
 """
 
 from functools import partial
@@ -59,7 +60,7 @@ def isr_is_full(cluster: SimCluster) -> bool:
 
 
 class Producer:
-    """Idempotent, acks=all, one batch at a time, repeated until it is acknowledged."""
+    """An idempotent producer with acks=all that retries each batch until it is acknowledged."""
 
     def __init__(self, cluster: SimCluster, every_ms: int = 10) -> None:
         self.acknowledged: dict[Offset, bytes] = {}
@@ -79,7 +80,7 @@ class Producer:
         return not self._is_on and not self._values
 
     def stop(self) -> None:
-        """Send no new batches; the last is still repeated until it is acknowledged."""
+        """Send no new batches; the last one is still retried until it is acknowledged."""
         self._is_on = False
 
     def _next(self) -> None:
@@ -101,7 +102,7 @@ class Producer:
         self._talk.begin(produce_to(TOPIC, records, timeout_ms=1_500), then=self._answered)
 
     def _connect(self) -> Talk | None:
-        """To whoever leads in the eyes of some node, which may be wrong."""
+        """Connect to the leader according to a random node, whose metadata may be stale."""
         up = [host for host in self._cluster.up if TOPIC in host.node.image.topics]
         if not up:
             return None
@@ -132,11 +133,11 @@ class Producer:
 
 
 class Reader:
-    """Reads all along, and asks where the end is; neither may ever go back (F50).
+    """Reads records and asks for the end offset all the time; neither may move back (F50).
 
-    As clients do, it names the newest leader epoch that it has heard of, so that a leader that was
-    replaced without knowing refuses it. What it is told of the end counts against what it had seen
-    when it asked: a question may lie in the socket of a sleeping leader for long.
+    Like a client, it sends the newest leader epoch that it knows, so that a replaced leader refuses
+    it. An end offset is compared with the end that was known when the request was sent, because a
+    request may wait for long in the socket of a paused leader.
     """
 
     def __init__(self, cluster: SimCluster) -> None:
@@ -172,7 +173,7 @@ class Reader:
         if answer is None:
             return
         [(_, [fetched])] = answer.topics
-        # A follower may lag behind what was read elsewhere: a client asks the leader then.
+        # A follower may lag behind an offset that was read elsewhere; a client then asks a leader.
         is_out_of_range = fetched.error is ErrorCode.offset_out_of_range
         assert not (is_leader and is_out_of_range), "the end has moved back"
         for record in records_in(fetched.records):
@@ -194,18 +195,18 @@ def latest_at(cluster: SimCluster, node: NodeId) -> tuple[ErrorCode, Offset]:
     return found.error_code, found.offset
 
 
-# -- the oracle ------------------------------------------------------------------------------------
+# -- the final check -------------------------------------------------------------------------------
 
 
 def files_of(host: SimHost) -> bytes:
-    """The replica's segments, one after another."""
+    """The bytes of the replica's segments, one after another."""
     directory = f"{TOPIC}-0"
     names = sorted(name for name in host.disk.list(directory) if name.endswith(".log"))
     return b"".join(host.disk.read_file(f"{directory}/{name}") for name in names)
 
 
 def check_epochs(host: SimHost) -> None:
-    """leader-epoch-checkpoint says of each epoch with records where its first one is."""
+    """leader-epoch-checkpoint must have the first offset of each epoch with records."""
     starts: dict[int, int] = {}
     for _, header in iterate(files_of(host)):
         starts.setdefault(header.leader_epoch, header.base_offset)
@@ -219,7 +220,7 @@ def check_epochs(host: SimHost) -> None:
 def check_healed(
     cluster: SimCluster, producer: Producer | None = None, reader: Reader | None = None
 ) -> None:
-    """All is mended: wait for the in-sync set and for pending writes, then look at everything."""
+    """After all faults, wait for the in-sync set and pending writes, then check everything."""
     if producer is not None:
         producer.stop()
         await_true(cluster, lambda: producer.is_idle)

@@ -1,4 +1,4 @@
-"""Conversations with simulated nodes: the simulator's own."""
+"""Requests to simulated nodes, from the simulator."""
 
 from tidelog.sim.clients.talk import Asked, Talk, await_ready, await_true, running
 

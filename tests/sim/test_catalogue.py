@@ -1,4 +1,4 @@
-"""Faults of the catalogue that show from outside: what clients see of a cluster in trouble."""
+"""Faults of docs/faults.md that clients see."""
 
 from datetime import timedelta
 from typing import Any
@@ -28,7 +28,7 @@ METADATA = 3
 
 
 def test_f07_an_idle_replica_without_its_epoch_file_is_in_sync_again(seed: int) -> None:
-    """As after a move between log directories by hand: the epochs are read from the records."""
+    """As after a manual move between log directories: the epochs are read from the records."""
     cluster = running(seed)
     make_topic(cluster)
     for number in range(3):
@@ -64,7 +64,7 @@ def test_f45_in_a_healthy_cluster_nothing_is_stuck_lost_or_at_offset_zero_again(
 
 
 def test_f48_one_slow_node_slows_only_what_waits_for_it_and_that_not_for_long(seed: int) -> None:
-    """A partition without a replica there does not notice; others wait for the lag time at most."""
+    """A partition without a replica there is not affected; others wait at most the lag time."""
     cluster = running(seed, replica_lag_time_max_ms="2000", broker_session_timeout_ms="30000")
     make_topic(cluster)
     leader, [follower, slow] = leader_of(cluster), followers_of(cluster)
@@ -74,7 +74,7 @@ def test_f48_one_slow_node_slows_only_what_waits_for_it_and_that_not_for_long(se
     slow.pause()
 
     def write(topic: str) -> int:
-        """How long it takes until a write with acks=all is acknowledged."""
+        """The time until a write with acks=all is acknowledged."""
         began = cluster.world.now
         answer = Talk(cluster, leader.id).ask(produce_to(topic, batch(b"0"), timeout_ms=30_000))
         [(_, [produced])] = answer.topics
@@ -92,7 +92,7 @@ def test_f48_one_slow_node_slows_only_what_waits_for_it_and_that_not_for_long(se
 def test_f49_what_is_acknowledged_in_a_partition_of_the_network_is_kept_when_it_heals(
     seed: int,
 ) -> None:
-    """Three against two, the leader now on the one side, now on the other."""
+    """Three nodes against two, with the leader on either side."""
     cluster = running(seed, nodes=5)
     make_topic(cluster, (1, 2, 3))
     producer, reader = Producer(cluster), Reader(cluster)
@@ -113,7 +113,7 @@ def test_f49_what_is_acknowledged_in_a_partition_of_the_network_is_kept_when_it_
 
 
 def test_f51_a_partition_is_in_every_list_while_it_moves(seed: int) -> None:
-    """A reader that is told of no partitions begins again from the earliest offset."""
+    """A reader that gets an empty list of partitions starts again from the earliest offset."""
     cluster = running(seed, nodes=4)
     make_topic(cluster, (1, 2, 3))
     producer = Producer(cluster)
@@ -134,7 +134,7 @@ def test_f51_a_partition_is_in_every_list_while_it_moves(seed: int) -> None:
 
 
 def _watch_metadata(cluster: SimCluster, lists: list[Any]) -> None:
-    """Ask every node what it knows of the topic, again and again."""
+    """Repeatedly ask every node for the metadata of the topic."""
     topics = (MetadataRequestTopic(name=TOPIC, topic_id=None),)
     wish = ask(METADATA, topics=topics, allow_auto_topic_creation=False)
     talks = [Talk(cluster, node) for node in cluster.hosts]
@@ -176,7 +176,7 @@ def test_f53_consumers_go_on_after_a_restart_and_after_a_change_of_leader(seed: 
 
 
 def test_f46_nobody_can_begin_a_transaction_yet_so_none_is_ended_by_a_late_request() -> None:
-    """Transactions are not served: no id is given for one, and EndTxn is not among the APIs."""
+    """Transactions are not supported: no producer id is given for one, and EndTxn is not served."""
     cluster = running(1)
     make_topic(cluster)
     talk = Talk(cluster, leader_of(cluster).id)

@@ -1,4 +1,4 @@
-"""A drifting clock runs at its own rate, never goes back, and knows when it will show a time."""
+"""A drifting clock runs at its own rate, never goes back, and predicts when it reaches a time."""
 
 import pytest
 

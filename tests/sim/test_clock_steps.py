@@ -1,4 +1,4 @@
-"""The machine's clock is set by hours, either way, on one node or on all, while records flow."""
+"""The clocks of one or all machines are set by hours while records are written."""
 
 import pytest
 from kio.schema.offset_commit.v9.request import (
@@ -45,7 +45,7 @@ def write_at(cluster: SimCluster, host: SimHost, timestamp: int) -> ErrorCode:
 
 
 def epochs(cluster: SimCluster) -> tuple[int, object, object]:
-    """What an election or a fencing would change."""
+    """The values that an election or a fencing would change."""
     image = leader_of(cluster).node.image
     brokers = [(one.id, one.epoch, one.fenced) for one in image.brokers.values()]
     return newest(cluster).leader_epoch, newest(cluster).isr, brokers
@@ -122,7 +122,7 @@ def test_retention_does_not_follow_a_clock_that_jumps_ahead_and_is_put_right() -
         cluster.world.run_until(lambda: False, 30_000)
 
     assert log_start(cluster, leader) == 0
-    # Time that really passes still deletes them.
+    # They are still deleted when the time really passes.
     cluster.world.run_until(lambda: False, 120_000)
     assert log_start(cluster, leader) == 40
 
@@ -137,7 +137,7 @@ def log_start(cluster: SimCluster, leader: SimHost) -> int:
 def test_a_clock_that_was_wrong_when_its_node_started_does_no_harm_when_it_is_put_right(
     seed: int,
 ) -> None:
-    """As on a machine that boots in the past, or two days ahead, and then hears from NTP."""
+    """As on a machine that boots in the past, or two days ahead, and is corrected by NTP."""
     cluster = running(seed)
     make_topic(cluster, message_timestamp_after_max_ms=str(1 << 62))
     producer = Producer(cluster, every_ms=50)

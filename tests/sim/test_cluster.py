@@ -1,4 +1,4 @@
-"""Three simulated nodes: they elect, register, agree on every change, and start again together."""
+"""Three simulated nodes elect a controller, register, agree on every change, and restart."""
 
 from tests.sim.cluster_steps import created, images_agree
 from tests.sim.messages import create_topic, delete_topic

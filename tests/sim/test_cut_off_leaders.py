@@ -1,4 +1,4 @@
-"""A leader that hears its clients and nobody else: what it still answers, and with what."""
+"""A leader that is connected only to its clients, and its answers to them."""
 
 from typing import Any
 
@@ -41,14 +41,14 @@ def read(cluster: SimCluster, host: SimHost, offset: int) -> Any:
 
 
 def cut_off(cluster: SimCluster, host: SimHost) -> None:
-    """From the other nodes, not from clients."""
+    """Cut a node off from the other nodes, but not from clients."""
     for other in cluster.hosts.values():
         if other is not host:
             cluster.network.partition(host.name, other.name)
 
 
 def test_a_leader_cut_off_from_all_nodes_sends_its_writers_elsewhere(seed: int) -> None:
-    """It waits out its session, by which another leads; what waits is not kept for its timeout."""
+    """It refuses writes after a session, when another leader exists, also those that wait."""
     cluster = running(seed)
     make_topic(cluster, min_isr=1)
     old = leader_of(cluster)
@@ -56,7 +56,7 @@ def test_a_leader_cut_off_from_all_nodes_sends_its_writers_elsewhere(seed: int) 
     cut_off(cluster, old)
     waiting = begin_write(cluster, old, b"1")
 
-    # One that also controls hears itself until it has missed the others for long enough.
+    # A leader that is also the controller reaches itself, until it resigns for lack of followers.
     await_true(cluster, lambda: waiting.is_done, 3 * SESSION_MS)
     assert error_in(waiting) is ErrorCode.not_leader_or_follower
     for acks in (-1, 1):
@@ -73,7 +73,7 @@ def test_a_leader_cut_off_from_all_nodes_sends_its_writers_elsewhere(seed: int) 
 
 
 def test_what_is_committed_can_be_read_from_a_leader_that_is_all_alone(seed: int) -> None:
-    """The others may be dead for good: a reader is sent elsewhere only when it has read all."""
+    """The other nodes may never return, so a reader is refused only when it has read everything."""
     cluster = running(seed)
     make_topic(cluster)
     alone = leader_of(cluster)
@@ -96,7 +96,7 @@ def test_what_is_committed_can_be_read_from_a_leader_that_is_all_alone(seed: int
 
 
 def test_without_a_controller_writes_go_on_while_those_in_sync_are_there(seed: int) -> None:
-    """As in Kafka: what can be committed needs no quorum, and nothing else has changed."""
+    """As in Kafka: writes that all in-sync replicas fetch can be committed without a quorum."""
     cluster = running(seed, nodes=5)
     controller = only_controller(cluster)
     brokers = [host for host in cluster.hosts.values() if host is not controller][:2]

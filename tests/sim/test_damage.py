@@ -1,4 +1,4 @@
-"""Damage at rest in whole runs: the simulator finds a damage of which no node says a word."""
+"""Damage at rest in whole runs: the simulator detects damage that no node reports."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A replica whose log is damaged while it is down is not trusted before it is whole (F47, F54)."""
+"""A replica whose log was damaged while it was down must be complete to be trusted (F47, F54)."""
 
 from collections.abc import Callable
 
@@ -26,12 +26,12 @@ CHECKPOINT = {"log_flush_offset_checkpoint_interval_ms": "100"}
 
 
 def rot(host: SimHost, seed: int) -> None:
-    """A bit in the first half of the log changes while nobody looks."""
+    """Flip a bit in the first half of the log."""
     host.disk.flip_bit(LOG, 8 * 100 + 8 * (seed * 977 % (host.disk.size(LOG) // 2 - 100)))
 
 
 def written(seed: int) -> tuple[SimCluster, Producer, Reader]:
-    """A cluster with records that are durable, and known to be."""
+    """A cluster with synced records and their checkpoint."""
     cluster = running(seed, **CHECKPOINT)
     make_topic(cluster, flush_messages="1")
     producer, reader = Producer(cluster), Reader(cluster)
@@ -72,7 +72,7 @@ def test_f47_a_leader_with_a_hole_in_its_log_leads_again_only_when_it_is_whole(s
 def test_f47_a_replica_that_lost_its_end_after_a_clean_shutdown_is_not_elected(
     seed: int, last: int
 ) -> None:
-    """All stop in order and each could lead again; one of them has lost what it had."""
+    """All nodes shut down cleanly, so each could lead again; then one of them loses records."""
     cluster, producer, _ = written(seed)
     producer.stop()
     await_true(cluster, lambda: producer.is_idle)
@@ -100,7 +100,7 @@ DIRECTORY = f"{TOPIC}-0"
 
 
 def segments(host: SimHost) -> list[str]:
-    """The files of its log, oldest first."""
+    """The segment files of the log, oldest first."""
     names = [name for name in host.disk.list(DIRECTORY) if name.endswith(".log")]
     return [f"{DIRECTORY}/{name}" for name in names]
 
@@ -129,7 +129,7 @@ def garbage_behind(host: SimHost, path: str) -> None:
 
 
 def flip(host: SimHost, path: str) -> None:
-    """A bit of the first batch's base offset, which no checksum covers."""
+    """Flip a bit of the first batch's base offset, which no checksum covers."""
     host.disk.flip_bit(path, 8 * 5)
 
 
@@ -190,7 +190,7 @@ DAMAGE: dict[str, Callable[[SimHost], None]] = {
 @pytest.mark.parametrize("how", ["stopped", "killed"])
 @pytest.mark.parametrize("kind", DAMAGE)
 def test_f54_a_damaged_replica_is_whole_again_before_it_counts(kind: str, how: str) -> None:
-    """Each node leads in turn afterwards: whatever one of them lacked would be seen to be lost."""
+    """Each node leads in turn afterwards, so a record that one of them lacks would be missed."""
     seed = len(kind)
     cluster = running(seed, **CHECKPOINT)
     make_topic(cluster, flush_messages="1", internal_segment_bytes="2048")
@@ -232,7 +232,7 @@ def test_f54_a_damaged_replica_is_whole_again_before_it_counts(kind: str, how: s
 def test_f54_the_last_leader_with_a_damaged_log_is_not_elected_over_whole_ones(
     kind: str, how: str
 ) -> None:
-    """Nobody is in sync: the others keep what they have until a person decides."""
+    """No replica is in sync: the others keep their records until an operator decides."""
     cluster = running(3, **CHECKPOINT)
     make_topic(cluster, min_isr=1, flush_messages="1", internal_segment_bytes="2048")
     producer = Producer(cluster)
@@ -260,7 +260,7 @@ def test_f54_the_last_leader_with_a_damaged_log_is_not_elected_over_whole_ones(
 
 @pytest.mark.parametrize("byte", [5, 14, 26, 80], ids=["offset", "epoch", "count", "record"])
 def test_f54_a_leader_makes_way_when_a_follower_finds_its_damage(byte: int) -> None:
-    """A bit of a leader's old segment changes, and a replica with a new disk has to fetch it."""
+    """A bit of a leader's old segment flips, and a replica with a new disk fetches that segment."""
     cluster = running(5 + byte, **CHECKPOINT)
     make_topic(cluster, flush_messages="1", internal_segment_bytes="2048")
     producer = Producer(cluster)
@@ -285,7 +285,7 @@ def test_f54_a_leader_makes_way_when_a_follower_finds_its_damage(byte: int) -> N
 
 
 def test_f54_a_bit_that_flipped_in_an_old_segment_is_found_and_fetched_again(seed: int) -> None:
-    """After a clean stop nothing reads so far back; nobody else may find it first."""
+    """After a clean shutdown only the background verification reads the old segment."""
     cluster = running(seed, **CHECKPOINT)
     make_topic(cluster, internal_segment_bytes="4096")
     producer, reader = Producer(cluster), Reader(cluster)

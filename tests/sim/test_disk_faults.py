@@ -1,4 +1,4 @@
-"""F33: a disk that is full, read-only or broken costs its replicas their place, not a record."""
+"""F33: replicas on a full, read-only or broken disk lose their leadership, but no records."""
 
 import pytest
 from tests.sim.replication import (

@@ -1,4 +1,4 @@
-"""Consumers that read from followers (KIP-392): who is sent where, and what they may see there."""
+"""Consumers that read from followers (KIP-392): the chosen replica, and the visible records."""
 
 from datetime import timedelta
 from typing import Any
@@ -26,7 +26,7 @@ from tidelog.sim.machines.host import SimHost
 
 
 def with_racks(seed: int, nodes: int = 3) -> SimCluster:
-    """Node n is in rack n."""
+    """A cluster in which node n is in rack n."""
     cluster = SimCluster(seed, nodes, {"replica.selector.class": RACK_AWARE_SELECTOR})
     for host in cluster.hosts.values():
         properties = {**host.settings.raw, "broker.rack": f"rack {host.id}"}
@@ -89,7 +89,7 @@ def test_nobody_is_sent_away_who_does_not_ask_for_it(seed: int) -> None:
 
 
 def test_a_follower_shows_what_is_committed_as_soon_as_its_leader_knows(seed: int) -> None:
-    """No further records come that would bring the news with them."""
+    """No later records arrive that would carry the new high watermark."""
     cluster = with_racks(seed)
     make_topic(cluster)
     leader, [near, _] = leader_of(cluster), followers_of(cluster)
@@ -129,7 +129,7 @@ def test_a_follower_shows_nothing_that_is_not_committed(seed: int) -> None:
 def test_f10_a_reader_at_a_follower_that_is_cut_below_its_watermark_sees_no_old_records(
     seed: int,
 ) -> None:
-    """An unclean election takes back what was committed; the follower must not go on showing it."""
+    """An unclean election removes committed records, which the follower must no longer serve."""
     cluster = with_racks(seed, nodes=5)
     controller = only_controller(cluster)
     on = tuple(node for node in cluster.hosts if node != controller.id)[:3]
@@ -147,7 +147,7 @@ def test_f10_a_reader_at_a_follower_that_is_cut_below_its_watermark_sees_no_old_
     waiting = talk.begin(wish(5, "", max_wait_ms=30_000))
 
     leader.kill()
-    cluster.network.isolate(near.name)  # whose reader is on the same machine
+    cluster.network.isolate(near.name)  # its reader is on the same machine
     short.start()
     await_true(cluster, lambda: controller.node.image.brokers[short.id].is_active)
     await_true(cluster, lambda: controller.node.image.brokers[near.id].fenced)

@@ -1,4 +1,4 @@
-"""What a client asks of any node, the active controller decides; the node that answers knows."""
+"""Any node forwards a client's change to the active controller, and knows it before it answers."""
 
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest, PartitionData, TopicData
 from tests.sim.messages import create_topic

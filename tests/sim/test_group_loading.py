@@ -1,4 +1,4 @@
-"""A coordinator with a long log: it is loaded beside the node, whole, or not served at all."""
+"""A coordinator loads a long log in a job, and serves the group only when all of it is loaded."""
 
 from kio.schema.offset_commit.v9.request import (
     OffsetCommitRequest,
@@ -35,7 +35,7 @@ def commit(offset: int) -> OffsetCommitRequest:
 
 
 def fetched(talk: Talk) -> tuple[ErrorCode, set[int]]:
-    """The error, or the offsets that the group is told."""
+    """The error and the offsets that OffsetFetch returns."""
     topic = OffsetFetchRequestTopics(name="orders", partition_indexes=tuple(range(PARTITIONS)))
     group = OffsetFetchRequestGroup(group_id="readers", topics=(topic,))
     answer = talk.ask(OffsetFetchRequest(groups=(group,), require_stable=False), version=9)

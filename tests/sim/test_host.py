@@ -1,4 +1,4 @@
-"""The simulated machine keeps a host's contract with its node: backpressure, pauses, ends."""
+"""The simulated host treats its node as a real one does: backpressure, pauses, the end."""
 
 from tests.sim.cluster_steps import created
 from tests.sim.messages import ask, batch, create_topic, fetch_from, produce_to

@@ -1,4 +1,4 @@
-"""A follower that has more to ask for does not sit out the fetch that its leader holds."""
+"""A follower that has more to fetch does not wait for the fetch that its leader holds."""
 
 from tests.sim.cluster_steps import created
 from tests.sim.messages import batch, create_topic, produce_to
@@ -13,12 +13,12 @@ PROMPT_MS = 200
 
 
 def running_with_long_fetches(seed: int) -> SimCluster:
-    """Nodes whose idle followers wait at their leaders for 5 s."""
+    """A cluster in which a leader holds the fetch of an idle follower for 5 s."""
     return running(seed, replica_fetch_wait_max_ms=str(HELD_MS))
 
 
 def took_to_write(cluster: SimCluster, topic: str) -> int:
-    """The time that a write with acks=all takes, once its partition has a leader."""
+    """The time of a write with acks=all to the present leader."""
     leader = cluster.up[0].node.image.topics[topic].partitions[0].leader
     began = cluster.world.now
     wish = produce_to(topic, batch(b"value"), timeout_ms=2 * HELD_MS)
@@ -33,7 +33,7 @@ def test_a_new_partition_of_a_leader_is_followed_while_it_holds_a_fetch(seed: in
     await_true(cluster, lambda: isr_is_full(cluster))
     leader = leader_of(cluster)
     followers = [follower.id for follower in followers_of(cluster)]
-    cluster.world.run(1_000)  # the followers' fetches are held by now
+    cluster.world.run(1_000)  # by now the leader holds the followers' fetches
 
     new = create_topic("new", on=[(leader.id, *followers)], min_insync_replicas="3")
     assert created(Talk(cluster, leader.id).ask(new))
@@ -42,7 +42,7 @@ def test_a_new_partition_of_a_leader_is_followed_while_it_holds_a_fetch(seed: in
 
 
 def test_after_a_failover_the_other_follower_asks_the_new_leader_at_once(seed: int) -> None:
-    """It follows another partition of the new leader already, and has a fetch held there."""
+    """It already follows another partition of the new leader, which holds its fetch."""
     cluster = running_with_long_fetches(seed)
     make_topic(cluster)
     await_true(cluster, lambda: isr_is_full(cluster))
@@ -64,7 +64,7 @@ def test_after_a_failover_the_other_follower_asks_the_new_leader_at_once(seed: i
 def test_a_partition_that_was_flushed_is_asked_for_while_the_leader_holds_a_fetch(
     seed: int,
 ) -> None:
-    """A replica that flushes before it counts leaves the session for its flush."""
+    """A replica that flushes before it acknowledges leaves the fetch session for the flush."""
     cluster = running_with_long_fetches(seed)
     make_topic(cluster, flush_messages="1")
     idle = create_topic("idle", on=[(leader_of(cluster).id, followers_of(cluster)[0].id)])

@@ -1,7 +1,7 @@
-"""A start that is interrupted at any of its steps loses nothing, and raises no alarm (F17).
+"""A start that is interrupted at any step loses nothing, and does not count as unclean (F17).
 
-The evidence of the last clean stop has to outlive every interruption, until the run has changed a
-log or the controller has taken note of it.
+The clean-shutdown mark must survive every interruption, until the process has changed a log or
+the controller has registered it.
 """
 
 import logging
@@ -21,7 +21,7 @@ from tidelog.sim.machines.host import SimHost
 
 
 def hurry(host: SimHost) -> None:
-    """Ctrl-C, and once more at once."""
+    """Send Ctrl-C twice at once."""
     host.shutdown()
     host.stop_now()
 
@@ -38,7 +38,7 @@ ALARMS = ("elected uncleanly", "may be lost", "are lost", "has found damage")
 
 
 def stopped(seed: int) -> tuple[SimCluster, Producer]:
-    """A cluster with acknowledged records, stopped in order."""
+    """A cluster with acknowledged records, cleanly stopped."""
     cluster = running(seed)
     make_topic(cluster)
     producer = Producer(cluster)
@@ -77,7 +77,7 @@ def interrupt(cluster: SimCluster, how: str, victims: list[SimHost]) -> None:
 
 
 def start_until(cluster: SimCluster, events: int) -> None:
-    """Start all, and go on for so many events."""
+    """Start all nodes, and run this many events."""
     before = cluster.world.events
     cluster.start()
     cluster.world.run_until(lambda: cluster.world.events - before >= events, 60_000)

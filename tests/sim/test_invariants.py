@@ -1,4 +1,4 @@
-"""Each invariant on a scene made by hand: what it lets pass, and what it does not."""
+"""Each invariant on a hand-made scene: the states that it accepts, and those that it rejects."""
 
 from collections import Counter
 from uuid import UUID
@@ -30,13 +30,13 @@ TOPIC_ID = UUID(int=7)
 
 
 def batch(base: int, epoch: int = 0, crc: int | None = None, *, sequence: int = -1) -> Batch:
-    """A batch of one record; a producer's if it has a sequence."""
+    """A batch of one record; with a sequence it is that of an idempotent producer."""
     producer = -1 if sequence < 0 else 5
     return Batch(base, base, epoch, base if crc is None else crc, producer, 0, sequence)
 
 
 def scene_of(*logs: list[Batch], beyond: bool = False) -> tuple[Scene, list[Copy]]:
-    """Nodes 1, 2, ... that hold these."""
+    """A scene in which nodes 1, 2, ... hold these logs."""
     scene = Scene(History(), beyond)
     ledger = scene.ledger(ORDERS, TOPIC_ID)
     copies = []
@@ -166,7 +166,7 @@ def test_a_member_of_the_in_sync_set_holds_what_is_committed() -> None:
     scene.image = image_of((2,), leader=2, epoch=1)
     with pytest.raises(Violation, match="node 2 is in sync in epoch 1 and lacks offset 1"):
         QuorumSuperset(scene).image_changed(1, scene.image)
-    scene.broker_epochs[2] = 99  # started again, which the image does not know yet
+    scene.broker_epochs[2] = 99  # restarted, which the image does not show yet
     QuorumSuperset(scene).image_changed(1, scene.image)
 
 
@@ -179,7 +179,7 @@ def test_a_leader_counts_on_nothing_that_a_follower_does_not_hold() -> None:
     leader.ends = {1: 2, 2: 2}
     with pytest.raises(Violation, match="counts node 2 as holding all records below 2"):
         CountedIsHeld(scene).followers_counted(leader)
-    leader.runs = {2: 17}  # said by an earlier run, which held it
+    leader.runs = {2: 17}  # a fetch of an earlier process, which held the records
     CountedIsHeld(scene).followers_counted(leader)
 
 
@@ -264,7 +264,7 @@ def test_an_acknowledged_write_is_committed_as_it_was_sent() -> None:
     rule = AcknowledgedKept(scene)
     commit(scene, copy, 1)
     rule.acknowledged(ClientWrite("p", ORDERS, 0, 1, 0, -1, 0, 0))
-    rule.acknowledged(ClientWrite("p", ORDERS, 1, 1, 1, 1, 0, 0))  # acks=1 promises less
+    rule.acknowledged(ClientWrite("p", ORDERS, 1, 1, 1, 1, 0, 0))  # valid with acks=1
     with pytest.raises(Violation, match="before it was committed"):
         rule.acknowledged(ClientWrite("p", ORDERS, 1, 1, 1, -1, 0, 0))
     with pytest.raises(Violation, match="holds another batch"):

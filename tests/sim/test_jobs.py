@@ -1,4 +1,4 @@
-"""A job takes simulated time, and its process can die before, within and after it."""
+"""A job takes simulated time, and its process can die before, during and after it."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ LONG_MS = 1_000
 
 @dataclass(slots=True)
 class Write:
-    """Writes a byte in each of its steps."""
+    """A job that writes a byte in each step."""
 
     file: File
     work: Work = Work.COMPUTE

@@ -1,4 +1,4 @@
-"""kraft.version raised in a running cluster: the configuration's voters become the log's."""
+"""kraft.version is raised in a running cluster: the static voters become records in the log."""
 
 from datetime import timedelta
 from typing import Any
@@ -52,7 +52,7 @@ def test_static_voters_become_dynamic_in_a_running_cluster(seed: int) -> None:
     refused = update(cluster, via, 0, DOWNGRADE)
     assert refused.error_code is ErrorCode.invalid_update_version
 
-    # They elect each other as before, and know who they are after a restart of all.
+    # They still elect a leader, and know the voters after all nodes have restarted.
     old = only_controller(cluster)
     old.kill()
     await_new_controller(cluster, old)

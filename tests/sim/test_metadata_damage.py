@@ -84,20 +84,20 @@ def test_f57_a_damaged_log_is_kept_beside_the_one_that_is_fetched_again(seed: in
 
 
 def test_f57_a_voter_that_lost_records_elects_nobody_who_lacks_them(seed: int) -> None:
-    """The leader and the damaged voter had committed what the third lacks; the leader is gone."""
+    """The third voter lacks a record that the lost leader and the damaged voter committed."""
     cluster, _ = written(seed, topics=3)
     [leader] = cluster.controllers
     lagging, damaged = [host for host in cluster.hosts.values() if host is not leader]
     cluster.network.isolate(lagging.name)
     assert created(Talk(cluster, leader.id).ask(create_topic("orders", 1, 1)))
-    leader.lose_power()  # and with it what it was about to send
+    leader.lose_power()  # its unsent messages are lost
     stop(cluster, damaged, cleanly=False)
     kinds = ("flip", "empty", "delete", "garbage", "directory gone")
     is_log = lambda path: path.endswith(".log")  # noqa: E731
     damage(damaged.disk, kinds[seed % len(kinds)], Random(seed), is_log)
     cluster.network.heal()
 
-    for _ in range(3):  # another start does not make it forget
+    for _ in range(3):  # a restart does not change it
         damaged.start()
         cluster.world.run(10_000)
         assert cluster.controllers == [], "elected with the vote of a voter that lost its log"
@@ -160,14 +160,14 @@ def test_f40_a_wiped_voter_that_restarts_while_it_fetches_elects_nobody(seed: in
     stop(cluster, wiped, cleanly=False)
     wiped.wipe()
     wiped.start()
-    cluster.world.run(seed * 3)  # in the middle of it
+    cluster.world.run(seed * 3)  # stop it while it fetches
     leader.kill()
     if wiped.is_up:
         stop(cluster, wiped, cleanly=False)
     cluster.network.heal()
     wiped.start()
     cluster.world.run(20_000)
-    if cluster.controllers:  # then it had fetched everything
+    if cluster.controllers:  # then it must have fetched all records
         assert "orders" in cluster.controllers[0].node.image.topics
 
     leader.start()

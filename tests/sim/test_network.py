@@ -10,7 +10,7 @@ ADDRESS = (THERE, 9092)
 
 
 class End:
-    """One side of a connection, which remembers what it was told."""
+    """One side of a connection, which records its events."""
 
     def __init__(self) -> None:
         self.seen: list[object] = []
@@ -31,7 +31,7 @@ class End:
 
 
 class Wire:
-    """A machine that listens, and a connection to it."""
+    """A listening machine, and a connection to it."""
 
     def __init__(self, seed: int = 1) -> None:
         self.world = World(seed)
@@ -242,7 +242,7 @@ def test_a_way_that_was_cut_twice_is_open_when_both_cuts_are_mended() -> None:
     wire.network.mend(HERE, THERE)
     wire.world.run(20)
     assert far.seen == [b"frame"]
-    wire.network.mend(HERE, THERE)  # there is nothing left to mend
+    wire.network.mend(HERE, THERE)  # nothing is left to mend
 
 
 def test_an_isolated_machine_rejoins() -> None:

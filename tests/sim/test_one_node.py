@@ -1,4 +1,4 @@
-"""One simulated node, crashed in the middle of writes: what it acknowledged is there afterwards."""
+"""One simulated node crashes during writes: acknowledged records are there afterwards."""
 
 import pytest
 from tests.sim.cluster_steps import created
@@ -13,7 +13,7 @@ EVERY_BATCH = {"flush_messages": "1"}
 
 
 def write_and_crash(cluster: SimCluster, writer: Writer, *, power_loss: bool) -> None:
-    """A burst of writes that the crash cuts off at a moment drawn from the seed."""
+    """Write some batches, and crash at a random moment."""
     [host] = cluster.hosts.values()
     dice = cluster.world.dice
     writer.connect(host.id)
@@ -58,7 +58,7 @@ def test_whatever_was_acknowledged_survives_the_end_of_the_process(seed: int, ac
 
 
 def test_after_power_loss_without_flushes_the_log_is_whole_as_far_as_it_goes(seed: int) -> None:
-    """Records may be lost from the end, never from the middle; and what is read once stays."""
+    """Records may be lost from the end but not from the middle, and records once read stay."""
     cluster = running(seed, nodes=1)
     assert created(Talk(cluster, 1).ask(create_topic("orders", segment_ms="15")))
     writer = Writer(cluster, "orders")
@@ -70,7 +70,7 @@ def test_after_power_loss_without_flushes_the_log_is_whole_as_far_as_it_goes(see
 
 
 def test_what_a_consumer_read_after_a_crash_is_not_taken_back_by_the_next(seed: int) -> None:
-    """F11: recovery makes durable what it is about to show."""
+    """F11: recovery syncs records before they can be read."""
     cluster = running(seed, nodes=1)
     assert created(Talk(cluster, 1).ask(create_topic("orders")))
     writer = Writer(cluster, "orders")
@@ -119,7 +119,7 @@ def test_a_clean_shutdown_keeps_everything_and_is_known_for_one(seed: int) -> No
     assert cluster.world.run_until(lambda: not host.is_up, 5_000)
     assert host.exit.status == 0
     assert host.disk.exists(".kafka_cleanshutdown")
-    host.lose_power()  # nothing is left to lose
+    host.lose_power()  # everything is synced
     cluster.start()
     await_ready(cluster)
 

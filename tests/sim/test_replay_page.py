@@ -1,4 +1,4 @@
-"""The page that replays a run: what it is made of."""
+"""The content of the page that replays a run."""
 
 import json
 import re

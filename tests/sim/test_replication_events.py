@@ -1,4 +1,4 @@
-"""What brokers tell of their replicas: the right reason, nothing invented, nothing repeated."""
+"""Replication events have the right reason, report real changes, and are not repeated."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ def telling(seed: int = 1, nodes: int = 3, **settings: str) -> SimCluster:
 
 
 def await_event(cluster: SimCluster, kind: str, **fields: Any) -> dict[str, Any]:
-    """The first event of the topic under test, or of a broker, with these fields."""
+    """Wait for the first event with these fields, of the topic under test or of a broker."""
 
     def found() -> list[dict[str, Any]]:
         return [
@@ -54,7 +54,7 @@ def await_event(cluster: SimCluster, kind: str, **fields: Any) -> dict[str, Any]
 
 
 def bystander(cluster: SimCluster) -> SimHost:
-    """A follower that neither leads the topic of events nor decides."""
+    """A follower that neither leads the topic of events nor is a controller."""
     busy = {leader_of_events(cluster), *(host.id for host in cluster.controllers)}
     return next(host for host in followers_of(cluster) if host.id not in busy)
 
@@ -125,7 +125,7 @@ def test_a_leader_that_is_silent_is_dead_and_has_returned_when_it_is_heard_again
 
 @pytest.mark.parametrize("removed", ["leader", "follower"])
 def test_the_end_of_a_reassignment_is_told_as_it_was_made(removed: str) -> None:
-    """The last to join and the first to go are one change, and one of the leader's epoch."""
+    """The last addition and the removals are one change, with one leader epoch."""
     cluster = telling(nodes=4)
     before = newest(cluster)
     gone = before.leader if removed == "leader" else followers_of(cluster)[0].id
@@ -204,7 +204,7 @@ def test_a_partition_that_nobody_can_lead_says_so_and_when_somebody_can_again() 
 
 
 def test_what_a_follower_cuts_is_told(seed: int) -> None:
-    """A leader alone writes what nobody else has, and is replaced."""
+    """A cut-off leader writes records that no other replica has, and is replaced."""
     cluster = telling(seed)
     producer = Producer(cluster)
     cluster.world.run(500)

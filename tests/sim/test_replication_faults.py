@@ -1,4 +1,4 @@
-"""The catalogue's faults of replication, each on real nodes with simulated disks and network."""
+"""The replication faults of docs/faults.md, on real nodes with simulated disks and network."""
 
 import pytest
 from kio.schema.incremental_alter_configs.v1.request import AlterableConfig, AlterConfigsResource
@@ -30,11 +30,11 @@ from tidelog.sim.machines.cluster import SimCluster
 from tidelog.sim.machines.host import SimHost
 
 LATE = 1 << 50
-"""A time that no record has."""
+"""A time later than any record's."""
 
 
 def write(cluster: SimCluster, host: SimHost, value: bytes = b"0") -> ErrorCode:
-    """One record with acks=all."""
+    """Write one record with acks=all."""
     answer = Talk(cluster, host.id).ask(produce_to(TOPIC, batch(value), timeout_ms=1_500))
     [(_, [produced])] = answer.topics
     return produced.error
@@ -52,7 +52,7 @@ def await_leader(cluster: SimCluster, *, other_than: SimHost) -> SimHost:
 def test_f01_two_leaders_die_in_turn_and_the_last_replica_keeps_what_was_committed(
     seed: int,
 ) -> None:
-    """A follower hears of the watermark one fetch late; cut there, the last write would be gone."""
+    """A follower's high watermark is one fetch late; truncating to it would lose the last write."""
     cluster = running(seed, nodes=5)
     controller = only_controller(cluster)
     make_topic(cluster, tuple(node for node in cluster.hosts if node != controller.id)[:3])
@@ -75,10 +75,10 @@ def test_f01_two_leaders_die_in_turn_and_the_last_replica_keeps_what_was_committ
 
 
 def test_f15_a_follower_says_in_which_run_it_is_from_its_first_fetch_on(seed: int) -> None:
-    """Also while the answer to its registration is under way: else an earlier run might be meant.
+    """The epoch is sent even before the registration is answered; otherwise a fetch is ambiguous.
 
-    Found by the simulator: a broker that was started again fetched without an epoch, and what its
-    leader then believed of it outlived the loss of its log.
+    Found by the simulator: a restarted broker fetched without an epoch, and its leader kept the old
+    state of the follower although the follower had lost its log.
     """
     cluster = running(seed)
     make_topic(cluster)
@@ -105,7 +105,7 @@ def test_f15_a_follower_says_in_which_run_it_is_from_its_first_fetch_on(seed: in
 
 
 def test_f04_a_fetch_in_an_older_epoch_commits_nothing(seed: int) -> None:
-    """That follower may still have to cut what it seems to hold."""
+    """That follower may still have to truncate records that it seems to hold."""
     cluster = running(seed)
     make_topic(cluster)
     old = leader_of(cluster)
@@ -136,7 +136,7 @@ def test_f04_a_fetch_in_an_older_epoch_commits_nothing(seed: int) -> None:
 
 
 def test_f02_after_a_power_cut_of_all_no_offset_has_two_values(seed: int) -> None:
-    """Writes that nobody had synced may be lost, but then for everyone."""
+    """Unsynced writes may be lost, but then on every replica."""
     cluster = running(seed)
     make_topic(cluster)
     for _ in range(3):
@@ -147,7 +147,7 @@ def test_f02_after_a_power_cut_of_all_no_offset_has_two_values(seed: int) -> Non
         cluster.world.run(500)
         for host in cluster.hosts.values():
             host.start()
-            cluster.world.run(seed % 3 * 400)  # they come back together, or one after another
+            cluster.world.run(seed % 3 * 400)  # start them together, or one after another
         await_ready(cluster)
         await_true(cluster, lambda: isr_is_full(cluster))
 
@@ -191,7 +191,7 @@ def test_f17_a_leader_back_before_it_was_missed_does_not_lead_with_what_is_left(
 
 
 def test_f18_f43_the_last_one_standing_takes_nothing_with_it(seed: int) -> None:
-    """Two of three go, the third is refused writes, loses its tail, and is not trusted again."""
+    """Two of three replicas fail; the third refuses writes, loses its tail, and is not elected."""
     cluster = running(seed)
     make_topic(cluster)
     producer = Producer(cluster)
@@ -215,7 +215,7 @@ def test_f18_f43_the_last_one_standing_takes_nothing_with_it(seed: int) -> None:
 
 
 def test_f20_a_leader_that_shrank_the_set_to_itself_and_died_is_replaced(seed: int) -> None:
-    """It is cut off from its followers, not from the controller, and dies before it is missed."""
+    """It is cut off from its followers but not from the controller, and then dies."""
     cluster = running(seed, nodes=4, replica_lag_time_max_ms="1000")
     controller = only_controller(cluster)
     make_topic(cluster, tuple(node for node in cluster.hosts if node != controller.id))
@@ -237,7 +237,7 @@ def test_f20_a_leader_that_shrank_the_set_to_itself_and_died_is_replaced(seed: i
 
 
 def test_f21_the_only_member_of_the_set_returns_and_the_set_grows_again(seed: int) -> None:
-    """While it is away nobody leads: the other one lacks what was written without it."""
+    """While it is down there is no leader, because the follower lacks the last record."""
     cluster = running(seed, nodes=5)
     controller = only_controller(cluster)
     on = tuple(node for node in cluster.hosts if node != controller.id)[:2]
@@ -270,7 +270,7 @@ def test_f21_the_only_member_of_the_set_returns_and_the_set_grows_again(seed: in
 
 
 def test_f29_a_leader_cut_off_from_everyone_commits_nothing(seed: int) -> None:
-    """A client on its machine still writes to it; the others have another leader."""
+    """A client on its machine still writes to it, while the other nodes have another leader."""
     cluster = running(seed)
     make_topic(cluster)
     zombie = leader_of(cluster)
@@ -291,7 +291,7 @@ def test_f29_a_leader_cut_off_from_everyone_commits_nothing(seed: int) -> None:
 
 
 def offset_at(cluster: SimCluster, host: SimHost, timestamp: int) -> tuple[ErrorCode, int]:
-    """What a consumer is told that looks for the first record not older than that."""
+    """The error and the offset of the first record that is not older than the timestamp."""
     partition = ListOffsetsPartition(partition_index=0, timestamp=timestamp)
     topic = ListOffsetsTopic(name=TOPIC, partitions=(partition,))
     wish = ask(2, replica_id=-1, isolation_level=0, topics=(topic,))
@@ -312,7 +312,7 @@ def test_f50_a_new_leader_does_not_say_where_the_end_is_before_it_knows(seed: in
     new = await_leader(cluster, other_than=leader)
     [other] = [host for host in followers_of(cluster) if host is not leader]
     await_true(cluster, lambda: placed(new).leader == new.id)
-    other.pause()  # whose fetch would show how much is committed
+    other.pause()  # its fetch would advance the high watermark
     error, _ = latest_at(cluster, new.id)
     assert error is ErrorCode.offset_not_available
     assert offset_at(cluster, new, LATE) == (ErrorCode.offset_not_available, -1)
@@ -327,7 +327,7 @@ def test_f50_a_new_leader_does_not_say_where_the_end_is_before_it_knows(seed: in
 
 
 def test_a_node_that_starts_from_an_old_snapshot_keeps_the_epochs_of_its_log(seed: int) -> None:
-    """The snapshot knows it as leader in an epoch that its log has long left behind."""
+    """The snapshot has the node as leader in an epoch that is older than its log."""
     cluster = running(seed, metadata_log_max_record_bytes_between_snapshots="1500")
     make_topic(cluster)
     producer = Producer(cluster)
@@ -347,7 +347,7 @@ def test_a_node_that_starts_from_an_old_snapshot_keeps_the_epochs_of_its_log(see
 def test_a_setting_that_changes_with_the_leader_makes_nobody_lead_in_anothers_epoch(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """A node that slept hears of both at once, and brings its partitions up one after another."""
+    """A paused node gets both changes at once, and opens its partitions one after another."""
     monkeypatch.setattr(assignments, "PARTITIONS_PER_TURN", 1)
     cluster = running(1)
     controller = only_controller(cluster)

@@ -1,4 +1,4 @@
-"""What a run is: the same for the same seed, editable apart from it, and honest about failures."""
+"""A run depends only on its seed, its fault schedule can be edited, and it reports failures."""
 
 import os
 import subprocess
@@ -114,7 +114,7 @@ def test_a_fault_struck_as_it_was_scheduled_and_is_counted() -> None:
 
 
 def test_the_budget_holds_back_what_is_not_promised_to_be_survived() -> None:
-    """Both replicas that min.insync.replicas asks for may not lose their tails at once."""
+    """Not both replicas that min.insync.replicas requires may lose their tails at once."""
     topics = (TopicPlan("orders", replicas=3, min_insync_replicas=2),)
     schedule = (
         Fault(2_000, "power-loss", (1,), 4_000),

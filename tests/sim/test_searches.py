@@ -1,4 +1,4 @@
-"""A search by time runs beside the node: others are served meanwhile, and a crash may end it."""
+"""A search by time runs as a job: other clients are served meanwhile, and a crash may end it."""
 
 import pytest
 from kio.schema.list_offsets.v11.request import ListOffsetsPartition, ListOffsetsTopic
@@ -79,7 +79,7 @@ def test_f64_nobody_searches_for_a_client_that_is_gone() -> None:
     assert len(host.jobs) == 0
 
 
-# -- batches that are unpacked before they are appended --------------------------------------------
+# -- batches that are decompressed before they are appended ----------------------------------------
 
 IN_DOUBT = build_batch([Record(b"k", None, EPOCH_MS)] * 30_000, compression="zstd")
 

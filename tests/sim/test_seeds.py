@@ -1,4 +1,4 @@
-"""Whole runs by the seed, as `tidelog simulate` makes them: no seed may break an invariant."""
+"""Whole runs by seed, as `tidelog simulate` makes them: no seed may violate an invariant."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Limits of size between nodes: what clients may send does not bound what replicas fetch."""
+"""Size limits between nodes: the limit for clients' requests does not limit replication."""
 
 from collections.abc import Mapping
 from itertools import count
@@ -18,7 +18,7 @@ METADATA = "__cluster_metadata-0"
 
 
 def make_topic(cluster: SimCluster, partitions: int, **configs: str) -> None:
-    """Led by one broker, so that one answer may carry all of it."""
+    """Create a topic whose partitions one broker leads, so one answer may carry all records."""
     make(cluster, create_topic(TOPIC, on=[(1, 2, 3)] * partitions, **configs))
 
 
@@ -83,7 +83,7 @@ def test_f60_a_batch_larger_than_all_that_a_follower_asks_for_is_replicated(seed
 
 
 def test_f60_a_node_asks_for_many_partitions_in_requests_that_others_take() -> None:
-    """One that named all 400 partitions at once would be longer than a node reads."""
+    """A request with all 400 partitions would exceed the limit of a node."""
     cluster = running(socket_request_max_bytes="2000")
     make(cluster, create_topic(TOPIC, 400, 3))
     catches_up_after_a_restart(cluster, 400, size=10, each=1)
@@ -112,7 +112,7 @@ def test_f60_a_node_without_data_gets_a_snapshot_that_is_longer_than_a_request(s
 
 
 def test_f60_a_request_that_its_controller_does_not_read_costs_its_broker_nothing() -> None:
-    """A broker takes a long request from a client; the other nodes have a smaller limit."""
+    """A broker accepts a long request from a client; the other nodes have a smaller limit."""
     cluster, asked = one_with_a_larger_limit()
     epoch = asked.node.image.brokers[asked.id].epoch
     fenced = 0
@@ -133,7 +133,7 @@ def test_f60_a_request_that_its_controller_does_not_read_costs_its_broker_nothin
 
 
 def one_with_a_larger_limit() -> tuple[SimCluster, SimHost]:
-    """A cluster, and a node of it that is not its controller."""
+    """A cluster and a node of it with a larger limit, which is not the active controller."""
     for seed in count():
         cluster = SimCluster(seed, overrides={"socket.request.max.bytes": "3000"})
         larger = cluster.hosts[3]

@@ -1,4 +1,4 @@
-"""Metadata snapshots are written beside the node; a crash within one leaves the log as it is."""
+"""Metadata snapshots are written by a job, and a crash during one does not damage the log."""
 
 import pytest
 from tests.sim.cluster_steps import created

@@ -1,6 +1,6 @@
-"""Every story goes as its transcript says; with its mutant it fails, and today's rules pass.
+"""Every story matches its transcript and passes; with its mutant it fails.
 
-`pytest --rewrite` records the transcripts anew: read the difference before you keep it.
+`pytest --rewrite` records the transcripts again. Read the difference before you commit it.
 """
 
 import inspect
@@ -16,7 +16,7 @@ from tidelog.sim.story.playing import Played, play
 
 RUNGS = ("truncate-to-hw", "kip-101", "kip-279")
 LADDER = {
-    # Which rungs of Kafka's truncation rules each story shows to be wrong.
+    # The truncation rules of Kafka, oldest first, with which each story fails.
     "a_follower_does_not_cut_to_its_watermark": {"truncate-to-hw"},
     "after_a_power_cut_of_all_no_offset_has_two_values": {"truncate-to-hw"},
     "one_lookup_is_not_enough_after_two_quick_elections": {"kip-101"},
@@ -26,7 +26,7 @@ LADDER = {
 
 @cache
 def played(name: str, mutant: str | None = None) -> Played:
-    """A story goes the same way every time, and some take long: each is played once."""
+    """Play a story once, because its result never changes and some stories take long."""
     return play(library.story(name), mutant)
 
 
@@ -46,7 +46,7 @@ def test_story_goes_as_its_transcript_says(name: str, request: pytest.FixtureReq
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_mutant_is_caught_by_its_story(mutant: str, request: pytest.FixtureRequest) -> None:
-    """F01, F02, F03, F04, F12, F13, F14, F15, F16, F17, F18, F29, F36, F54, F58: each is seen."""
+    """F01, F02, F03, F04, F12, F13, F14, F15, F16, F17, F18, F29, F36, F54, F58 are detected."""
     name = MUTANTS[mutant].story
     assert played(name, mutant).failures
     check(played(name, mutant), name, mutant, request.config.getoption("--rewrite"))
@@ -56,7 +56,7 @@ def test_mutant_is_caught_by_its_story(mutant: str, request: pytest.FixtureReque
 def test_each_rung_of_the_ladder_of_truncation_rules_is_caught_where_the_next_one_holds(
     story: str,
 ) -> None:
-    """F01, F02, F03, F04: and today's rule passes all of them, as the transcripts say."""
+    """F01, F02, F03, F04: the old rules fail; the transcripts show that the present rule passes."""
     caught = {rung for rung in RUNGS if played(story, rung).failures}
 
     assert caught == LADDER[story]
@@ -74,7 +74,7 @@ def test_replica_lag_max_messages_makes_the_in_sync_set_flap_and_lag_time_does_n
 
 @pytest.mark.parametrize("mutant", MUTANTS)
 def test_a_wrong_rule_fits_in_the_place_of_the_right_one(mutant: str) -> None:
-    """So a rule that is renamed or changed in the source is noticed here."""
+    """The replaced function must exist with the same parameters, so a renamed rule is noticed."""
     for replacement in MUTANTS[mutant].rules().replacements:
         holder, name = _place(replacement.target)
         right = vars(holder)[name]

@@ -1,4 +1,4 @@
-"""`tidelog whatif`: what everyone repeats about acks and min ISR comes out by itself."""
+"""`tidelog whatif` confirms the known rules about acks and min.insync.replicas."""
 
 import pytest
 
@@ -47,7 +47,7 @@ def test_a_power_cut_of_all_loses_what_nobody_had_synced_and_flush_prevents_it()
 
 
 def test_unclean_election_trades_records_for_a_leader() -> None:
-    """The only one in sync is gone, others are back: wait for it, or lose what it had."""
+    """The only in-sync replica is gone and others are back: wait for it, or lose its records."""
     clean = ask(Question(3, 1, "all", "last-in-sync"))
     unclean = ask(Question(3, 1, "all", "last-in-sync", unclean=True))
 

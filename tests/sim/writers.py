@@ -1,4 +1,4 @@
-"""A stream of writes to one partition, and what its acknowledgements promise."""
+"""Writes to one partition, and checks that acknowledged records are kept."""
 
 from itertools import count
 from typing import Any
@@ -37,7 +37,7 @@ class Writer:
         self._node = node
 
     def aim(self, node: NodeId) -> None:
-        """Connect, unless there is a connection to this node already."""
+        """Connect to this node, unless already connected."""
         if self._talk is None or self._talk.is_lost or self._node != node:
             self.connect(node)
 
@@ -61,7 +61,7 @@ class Writer:
         self._talk.begin(produce_to(self.topic, wanted, acks=self._acks), then=answered)
 
     def check(self, found: list[Record]) -> None:
-        """What was read from the start: everything acknowledged, in order, no gap, no repeat."""
+        """Check all records of a log: none is lost, repeated or out of order, and no gap."""
         assert [record.offset for record in found] == list(range(len(found)))
         kept = [record.value for record in found]
         for offset, value in self.acknowledged.items():
@@ -73,7 +73,7 @@ class Writer:
 
 
 def read_all(talk: Talk, topic: str, partition: int = 0) -> list[Record]:
-    """Every record that a consumer of this partition sees."""
+    """Every record that a consumer of this partition reads."""
     found: list[Record] = []
     while True:
         offset = found[-1].offset + 1 if found else 0

@@ -1,4 +1,4 @@
-"""docs/faults.md is complete and true: a row for every fault, and all that it names exists."""
+"""docs/faults.md has a row for every fault, and all tests and stories that it names exist."""
 
 import ast
 import re
@@ -15,7 +15,7 @@ FAULTS = [f"F{number:02}" for number in range(1, 66)]
 WITH_MUTANTS = [
     f"F{number:02}" for number in (1, 2, 3, 4, 12, 13, 14, 15, 16, 17, 18, 29, 36, 54, 58)
 ]
-"""F46 is one of transactions, which do not exist yet."""
+"""Faults that need a mutant. F46 has none, because transactions are not supported yet."""
 
 
 def row_of(fault: str) -> str:
@@ -30,7 +30,7 @@ def functions_in(path: Path) -> set[str]:
 
 
 def check_exists(named: str) -> None:
-    """A test function, a transcript of scenarios, or a story: all of them are run by the suite."""
+    """The name must be a test function, a scenario or a story, which the suite runs."""
     file, _, test = named.partition("::")
     path = ROOT / file
     assert path.is_file(), f"{file} is not there"
@@ -56,7 +56,7 @@ def test_fault_has_a_row_and_its_tests_exist(fault: str) -> None:
 
 
 def _names(named: str, fault: str) -> bool:
-    """By its own name, or in what its file says of it."""
+    """Whether the name of the test, or its file, contains the fault's number."""
     if re.search(rf"(^|[_/]){fault.lower()}_", named):
         return True
     return fault in (ROOT / named.partition("::")[0]).read_text()

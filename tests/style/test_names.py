@@ -1,4 +1,4 @@
-"""A public class name stands for one thing in the source, so that a search finds it."""
+"""A public class name is used once in the source, so that a search finds one definition."""
 
 import ast
 from collections import defaultdict

@@ -1,4 +1,4 @@
-"""Every relative link of every page leads to a file, and to a heading if it names one."""
+"""Every relative link of every page leads to an existing file, and to an existing heading."""
 
 import re
 from pathlib import Path

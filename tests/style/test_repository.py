@@ -1,4 +1,4 @@
-"""Rules about the repository that no linter knows."""
+"""Rules about the repository that no linter checks."""
 
 import ast
 import re
@@ -12,7 +12,7 @@ LONGEST_FILE = 400
 LONGEST_FUNCTION = 60
 
 NOT_OURS = {"__pycache__", "dist", "tidelog-data", "uv.lock"}
-"""What may lie in a checkout without being part of the repository; so may names with a dot."""
+"""Names that may exist in a checkout without being part of the repository, besides dot files."""
 
 
 def files(directory: Path) -> Iterator[Path]:
@@ -31,7 +31,7 @@ SOURCES = [path for path in FILES if path.suffix == ".py" and ROOT / "src" in pa
 FOREIGN = re.compile(
     "|".join(
         (
-            r"(?<![\w.])/(?:work|root|home)/[a-z.]",  # a path of somebody's machine
+            r"(?<![\w.])/(?:work|root|home)/[a-z.]",  # a path on someone's machine
             r"https?://[^\s)>]*(?:pypi|pythonhosted|repo1?\.maven|npmjs)",  # a registry's address
         )
     )

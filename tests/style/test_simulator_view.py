@@ -1,4 +1,4 @@
-"""The simulator sees nodes through `node/inspection.py`, never through private attributes."""
+"""The simulator accesses nodes through `node/inspection.py`, not through private attributes."""
 
 import ast
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ EXCEPTIONS = {
     "mutants/truncation.py": "a mutant wraps the private rule that it replaces",
 }
 NAMED_TUPLE = {"_asdict", "_fields", "_make", "_replace"}
-"""Public in spite of the underscore."""
+"""Public attributes of a NamedTuple, despite their underscore."""
 
 
 def private_reads(tree: ast.AST) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Style, types and layers, held by the tools of the field and run as tests like any other."""
+"""ruff, mypy and import-linter, run as tests."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Test support has modules of its own, under names that say what they give."""
+"""Test support is in separate modules, whose names describe what they provide."""
 
 import ast
 import re
@@ -25,7 +25,7 @@ def imported(tree: ast.Module) -> Iterator[str]:
 
 
 def bound(tree: ast.Module) -> Iterator[str]:
-    """Every name that the code gives to a class, a function, an argument or a value."""
+    """Every name that the code defines: classes, functions, arguments and variables."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name

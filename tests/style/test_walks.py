@@ -15,7 +15,7 @@ DEFINITIONS = (ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def source(path: str) -> Path:
-    """Paths are relative to the package, or to src/ for the pipeline."""
+    """The file of a path, which is relative to the package, or to src/ for the pipeline."""
     if path.startswith("tests/"):
         return ROOT / path
     package = "" if path.startswith("tidelog_pipelines/") else "tidelog"
@@ -23,7 +23,7 @@ def source(path: str) -> Path:
 
 
 def has_definition(body: list[ast.stmt], names: list[str]) -> bool:
-    """Whether the body defines `Class.method`, `function` or `Class`, as the names say."""
+    """Whether the body defines the names, such as `Class.method`, `function` or `Class`."""
     return any(
         isinstance(node, DEFINITIONS)
         and node.name == names[0]

@@ -1,4 +1,4 @@
-"""Kafka's requests from the words of a command; what a command leaves out is as the image says."""
+"""Makes Kafka's requests from the words of a command; omitted values come from the image."""
 
 from collections.abc import Callable
 from typing import Any
@@ -110,7 +110,7 @@ def config(image: ClusterImage, words: Words) -> object:
 
 
 def isr(image: ClusterImage, words: Words) -> object:
-    """AlterPartition; a member `3@1007` is broker 3 in the run that the leader has seen."""
+    """AlterPartition; a member `3@1007` is broker 3 with the broker epoch 1007."""
     topic = image.topics[words.text("topic", "t")]
     partition, leader = topic.partitions[0], words.number("from")
     members = (member.partition("@")[::2] for member in words.list("isr"))
@@ -144,7 +144,7 @@ def elect(image: ClusterImage, words: Words) -> object:
 
 
 def reassign(image: ClusterImage, words: Words) -> object:
-    """To `replicas=`, or back with the word `cancel`."""
+    """Reassign to `replicas=`, or cancel with the word `cancel`."""
     replicas = None if "cancel" in words else words.numbers("replicas")
     moved = reassignments.ReassignablePartition(partition_index=0, replicas=replicas)
     topic = reassignments.ReassignableTopic(name=words.text("topic", "t"), partitions=(moved,))

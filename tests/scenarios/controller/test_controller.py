@@ -1,20 +1,20 @@
-"""Stories of the controller's decisions. An answer is the response's error, and what changed.
+"""Scenarios of the controller's decisions. An answer is the response's error and the changes.
 
-Every command is decided on the image that the commands before it made. A topic's only partition is
-shown as `t-0`, with its leader as `leader=1/4`: broker 1 in leader epoch 4; `at=7` is the partition
-epoch. What is empty is left out.
+The controller decides each command on the image that the earlier commands made. A topic's only
+partition is shown as `t-0`. `leader=1/4` is broker 1 in leader epoch 4, and `at=7` is the partition
+epoch. Empty fields are left out.
 
 cluster brokers=1,2,3 [elr=0]                     brokers that are registered and unfenced
-register broker=1 [run=b] [clean] [new_disk]      `clean`: the run before has shut down cleanly
+register broker=1 [run=b] [clean] [new_disk]      `clean`: its last process shut down cleanly
 heartbeat broker=1 [epoch=1000] [offset=1000] [fence] [shutdown]
-silent broker=1                                   its session has ended
+silent broker=1                                   the broker's session expires
 unregister broker=1
 create topic=t replicas=1-2-3 [min=2] [unclean=true] | create topic=t partitions=3 factor=2
 delete topic=t | config topic=t min=1 | config topic=t unclean=true
 isr from=1 isr=1,2 [leader_epoch=4] [partition_epoch=7] [broker_epoch=1000] [recovering]
 elect kind=preferred | elect kind=unclean
 reassign replicas=4,5 | reassign cancel
-chore name=balance_leaders | chore name=elect_uncleanly        what the controller does by itself
+chore name=balance_leaders | chore name=elect_uncleanly        periodic tasks of the controller
 """
 
 from collections.abc import Iterator, Sequence
@@ -89,7 +89,7 @@ class Storyteller:
 
 
 def outcomes(response: Any) -> Iterator[str]:
-    """Every error of a response, or that there is none; and what a heartbeat is told."""
+    """Every error of a response, or "ok" with the flags of a heartbeat response."""
     found = [f"{code.name}{': ' if text else ''}{text or ''}" for code, text in errors(response)]
     flags = [name for name in HEARTBEAT_ANSWER if getattr(response, name, False)]
     yield from [one for one in found if one != ErrorCode.none.name] or [" ".join(["ok", *flags])]

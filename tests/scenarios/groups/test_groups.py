@@ -1,11 +1,11 @@
-"""Stories of consumer groups. A member is called after its client and the number of its id: `A-1`.
+"""Scenarios of consumer groups. A member has the name of its client and its id's number: `A-1`.
 
-join A [static] [protocols=range,sticky] [fresh]     A joins with the id it knows; fresh: without
+join A [static] [protocols=range,sticky] [fresh]     `fresh`: without the member id that A has
 sync A [A=x B=y]                                     with an assignment, if A leads
 heartbeat A | leave A [B ...]
-commit A t-0=5 [generation=1] | commit - t-0=5       - is a consumer without a group
+commit A t-0=5 [generation=1] | commit - t-0=5       `-`: a consumer without a group
 offsets | delete | wait 3000 | fail over
-writes held | write | write not_enough_replicas      the log acknowledges at once unless held
+writes held | write | write not_enough_replicas      writes are acknowledged at once unless held
 """
 
 import re
@@ -114,7 +114,7 @@ class Storyteller:
         ticket = self.coordinator.ask(request, client=ClientInfo(name, "127.0.0.1"))
         self.parked[ticket] = (name, kind)
 
-    # -- What came of them -------------------------------------------------------------------------
+    # -- Results -----------------------------------------------------------------------------------
 
     def log_lines(self) -> list[str]:
         new = self.coordinator.log[self.shown_records :]
@@ -187,7 +187,7 @@ class Storyteller:
 
 
 def short(member_id: str) -> str:
-    """`A-1` for the id that A was given as the first."""
+    """`A-1` for the first member id that A was given."""
     name, _, number = member_id.partition("-")
     return f"{name}-{int(number.replace('-', ''), 16)}" if number else "-"
 

@@ -1,4 +1,4 @@
-"""One member of the metadata quorum: the machine, and what its host keeps for it."""
+"""One member of the metadata quorum: the state machine, and the state that its host keeps."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -23,7 +23,7 @@ TIMEOUTS = QuorumTimeouts(election_ms=1000, fetch_ms=2000, election_backoff_max_
 
 
 class LowestDice:
-    """Every random wait is as short as it can be, so that a story tells its times exactly."""
+    """Makes every random wait as short as possible, so that scenarios have exact times."""
 
     def below(self, bound: int) -> int:
         return 0
@@ -33,7 +33,7 @@ class LowestDice:
 
 
 class Member:
-    """Its log is the epochs of its records after `base`, where the newest snapshot ends."""
+    """`log` has the epochs of the records after `base`, the end of the newest snapshot."""
 
     def __init__(
         self, key: ReplicaKey, voters: VoterSet, saved: QuorumState | None, log: list[int]
@@ -66,7 +66,7 @@ class Member:
         return LogEnd((self.log or [self.base.epoch])[-1], self.base.offset + len(self.log))
 
     def epoch_end(self, epoch: int) -> EpochEnd:
-        """The largest epoch of this log that is not above `epoch`, and where it ends."""
+        """The largest epoch of this log up to `epoch`, and its end offset."""
         below = sum(one <= epoch for one in self.log)
         if not below:
             return EpochEnd(NO_EPOCH, NO_OFFSET)
@@ -84,7 +84,7 @@ class Member:
         return self._carry_out(self.machine.step(event, now), now)
 
     def append(self, epochs: list[int], voters: VoterSet | None, now: Millis) -> list[str]:
-        """Records, of which the last may name the voters; they are synced at once."""
+        """Append synced records; if `voters` is given, the last one is a record of voters."""
         self.log += epochs
         if voters is not None:
             self.history.voters_appended(self.end.offset - 1, voters)
@@ -104,7 +104,7 @@ class Member:
         return [*self.check_voters(now), *self.step(q.LogGrew(self.end), now)]
 
     def check_voters(self, now: Millis) -> list[str]:
-        """Tell the machine of the voters in force, if they are others than it knows."""
+        """Report the present voters to the machine, if they have changed."""
         machine, history = self.machine, self.history
         is_retiring = history.is_retiring(self.key, self.committed)
         new = (history.latest, history.latest_offset, is_retiring)
@@ -139,7 +139,7 @@ class Member:
 
 
 def replica(text: str) -> ReplicaKey:
-    """`2`, or `2/b` where the disk matters."""
+    """`2`, or `2/b` if the disk matters."""
     id_, _, disk = text.partition("/")
     return ReplicaKey(int(id_), UUID(int=0x100 + ord(disk)) if disk else None)
 
@@ -162,7 +162,7 @@ def shown(value: object) -> str:
 
 
 def shown_effect(effect: q.QuorumEffect) -> str:
-    """Its name and fields, without those that are unset and without the number of the request."""
+    """The name and the fields of an effect, without unset fields and the request's number."""
     source = effect.state if isinstance(effect, q.SaveQuorumState) else effect
     values = {field.name: getattr(source, field.name) for field in fields(source)}
     values.pop("ticket", None)
