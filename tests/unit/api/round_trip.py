@@ -1,4 +1,4 @@
-"""Requests of every shape, and the way of a request through the broker: codec, handler, codec."""
+"""Makes requests, and passes them through codec, handler and codec, as the node does."""
 
 from collections.abc import Callable
 from io import BytesIO
@@ -20,7 +20,7 @@ from tidelog.protocol.messages.schema import MessageField, fields_of, response_c
 
 
 def minimal(cls: Any) -> Any:
-    """A message with nothing in it that can be left out."""
+    """A message without any optional content."""
     return cls(**{field.name: field.absent() for field in fields_of(cls)})
 
 
@@ -64,11 +64,11 @@ RESULTS: dict[type, Callable[[Any, int], Any]] = {
     effects.Coordinate: lambda e, v: refusal(e.request, ErrorCode.not_coordinator, v),
     effects.CoordinateAll: lambda e, v: [refusal(e.request, ErrorCode.not_coordinator, v)],
 }
-"""What a node with nothing in it gives for each effect, asked by a client of a version."""
+"""The results of an empty node for each effect, for a client of the given version."""
 
 
 def _decided(message: Any) -> Any:
-    """The controller's answer to each kind of change: one result per thing asked for."""
+    """The controller's response to a change, with one result for each requested resource."""
     response = canonical_response(message.__api_key__)
     for field in fields_of(response):
         asked = getattr(message, "resources", ())
@@ -94,7 +94,7 @@ def _with(cls: Any, **fields: Any) -> Any:
 
 
 def handle(api: Api, version: int, asked: Any) -> None:
-    """Send a request through codec, handler and codec again, as the node does."""
+    """Pass a request through codec, handler and codec again, as the node does."""
     body = BytesIO()
     entity_writer(type(asked))(body, asked)
     frame = memoryview(bytearray(body.getvalue()))

@@ -1,4 +1,4 @@
-"""A small cluster to ask questions of, and a hand that drives handlers through their effects."""
+"""A small cluster image for requests, and a driver that gives handlers their effects' results."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -59,7 +59,7 @@ class CountingDice:
 
 
 def settings(**properties: str) -> BrokerSettings:
-    """The usual settings, with these keys (underscores for dots) on top."""
+    """The usual settings with these changes; underscores stand for dots."""
     changed = {key.replace("_", "."): value for key, value in properties.items()}
     return BrokerSettings.from_properties({**SETTINGS.raw, **changed})
 
@@ -92,7 +92,7 @@ def topic(name: str, topic_id: UUID, *partitions: PartitionImage) -> TopicImage:
 
 
 def image(*topics: TopicImage, **changes: Any) -> ClusterImage:
-    """Brokers 1 and 2, controller 1, and these topics, or else `orders` with three partitions."""
+    """Brokers 1 and 2, controller 1, and these topics (default: `orders` with three partitions)."""
     topics = topics or (topic("orders", TOPIC_ID, partition(1), partition(2), partition(1)),)
     made = ClusterImage(
         cluster_id=CLUSTER_ID,
@@ -135,26 +135,26 @@ def request(message: Any, version: int = 99, **changes: Any) -> Request:
 
 
 def ask(api_key: int, **fields: Any) -> Any:
-    """A request in canonical shape; fields that are not given are those of an old client."""
+    """A request in canonical shape; omitted fields are as absent from an old client's request."""
     cls = canonical_request(api_key)
     absent = {field.name: field.absent() for field in fields_of(cls)}
     return cls(**{**absent, **fields})
 
 
 class Effects:
-    """What a handler asked for, and what it was given, in order."""
+    """The effects that a handler yields and the results that it gets, in order."""
 
     def __init__(self, *results: Any) -> None:
         self._results = list(results)
         self.asked: list[Any] = []
         self.gone: tuple[NodeId, ...] = ()
-        """The brokers that have just gone; nobody's election is waited for."""
+        """The dead brokers that AwaitElections returns; it does not wait here."""
         self.pauses = 0
 
     def drive(self, handling: Handling | Any) -> Any:
-        """Run a handler to its end: every effect is kept and gets the next result.
+        """Run a handler to its end: keep each effect, and send the next result for it.
 
-        A result that is callable is called with the effect.
+        A callable result is called with the effect.
         """
         if not hasattr(handling, "send"):
             return handling
@@ -180,12 +180,12 @@ class Effects:
 
 
 def drive(handling: Handling | Any, *results: Any) -> Any:
-    """The answer of a handler that is given these results, one per effect."""
+    """The answer of a handler that gets these results, one per effect."""
     return Effects(*results).drive(handling)
 
 
 def decoded(answer: Encoded, api_key: int, version: int) -> Any:
-    """What a client of that version reads, in canonical shape."""
+    """The answer as a client of that version reads it, in canonical shape."""
     [body] = answer.chunks
     assert isinstance(body, (bytes, bytearray))
     return lift(decode(response_class(api_key, version), body, 0), canonical_response(api_key))

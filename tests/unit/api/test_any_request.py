@@ -1,4 +1,4 @@
-"""Whatever a client asks, it gets an answer: no request makes a handler fail."""
+"""No request makes a handler fail: every request gets an answer."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings

@@ -1,4 +1,4 @@
-"""Every version that is advertised can be decoded, handled and answered."""
+"""Every advertised version can be decoded, handled and answered."""
 
 from collections.abc import Iterator
 from typing import Any

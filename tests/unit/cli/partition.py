@@ -1,4 +1,4 @@
-"""A partition for tests to hurt: what is known of it when all is well, and what events tell."""
+"""The facts and events of a partition, healthy unless a test changes them."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ AGO_20_S = NOON - 20_000
 
 
 def facts(**changes: Any) -> Facts:
-    """Three replicas, all well, in a cluster with events."""
+    """Three healthy replicas in a cluster with replication events."""
     values: dict[str, Any] = {
         "partition": TopicPartition("orders", 0),
         "now": NOON,

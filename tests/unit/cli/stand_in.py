@@ -1,6 +1,7 @@
-"""A broker for tests of the command line: real sockets and frames, and topics that a test makes.
+"""A broker for tests of the command line, with real sockets and frames.
 
-It is alone, leads the one partition of each topic, and answers what a reader asks.
+It is the only broker, leads the one partition of each topic that a test makes, and answers the
+requests of a reader.
 """
 
 import socket
@@ -46,7 +47,7 @@ PLACE: dict[str, Any] = {
 class Topic:
     records: list[Record] = field(default_factory=list)
     start: Offset = 0
-    """What was before it is no longer kept."""
+    """Records before this offset are deleted."""
     id: UUID = field(default_factory=uuid4)
 
     @property
@@ -157,7 +158,7 @@ class StandIn:
 
 @contextmanager
 def stand_in() -> Iterator[StandIn]:
-    """A broker that listens until the end; its clients are to be gone by then."""
+    """A broker that listens until the context ends; all clients must be closed before."""
     with socket.create_server((HOST, 0)) as listening:
         broker = StandIn(listening.getsockname()[1])
         server = Thread(target=_serve, args=(listening, broker))
@@ -170,7 +171,7 @@ def stand_in() -> Iterator[StandIn]:
 
 
 def _serve(listening: socket.socket, broker: StandIn) -> None:
-    """One client after another, each until it goes."""
+    """Serve one client after another until each disconnects."""
     while True:
         try:
             client, _ = listening.accept()

@@ -1,4 +1,4 @@
-"""Files that Apache Kafka 4.1 wrote, and what its own kafka-dump-log.sh printed of them."""
+"""`dump-log` prints files of Apache Kafka 4.1 as Kafka's own kafka-dump-log.sh does."""
 
 import os
 from pathlib import Path

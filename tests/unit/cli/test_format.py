@@ -74,7 +74,7 @@ def test_a_bad_cluster_id_and_a_bad_setting_are_told(
         invoke(["format", "--config", str(config), "--override", "num.partitions=many"])
 
 
-# -- who votes at first ----------------------------------------------------------------------------
+# -- the first voters ------------------------------------------------------------------------------
 
 DYNAMIC = ["--override", "controller.quorum.voters="]
 DYNAMIC += ["--override", "controller.quorum.bootstrap.servers=localhost:2"]

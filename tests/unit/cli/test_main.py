@@ -1,4 +1,4 @@
-"""One sentence and a status for whatever goes wrong; nothing imported that is not needed."""
+"""Every failure gives one sentence and an exit status, and no module is imported needlessly."""
 
 import subprocess
 import sys

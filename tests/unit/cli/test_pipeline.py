@@ -1,4 +1,4 @@
-"""`tidelog pipeline`: help without Spark."""
+"""`tidelog pipeline --help` works without Spark."""
 
 import os
 import subprocess
@@ -17,7 +17,7 @@ SOURCES = str(Path(__file__).parents[3] / "src")
 @pytest.mark.parametrize("job", JOBS)
 def test_a_job_prints_its_help_where_nothing_is_installed(job: str) -> None:
     done = subprocess.run(
-        # -S: without the installed packages.
+        # -S: without installed packages.
         [
             sys.executable,
             "-S",

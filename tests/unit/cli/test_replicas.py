@@ -1,4 +1,4 @@
-"""The table of replicas: what is told of each, and that a watch goes on whatever happens."""
+"""The table of replicas and its columns; `--watch` continues after any error."""
 
 from io import StringIO
 from itertools import islice
@@ -105,7 +105,7 @@ def test_without_events_it_is_told_as_far_as_it_was_watched() -> None:
 
 
 def behind(history: ReplicaHistory, *looks: tuple[LookTime, int, int]) -> list[str]:
-    """How far behind a follower was seen to be: a leader's end and the follower's at each look."""
+    """The lag that is shown at each look, given the end offsets of the leader and the follower."""
     memory, seen = Memory(history), []
     for look, leader_end, end in looks:
         pair = (ReplicaOffsets(1, leader_end, True), ReplicaOffsets(2, end, True))
@@ -122,7 +122,7 @@ def with_follower(*ends: int | None) -> ReplicaHistory:
 
 
 def test_a_follower_of_a_busy_partition_is_never_far_behind() -> None:
-    """What a leader told of it some seconds ago has long been overtaken."""
+    """An older report of the leader is replaced by newer end offsets."""
     history = with_follower(97, 3, 3)
     looks = [(at(NOW + 1_000 * n, took=10), 100 + 50 * n, 98 + 50 * n) for n in range(1, 5)]
     assert behind(history, *looks) == ["< 1.0 s"] * 4
@@ -156,10 +156,10 @@ def test_without_events_looks_tell_for_how_long_a_follower_has_been_behind() -> 
     ]
     assert behind(ReplicaHistory(), *looks) == [
         "0 ms",
-        "< 1.0 s",  # level at the look before
+        "< 1.0 s",  # caught up at the look before
         "990 ms",
         "8.0 s",
-        "990 ms",  # it has now what its leader had at the third look, and not at the fourth
+        "990 ms",  # its end is the leader's end at the third look, and below that at the fourth
         "0 ms",
     ]
 
@@ -208,12 +208,12 @@ def test_what_no_event_tells_of_has_been_so_for_longer_than_events_go_back() -> 
     memory = Memory(history)
     memory.note([HURT], at(NOW))
     since = [memory.since(HURT, replica) for replica in HURT.replicas]
-    assert since == ["> 20 min", "> 20 min", "-"]  # the last has left, and no event tells it yet
+    assert since == ["> 20 min", "> 20 min", "-"]  # the last has left; no event reports it yet
 
     back = HURT._replace(replicas=(*HURT.replicas[:2], ReplicaOffsets(3, 900, True)))
     memory.note([back], at(NOW + 2_000))
     memory.note([back], at(NOW + 5_000))
-    assert memory.since(back, back.replicas[2]) == "3.0 s"  # as seen from here
+    assert memory.since(back, back.replicas[2]) == "3.0 s"  # since it was first seen in sync
 
 
 def test_a_screen_shows_as_many_rows_as_it_has_room_for() -> None:

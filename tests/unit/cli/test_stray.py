@@ -1,4 +1,4 @@
-"""`tidelog stray` on real directories: what was set aside is listed and restored."""
+"""`tidelog stray` lists and restores set-aside directories, on real files."""
 
 import subprocess
 import sys
@@ -85,7 +85,7 @@ def test_what_is_not_there_is_one_sentence(tmp_path: Path, name: str) -> None:
 
 
 def test_a_directory_in_use_is_left_alone(tmp_path: Path) -> None:
-    """The lock is one of processes, so that another one has to hold it."""
+    """Another process must hold the lock, because a process can lock a file twice."""
     directory(tmp_path, STRAY)
     hold = (
         "import sys; from tidelog.runtime.process import lock_directory;"

@@ -1,4 +1,4 @@
-"""Addresses that `up` takes and refuses."""
+"""Addresses that `up` accepts and refuses."""
 
 from pathlib import Path
 

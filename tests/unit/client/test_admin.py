@@ -1,4 +1,4 @@
-"""What becomes of a change that the cluster refuses."""
+"""The errors for changes that the cluster refuses."""
 
 import pytest
 

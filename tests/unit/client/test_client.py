@@ -34,7 +34,7 @@ def test_a_bad_bootstrap_list_is_refused(text: str) -> None:
 
 
 def test_an_unreachable_cluster_is_told_with_every_address() -> None:
-    # Nothing listens on ports 1 and 2 of any machine worth testing on.
+    # Nothing listens on ports 1 and 2 of a test machine.
     client = Client("127.0.0.1:1,127.0.0.1:2")
     with pytest.raises(UserError) as failure:
         client.metadata(None)

@@ -1,4 +1,4 @@
-"""A client that meets something other than a broker says so; it neither hangs nor fills memory."""
+"""A client whose peer is not a broker reports that; it neither hangs nor fills memory."""
 
 import socket
 from collections.abc import Iterator

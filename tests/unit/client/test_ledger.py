@@ -1,4 +1,4 @@
-"""The ledger as a file: whole lines, whatever was there before."""
+"""The ledger file: each record is a separate line, also after a torn line."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A command that waits says for what, once, when it has waited for a while."""
+"""A command that waits prints the reason once, after a while."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A directory's cluster has a size and members; a start that does not fit them is refused."""
+"""A cluster's directory has a size and members; `up` with other ones is refused."""
 
 import shutil
 import subprocess
@@ -19,7 +19,7 @@ from tidelog.runtime.dice import SystemDice
 
 
 def made(directory: Path, brokers: int = 3, port: int = 9092, *, has_run: bool = True) -> Path:
-    """A cluster's directory as `up` leaves it."""
+    """The directory of a cluster as `up` leaves it."""
     layout = LocalCluster(directory, brokers, port)
     layout.directory.mkdir(exist_ok=True)
     layout.prepare()
@@ -156,7 +156,7 @@ def test_a_node_in_the_place_of_another_is_refused(tmp_path: Path) -> None:
 
 
 def test_controllers_that_the_log_knows_by_their_addresses_keep_them(tmp_path: Path) -> None:
-    """With kraft.version 1 the voters find each other by what the log says (KIP-853)."""
+    """With kraft.version 1 the voters' addresses are in the log (KIP-853)."""
     made(tmp_path, brokers=1)
     settings = load_settings(str(tmp_path / "1" / "server.properties"), {})
     log = tmp_path / "1" / "data" / f"{METADATA_TOPIC}-0"
@@ -185,7 +185,7 @@ with open(sys.argv[1], "w") as lock:
 
 
 def holding(lock: Path) -> "subprocess.Popen[str]":
-    """A process that holds a node's lock until its input ends."""
+    """A process that holds a node's lock until its standard input is closed."""
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(lock)],
         stdin=subprocess.PIPE,

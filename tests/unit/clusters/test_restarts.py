@@ -1,4 +1,4 @@
-"""When a node that died is started again."""
+"""When the supervisor starts a dead node again."""
 
 from tidelog.clusters.restarts import LONG_LIFE_SECONDS, LONGEST_SECONDS, RestartDelay
 

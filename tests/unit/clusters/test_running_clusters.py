@@ -1,4 +1,4 @@
-"""Which clusters run: the files that `up` leaves in the user's state directory."""
+"""The running clusters, by the files that `up` writes to the user's state directory."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Processes that are watched over: told ready, started again, stopped together, never orphaned."""
+"""The supervisor announces ready processes, restarts them, stops all together, and orphans none."""
 
 import json
 import os
@@ -15,7 +15,7 @@ import pytest
 from tidelog.clusters import control
 from tidelog.model.user_error import UserError
 
-# Stands for a node: fails or tells its pid and hangs if its configuration says so, else serves.
+# A node for these tests: it fails, prints its pid and hangs, or serves, by its configuration.
 CHILD = """
 import os, signal, socket, sys
 options = dict(zip(sys.argv[1::2], sys.argv[2::2]))
@@ -64,13 +64,13 @@ class Running:
         )
 
     def ready(self) -> tuple[int, int]:
-        """The next (node, pid) that is told."""
+        """The next announced (node, pid)."""
         assert self.process.stdout is not None
         node, pid = map(int, self.process.stdout.readline().split())
         return node, pid
 
     def asked(self, line: str) -> str:
-        """What the supervisor answers to a command, or why it refuses."""
+        """The supervisor's answer to a command, or its error message."""
         try:
             return control.ask(self._directory, line)
         except UserError as refused:
@@ -258,7 +258,7 @@ def test_where_no_cluster_runs_is_told(supervise: Launcher, tmp_path: Path) -> N
     running = supervise(["serves"])
     running.ready()
     running.process.kill()
-    running.process.wait()  # its socket is left behind
+    running.process.wait()  # its socket file remains
     with pytest.raises(UserError, match=sentence):
         control.ask(tmp_path, "list")
     with pytest.raises(UserError, match=r"no cluster is running in .*absent"):
@@ -266,7 +266,7 @@ def test_where_no_cluster_runs_is_told(supervise: Launcher, tmp_path: Path) -> N
 
 
 def test_half_a_command_holds_nobody_up(supervise: Launcher, tmp_path: Path) -> None:
-    deep = tmp_path / ("x" * 120)  # deeper than the path of a socket may be
+    deep = tmp_path / ("x" * 120)  # longer than the path of a socket may be
     deep.mkdir()
     running = Running(deep, ["serves"], "restart")
     supervise.launched.append(running)

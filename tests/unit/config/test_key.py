@@ -1,4 +1,4 @@
-"""Texts are parsed, or refused with the error messages of Apache Kafka."""
+"""Values are parsed from text, or refused with the error messages of Apache Kafka."""
 
 import pytest
 

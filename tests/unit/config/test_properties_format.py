@@ -1,4 +1,4 @@
-"""What is written as .properties reads back as it was, whatever it is."""
+"""Any keys and values that are written as .properties are read back unchanged."""
 
 import pytest
 from hypothesis import given

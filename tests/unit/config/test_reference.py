@@ -1,4 +1,4 @@
-"""docs/configuration.md is the page that the tables generate."""
+"""docs/configuration.md equals the page that is generated from the tables of keys."""
 
 from pathlib import Path
 

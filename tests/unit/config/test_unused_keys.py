@@ -1,4 +1,4 @@
-"""The message that names the keys of a file that have no effect."""
+"""The message that lists the keys of a file without effect."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_keys_without_effect_are_named(names: list[str], message: str) -> None:
         "max.connections.per.ip",
         "listener.name.plaintext.max.connections",
         "broker.id",
-        # The settings have a warning for each of these.
+        # Each of these already has its own warning.
         "no.such.key",
         "authorizer.class.name",
     ],

@@ -1,4 +1,4 @@
-"""A small cluster to decide on, and short ways to ask."""
+"""A small cluster image for decisions, and short functions for requests."""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -38,7 +38,7 @@ def settings(properties: Mapping[str, str]) -> BrokerSettings:
 
 
 class CountingDice:
-    """Draws 0, 1, 2, ... and ids that follow each other."""
+    """Draws 0, 1, 2, ... and consecutive ids."""
 
     def __init__(self) -> None:
         self._drawn = -1
@@ -136,6 +136,6 @@ def ask(image: ClusterImage, request: Any, **changes: Any) -> Decision:
 
 
 def after(image: ClusterImage, decision: Decision) -> ClusterImage:
-    """The image once the decision's records are applied."""
+    """The image after the decision's records are applied."""
     records = decision.records
     return apply_all(image, records, image.offset + len(records), image.epoch)

@@ -1,4 +1,4 @@
-"""Feature levels: what a new cluster begins with, and how levels move."""
+"""Feature levels: those of a new cluster, and their changes."""
 
 import pytest
 from kio.schema.update_features.v2.request import FeatureUpdateKey, UpdateFeaturesRequest
@@ -76,7 +76,7 @@ def test_a_bootstrap_cut_short_is_begun_again() -> None:
 
 
 def test_nothing_is_offered_that_the_cluster_does_not_begin_with() -> None:
-    # The quorum's own log has the level of kraft.version, not the image.
+    # The level of kraft.version is in the quorum's log and not in the image.
     assert set(SUPPORTED_FEATURES) == {"metadata.version", ELR, "kraft.version"}
 
 

@@ -1,4 +1,4 @@
-"""Sessions: who was heard from, and when waiting ends."""
+"""Broker sessions: when they begin, continue and expire."""
 
 from tidelog.controller.liveness import Liveness
 

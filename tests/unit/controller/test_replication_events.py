@@ -1,4 +1,4 @@
-"""What is told of one decision: the reasons are read off the images before and after it."""
+"""The events of one decision: their reasons come from the images before and after it."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -136,7 +136,7 @@ def test_a_failed_directory_is_neither_death_nor_slowness() -> None:
         ({"leader": -1, "isr": (), "elr": (1,)}, ("returned", True, 1)),
         ({"leader": -1, "isr": (), "last_known_elr": (1,)}, ("unclean", False, 1)),
         ({"leader": 2, "isr": (1, 2, 3)}, ("preferred", True, 1)),
-        # F35: the mark of an earlier unclean election makes no later one unclean.
+        # F35: the mark of an earlier unclean election does not make a later one unclean.
         (
             {"leader": 2, "isr": (1, 2, 3), "leader_recovery_state": RECOVERING},
             ("preferred", True, 1),
@@ -191,7 +191,7 @@ def test_what_the_leader_asked_for_is_the_leaders_to_tell() -> None:
 
 
 def test_f35_a_reassignment_that_completes_with_a_new_leader_is_a_clean_election() -> None:
-    """The new leader was in no in-sync set before the decision that made it lead."""
+    """The new leader was not in the in-sync set before the decision that elected it."""
     image = cluster(
         3,
         {"orders": partition((1, 2), isr=(1,), leader=1, adding=(2,), removing=(1,))},

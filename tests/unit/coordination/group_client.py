@@ -1,6 +1,6 @@
-"""A group shard with someone to talk to it: requests in, answers kept, writes carried out.
+"""A group shard under test, with functions for its requests; answers and writes are kept.
 
-Checks as it goes that every ticket is answered once at most, and keeps the log that was written.
+It checks that every ticket is answered at most once, and keeps the written log.
 """
 
 from collections.abc import Iterator, Sequence
@@ -57,7 +57,7 @@ LARGEST_BATCH = 1_048_588
 
 
 class CountingDice:
-    """Ids 1, 2, 3, ... so that they can be read."""
+    """Ids 1, 2, 3, ..., which are easy to read."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -71,12 +71,12 @@ class CountingDice:
 
 
 def member_id(number: int, name: str = "client") -> str:
-    """The id that the shard gives to whoever asks as the n-th."""
+    """The n-th member id that the shard gives out."""
     return f"{name}-{UUID(int=number)}"
 
 
 def subscription(*topics: str) -> bytes:
-    """The metadata of a consumer, version 0."""
+    """The subscription metadata of a consumer, version 0."""
     out = b"\0\0" + len(topics).to_bytes(4, "big")
     for topic in topics:
         encoded = topic.encode()
@@ -166,7 +166,7 @@ class CoordinatorUnderTest:
     # -- What a node does --------------------------------------------------------------------------
 
     def ask(self, request: Any, version: int | None = None, client: ClientInfo = CLIENT) -> int:
-        """Hand in a request; its ticket."""
+        """Send a request, and return its ticket."""
         self._tickets += 1
         ticket = self._tickets
         version = request.__version__ if version is None else version
@@ -188,14 +188,14 @@ class CoordinatorUnderTest:
             self.settle(ErrorCode.none)
 
     def settle(self, error: ErrorCode, index: int = 0) -> None:
-        """One of the outstanding writes ends."""
+        """Complete one of the outstanding writes."""
         write = self.unwritten.pop(index)
         if error is ErrorCode.none:
             self.log += write.records
         self.carry_out(self.shard.written(write.write_id, error, self.now))
 
     def advance(self, milliseconds: int) -> None:
-        """Let time pass, stopping at every deadline as a node does."""
+        """Let time pass, and tick at every deadline, as a node does."""
         end = self.now + milliseconds
         while (due := self.shard.next_deadline()) is not None and due <= end:
             self.now = max(self.now, due)
@@ -203,7 +203,7 @@ class CoordinatorUnderTest:
         self.now = end
 
     def successor(self, settings: GroupSettings | None = None) -> "CoordinatorUnderTest":
-        """Another coordinator, made from what this one has written."""
+        """A new coordinator that loads the log of this one."""
         return CoordinatorUnderTest(settings or self.settings, predecessor=self)
 
     # -- Members -----------------------------------------------------------------------------------
@@ -212,7 +212,7 @@ class CoordinatorUnderTest:
         return self.ask(joining(member, **about), version)
 
     def enter(self, **about: Any) -> tuple[str, int]:
-        """Ask for a member id and join with it: the id, and the ticket of the join."""
+        """Ask for a member id and join with it; return the id and the ticket of the join."""
         required = self.answers[self.join(**about)]
         assert required.error_code is ErrorCode.member_id_required
         return required.member_id, self.join(required.member_id, **about)
@@ -225,7 +225,7 @@ class CoordinatorUnderTest:
         return error
 
     def leave(self, *members: str | tuple[str, str | None], group: str = GROUP) -> int:
-        """Members by id, or by id and instance id."""
+        """Remove members, given by id, or by id and instance id."""
         identities = [(who, None) if isinstance(who, str) else who for who in members]
         request = LeaveGroupRequest(
             group_id=group,
@@ -237,7 +237,7 @@ class CoordinatorUnderTest:
         return self.ask(request)
 
     def stable_group(self, count: int = 1, **about: Any) -> list[str]:
-        """A group of so many members, all of them with an assignment."""
+        """Make a group with this many members, all with an assignment."""
         entered = [self.enter(**about) for _ in range(count)]
         members = [member for member, _ in entered]
         self.advance(2 * self.settings.initial_rebalance_delay_ms)
@@ -290,7 +290,7 @@ class CoordinatorUnderTest:
         return self.ask(request, version)
 
     def commit_error(self, ticket: int) -> ErrorCode:
-        """The result of a commit of one partition."""
+        """The error of a commit of one partition."""
         error: ErrorCode = self.answers[ticket].topics[0].partitions[0].error_code
         return error
 
@@ -302,7 +302,7 @@ class CoordinatorUnderTest:
         topic_id: UUID | None = None,
         version: int = 10,
     ) -> int:
-        """No partitions: all of the group's."""
+        """Fetch offsets; without partitions, all offsets of the group."""
         topics = tuple(
             OffsetFetchRequestTopics(name=topic, topic_id=topic_id, partition_indexes=(partition,))
             for topic, partition in partitions
@@ -311,7 +311,7 @@ class CoordinatorUnderTest:
         return self.ask(OffsetFetchRequest(groups=(asked,), require_stable=require_stable), version)
 
     def committed(self, group: str = GROUP) -> dict[tuple[str, int], int]:
-        """All offsets of a group, as a consumer would find them."""
+        """All committed offsets of a group, as a consumer reads them."""
         (found,) = self.answers[self.fetch(group=group)].groups
         return {
             (topic.name, partition.partition_index): partition.committed_offset
@@ -353,7 +353,7 @@ class CoordinatorUnderTest:
     # -- The log -----------------------------------------------------------------------------------
 
     def written_groups(self, group: str = GROUP) -> Iterator[GroupMetadataValue | None]:
-        """What was written of a group, in order; None for its tombstone."""
+        """The written records of a group, in order; None for a tombstone."""
         for key_bytes, value_bytes in self.log:
             key = decode_key(key_bytes)
             assert key is not None

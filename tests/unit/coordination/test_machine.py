@@ -1,10 +1,10 @@
-"""Random members, a random log and random failovers against the promises of a coordinator.
+"""Random members, a random log and random failovers; the coordinator must keep these rules.
 
 - Every ticket is answered exactly once.
-- One generation has one assignment: whoever is told its part in a generation, by whichever
-  coordinator, is told a part of the same whole, and only if it has joined that generation.
-- What is committed is what the log says, at any moment.
-- While no write fails, a new coordinator finds every settled group as the old one knows it.
+- One generation has one assignment: all members of a generation get parts of the same assignment,
+  from any coordinator, and only if they have joined that generation.
+- The committed offsets are those in the log, at any moment.
+- While no write fails, a new coordinator has every settled group in the same state as the old one.
 """
 
 from dataclasses import dataclass
@@ -39,7 +39,7 @@ clients = st.integers(0, 5)
 
 @dataclass
 class Client:
-    """A consumer as far as the coordinator can tell: it forgets, repeats itself and lies."""
+    """A random consumer: it forgets its state, repeats requests and sends wrong values."""
 
     group: str
     instance: str | None
@@ -47,7 +47,7 @@ class Client:
     generation: int = -1
     protocol: str | None = None
     peers: tuple[str, ...] = ()
-    """Whom to assign to; none unless it leads."""
+    """The members that it assigns partitions to, if it leads."""
 
 
 class Coordinator(RuleBasedStateMachine):
@@ -90,7 +90,7 @@ class Coordinator(RuleBasedStateMachine):
             client.member = ""
 
     def synced(self, group: str, answer: Any) -> None:
-        """An assignment says of which generation and of which leader's request it is a part."""
+        """Check that all assignments of one generation come from the same leader's request."""
         if answer.assignment:
             generation, _, request = answer.assignment.partition(b":")
             key = (group, self.incarnation(group), int(generation))
@@ -98,7 +98,7 @@ class Coordinator(RuleBasedStateMachine):
             assert request == whole, "one generation, two assignments"
 
     def incarnation(self, group: str) -> int:
-        """A group that is removed and made again counts its generations from the start."""
+        """How often the group was created; its generations restart each time."""
         return sum(
             value is None or value.generation == 0
             for value in self.coordinator.written_groups(group)
@@ -135,7 +135,7 @@ class Coordinator(RuleBasedStateMachine):
 
     @rule(group=st.sampled_from(GROUPS), rounds=st.integers(1, 4))
     def rally(self, group: str, rounds: int) -> None:
-        """The clients of a group do what clients should, while the log works."""
+        """The clients of a group behave correctly for some rounds, while writes succeed."""
         self.coordinator.write_all()
         self.coordinator.writes_succeed = True
         for _ in range(rounds):
@@ -222,14 +222,14 @@ class Coordinator(RuleBasedStateMachine):
     @rule(error=st.sampled_from(FAILURES))
     @precondition(lambda self: self.coordinator.unwritten)
     def fail_the_latest_write(self, error: ErrorCode) -> None:
-        """A refusal is known at once, before any later write is asked for."""
+        """Fail the latest write; a refusal arrives before any later write is requested."""
         self.failed = True
         self.coordinator.settle(error, index=len(self.coordinator.unwritten) - 1)
         self.read_answers()
 
     @rule(milliseconds=st.sampled_from([1, 1_000, 3_000, 4_000]))
     def wait(self, milliseconds: int) -> None:
-        self.failed |= bool(self.coordinator.unwritten)  # a timeout fails what waits for it
+        self.failed |= bool(self.coordinator.unwritten)  # a timeout fails the waiting writes
         self.coordinator.advance(milliseconds)
         self.read_answers()
 
@@ -243,7 +243,7 @@ class Coordinator(RuleBasedStateMachine):
 
     @rule()
     def fail_over(self) -> None:
-        """Another coordinator takes over with what has been written."""
+        """A new coordinator loads the written log."""
         self.coordinator.carry_out(self.coordinator.shard.abandon())
         self.read_answers()
         assert not self.asked, "tickets left without an answer"
@@ -254,7 +254,7 @@ class Coordinator(RuleBasedStateMachine):
     def teardown(self) -> None:
         self.fail_over()
 
-    # -- Promises ----------------------------------------------------------------------------------
+    # -- Checks ------------------------------------------------------------------------------------
 
     @invariant()
     def committed_is_what_the_log_says(self) -> None:

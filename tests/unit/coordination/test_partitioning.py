@@ -1,4 +1,4 @@
-"""Hash codes and partitions as computed by Java and by Kafka's Utils."""
+"""Hash codes and partitions equal those of Java and of Kafka's Utils."""
 
 import pytest
 

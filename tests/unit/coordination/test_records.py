@@ -1,4 +1,4 @@
-"""The bytes of `__consumer_offsets`, compared with what Kafka 4.1's own classes write."""
+"""The bytes of `__consumer_offsets` equal those of Kafka 4.1's own classes."""
 
 from contextlib import suppress
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""The life of a shard: loading, serving, failing writes, losing the leadership."""
+"""A shard: loading, serving, failed writes, losing leadership."""
 
 import pytest
 from kio.schema.offset_commit.v9 import request as commit_v9
@@ -36,7 +36,7 @@ def test_stable_group_is_found_again() -> None:
     assert after.heartbeat(follower, 1) is ErrorCode.none
     assert after.answers[after.sync(follower, 1)].assignment == f"to {follower}".encode()
     assert after.describe() == coordinator.describe()
-    # The leader is known too: its join begins a rebalance, the follower's does not.
+    # The new coordinator knows the group's leader: only the leader's join starts a rebalance.
     assert after.answers[after.join(follower, protocols=[("range", subscription("t"))])]
     assert after.join(leader, protocols=[("range", subscription("t"))]) not in after.answers
 
@@ -84,7 +84,7 @@ def replayed(*records: tuple[bytes, bytes | None]) -> CoordinatorUnderTest:
 
 
 def test_old_records_are_read() -> None:
-    """A group of version 0 has one timeout, and does not say since when it is in its state."""
+    """A group record of version 0 has only one timeout, and no time of its last state change."""
     member = MemberMetadata(
         member_id="m",
         client_id="c",
@@ -250,7 +250,7 @@ def test_abandoned_shard_does_nothing_more() -> None:
 
 
 def test_request_of_any_version_is_understood() -> None:
-    """The API layer may hand over an older shape of a message than the newest."""
+    """The API layer may pass an older shape of a message than the newest."""
     partition = commit_v9.OffsetCommitRequestPartition(
         partition_index=0, committed_offset=5, committed_metadata=None
     )

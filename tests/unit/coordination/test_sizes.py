@@ -1,4 +1,4 @@
-"""What cannot be written because it is too large is refused, and nothing of it is kept (F61)."""
+"""Records that are too large to be written are refused, and leave no state behind (F61)."""
 
 import pytest
 from tests.unit.coordination.group_client import GROUP, LARGEST_BATCH, CoordinatorUnderTest
@@ -9,11 +9,11 @@ from tidelog.model.errors import ErrorCode
 TOO_MUCH = bytes(LARGEST_BATCH + 1)
 HALF = bytes(LARGEST_BATCH // 2 + 1)
 REFUSED = ErrorCode.unknown_server_error
-"""What Kafka makes of MESSAGE_TOO_LARGE for members of a group."""
+"""Kafka's answer to group members for MESSAGE_TOO_LARGE."""
 
 
 def is_as_written(coordinator: CoordinatorUnderTest) -> bool:
-    """Whether a coordinator that takes over from the log knows the same as this one."""
+    """Whether a new coordinator that loads the log has the same state as this one."""
     other = coordinator.successor()
     return (
         other.list_groups() == coordinator.list_groups()

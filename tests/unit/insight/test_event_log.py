@@ -1,4 +1,4 @@
-"""Reading the topic of replication events: as far back as is worth it, and on from there."""
+"""Reading the topic of replication events: how far back, and where the next read continues."""
 
 import json
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ def client(broker: StandIn) -> Iterator[Client]:
 
 
 def fenced(*brokers: int) -> list[Record]:
-    """So many events, at as many moments."""
+    """One event for each broker, at different times."""
     return [
         Record(
             b"broker-%d" % broker,

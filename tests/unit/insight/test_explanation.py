@@ -1,4 +1,4 @@
-"""What is said of a partition in each situation, word for word."""
+"""The text of `explain` in each situation, word for word."""
 
 import time
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What an observer concludes from two looks at a cluster."""
+"""The events that an observer derives from two looks at a cluster."""
 
 from dataclasses import replace
 

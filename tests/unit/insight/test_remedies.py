@@ -1,4 +1,4 @@
-"""What somebody is told to do about a partition: nothing that is done already, or cannot help."""
+"""The advice for a partition leaves out steps that are already done or cannot help."""
 
 from dataclasses import replace
 

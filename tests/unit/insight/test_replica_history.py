@@ -1,4 +1,4 @@
-"""What is kept of the events of a topic, noted in their order."""
+"""The state of replicas, collected from the events of a topic."""
 
 from typing import Any
 
@@ -110,7 +110,7 @@ def test_events_of_a_later_version_are_passed_over() -> None:
 
 
 def test_what_is_told_late_changes_nothing_that_came_after_it() -> None:
-    """The controller and the leader write to the topic each for itself, in no common order."""
+    """The controller and the leader write to the topic independently, in no common order."""
     reported_late = elected([1, 2, 3], partition_epoch=0, ts=90)
     known = history(shrunk(2, partition_epoch=1), reported_late).of(WHERE)
     assert not known.members[2].is_in_sync
@@ -129,7 +129,7 @@ def test_what_is_told_late_changes_nothing_that_came_after_it() -> None:
 
 
 def test_whoever_only_looks_knows_no_epochs_and_tells_in_order() -> None:
-    """`tidelog observe` says -1."""
+    """`tidelog observe` writes -1 as the partition epoch."""
     known = history(
         elected([1, 2], partition_epoch=-1),
         shrunk(2, partition_epoch=-1),

@@ -1,4 +1,4 @@
-"""Ways to damage the files of a log, and what every log has to hold to afterwards."""
+"""Ways to damage the files of a log, and the rules that every log must obey afterwards."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ from tidelog.sim.machines.disk import SimDisk
 
 CONFIG = replace(SMALL, segment_bytes=1_500, retention_ms=-1)
 EPOCH_BYTES = slice(12, 16)
-"""In a batch: its leader epoch, which no checksum covers and no consumer reads."""
+"""The position of the leader epoch in a batch; no checksum covers it, no consumer reads it."""
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Written:
 
 
 def written(count: int = 40, *, clean: bool = True, epochs: int = 3) -> Written:
-    """Some batches of several sizes, epochs and timestamps in several segments, all synced."""
+    """A synced log in several segments, with batches of several sizes, epochs and timestamps."""
     disk = SimDisk()
     log = open_log(disk, CONFIG)
     batches = {}
@@ -96,7 +96,7 @@ def _directory(disk: SimDisk, path: str, other: str, where: int) -> None:
 
 
 def _copy_elsewhere(disk: SimDisk, path: str, other: str, where: int) -> None:
-    """Under a name of the same kind, with another offset."""
+    """Copy a file to a name of the same kind with another offset."""
     _, _, suffix = path.removeprefix(DIRECTORY).rpartition(".")
     suffix = suffix.removeprefix("/")
     disk.write_file(f"{DIRECTORY}/{where % 100:020d}.{suffix}", disk.read_file(path))
@@ -122,7 +122,7 @@ KINDS: dict[str, Callable[[SimDisk, str, str, int], None]] = {
 
 
 def strike(log: Written, damage: Damage) -> str:
-    """Damage one file of the log, if it has any. -> what was done."""
+    """Damage one file of the log, if there is one; return a description."""
     files = [name for name in log.disk.list(DIRECTORY) if _is_file(log.disk, name)]
     if not files:
         return "nothing"
@@ -148,13 +148,13 @@ def is_reported(log: PartitionLog) -> bool:
 
 class Consumed(NamedTuple):
     batches: set[int]
-    """Base offsets of the batches that it got."""
+    """Base offsets of the batches that the consumer got."""
     errors: set[int]
-    """Offsets at which it got an error, or a batch whose checksum does not match."""
+    """Offsets with an error, or with a batch whose checksum does not match."""
 
 
 def consume(log: PartitionLog, wrote: Written) -> Consumed:
-    """Read from the start to the end. A consumer never gets other bytes, nor passes over any."""
+    """Read the log from start to end; no batch may be changed or skipped silently."""
     consumed = Consumed(set(), set())
     offset = log.log_start_offset
     while offset < log.log_end_offset:
@@ -169,7 +169,7 @@ def consume(log: PartitionLog, wrote: Written) -> Consumed:
 
 
 def _take(result: ReadResult, offset: int, wrote: Written, consumed: Consumed) -> int:
-    """Where to go on."""
+    """Check the batches of a read, and return the next offset."""
     assert result.slice is not None, f"nothing at {offset}"
     file, position, length = result.slice
     chunk = memoryview(file.read(position, length))

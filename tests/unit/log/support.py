@@ -1,4 +1,4 @@
-"""What the tests of the log share: batches, a log on a simulated disk, a plain way to read it."""
+"""Support for tests of the log: batches, a log on a simulated disk, and simple reads."""
 
 from collections.abc import Callable
 from typing import TypeVar, cast
@@ -20,7 +20,7 @@ T = TypeVar("T")
 DIRECTORY = "orders-0"
 NOW = 1_700_000_000_000
 SMALL = LogConfig(segment_bytes=4_000, index_interval_bytes=300, max_message_bytes=4_000)
-"""Many segments and index entries with little data."""
+"""Little data gives many segments and index entries."""
 
 
 def batch(
@@ -34,7 +34,7 @@ def batch(
     transactional: bool = False,
     compression: str = "none",
 ) -> memoryview:
-    """A client's batch of `count` records, each with `size` bytes in it."""
+    """A client's batch of `count` records with values of `size` bytes."""
     records = [Record(b"key", bytes(size), timestamp + n) for n in range(count)]
     return memoryview(
         bytearray(
@@ -51,7 +51,7 @@ def batch(
 
 
 def marker(producer: int, epoch: int, *, abort: bool, coordinator_epoch: int = 0) -> memoryview:
-    """The control batch with which a coordinator ends a transaction."""
+    """The control batch that ends a transaction."""
     kind = ControlType.ABORT if abort else ControlType.COMMIT
     value = (0).to_bytes(2, "big") + coordinator_epoch.to_bytes(4, "big")
     return memoryview(
@@ -70,7 +70,7 @@ def marker(producer: int, epoch: int, *, abort: bool, coordinator_epoch: int = 0
 def replicated(
     base_offset: int, epoch: int, count: int = 1, *, size: int = 20, timestamp: int = NOW
 ) -> memoryview:
-    """A batch as a follower gets it: offsets and epoch are assigned."""
+    """A batch as a follower receives it, with assigned offsets and epoch."""
     records = [Record(b"key", bytes(size), timestamp + n) for n in range(count)]
     return memoryview(bytearray(build_batch(records, base_offset, leader_epoch=epoch)))
 
@@ -84,7 +84,7 @@ def open_log(
     log_start: int = 0,
     lower_recovery_point: Callable[[int], None] = lambda offset: None,
 ) -> PartitionLog:
-    """As the log directory does that it is in."""
+    """Open a log as its log directory does."""
     misfits.clear(disk)
     return PartitionLog.open(
         disk,
@@ -103,7 +103,7 @@ def new_log(config: LogConfig = SMALL) -> PartitionLog:
 
 
 def append(log: PartitionLog, records: memoryview | None = None, epoch: int = 1) -> Appended:
-    """Append as leader, which is to succeed."""
+    """Append as leader; this must succeed."""
     appended = log.append_as_leader(batch() if records is None else records, epoch, NOW)
     assert isinstance(appended, Appended), appended
     return appended
@@ -117,7 +117,7 @@ def flush(log: PartitionLog) -> None:
 
 
 def raw(log: PartitionLog, offset: int | None = None, limit: int | None = None) -> bytes:
-    """All bytes from an offset on, as a patient consumer would gather them."""
+    """All bytes from an offset on, read as a consumer does."""
     offset = log.log_start_offset if offset is None else offset
     limit = log.log_end_offset if limit is None else limit
     found = bytearray()
@@ -143,7 +143,7 @@ def base_offsets(log: PartitionLog) -> list[int]:
 
 
 def run(job: Job[T]) -> T:
-    """The result of a job, run here and now."""
+    """Run a job at once, and return its result."""
     steps = job.run()
     while True:
         try:
@@ -153,7 +153,7 @@ def run(job: Job[T]) -> T:
 
 
 def verify(log: PartitionLog) -> int:
-    """Read in the background what earlier runs wrote. -> in how many slices."""
+    """Run the background verification; return the number of its slices."""
     verification = log.begin_verification()
     assert verification is not None
     slices = 0
@@ -167,7 +167,7 @@ def verify(log: PartitionLog) -> int:
 
 
 def offset_for_timestamp(log: PartitionLog, timestamp: int, limit: int) -> Found:
-    """As the node searches: segment after segment."""
+    """Search by time as the node does, segment by segment."""
     search = log.search_by_time(timestamp, limit)
     while search is not None:
         if isinstance(search, ErrorCode):

@@ -1,4 +1,4 @@
-"""Appending: what is assigned, what is refused, when a segment is rolled."""
+"""Appending: assigned offsets, refused batches, and rolled segments."""
 
 import struct
 from dataclasses import replace
@@ -122,7 +122,7 @@ def test_a_count_that_does_not_match_the_offsets_is_refused() -> None:
 
 
 def lying(count: int = 1, body: bytes | None = None, attributes: int = 0) -> bytes:
-    """A batch of one record whose header says otherwise, with a checksum that is right."""
+    """A batch of one record with wrong header fields and a valid checksum."""
     made = bytearray(batch())
     if body is not None:
         made[HEADER_SIZE:] = body
@@ -152,7 +152,7 @@ def test_a_batch_that_tells_the_truth_is_taken() -> None:
     ],
 )
 def test_a_count_of_records_that_are_not_there_is_refused(records: bytes) -> None:
-    """Else every consumer would stop at the batch, or offsets would leap over nothing."""
+    """Otherwise consumers would stop at this batch, or offsets would have gaps."""
     assert refused(records) is ErrorCode.invalid_record
 
 
@@ -311,7 +311,7 @@ def test_a_follower_takes_many_batches_as_they_are() -> None:
 
 
 def test_f06_who_led_without_a_record_and_follows_again_forgets_its_epoch() -> None:
-    """Found by the simulator: it kept epoch 3, took records of epoch 2 for it, and cut them."""
+    """Found by the simulator: it kept epoch 3, and truncated records of epoch 2 because of it."""
     log = new_log()
     log.append_as_follower(replicated(0, 1, 5))
     log.append_as_follower(replicated(5, 2, 5))
@@ -419,7 +419,7 @@ def test_f54_a_follower_takes_nothing_behind_a_gap_before_it_has_asked_for_it() 
     gap = bytes(replicated(0, 1)) + bytes(replicated(5, 1)) + bytes(replicated(6, 1))
     assert log.append_as_follower(memoryview(bytearray(gap))) == Appended(0, 0, -1)
     assert log.log_end_offset == 1
-    # Asked for offset 1, the leader says that there is none: a cleaner took it.
+    # The leader has no batch at offset 1, because its cleaner removed it.
     assert isinstance(log.append_as_follower(replicated(5, 1)), Appended)
     assert log.was_cleaned
     assert base_offsets(log) == [0, 5]

@@ -1,4 +1,4 @@
-"""Only a cleaner makes gaps in a log: a policy that allows one is no reason to expect any (F54)."""
+"""Gaps are accepted only in a log that a cleaner has processed, not by the topic's policy (F54)."""
 
 from dataclasses import replace
 from uuid import UUID
@@ -34,7 +34,7 @@ def segments_of(disk: SimDisk) -> list[str]:
 
 
 def end(disk: SimDisk, directory: LogDirectory, log: PartitionLog, *, clean: bool) -> None:
-    """Stop in order, or kill a process whose log was flushed and checkpointed."""
+    """Shut down cleanly, or kill a process whose log was flushed and checkpointed."""
     if clean:
         directory.close({}, 1)
     else:
@@ -54,7 +54,7 @@ def filled(*, clean: bool) -> SimDisk:
 
 
 def cleaned(*, clean: bool) -> SimDisk:
-    """What a follower copied from a leader whose cleaner has been at work, from the start on."""
+    """The log of a follower that was copied from a compacted leader."""
     disk = SimDisk()
     directory, log = opened(disk)
     for base in range(30, 400, 10):

@@ -1,4 +1,4 @@
-"""The port's contract, kept by real files and by the simulated disk alike; and what each adds."""
+"""The disk port: rules that hold for real files and for the simulated disk, and additional ones."""
 
 import errno
 import os
@@ -402,7 +402,7 @@ def test_faults_are_what_the_operating_system_says() -> None:
 
 @pytest.fixture
 def left_to_others(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The descriptors that another thread would close."""
+    """The descriptors that a background thread would close."""
     numbers: list[int] = []
     for module in ("files.disk", "files.removal"):
         monkeypatch.setattr(f"tidelog.runtime.{module}.close_elsewhere", numbers.append)

@@ -1,6 +1,6 @@
-"""A directory written by Apache Kafka 4.1, stopped and killed, opens with all that is in it.
+"""A directory of Apache Kafka 4.1, stopped or killed, is opened with all of its records.
 
-tests/clients/kafka_directory.py has written tests/unit/log/data.
+tests/clients/kafka_directory.py wrote tests/unit/log/data.
 """
 
 import json
@@ -66,7 +66,7 @@ def test_the_directory_says_whose_it_is(directory: LogDirectory, how: str) -> No
     assert directory.meta is not None
     assert directory.meta.node_id == 1
     assert directory.clean_shutdown == (how == "stopped")
-    # Kafka was killed before it had written these two for the first time.
+    # Kafka was killed before it wrote these two files for the first time.
     assert len(directory.notes) == (0 if how == "stopped" else 2)
 
 
@@ -111,7 +111,7 @@ def test_idempotent_producers_are_known(log: PartitionLog) -> None:
         assert result.duplicate
         assert result.base_offset == last.base_offset
     else:
-        # The coordinator moved the producer's epoch on when it wrote the marker (KIP-890).
+        # The coordinator raised the producer's epoch when it wrote the marker (KIP-890).
         assert isinstance(result, AppendRefused)
         assert result.error is ErrorCode.invalid_producer_epoch
 

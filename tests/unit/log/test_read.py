@@ -1,4 +1,4 @@
-"""Reading by offset, against a plain list of batches."""
+"""Reading by offset, compared with a plain list of batches."""
 
 from typing import NamedTuple
 
@@ -80,12 +80,12 @@ def test_a_read_gives_what_a_list_of_batches_gives(
     first = len(next((b.content for b in model if b.end > offset and b.end <= limit), b""))
     assert wanted.startswith(found)
     if not found:
-        # Nothing below the limit, or the first batch alone is too large.
+        # There is nothing below the limit, or the first batch alone is too large.
         assert not wanted or (first > max_bytes and not at_least_one)
     else:
         assert len(found) >= first
         assert len(found) <= max(max_bytes, first)
-        # It stops for a reason: the bytes asked for, the limit, or the end of the segment.
+        # The read stops at the requested size, at the limit, or at the end of the segment.
         whole = sum(h.size for _, h in iterate(found))
         following = offset if not whole else list(iterate(found))[-1][1].next_offset
         if len(found) < min(len(wanted), max_bytes):
@@ -130,7 +130,7 @@ def test_nothing_at_or_past_the_limit_is_given() -> None:
         append(log, batch(2))
     assert len(list(iterate(read(log, 0, 10_000, 4, True)))) == 2
     assert read(log, 4, 10_000, 4, True) == b""
-    # A limit inside a batch keeps the batch back.
+    # A batch that crosses the limit is not returned.
     assert len(list(iterate(read(log, 0, 10_000, 5, True)))) == 2
     assert read(log, 4, 10_000, 5, True) == b""
 
@@ -150,7 +150,7 @@ def test_the_end_offset_bounds_what_the_slice_holds() -> None:
 
 
 def test_gaps_between_batches_lead_to_the_next_one() -> None:
-    """As compaction leaves them on the leader."""
+    """Such gaps are left by compaction on the leader."""
     log = new_log()
     for base in range(0, 400, 10):
         assert isinstance(log.append_as_follower(replicated(base, 1, 2, size=100)), Appended)
@@ -182,7 +182,7 @@ def test_a_broken_header_in_an_old_segment_is_an_error_and_not_served(byte: int)
     for _ in range(100):
         append(log, batch(size=40))
     log.close()
-    position = len(batch(size=40)) * 2  # inside the first index interval, so a walk must pass it
+    position = len(batch(size=40)) * 2  # in the first index interval, so the read scans past it
     disk.flip_bit(f"{DIRECTORY}/{0:020d}.log", (position + byte) * 8 + 7)
 
     log = open_log(disk, clean=True)

@@ -1,4 +1,4 @@
-"""Ways that are cut, and how long bytes take on slow ones."""
+"""Cut links, and the delay of bytes on slow links."""
 
 from tidelog.network.conditions import CHUNK, CLIENTS, MIN_CHUNK, Conditions, Slowness, Way
 
@@ -30,9 +30,9 @@ def test_all_that_a_node_says_shares_one_narrow_line() -> None:
     conditions.slow(1, Slowness(bytes_per_second=1000))
     assert conditions.send(ONE_TO_TWO, 500, now=0.0) == (0.5, 0.5)
     assert conditions.send(Way(1, 3, "PLAINTEXT"), 500, now=0.0) == (1.0, 1.0)
-    # What it hears has a line of its own.
+    # The other direction has its own rate.
     assert conditions.send(TWO_TO_ONE, 500, now=0.0) == (0.5, 0.5)
-    # A line that has been idle owes nobody anything.
+    # An idle link has no backlog.
     assert conditions.send(ONE_TO_TWO, 500, now=9.0) == (9.5, 9.5)
 
 

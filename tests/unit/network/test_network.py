@@ -1,6 +1,6 @@
-"""The network's process with real sockets: bytes, ends and refusals pass as if it were not there.
+"""The network proxy with real sockets forwards bytes, ends of streams and refusals unchanged.
 
-This process stands for node 1, and what it dials and says is a node's; a server in it is node 2.
+This process acts as node 1, which connects and sends. A server in it is node 2.
 """
 
 import os
@@ -19,11 +19,11 @@ from tidelog.network.link import HOST
 
 PATIENCE = 60.0
 SILENCE = 0.2
-"""How long nothing is taken to mean that nothing comes: never what a test waits for to pass."""
+"""If nothing arrives for this time, the link counts as silent; no test depends on a longer wait."""
 
 
 class Echo:
-    """Node 2: says what it hears, until it is closed."""
+    """Node 2: sends back all received bytes, until it is closed."""
 
     def __init__(self, port: int) -> None:
         self.listener = socket.create_server((HOST, port))

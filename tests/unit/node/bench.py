@@ -1,4 +1,4 @@
-"""One real node on a simulated disk, driven by hand: every event and every effect in plain view."""
+"""One real node on a simulated disk, with direct access to its events and effects."""
 
 from collections import defaultdict, deque
 from collections.abc import Iterable
@@ -33,14 +33,17 @@ START_MS = 1_700_000_000_000
 
 
 def formatted(node_id: int = 1, cluster_id: str = CLUSTER_ID, seed: int = 2) -> SimDisk:
-    """An empty log directory of a node."""
+    """The formatted, empty log directory of a node."""
     disk = SimDisk()
     write_meta_properties(disk, MetaProperties(cluster_id, node_id, SeededDice(seed).uuid()))
     return disk
 
 
 class Bench:
-    """Settings are Kafka's keys with underscores for dots; a node of several is never ready."""
+    """A node for tests; settings are Kafka's keys with underscores for dots.
+
+    With `nodes` above 1 the other nodes do not exist, so the node never becomes ready.
+    """
 
     def __init__(
         self, nodes: int = 1, *disks: SimDisk | None, seed: int = 1, **settings: str
@@ -53,13 +56,13 @@ class Bench:
         self.disks = [disk for disk in given if disk is not None]
         self.disk = self.disks[0]
         self.outbound: list[Outbound] = []
-        """All that the node has asked for, in order."""
+        """All effects of the node, in order."""
         self.sent: dict[ConnId, deque[bytes]] = defaultdict(deque)
-        """Answers that nobody has looked at yet, each without its length."""
+        """Answers that no test has read yet, each without its length."""
         self.closed: dict[ConnId, str] = {}
         self.flushes: deque[Run] = deque()
         self.jobs: deque[Run] = deque()
-        """All other jobs that have not run yet."""
+        """Pending jobs other than fsync."""
         self.connects: deque[Connect] = deque()
         self.stopped: Stop | None = None
         self._conns = count(1)
@@ -87,14 +90,14 @@ class Bench:
         return self.send_frame(conn, frame_of(message, next(self._correlation_ids), version)[4:])
 
     def send_frame(self, conn: ConnId, frame: bytes) -> list[Outbound]:
-        """A frame without its length; the buffer is the host's again afterwards, and garbage."""
+        """Send a frame without its length; then overwrite its buffer, as a host may do."""
         buffer = bytearray(frame)
         outbound = self.tell(FrameReceived(conn, memoryview(buffer)))
         buffer[:] = b"\xee" * len(buffer)
         return outbound
 
     def flush(self) -> None:
-        """Every fsync under way ends."""
+        """Complete every fsync in progress."""
         while self.flushes:
             self.end_one_flush()
 
@@ -105,7 +108,7 @@ class Bench:
         self.tell(Ran(self.flushes.popleft().token, None, OSError(error)))
 
     def run_jobs(self) -> None:
-        """Every job but fsync ends."""
+        """Complete every job except fsync."""
         while self.jobs:
             self._run(self.jobs.popleft())
 
@@ -122,7 +125,7 @@ class Bench:
                 return
 
     def pass_time(self, duration: Millis) -> None:
-        """Tick at every deadline on the way."""
+        """Let time pass, and tick at every deadline."""
         end = self.now + duration
         while (deadline := self.node.next_deadline()) is not None and deadline <= end:
             self.now = max(self.now, deadline)
@@ -130,7 +133,7 @@ class Bench:
         self.now = end
 
     def settle(self) -> None:
-        """Let everything happen that needs no more than jobs and a moment."""
+        """Run flushes and jobs, and let 200 ms pass."""
         for _ in range(20):
             self.flush()
             self.run_jobs()
@@ -142,13 +145,13 @@ class Bench:
     # -- answers -----------------------------------------------------------------------------------
 
     def answer(self, conn: ConnId, message: Any, version: int | None = None) -> Any:
-        """The oldest answer on the connection, which is one to `message`; None if none came."""
+        """The oldest unread answer on the connection, decoded as one to `message`, or None."""
         if not self.sent[conn]:
             return None
         return answer_in(self.sent[conn].popleft(), message, version)
 
     def ask(self, message: Any, conn: ConnId | None = None, version: int | None = None) -> Any:
-        """Send, let the node do what it needs for it, and read the answer."""
+        """Send a request, let the node work on it, and return the answer."""
         conn = self.connect() if conn is None else conn
         self.send(conn, message, version)
         if not self.sent[conn]:

@@ -1,4 +1,4 @@
-"""A follower and its fetcher on the wire, with a leader that the test plays by hand."""
+"""A follower and its fetcher; the test acts as the leader."""
 
 from uuid import UUID
 
@@ -34,7 +34,7 @@ LEADER, ME = 1, 2
 
 
 class Owner:
-    """A node that flushes when the test says so."""
+    """A node that flushes when the test tells it to."""
 
     def __init__(self) -> None:
         self.flushes: list[tuple[Replica, int]] = []
@@ -63,7 +63,7 @@ class Owner:
 
 
 class Following:
-    """One fetcher; `asked` is the request that waits for its answer."""
+    """One fetcher; `asked` is the unanswered request."""
 
     def __init__(self, **properties: str) -> None:
         self.clock, self.timers = Clock(NOW), Timers()
@@ -81,7 +81,7 @@ class Following:
         )
         self.losses: list[bool] = []
         self.nudges = 0
-        """Requests that only make the leader answer the fetch before them."""
+        """Requests that only make the leader answer the earlier fetch."""
         self.fetcher = ReplicaFetcher(
             settings,
             self.clock,
@@ -101,7 +101,7 @@ class Following:
 
     @property
     def asked(self) -> FetchRequest | None:
-        """The request under way, if there is one."""
+        """The unanswered request, if there is one."""
         self._read()
         return self._waiting[-1][1] if self._waiting else None
 
@@ -130,7 +130,7 @@ class Following:
         self.channel.received(memoryview(frame)[4:])
 
     def answer_garbage(self) -> None:
-        """An answer that cannot be read as one."""
+        """Send an unreadable answer."""
         self._read()
         correlation_id, _ = self._waiting.pop()
         self.channel.received(memoryview(correlation_id.to_bytes(4, "big") + b"\0garbage"))

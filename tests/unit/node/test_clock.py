@@ -1,4 +1,4 @@
-"""Two notions of time: deadlines never jump, timestamps follow the machine's clock."""
+"""Two clocks: deadlines never jump, timestamps follow the machine's clock."""
 
 from tidelog.node.clock import STEP_MS, TRUST_MS, Clock
 
@@ -6,7 +6,7 @@ HOUR_MS = 3_600_000
 
 
 def moved(*steps: int) -> Clock:
-    """A clock that was set by so much, one step after another, at the same moment."""
+    """A clock that was set by these steps, one after another, at the same moment."""
     clock = Clock(1_000)
     for step in steps:
         clock.wall_moved(clock.ahead_ms + step)

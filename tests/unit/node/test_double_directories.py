@@ -1,4 +1,4 @@
-"""A partition that lies in two log directories of one node: the copy with its records is used."""
+"""A partition in two log directories of one node: the copy that has the records is used."""
 
 import pytest
 from tests.sim.messages import batch, create_topic, fetch_from, produce_to
@@ -13,7 +13,7 @@ METADATA = "__cluster_metadata-0"
 
 
 def stopped(*, cleanly: bool) -> Bench:
-    """A node with records in each of two partitions, one in each of its log directories."""
+    """A stopped node with records in two partitions, one in each log directory."""
     node = Bench(1, formatted(seed=2), formatted(seed=3), log_dirs="one,two")
     node.ask(create_topic("orders", 2, flush_messages="1"))
     node.settle()

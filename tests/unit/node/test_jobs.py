@@ -1,4 +1,4 @@
-"""A node's jobs: whoever asked gets the result, once, or nobody when it was called off."""
+"""A node's jobs: the caller gets the result once, or nothing if the job was cancelled."""
 
 from dataclasses import dataclass
 from typing import Any

@@ -1,4 +1,4 @@
-"""A node from its first start to its last: formatted or not, ready, shut down in order, once."""
+"""A node from its start to its end: formatting, readiness, controlled shutdown."""
 
 import gc
 
@@ -126,7 +126,7 @@ def test_an_fsync_of_the_metadata_that_fails_stops_the_node() -> None:
 
 
 def test_time_that_stands_still_or_goes_back_a_little_harms_nobody() -> None:
-    """The host's clock is monotonic; a node that is told the same time twice must not spin."""
+    """The host's clock is monotonic; a node that gets the same time twice must not loop."""
     node = Bench()
     node.now += 1_000
     node.tell(Ticked())
@@ -138,7 +138,7 @@ def test_time_that_stands_still_or_goes_back_a_little_harms_nobody() -> None:
 
 
 def test_what_a_follower_cuts_of_a_deleted_topic_is_nobodys_news() -> None:
-    """Its turn to be dropped comes after that of others, and an answer for it may come before."""
+    """A deleted replica is dropped with a delay, and a late answer may still truncate it."""
     node = Bench()
     node.ask(create_topic("orders"))
     broker = node.node._broker

@@ -1,4 +1,4 @@
-"""Channels to other nodes: requests out, answers or reasons back, word of ports that refuse."""
+"""Channels to other nodes: requests, answers or failures, and refused connections."""
 
 from struct import pack
 
@@ -22,7 +22,7 @@ BAD = b"bad"
 
 
 class ChannelHost:
-    """One channel, with what it asks of its host and what it tells those who wait."""
+    """One channel, with its requests to the host and its answers to the callers."""
 
     def __init__(self) -> None:
         self.clock, self.timers = Clock(0), Timers()
@@ -388,7 +388,7 @@ def test_a_channel_that_was_closed_does_not_connect_again() -> None:
 
 
 def test_whoever_waits_is_told_when_an_answer_meets_a_bug_of_ours() -> None:
-    """Else a follower would never fetch again from the leader whose answer it could not take."""
+    """Otherwise a follower would never again fetch from a leader after such an answer."""
     host = ChannelHost()
 
     def broken(_: memoryview) -> bytes:

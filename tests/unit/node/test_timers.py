@@ -1,4 +1,4 @@
-"""Deadlines fire in order of time, then of setting, unless they were cancelled."""
+"""Timers fire by time, then in the order in which they were set, unless cancelled."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -74,7 +74,7 @@ def test_exactly_what_is_due_fires_in_order(wanted: list[tuple[int, bool]], now:
 
 
 def test_timers_that_were_cancelled_do_not_pile_up_until_their_time() -> None:
-    """Who asks for an answer within a month and has it at once leaves nothing behind."""
+    """Cancelled timers with a distant deadline must not use memory until then."""
     timers, fired = Timers(), []
     timers.at(5, lambda: fired.append(5))
     for number in range(10_000):

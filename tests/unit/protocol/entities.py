@@ -1,4 +1,4 @@
-"""Strategies for messages of any class, from the fields that the class declares."""
+"""Hypothesis strategies for messages of any class, from the fields of the class."""
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
@@ -21,7 +21,7 @@ from tidelog.protocol.messages.schema import (
 )
 
 HAND_TUNED = (0, 1)
-"""Produce and Fetch, which have codecs of their own."""
+"""Produce and Fetch, which have their own codecs."""
 
 EVERY_API_VERSION = [
     (api_key, version) for api_key in API_NAMES for version in versions_of(api_key)

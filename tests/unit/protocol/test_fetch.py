@@ -1,4 +1,4 @@
-"""Our codec of Fetch and kio's agree on every version, in both directions."""
+"""Our codec for Fetch and kio's agree in every version and both directions."""
 
 import struct
 from contextlib import suppress
@@ -35,7 +35,7 @@ VERSIONS = versions_of(1)
 
 
 def topic_of(topic: Any) -> Any:
-    """By name, or by id, of which kio reads the zero one as None."""
+    """The topic's name or id; kio reads the zero id as None."""
     return topic.topic if hasattr(topic, "topic") else topic.topic_id
 
 
@@ -114,7 +114,7 @@ def _tagged(partition: Any, name: str, convert: Any) -> Any:
 
 
 def is_comparable(message: Any) -> bool:
-    """Ids are there, and so are records: we write none at all where kio writes null."""
+    """Whether ids and records are present: for missing records we write no bytes, kio null."""
     if hasattr(message, "responses"):
         return all(topic_of(topic) is not None for topic in message.responses) and all(
             p.records is not None for topic in message.responses for p in topic.partitions
@@ -196,7 +196,7 @@ def fetched(version: int, *partitions: PartitionFetched) -> FetchResponse:
 
 @pytest.mark.parametrize("version", VERSIONS)
 def test_slices_of_files_stand_between_the_chunks_and_count_in_the_length(version: int) -> None:
-    file = cast(File, object())  # nothing is read from it here
+    file = cast(File, object())  # this test never reads from it
     slices = [FileSlice(file, 64, 300), FileSlice(file, 0, 100_000)]
     of_files = fetched(
         version,

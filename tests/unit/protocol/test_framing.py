@@ -1,4 +1,4 @@
-"""The splitter gives back exactly the frames that were sent, however the stream is cut."""
+"""The splitter returns exactly the sent frames, however the stream is split."""
 
 import resource
 from collections.abc import Iterator
@@ -121,7 +121,7 @@ def test_a_lying_length_costs_no_more_than_the_bytes_that_came() -> None:
 
 
 def resident_bytes() -> int:
-    """The memory that this process really has."""
+    """The resident memory of this process."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * resource.getpagesize()
 
@@ -209,7 +209,7 @@ def test_an_empty_frame_is_a_frame() -> None:
 
 
 def received_in(buffers: Buffers, size: int) -> memoryview:
-    """A frame of this size, as a connection that shares these buffers receives it."""
+    """A frame of this size, received by a connection that uses these shared buffers."""
     splitter = FrameSplitter(MAX, buffers)
     frames = splitter.feed(memoryview(size.to_bytes(4, "big") + bytes(2 * DIRECT)))
     while not frames:
@@ -224,7 +224,7 @@ def test_the_buffer_of_a_large_frame_serves_the_next_one() -> None:
     first = received_in(buffers, 9 * DIRECT).obj
     second = received_in(buffers, 8 * DIRECT).obj
 
-    assert second is not first  # somebody, this test, still looks at the first
+    assert second is not first  # the test still holds the first buffer
     known = {id(first), id(second)}
     del first, second
     for _ in range(5):

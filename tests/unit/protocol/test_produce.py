@@ -1,4 +1,4 @@
-"""Our codec of Produce and kio's agree on every version, in both directions."""
+"""Our codec for Produce and kio's agree in every version and both directions."""
 
 import struct
 from contextlib import suppress
@@ -30,7 +30,7 @@ VERSIONS = versions_of(0)
 
 
 def topic_of(topic: Any) -> Any:
-    """By name, or by id, of which kio reads the zero one as None."""
+    """The topic's name or id; kio reads the zero id as None."""
     return topic.name if hasattr(topic, "name") else topic.topic_id
 
 

@@ -1,4 +1,4 @@
-"""What comes to a Kafka port by mistake is named."""
+"""Other protocols that reach a Kafka port by mistake are recognized by name."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A world of quorum machines whose voters change: who votes is a record in the log (KIP-853)."""
+"""A simulated quorum with dynamic voters, which are records in the log (KIP-853)."""
 
 from tests.unit.replication.quorum_member import Member, VotersRecord
 from tests.unit.replication.quorum_world import QuorumWorld
@@ -11,7 +11,7 @@ from tidelog.replication.quorum.state import Voter, VoterSet
 
 class DynamicWorld(QuorumWorld):
     def add_voter(self, id: NodeId) -> rules.VoterChangeRefused | None:
-        """Ask the leader to let this member vote. -> why not, if it refuses."""
+        """Ask the leader to add this member as a voter; return the reason if it refuses."""
         leader, role, refused = self._leader_for_a_change()
         if refused is not None:
             return refused

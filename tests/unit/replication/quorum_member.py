@@ -1,4 +1,4 @@
-"""One member of a small world of quorum machines: what survives a crash, and what does not."""
+"""One member of a simulated quorum: its durable state, and the state that a crash loses."""
 
 from dataclasses import dataclass, field
 from uuid import UUID
@@ -16,7 +16,7 @@ from tidelog.replication.quorum.state import (
 
 
 class VotersRecord(int):
-    """A record like any other, the epoch that wrote it; from it on these voters are in force."""
+    """A record (the epoch that wrote it) that also changes the voters."""
 
     voters: VoterSet
 
@@ -32,7 +32,7 @@ class Member:
     id: NodeId
     saved: QuorumState | None = None
     held: Held = field(default_factory=lambda: Held(UNKNOWN, is_fresh=True))
-    """What is kept beside the log, and says how far the log was."""
+    """The state beside the log that records how far the log reached."""
     log: list[int] = field(default_factory=list)
     """The epoch of each record."""
     machine: QuorumMachine | None = None
@@ -50,6 +50,6 @@ class Member:
         return LogEnd(self.log[-1] if self.log else -1, len(self.log))
 
     def grew(self) -> None:
-        """The log is synced; what was lost counts until the log is past it."""
+        """The log is synced; the recorded end stays until the log has reached it again."""
         if self.end >= self.held.end:
             self.held = Held(self.end)

@@ -1,7 +1,7 @@
-"""A small world of quorum machines: a network that delays, loses and cuts, logs as lists of epochs.
+"""A simulated quorum, with a network that delays, loses and cuts, and logs as lists of epochs.
 
-It carries out the machines' effects in the plainest way and checks after every event that no epoch
-has two leaders and that no two members disagree on what is committed.
+It executes the machines' effects in the simplest way. After every event it checks that no epoch
+has two leaders and that no two members disagree on committed records.
 """
 
 import random
@@ -33,7 +33,7 @@ FETCH_WAIT_MS = 50
 
 
 class QuorumWorld:
-    """Voters by configuration; with `first` they are dynamic, and all others begin as observers."""
+    """Voters by configuration; with `first` they are dynamic, and all others start as observers."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class QuorumWorld:
                 self._later(1, lambda other=other: self._refused(other, id))
 
     def refuse(self, id: NodeId, peer: NodeId) -> None:
-        """The peer's port refuses this member once, though the peer lives."""
+        """The peer's port refuses this member once, although the peer is alive."""
         member = self.members[id]
         if member.fetching is not None and member.fetching[0] == peer:
             member.fetching = None
@@ -105,14 +105,14 @@ class QuorumWorld:
             member.directory = self._new_directory()
 
     def damage(self, id: NodeId) -> None:
-        """Some of the end of the log is gone; what lies beside the log is not."""
+        """Remove a part of the log's end; the state beside the log remains."""
         member = self.members[id]
         assert member.machine is None
         del member.log[self.random.randrange(len(member.log) + 1) :]
         member.committed = min(member.committed, len(member.log))
 
     def forget_promises(self, id: NodeId) -> None:
-        """quorum-state is gone; what lies beside the log says in which epoch it voted last."""
+        """Remove quorum-state; the state beside the log still has the epoch of the last vote."""
         member = self.members[id]
         assert member.machine is None
         if member.saved is not None:
@@ -187,7 +187,7 @@ class QuorumWorld:
         return known
 
     def _log_changed(self, member: Member) -> None:
-        """Voters count from when they are in the log until they are cut away."""
+        """Report the voters in the log; they count as soon as they are in it, until truncated."""
         known = self._voters_in(member)
         is_retiring = known.is_retiring(member.key, member.committed)
         self._step(member, q.VotersChanged(known.latest, known.latest_offset, is_retiring))
@@ -200,7 +200,7 @@ class QuorumWorld:
         heappush(self._queue, (self.now + delay, next(self._order), action))
 
     def _send(self, source: NodeId, target: NodeId, deliver: object) -> None:
-        """Deliver unless the link is cut, loses it, or either side has restarted."""
+        """Deliver a message unless the link is cut or loses it, or either side has restarted."""
         incarnation = self.members[source].incarnation
 
         def arrive() -> None:
@@ -413,6 +413,6 @@ class QuorumWorld:
     def _check(self) -> None:
         leader = self.leader
         if leader is None or leader.machine.epoch < max(self.leaders):
-            return  # deposed, and does not know it yet
+            return  # replaced, and does not know it yet
         if leader.log and leader.log[-1] == leader.machine.epoch:
             assert leader.log[: len(self.agreed)] == self.agreed, "a leader lacks committed records"

@@ -1,4 +1,4 @@
-"""Dice that fall the same way for the same seed."""
+"""Random numbers that depend only on the seed."""
 
 import random
 from uuid import UUID

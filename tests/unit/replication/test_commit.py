@@ -1,4 +1,4 @@
-"""The two commit rules: cases worked by hand, then what holds for every case."""
+"""The two commit rules: hand-made cases, then properties of all cases."""
 
 import pytest
 from hypothesis import given
@@ -19,17 +19,17 @@ def in_sync(*agreed: int, asked_for: tuple[int, ...] = (), minimum: int = 1) -> 
     [
         ({1: 9}, in_sync(1), 0, 9),
         ({1: 9, 2: 7, 3: 4}, in_sync(1, 2, 3), 0, 4),
-        # Whoever is not in sync is not waited for.
+        # Replicas that are not in sync do not count.
         ({1: 9, 2: 7, 3: 4}, in_sync(1, 2), 0, 7),
-        # Whoever is asked for may be in sync in the controller's eyes already (F12).
+        # The controller may have added a proposed replica already, so it counts (F12).
         ({1: 9, 2: 7, 3: 4}, in_sync(1, 2, asked_for=(3,)), 0, 4),
-        # Not heard of in this epoch.
+        # A replica that has not fetched in this epoch.
         ({1: 9, 2: -1}, in_sync(1, 2), 3, 3),
-        # Too few: frozen, even though all of them hold more (F43).
+        # Below the minimum the watermark stays, although all replicas hold more (F43).
         ({1: 9, 2: 7, 3: 4}, in_sync(1, minimum=2), 3, 3),
-        # Who is only asked for does not make up the number.
+        # A proposed replica does not count for the minimum.
         ({1: 9, 2: 9}, in_sync(1, asked_for=(2,), minimum=2), 3, 3),
-        # A replica that fell back does not take back what was committed.
+        # A replica with fewer records does not move the watermark back.
         ({1: 9, 2: 2}, in_sync(1, 2), 5, 5),
     ],
 )
@@ -79,12 +79,12 @@ def test_a_larger_maximal_set_never_commits_more(
         ([9], 0, 0, 9),
         ([9, 7, 4], 0, 0, 7),
         ([9, 4, 4], 0, 0, 4),
-        # Of two, both; of four, three: half is no majority.
+        # A majority is two of two and three of four.
         ([9, 4], 0, 0, 4),
         ([9, 9, 4, 4], 0, 0, 4),
         ([9, 9, 9, 4], 0, 0, 9),
         ([9, 8, 7, 4, 4], 0, 0, 7),
-        # A majority holds records of earlier epochs only: another leader could still undo them.
+        # The majority holds only records of earlier epochs; another leader could remove them.
         ([9, 7, 4], 7, 3, 3),
         ([9, 8, 4], 7, 3, 8),
         ([9, 2, 2], 0, 5, 5),

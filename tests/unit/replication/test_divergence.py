@@ -1,4 +1,4 @@
-"""Where two logs part: by hand, then real logs through random histories of leaders."""
+"""Where two logs diverge: hand-made cases, then real logs with random leaders."""
 
 from dataclasses import dataclass
 
@@ -20,14 +20,14 @@ from tidelog.sim.machines.disk import SimDisk
 @pytest.mark.parametrize(
     ("mine", "last_epoch", "offset", "answer"),
     [
-        # The same epoch, and the leader's goes at least as far.
+        # The leader's part of the same epoch is at least as long.
         (EpochEnd(5, 10), 5, 10, None),
         (EpochEnd(5, 10), 5, 7, None),
-        # The follower went on in that epoch after the leader had begun the next (F02).
+        # The follower's part of the epoch is longer than the leader's (F02).
         (EpochEnd(5, 8), 5, 10, EpochEnd(5, 8)),
-        # The leader never heard of that epoch: it names the one before (F03).
+        # The leader does not have that epoch, and answers with the one before (F03).
         (EpochEnd(3, 6), 5, 10, EpochEnd(3, 6)),
-        # A follower without records agrees with everyone.
+        # A follower without records agrees with any leader.
         (EpochEnd(NO_EPOCH, -1), NO_EPOCH, 0, None),
     ],
 )
@@ -41,11 +41,11 @@ def test_what_the_leader_answers(
     ("answer", "mine", "cut"),
     [
         (EpochEnd(5, 8), EpochEnd(5, 10), 8),
-        # The follower's own epoch 3 ended before the leader's did: what follows is of another one.
+        # The follower's epoch 3 is shorter than the leader's; its next records are of another.
         (EpochEnd(3, 9), EpochEnd(3, 6), 6),
-        # It has no such epoch; its last one below ends at 4, and the leader may know that one.
+        # The follower lacks that epoch; its epoch before ends at 4, and the leader may have it.
         (EpochEnd(3, 9), EpochEnd(2, 4), 4),
-        # It knows of no epoch that old: all that it holds is of later ones.
+        # The follower has no epoch that old, so all of its records are later.
         (EpochEnd(3, 9), EpochEnd(NO_EPOCH, -1), 0),
     ],
 )
@@ -57,7 +57,7 @@ def test_where_the_follower_cuts(answer: EpochEnd, mine: EpochEnd, cut: int) -> 
 
 
 def lead(log: PartitionLog, epoch: int, batches: int, size: int = 1) -> None:
-    """Begin an epoch, and write in it."""
+    """Begin an epoch, and append batches in it."""
     log.assign_epoch(epoch, log.log_end_offset)
     for _ in range(batches):
         records = batch(size, timestamp=NOW + epoch)
@@ -65,7 +65,7 @@ def lead(log: PartitionLog, epoch: int, batches: int, size: int = 1) -> None:
 
 
 def fetch_once(follower: PartitionLog, leader: PartitionLog) -> int | None:
-    """One fetch with its answer. -> how many records were cut; None when there is no more."""
+    """One fetch and its answer; return the number of truncated records, or None at the end."""
     end = follower.log_end_offset
     last = follower.epoch_at(end - 1)
     if last != NO_EPOCH:
@@ -87,7 +87,7 @@ def fetch_once(follower: PartitionLog, leader: PartitionLog) -> int | None:
 
 
 def catch_up(follower: PartitionLog, leader: PartitionLog, fetches: int = 10_000) -> int:
-    """-> how many answers cut something."""
+    """Fetch until the end; return the number of answers that truncated the log."""
     cuts = 0
     for _ in range(fetches):
         cut = fetch_once(follower, leader)
@@ -105,7 +105,7 @@ def test_f02_the_same_offset_written_twice_is_cut_on_the_one_that_lost() -> None
     a, b = new_log(), new_log()
     lead(a, 1, 5)
     catch_up(b, a, fetches=3)
-    lead(b, 2, 1)  # everyone lost power, and the shorter one leads
+    lead(b, 2, 1)  # after a power loss of both, the shorter log leads
 
     catch_up(a, b)
 
@@ -114,7 +114,7 @@ def test_f02_the_same_offset_written_twice_is_cut_on_the_one_that_lost() -> None
 
 
 def test_f03_several_leader_changes_are_walked_back_until_the_epochs_match() -> None:
-    """Each wrote alone in turn: one answer is not enough."""
+    """Each led and wrote alone in turn, so one answer is not enough."""
     a, b = new_log(), new_log()
     lead(a, 1, 3)
     catch_up(b, a)
@@ -131,7 +131,7 @@ def test_f03_several_leader_changes_are_walked_back_until_the_epochs_match() -> 
 
 
 def test_f05_the_same_leader_in_a_later_epoch_still_cuts() -> None:
-    """The follower led in between, unseen by the leader, and wrote what nobody else has."""
+    """Meanwhile the follower led without the leader's knowledge, and wrote records of its own."""
     a, b = new_log(), new_log()
     lead(a, 1, 3)
     catch_up(b, a)
@@ -161,7 +161,7 @@ def test_f06_epochs_without_records_do_not_confuse() -> None:
 
 
 def test_an_empty_leader_takes_everything() -> None:
-    """After an unclean election the others follow, whatever they held."""
+    """After an unclean election the followers truncate all of their records."""
     empty, full = new_log(), new_log()
     lead(full, 1, 5)
     lead(empty, 2, 0)
@@ -208,7 +208,7 @@ REIGNS = st.lists(
 
 
 def common_prefix(logs: list[PartitionLog]) -> int:
-    """Up to which offset all logs hold the same batches."""
+    """The offset up to which all logs have the same batches."""
     end = 0
     for same in zip(*(headers(log) for log in logs), strict=False):
         if len({(header.base_offset, header.leader_epoch) for header in same}) > 1:
@@ -222,7 +222,7 @@ def common_prefix(logs: list[PartitionLog]) -> int:
 def test_after_any_history_followers_end_up_with_their_leaders_log(
     reigns: list[Reign], last: int
 ) -> None:
-    """Any of three leads in turn, and dies; what all of them hold is never cut."""
+    """Each of three leads in turn and dies; a record that all of them hold is never truncated."""
     logs = [new_log(), new_log(), new_log()]
     for epoch, reign in enumerate(reigns):
         leader = logs[reign.leader]

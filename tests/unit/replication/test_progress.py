@@ -1,4 +1,4 @@
-"""What a leader knows of a follower: by hand, and what holds for any sequence of fetches."""
+"""The leader's knowledge of a follower: hand-made cases, then any sequence of fetches."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,7 +54,7 @@ def test_a_fetch_without_a_word_counts_only_at_the_end_and_never_says_where_it_i
 
     progress.fetched_again(10, at=6_000)
     assert (progress.end, progress.last_caught_up, progress.last_fetch) == (10, 6_000, 6_000)
-    progress.fetched_again(10, at=5_500)  # an older session's
+    progress.fetched_again(10, at=5_500)  # from an older session
     progress.fetched_again(11, at=7_000)
     assert (progress.end, progress.last_caught_up, progress.last_fetch) == (10, 6_000, 6_000)
 
@@ -68,7 +68,7 @@ STEPS = st.lists(
 def test_last_caught_up_is_a_time_at_which_it_held_all_that_there_was(
     steps: list[tuple[int, int, int]],
 ) -> None:
-    """Each step: time passes, the leader appends, the follower fetches further."""
+    """In each step time passes, the leader appends and the follower fetches."""
     progress, now, leader_end, offset = FollowerProgress(0), 0, 0, 0
     ends_over_time = [(0, 0)]
     for wait, appended, gained in steps:
@@ -81,7 +81,7 @@ def test_last_caught_up_is_a_time_at_which_it_held_all_that_there_was(
 
         assert before <= progress.last_caught_up <= now
         end_then = max(end for at, end in ends_over_time if at <= progress.last_caught_up)
-        # At the very millisecond more may have been appended after it was caught up.
+        # In the same millisecond more records may be appended after it was caught up.
         assert offset >= end_then or any(
             at == progress.last_caught_up and end <= offset for at, end in ends_over_time
         )

@@ -50,7 +50,7 @@ def test_a_killed_leader_is_replaced_at_once_since_its_port_refuses() -> None:
 
 
 def test_a_leader_that_falls_silent_is_replaced_in_one_round_of_votes() -> None:
-    """Its followers notice at the same moment; nothing refuses, so only time tells them."""
+    """Its followers detect the silence at the same moment, only by a timeout."""
     for seed in range(100):
         world = running(3, seed)
         leader = world.run_until_leader()
@@ -64,7 +64,7 @@ def test_a_leader_that_falls_silent_is_replaced_in_one_round_of_votes() -> None:
 
 
 def test_a_voter_that_was_refused_by_a_living_leader_follows_it_again() -> None:
-    """As when a port is not open yet, or something between them refuses for a moment."""
+    """As when a port is not open yet, or a device between them refuses for a moment."""
     for seed in range(20):
         world = running(3, seed)
         leader = world.run_until_leader()
@@ -118,7 +118,7 @@ def test_f36_a_voter_that_returns_from_a_partition_does_not_disturb_the_leader()
 
 
 def test_f40_a_voter_with_a_wiped_disk_does_not_vote_again() -> None:
-    """It voted for the leader, and must not help to elect one that lacks that leader's records."""
+    """It voted for the leader, and must not elect one that lacks that leader's records."""
     world = running(3)
     leader = world.run_until_leader()
     lagging, wiped = (id for id in world.members if id != leader.id)
@@ -140,7 +140,7 @@ def test_f40_a_voter_with_a_wiped_disk_does_not_vote_again() -> None:
 
 
 def test_f40_a_wiped_voter_that_has_fetched_some_of_the_log_still_elects_nobody() -> None:
-    """Its first records do not make it the voter that it was, nor does another start."""
+    """Neither its first records nor a restart make it an ordinary voter again."""
     world = running(3)
     leader = world.run_until_leader()
     lagging, wiped = (id for id in world.members if id != leader.id)
@@ -151,7 +151,7 @@ def test_f40_a_wiped_voter_that_has_fetched_some_of_the_log_still_elects_nobody(
     world.kill(leader.id)
     world.kill(wiped)
     world.wipe(wiped)
-    world.members[wiped].log = world.members[leader.id].log[:1]  # and then the leader died
+    world.members[wiped].log = world.members[leader.id].log[:1]  # then the leader died
     world.members[wiped].saved = QuorumState(leader.saved.epoch)
     world.heal()
     world.start(wiped)
@@ -193,7 +193,7 @@ def test_f57_a_voter_that_lost_the_end_of_its_log_elects_nobody_who_lacks_it() -
     del world.members[damaged].log[2:]
     world.members[damaged].committed = 0
     world.heal()
-    for _ in range(3):  # however often it starts
+    for _ in range(3):  # a restart changes nothing
         world.start(damaged)
         world.run(10_000)
         assert world.leader is None

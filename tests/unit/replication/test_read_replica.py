@@ -1,4 +1,4 @@
-"""Which replica a consumer reads from: Kafka's RackAwareReplicaSelector."""
+"""The replica that a consumer reads from: Kafka's RackAwareReplicaSelector."""
 
 from tidelog.replication.isr.read_replica import ReplicaView, rack_aware
 

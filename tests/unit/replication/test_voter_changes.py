@@ -1,4 +1,4 @@
-"""Voters added and removed one at a time, under faults: F37, F38, F39 and F40 by name."""
+"""Voters are added and removed one at a time, under faults: F37, F38, F39 and F40."""
 
 import pytest
 from tests.unit.replication.dynamic_world import DynamicWorld
@@ -59,7 +59,7 @@ def test_f37_a_removed_voter_does_not_join_again_by_itself() -> None:
         world = running(3, first=(1, 2, 3), seed=seed)
         leader = world.leader
         removed = next(id for id in world.members if id != leader.id)
-        # It hears of nothing until long after: it believes that it still votes.
+        # It learns nothing of its removal, and still considers itself a voter.
         world.isolate(removed)
         assert world.remove_voter(removed) is None
         world.run(10_000)
@@ -165,7 +165,7 @@ def test_f40_a_voter_with_a_wiped_disk_is_somebody_else() -> None:
     world.start(leader.id)
     world.run_until_leader()
     world.run(3000)
-    # With its new directory it is added like anyone else, once the old one is removed.
+    # After its old directory is removed, the new one is added like any other voter.
     assert error(world.add_voter(wiped)) is ErrorCode.duplicate_voter
     assert world.remove_voter(wiped) is None
     world.run(1000)

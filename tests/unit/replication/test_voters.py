@@ -1,4 +1,4 @@
-"""The voters that a log names, and the rules by which they change."""
+"""The voters in a log, and the rules for changing them."""
 
 from uuid import UUID
 

@@ -41,7 +41,7 @@ SLICE = struct.Struct(">qi")
 NUMBER = struct.Struct(">i")
 PEER: ConnId = -1
 ANSWER = 32 * 1024 * 1024
-"""How long an answer of the peer may be."""
+"""The longest allowed answer of the peer."""
 
 
 def framed(payload: bytes) -> bytes:
@@ -51,13 +51,13 @@ def framed(payload: bytes) -> bytes:
 class EchoNode:
     """Answers by the first byte of a frame.
 
-    e: the rest again. x: the rest again, then closed. !: a bug.
-    m: so many bytes of memory. f: a slice of the file, sent from there.
-    y: fsync of the file with that index, answered when it has ended.
-    p: answered after so many ms, and nothing else is read until then.
-    c: connect to that address, answered with what came of it. h: hang up on the peer.
-    r: the rest is passed on to the peer, and its answer back.
-    w: waits. b: a bug in what waits comes to light; the rest again.
+    e: the rest of the frame. x: the same, then closes the connection. !: raises an error.
+    m: this many bytes of memory. f: a slice of the file, sent from the file.
+    y: fsyncs the file with this index, and answers when it has ended.
+    p: answers after this many ms, and reads nothing else until then.
+    c: connects to this address, and answers with the result. h: closes the connection to the peer.
+    r: forwards the rest to the peer, and its answer back.
+    w: waits. b: raises an error for a waiting request; answers with the rest.
     """
 
     def __init__(self, files: list[File] | None = None) -> None:
@@ -192,7 +192,7 @@ class Client:
         return bytes(received)
 
     def is_closed_by_peer(self) -> bool:
-        """Wait for the end of the stream."""
+        """Wait until the peer closes the connection."""
         try:
             return self.sock.recv(1) == b""
         except ConnectionResetError:

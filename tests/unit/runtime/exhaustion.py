@@ -1,4 +1,4 @@
-"""A process, this one, that has no descriptor left."""
+"""Uses up all descriptors of this process."""
 
 import os
 import resource
@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 
 @contextmanager
 def no_descriptor_left() -> Iterator[list[int]]:
-    """Take every descriptor. -> those taken, for a test to close some earlier."""
+    """Take every free descriptor; yield them, so that a test can close some."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (highest_descriptor() + 1, hard))
     taken: list[int] = []

@@ -1,4 +1,4 @@
-"""The freeze meter: which passes it counts, what it blames, and how often it writes a line."""
+"""The freeze meter: the passes that it counts, the cause that it names, and its log lines."""
 
 import logging
 import socket
@@ -44,7 +44,7 @@ def seen(metrics: list[Metric]) -> Seen:
 
 
 class Processor:
-    """CPU time that passes when the test says so."""
+    """CPU time that the test controls."""
 
     def __init__(self) -> None:
         self.ns = 0
@@ -156,7 +156,7 @@ def test_a_line_limit_allows_a_burst_and_then_one_at_a_time() -> None:
 
 
 class SlowNode(EchoNode):
-    """Takes its time for a request of Kafka's Metadata."""
+    """A node that is slow for a Metadata request."""
 
     def _answer(self, conn: ConnId, frame: bytes, now: Millis) -> list[Outbound]:
         if frame.startswith(b"\0\3"):
@@ -180,7 +180,7 @@ def test_the_loop_names_the_request_that_held_it_up(caplog: pytest.LogCaptureFix
 
 
 class SlicingNode(SlowNode):
-    """Takes its time for a part of a request when it ticks."""
+    """A node that is slow for a slice of a request when it ticks."""
 
     has_ticked = False
 

@@ -1,4 +1,4 @@
-"""Jobs in threads: each is answered once, a failure too, and no kind of work holds up another."""
+"""Jobs in threads: each is answered once, also if it fails, and no kind delays another."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ class Call:
 
 @dataclass(slots=True)
 class Count:
-    """A job of many steps, each begun when the gate is opened for it."""
+    """A job of several steps, each of which waits for the gate."""
 
     gate: threading.Semaphore
     begun: threading.Semaphore
@@ -49,7 +49,7 @@ class JobThreadsHost:
         self.jobs = JobThreads(self.rung.release, self.answers.append)
 
     def await_one(self) -> Ran | None:
-        """The next that ends; None if nobody is to hear of it."""
+        """The result of the next job that ends; None if the job was cancelled."""
         before = len(self.answers)
         self.rung.acquire()
         self.jobs.finish()

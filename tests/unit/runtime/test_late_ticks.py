@@ -1,6 +1,6 @@
-"""After a long pass a node hears what came meanwhile before it is told the time (F63).
+"""After a long pass a node receives the waiting frames before the next tick (F63).
 
-A controller that was busy would otherwise fence brokers whose heartbeats wait in its sockets.
+Otherwise a busy controller would fence brokers whose heartbeats wait in its sockets.
 """
 
 import time
@@ -15,7 +15,7 @@ from tidelog.runtime.loop import LATE_MS
 
 
 class BusyNode(EchoNode):
-    """Takes long for the frame `busy`; a deadline passes and another frame comes meanwhile."""
+    """Is slow for the frame `busy`; meanwhile a deadline passes and another frame arrives."""
 
     def __init__(self) -> None:
         super().__init__()

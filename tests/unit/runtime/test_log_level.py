@@ -1,4 +1,4 @@
-"""The environment variable that sets the level of log lines."""
+"""The environment variable for the log level."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Full collections do not look again and again at what stays (F63)."""
+"""Full garbage collections do not visit long-lived objects again and again (F63)."""
 
 import gc
 import weakref
@@ -17,7 +17,7 @@ def thawed() -> Iterator[None]:
 
 
 def collect(generation: int, took_ns: int) -> int:
-    """-> how many objects are left out from now on."""
+    """Collect once; return the number of objects that later collections leave out."""
     readings = iter([0, took_ns])
     callback = LongCollections(lambda: next(readings))
     gc.callbacks.append(callback)

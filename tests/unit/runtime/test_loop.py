@@ -1,4 +1,4 @@
-"""The loop on real sockets: frames in any cut, answers in order, and nobody in another's way."""
+"""The loop on real sockets: frames split anywhere, answers in order, independent clients."""
 
 import socket
 import struct
@@ -212,7 +212,7 @@ def test_a_controlled_shutdown_ends_the_loop_with_the_nodes_status() -> None:
 
 
 class Stubborn(EchoNode):
-    """Does not end when it is asked to."""
+    """Ignores a shutdown."""
 
     def shutdown(self, now: int) -> list:
         return []

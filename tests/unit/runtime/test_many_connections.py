@@ -1,4 +1,4 @@
-"""Ten thousand clients that say nothing, and a process that has run out of descriptors."""
+"""Ten thousand silent clients, and a process without free descriptors."""
 
 import gc
 import resource
@@ -31,7 +31,7 @@ sys.stdin.read()
 
 @contextmanager
 def idle_clients(address: tuple[str, int], number: int) -> Iterator[None]:
-    """Connections held by a process of their own: both ends would not fit into one's limit."""
+    """Connections of a separate process: one process has too few descriptors for both ends."""
     command = [sys.executable, "-c", CONNECT_AND_WAIT, *map(str, address), str(number)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
         assert child.stdout is not None
@@ -75,7 +75,7 @@ def test_without_descriptors_accepting_rests_and_resumes(
         leaving, staying, late = served.client(), served.client(), Client()
         leaving.ask(b"e")
         staying.ask(b"e")
-        # The client's sockets exist already: only the host's accept needs a new descriptor.
+        # The client's socket already exists, so only the host's accept needs a descriptor.
         with no_descriptor_left():
             late.connect(served.address)
             while "cannot accept" not in caplog.text:

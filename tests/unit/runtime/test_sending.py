@@ -1,4 +1,4 @@
-"""Answers on their way out: from memory, from files, to readers fast and slow."""
+"""Sending answers from memory and from files, to fast and slow readers."""
 
 import os
 import random
@@ -78,7 +78,7 @@ def test_slices_and_memory_leave_in_the_order_asked_for(file: File) -> None:
             asked.append((b"f" + SLICE.pack(position, length), CONTENT[position:][:length]))
     with serving(EchoNode([file])) as served:
         client = served.client()
-        ahead = 20  # so many answers queue up on their way
+        ahead = 20  # this many answers are queued
         for number, (request, _) in enumerate(asked):
             client.sock.sendall(framed(request))
             if number >= ahead:
@@ -104,7 +104,7 @@ def test_a_file_cut_while_it_is_being_sent_closes_the_connection(file: File) -> 
         client, other = served.client(), served.client()
         ask_slice(client, 0, len(CONTENT))
         head = client.read(4 + 1000)
-        other.ask(b"e")  # a pass later, the socket's buffer is full and the rest waits in the file
+        other.ask(b"e")  # by now the socket's buffer is full, and the rest waits in the file
         file.truncate(1000)
         with pytest.raises(EOFError) as cut:
             client.read(len(CONTENT) - 1000)
@@ -129,7 +129,7 @@ def test_a_client_that_never_reads_is_not_read_either() -> None:
         deaf.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4096)
         deaf.sock.setblocking(False)
         stuck = 0
-        # Until its own requests are stuck all the way back to it, while others are served.
+        # Send until its requests are blocked at the sender, while others are served.
         while stuck < 50:
             try:
                 deaf.sock.send(request * 100)
@@ -162,7 +162,7 @@ def test_many_clients_that_never_read_hold_little_memory_together() -> None:
             with suppress(BlockingIOError):
                 client.sock.send(requests)
             assert other.ask(b"eserved") == b"served"
-        # All that can be handled is, once nothing changes any more.
+        # Wait until no more frames are handled.
         frames = -1
         while frames != served.node.frames - 1:
             frames = served.node.frames
@@ -200,7 +200,7 @@ def test_f63_an_answer_over_the_limit_of_all_closes_its_connection_and_not_the_n
 
 
 def test_requests_that_wait_take_little_memory_together() -> None:
-    """Clients that pipeline while a request of theirs is parked."""
+    """Clients pipeline requests behind a parked one."""
     limits = Limits(held_bytes=500_000)
     pipelined = framed(b"p" + struct.pack(">i", 3_600_000)) + framed(b"e" + bytes(500)) * 1_000
     with serving(limits=limits) as served:
@@ -275,7 +275,7 @@ def test_unsent_counts_what_the_queue_holds(
 
 
 def cold_file(tmp_path: Path) -> RealFile:
-    """A file that lies on the disk and, where the file system allows it, nowhere in memory."""
+    """A file that is on the disk and, if the file system allows it, not in the page cache."""
     file = RealDisk(tmp_path).open("cold")
     assert isinstance(file, RealFile)
     file.append([CONTENT, bytes(TAIL_BYTES)])

@@ -1,6 +1,6 @@
-"""Requests that take long delay their own connection and no other (F63).
+"""Slow requests delay only their own connection (F63).
 
-Time passes only when a request takes some, so that nothing depends on the speed of the machine.
+Time passes only inside a request, so that the test does not depend on the machine's speed.
 """
 
 from collections.abc import Callable
@@ -14,11 +14,11 @@ from tidelog.runtime.clock import HostClock
 from tidelog.runtime.loop import SHARED_MS
 
 SLOW_MS = SHARED_MS - 2
-"""Two requests that take this long are more than the share of a pass."""
+"""Two requests of this duration exceed the share of a pass."""
 
 
 class StoppedClock(HostClock):
-    """Moves when the test says so."""
+    """A clock that the test controls."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -32,7 +32,7 @@ class StoppedClock(HostClock):
 
 
 class SlowNode(EchoNode):
-    """Echoes; what begins with `slow` takes time, and something may happen meanwhile."""
+    """Echoes; a frame that begins with `slow` takes time, and other events may happen meanwhile."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -45,7 +45,7 @@ def test_an_alarm_rings_until_it_is_quieted() -> None:
         return bool(select.select([alarm], [], [], 0)[0])
 
     assert not is_ringing()
-    for _ in range(100_000):  # more than any buffer holds
+    for _ in range(100_000):  # more than the socket's buffer holds
         alarm.ring()
     assert is_ringing()
     alarm.quiet()

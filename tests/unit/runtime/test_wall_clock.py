@@ -1,4 +1,4 @@
-"""The node is told how far the machine's clock is from the time of its deadlines."""
+"""The host reports the distance of the machine's clock from the node's monotonic time."""
 
 from tests.unit.runtime.echo import serving
 

@@ -1,4 +1,4 @@
-"""fsync in threads: an answer comes after its own fsync, in the loop's thread, and never late."""
+"""fsync in threads: each answer comes after its own fsync, promptly, in the loop's thread."""
 
 import threading
 import weakref
@@ -11,7 +11,7 @@ from tidelog.runtime.workers import Workers
 
 
 class GatedFile:
-    """A file whose fsync ends when told to, or fails."""
+    """A file whose fsync ends when the gate opens, or fails."""
 
     def __init__(self, *, is_open: bool = True, error: OSError | None = None) -> None:
         self.gate = threading.Event()

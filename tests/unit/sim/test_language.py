@@ -1,4 +1,4 @@
-"""The story language: what it reads, and what it says of a line that it does not understand."""
+"""The story language: its steps, and the messages for lines that it does not understand."""
 
 import pytest
 

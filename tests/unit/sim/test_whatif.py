@@ -1,4 +1,4 @@
-"""What `whatif` asks and says, apart from the simulation itself."""
+"""The questions and the output of `whatif`, without the simulation."""
 
 from pathlib import Path
 from typing import Any

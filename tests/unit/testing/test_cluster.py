@@ -1,4 +1,4 @@
-"""What a cluster of the kit is told: odd words are refused, and the right ones are named.
+"""Arguments of the kit's methods: unknown values are refused, and the valid ones are named.
 
 No node is started here.
 """

@@ -1,4 +1,4 @@
-"""ACLs: there is no authorizer, and every request is told so."""
+"""ACLs: there is no authorizer, so every request gets SECURITY_DISABLED."""
 
 from kio.schema.create_acls.v3.request import AclCreation
 from kio.schema.delete_acls.v3.request import DeleteAclsFilter

@@ -1,4 +1,4 @@
-"""Altering configurations: what the broker refuses before the controller decides."""
+"""Altering configurations: the checks of the broker before the controller decides."""
 
 from datetime import timedelta
 

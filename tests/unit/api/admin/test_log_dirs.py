@@ -1,4 +1,4 @@
-"""DescribeLogDirs: what lies where on this broker."""
+"""DescribeLogDirs: the log directories of this broker and their partitions."""
 
 from kio.schema.describe_log_dirs.v5.request import DescribableLogDirTopic
 from tests.unit.api.support import Effects, ask, drive, request

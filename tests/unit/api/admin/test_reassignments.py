@@ -1,4 +1,4 @@
-"""ListPartitionReassignments: what is moving."""
+"""ListPartitionReassignments: the reassignments in progress."""
 
 from uuid import UUID
 

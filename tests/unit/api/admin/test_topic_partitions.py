@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions: pages of topics."""
+"""DescribeTopicPartitions, with its pages of topics."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""Topics are the controller's to decide on; the broker may forbid deletion."""
+"""The controller decides on topics; the broker only checks whether deletion is enabled."""
 
 import pytest
 from kio.schema.delete_topics.v6.request import DeleteTopicState

@@ -1,4 +1,4 @@
-"""Metadata: what clients of each version are told of topics, leaders and brokers."""
+"""Metadata: topics, leaders and brokers in the answers of each version."""
 
 from dataclasses import replace
 from uuid import UUID
@@ -245,7 +245,7 @@ def test_version_0_hides_replicas_that_are_out_of_reach():
 
 
 def create(names, **changes):
-    """Ask for topics that may be created. -> the effects, and the answer."""
+    """Ask for topics that may be created; return the effects and the answer."""
     message = ask(KEY, topics=by_name(*names), allow_auto_topic_creation=True)
     effects = Effects("the controller's response")
     answered = effects.drive(metadata.handle(request(message, 13, **changes)))

@@ -1,4 +1,4 @@
-"""The hand-written Metadata response says in every version what kio's encoder says."""
+"""The hand-written Metadata response equals that of kio's encoder in every version."""
 
 from datetime import timedelta
 from io import BytesIO

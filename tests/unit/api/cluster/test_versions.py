@@ -1,4 +1,4 @@
-"""ApiVersions: what this listener serves, and the cluster's features."""
+"""ApiVersions: the APIs of this listener, and the cluster's features."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""FindCoordinator: which broker looks after a group."""
+"""FindCoordinator: the broker that coordinates a group."""
 
 from uuid import UUID
 

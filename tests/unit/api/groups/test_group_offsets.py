@@ -54,7 +54,7 @@ def commit(*topics: tuple[str | UUID, tuple[int, ...]]):
 
 
 def accept(effect: Coordinate) -> OffsetCommitResponse:
-    """A coordinator that takes every commit but that of partition 2."""
+    """A coordinator that accepts every commit except for partition 2."""
     assert type(effect.request) is OffsetCommitRequest
     return OffsetCommitResponse(
         throttle_time=timedelta(0),

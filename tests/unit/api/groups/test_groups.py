@@ -1,4 +1,4 @@
-"""The group APIs hand their requests to coordinators, and put the answers together."""
+"""The group APIs pass their requests to coordinators, and combine the answers."""
 
 from datetime import timedelta
 

@@ -1,4 +1,4 @@
-"""Fetch: what is read, in which order it is answered, and what a session remembers."""
+"""Fetch: the partitions that are read, the order of the answer, and the state of a session."""
 
 from typing import Any
 
@@ -120,7 +120,7 @@ def test_a_session_tells_only_what_changed() -> None:
     assert rows(step(3, [found(6), found()])) == [("orders", [(2, ErrorCode.none)])]
     unwell = FetchResult(ErrorCode.offset_out_of_range)
     assert rows(step(4, [found(6), unwell])) == [("orders", [(0, ErrorCode.offset_out_of_range)])]
-    # It is told again when it is well again, though nothing has changed since before.
+    # The partition is sent again after an error, although its offsets have not changed.
     assert rows(step(5, [found(6), found()])) == [("orders", [(0, ErrorCode.none)])]
 
 

@@ -1,4 +1,4 @@
-"""Produce: what is refused before a log is asked, and how the answers of logs are put together."""
+"""Produce: checks before a log is involved, and the combination of the logs' answers."""
 
 from typing import Any
 from weakref import ref
@@ -124,7 +124,7 @@ def test_a_transactional_batch_needs_a_transactional_id() -> None:
 
 
 def test_a_transactional_batch_needs_a_transaction_that_a_coordinator_knows_of() -> None:
-    """There is none yet, and nobody would ever end what such a batch begins."""
+    """There is no transaction coordinator yet, so no node would ever end such a transaction."""
     offered = ("orders", [(0, batch()), (2, batch(TRANSACTIONAL))])
     named = asking(offered, transaction="mine")
 

@@ -1,4 +1,4 @@
-"""InitProducerId: ids from blocks that the controller allocates; DescribeProducers."""
+"""InitProducerId, with ids from blocks of the controller, and DescribeProducers."""
 
 from datetime import timedelta
 

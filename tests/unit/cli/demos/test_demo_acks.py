@@ -1,4 +1,4 @@
-"""The table of `demo acks`, and what counts as expected."""
+"""The table of `demo acks`, and its comparison with the expected results."""
 
 from tidelog.cli.demos.acks_trial import CELLS, RECORDS, Cell
 from tidelog.cli.demos.demo_acks import expected, is_as_expected, table

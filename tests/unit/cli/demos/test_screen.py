@@ -1,4 +1,4 @@
-"""Without a terminal nothing is rewritten, and how things stand comes every few seconds."""
+"""Without a terminal no line is rewritten, and the status is printed every few seconds."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Lines taken apart by `produce`, records put together by `consume`."""
+"""`produce` splits lines into records, and `consume` formats records as lines."""
 
 import click
 import pytest

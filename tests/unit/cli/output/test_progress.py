@@ -1,4 +1,4 @@
-"""Where there is no terminal, long work says now and then how far it is, and only to stderr."""
+"""Without a terminal a long task prints its progress now and then, only to stderr."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Held against what kafka-metadata-quorum prints for such answers, blanks and tabs included."""
+"""The report equals the output of kafka-metadata-quorum, including blanks and tabs."""
 
 from uuid import UUID
 

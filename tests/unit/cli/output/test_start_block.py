@@ -1,4 +1,4 @@
-"""What `up` prints when its cluster is ready."""
+"""The output of `up` when its cluster is ready."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Which settings `whatif` asks about."""
+"""The settings that `whatif` simulates."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def test_flags_come_first_then_the_topic_then_assumptions() -> None:
 
 @pytest.fixture
 def asked(monkeypatch: pytest.MonkeyPatch) -> list[list[Question]]:
-    """What is simulated, without the simulation."""
+    """The questions that would be simulated; the simulation is replaced."""
     noted: list[list[Question]] = []
     monkeypatch.setattr(whatif, "report", lambda questions, *_: noted.append(questions))
     return noted

@@ -1,4 +1,4 @@
-"""The command `tidelog simulate`: what it prints, how it ends, and what it says of mistakes."""
+"""The command `tidelog simulate`: its output, its exit status and its error messages."""
 
 import pytest
 

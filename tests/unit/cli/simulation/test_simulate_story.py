@@ -1,4 +1,4 @@
-"""`tidelog simulate --story` and `--mutant`: what they print, and what they say of a mistake."""
+"""`tidelog simulate --story` and `--mutant`: their output and their error messages."""
 
 from pathlib import Path
 

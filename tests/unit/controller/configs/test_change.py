@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs and AlterConfigs: what changes, and refusals in Apache Kafka's words."""
+"""IncrementalAlterConfigs and AlterConfigs: changes, and the errors of Apache Kafka."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Kafka's limits of connections: from the file, and from what was set while brokers ran."""
+"""Kafka's connection limits, from server.properties and from dynamic configurations."""
 
 import pytest
 from tests.unit.controller.support import settings

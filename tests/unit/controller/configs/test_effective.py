@@ -1,4 +1,4 @@
-"""The configuration in effect, where it comes from, and its synonyms as Apache Kafka lists them."""
+"""The effective configuration, its sources, and its synonyms as Apache Kafka lists them."""
 
 from tests.unit.controller.support import SETTINGS, cluster, partition, settings
 

@@ -1,4 +1,4 @@
-"""AlterPartition: the controller's word on who is in sync."""
+"""AlterPartition: the controller's decision on an in-sync set."""
 
 from typing import Any
 from uuid import UUID

@@ -1,4 +1,4 @@
-"""A broker's life: registration, unfencing, controlled shutdown, fencing, unregistration."""
+"""Brokers: registration, unfencing, controlled shutdown, fencing, unregistration."""
 
 from typing import Any
 from uuid import UUID
@@ -135,7 +135,7 @@ def test_a_registration_that_cannot_be(changes: dict[str, Any], error: str) -> N
 
 
 def test_f17_a_fast_restart_does_not_keep_the_place_of_the_process_before() -> None:
-    """The page cache is gone with the process: not in sync, and not eligible either."""
+    """The new process may have lost unsynced records, so it is neither in sync nor eligible."""
     image = cluster(3, {"t": partition(isr=(1, 2), elr=())}, min_isr("t", 2))
     image = after(image, ask(image, registration(1)))
     found = image.topics["t"].partitions[0]
@@ -282,7 +282,7 @@ def test_a_failed_log_directory_takes_its_replicas_out() -> None:
     assert ask(image, heartbeat(offline_log_dirs=(directory(1),))).records == ()
 
 
-# -- Going, and controllers ------------------------------------------------------------------------
+# -- Unregistration, and controllers ---------------------------------------------------------------
 
 
 def test_an_unregistered_broker_is_counted_on_nowhere() -> None:

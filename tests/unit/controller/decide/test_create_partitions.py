@@ -1,4 +1,4 @@
-"""CreatePartitions: how topics grow."""
+"""CreatePartitions: adding partitions to topics."""
 
 from typing import Any
 

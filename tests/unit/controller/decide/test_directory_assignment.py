@@ -1,4 +1,4 @@
-"""AssignReplicasToDirs: where a broker's replicas lie, and what is lost with a directory."""
+"""AssignReplicasToDirs: the directories of a broker's replicas, and the loss of a directory."""
 
 from dataclasses import replace
 from uuid import UUID
@@ -21,7 +21,7 @@ SECOND, REPLACED = UUID(int=6_001), UUID(int=6_002)
 
 
 def two_directories(placed: PartitionImage | None = None) -> ClusterImage:
-    """Broker 1 has two; its replica of the only partition lies in the first."""
+    """Broker 1 has two directories; its replica of the only partition is in the first."""
     image = cluster(3, {"t": partition() if placed is None else placed})
     one = replace(image.brokers[1], directories=(directory(1), SECOND))
     return replace(image, brokers={**image.brokers, 1: one})
@@ -88,7 +88,7 @@ def test_f33_a_lost_directory_takes_its_replicas_and_leaves_the_others() -> None
 
 
 def test_a_replica_on_a_new_disk_is_not_the_last_known_leader_any_more() -> None:
-    """It would lead with nothing, and the others would cut all that they have."""
+    """It would lead with an empty log, and the others would truncate theirs."""
     placed = partition(
         isr=(), leader=-1, last_known_elr=(1,), directories=(REPLACED, directory(2), directory(3))
     )

@@ -1,4 +1,4 @@
-"""ElectLeaders: preferred and unclean, in some partitions or in all."""
+"""ElectLeaders: preferred and unclean, for some partitions or for all."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Any sequence of decisions: the image keeps its invariants, and applying is a fold."""
+"""The image keeps its invariants under any sequence of decisions and is a fold of the records."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -61,7 +61,7 @@ Step = Callable[["World"], None]
 
 
 class World:
-    """A controller that decides, and checks after everything that it has decided."""
+    """A controller that decides, and checks the invariants after each decision."""
 
     def __init__(self) -> None:
         self.dice = CountingDice()
@@ -95,7 +95,7 @@ class World:
         )
         check_transition(old, self.image)
 
-    # -- what may happen ---------------------------------------------------------------------------
+    # -- possible events ---------------------------------------------------------------------------
 
     def register(self, id_: int, *, clean: bool) -> None:
         self.runs += 1
@@ -262,7 +262,7 @@ def _minimum(name: str, minimum: int) -> Step:
 
 
 def _alter_isr(name: str, isr: list[int]) -> Step:
-    """The leader of the topic's first partition asks for what it likes."""
+    """The leader of the topic's first partition asks for this in-sync set."""
 
     def step(world: World) -> None:
         topic = world.image.topics.get(name)

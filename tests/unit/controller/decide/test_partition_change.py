@@ -1,9 +1,9 @@
-"""One partition's next state, compared with what Apache Kafka 4.1 makes of the same state.
+"""One partition's next state, compared with that of Apache Kafka 4.1 for the same input.
 
-A line of the golden file is a state, a wish and Kafka's record for it:
+A line of the golden file is a state, a requested change and Kafka's record for it:
 replicas|isr|elr|last known elr|adding|removing|leader|recovery|min isr|elr on|election|may lead
-then the target's |isr|replicas|adding|removing|recovery|unclean shutdowns -> the record, where - is
-what stays as it is.
+then the target's |isr|replicas|adding|removing|recovery|unclean shutdowns -> the record. In the
+record, - is an unchanged field.
 """
 
 from collections.abc import Iterable
@@ -94,7 +94,7 @@ def _written(record: PartitionChangeRecord | None) -> str:
 
 
 def _without_strangers(state: str, record: str) -> str:
-    """Kafka's record, but that nobody stays eligible who is no longer a replica."""
+    """Kafka's record without eligible leaders that are no longer replicas (ADR 13)."""
     if record == "none":
         return record
     before, f = state.split("|"), record.split("|")
@@ -122,7 +122,7 @@ def test_an_election_that_may_lose_records_says_so() -> None:
 
 @pytest.mark.parametrize("election", list(Election))
 def test_a_leader_that_the_last_known_one_replaces_unclean_stays_marked(election: Election) -> None:
-    # Kafka clears the mark if the same change asks for it; we keep it, since records may be lost.
+    # Kafka clears the mark if the change requests it; we keep it, because records may be lost.
     record = _decide(f"1,3|||1|||-1|1|2|1|{election.name}|1,3|-|-|-|-|0|-")
 
     assert record is not None
@@ -130,7 +130,7 @@ def test_a_leader_that_the_last_known_one_replaces_unclean_stays_marked(election
 
 
 def test_nobody_is_the_last_leader_of_a_partition_that_had_none() -> None:
-    # Kafka writes the leader -1 down as the last known one here.
+    # Kafka records the leader -1 as the last known one here.
     record = _decide("5|5|||||-1|0|1|1|ONLINE|1||-|-|-|-|-")
 
     assert record is not None

@@ -1,4 +1,4 @@
-"""Where new replicas go."""
+"""The placement of new replicas on brokers and racks."""
 
 from collections import Counter
 

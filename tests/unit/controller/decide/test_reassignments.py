@@ -1,4 +1,4 @@
-"""AlterPartitionReassignments: grow, catch up, shrink; or cancel."""
+"""AlterPartitionReassignments: replicas are added, catch up, and others are removed; or cancel."""
 
 from typing import Any
 
@@ -132,7 +132,7 @@ def test_refusals_are_kafkas() -> None:
 
 
 def test_who_was_reassigned_away_is_never_elected_as_eligible() -> None:
-    """Its log is deleted: it would take what is committed with it."""
+    """Its log is deleted, so committed records would be lost."""
     image = cluster(4, {"t": partition((2, 3, 1))}, min_isr("t", 2))
     image = after(image, ask(image, moves((0, (1,)))))
     left = image.topics["t"].partitions[0]

@@ -1,4 +1,4 @@
-"""CreateTopics and DeleteTopics: what is made, and every refusal in Apache Kafka's words."""
+"""CreateTopics and DeleteTopics: the results, and the errors of Apache Kafka."""
 
 from typing import Any
 from uuid import UUID

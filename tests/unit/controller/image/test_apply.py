@@ -1,4 +1,4 @@
-"""Records applied: each kind, transactions of the metadata log, and what images share."""
+"""Applying each kind of record, transactions of the metadata log, and parts that images share."""
 
 from uuid import UUID
 
@@ -217,7 +217,7 @@ def test_what_precedes_a_transaction_in_its_batch_is_visible() -> None:
     assert list(image.visible.topics) == ["first"]
 
 
-# -- Sharing, and logs that are not what they should be -------------------------------------------
+# -- Sharing, and invalid logs ---------------------------------------------------------------------
 
 
 def test_untouched_maps_are_shared() -> None:
@@ -254,7 +254,7 @@ def test_brokers_that_clients_see_are_in_order() -> None:
 
 
 def test_a_snapshot_amid_a_controlled_shutdown_still_waits_for_who_does_not_know_of_it() -> None:
-    """Found by simulation: after a restart from a snapshot the broker was let go at once."""
+    """Found by simulation: after a restart from a snapshot the broker was released at once."""
     change = r.BrokerRegistrationChangeRecord(
         broker_id=4, broker_epoch=77, in_controlled_shutdown=1
     )

@@ -1,4 +1,4 @@
-"""What changed between two images."""
+"""The difference between two images."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""A metadata log written by Apache Kafka 4.1, replayed whole."""
+"""A complete metadata log of Apache Kafka 4.1 is replayed."""
 
 from pathlib import Path
 from uuid import UUID
@@ -43,7 +43,7 @@ def test_every_record_decodes_and_encodes_to_the_same_bytes() -> None:
         record = decode_record(value)
         encoded = encode_record(record)
         if isinstance(record, PartitionRecord):
-            # Kafka writes version 2 as soon as the feature is on, we once something needs it.
+            # Kafka writes version 2 as soon as the feature is on; we write it only if it is needed.
             assert (value[2], encoded[2]) == (2, 1)
             assert encoded[3:] == value[3:]
         else:

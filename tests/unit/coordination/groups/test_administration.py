@@ -120,7 +120,7 @@ def test_deletion_reaches_commits_in_flight() -> None:
     coordinator.commit({("t", 1): 2})
     coordinator.delete_groups(GROUP)
     coordinator.write_all()
-    # The commit was written first, so it was made and then deleted; the group went with it.
+    # The commit was written first, and then deleted with its group.
     for current in (coordinator, coordinator.successor()):
         assert current.committed() == {}
         assert current.list_groups() == []

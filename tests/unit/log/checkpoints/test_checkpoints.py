@@ -1,4 +1,4 @@
-"""Kafka's small files: what is written is Kafka's, and no content keeps a broker from starting."""
+"""Kafka's checkpoint files: the format is Kafka's, and no content prevents a start."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""The clean-shutdown mark goes before the first change of a log, and not sooner (F17)."""
+"""The clean-shutdown mark is removed right before the first change of a log (F17)."""
 
 from collections.abc import Callable
 from uuid import UUID
@@ -24,7 +24,7 @@ def opened(disk: SimDisk) -> LogDirectory:
 
 
 def stopped(epoch: int = 9) -> SimDisk:
-    """A directory whose broker stopped in order."""
+    """The directory of a broker that has shut down cleanly."""
     disk = SimDisk()
     directory = opened(disk)
     for partition in (A, B):
@@ -36,7 +36,7 @@ def stopped(epoch: int = 9) -> SimDisk:
 
 
 def by_time(log: PartitionLog) -> None:
-    """Retention deletes by time once the batch headers have confirmed the time index."""
+    """Apply retention by time; it deletes once the batch headers have confirmed the time index."""
     log.apply_retention(NOW + 10**12, log.log_end_offset)
     log.mend()
     log.apply_retention(NOW + 10**12, log.log_end_offset)
@@ -158,7 +158,7 @@ def test_a_run_that_was_registered_and_changed_nothing_stops_in_its_own_epoch() 
 
 
 def test_f11_a_stop_before_every_log_was_checked_is_not_clean() -> None:
-    """What power loss left in a log that was not opened meanwhile is still to be looked at."""
+    """A log that was not opened may still be damaged by the power loss, so it must be checked."""
     disk = SimDisk()
     directory = opened(disk)
     for partition in (A, B):

@@ -1,4 +1,4 @@
-"""Leader epochs: where each begins and ends, and what a restart knows of them."""
+"""Leader epochs: their start and end offsets, and their state after a restart."""
 
 import pytest
 from hypothesis import given
@@ -52,7 +52,7 @@ def test_f06_an_epoch_without_records_is_kept() -> None:
     assert log.latest_epoch == 2
     assert log.epoch_end(1) == EpochEnd(1, 10)
     assert log.epoch_end(2) == EpochEnd(2, 10)
-    # The next one begins at the same offset and takes its place.
+    # The next epoch begins at the same offset and replaces it.
     log.assign_epoch(3, 10)
     assert log.epoch_end(2) == EpochEnd(1, 10)
     assert log.epoch_end(3) == EpochEnd(3, 10)
@@ -163,7 +163,7 @@ def test_epochs_past_the_log_end_are_forgotten_at_load() -> None:
     append(log, batch(5), epoch=1)
     log.assign_epoch(6, 5)
     log.close()
-    # Without records it could make this log look newer than it is in an election.
+    # An epoch without records could make this log look newer in an election.
     assert open_log(disk, clean=True).latest_epoch == 1
 
 
@@ -186,7 +186,7 @@ def test_a_truncated_epoch_is_gone() -> None:
 
 
 def test_an_epoch_is_written_with_its_first_record_and_not_before() -> None:
-    """Loading forgets an epoch without records, so a file for each leadership would be in vain."""
+    """Loading drops an epoch without records, so writing it before its first record is useless."""
     disk = SimDisk()
     log = open_log(disk)
 

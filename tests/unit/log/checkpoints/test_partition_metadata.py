@@ -1,4 +1,4 @@
-"""partition.metadata: Kafka's two lines, and a copy of the topic id that survives a changed bit."""
+"""partition.metadata: Kafka's two lines, and a copy of the topic id that survives a flipped bit."""
 
 from uuid import UUID
 

@@ -1,4 +1,4 @@
-"""From timestamps to offsets, against a plain list of records."""
+"""Offsets by timestamp, compared with a plain list of records."""
 
 import tracemalloc
 
@@ -37,7 +37,7 @@ batches = st.lists(
 
 
 def fill(log: PartitionLog, shape: list[tuple[list[int], str, int]]) -> list[tuple[int, int, bool]]:
-    """Append these; (offset, timestamp, is last of its batch) of each record."""
+    """Append these batches; return (offset, timestamp, is last of its batch) of each record."""
     records = []
     for times, compression, size in shape:
         made = build_batch([Record(b"k", bytes(size), t) for t in times], compression=compression)
@@ -111,16 +111,16 @@ def test_records_without_timestamps_are_found_by_none(timestamp: int) -> None:
     assert max_timestamp_offset(log, 3) is None
 
 
-# -- what a hostile client has written (F64) -------------------------------------------------------
+# -- batches of a hostile client (F64) -------------------------------------------------------------
 
 
 def planted(log: PartitionLog, batch: bytes) -> None:
-    """Put a batch into the log as a leader has it that did not look into it."""
+    """Append a batch without checks, as if its leader had not checked it."""
     assert isinstance(log.append_as_follower(memoryview(bytearray(batch))), Appended)
 
 
 def bomb(codec: str, count: int, claimed: int | None = None, newest: int = 9_000) -> bytes:
-    """Small records with one timestamp, and a header that promises a later one at their end."""
+    """Small records with one timestamp; only the last has the later one of the header."""
     records = [Record(None, None, 1_000)] * count + [Record(None, None, newest)]
     made = bytearray(build_batch(records, leader_epoch=1, compression=codec))
     if claimed is not None:

@@ -1,4 +1,4 @@
-"""Indexes are derived data: a wrong one costs a walk, is rebuilt from the batches, and is told."""
+"""A wrong index makes a read scan batches, is rebuilt from them, and is reported."""
 
 from dataclasses import replace
 
@@ -84,7 +84,7 @@ def test_f56_a_wrong_time_index_does_not_let_live_records_be_deleted(damage: str
     for path in indexes(wrote.disk, ".timeindex"):
         was = wrote.disk.read_file(path)
         if damage == "flip":
-            wrote.disk.flip_bit(path, 8 * (len(was) - 12 + 2))  # its last timestamp is older
+            wrote.disk.flip_bit(path, 8 * (len(was) - 12 + 2))  # makes the last timestamp older
         elif damage == "garbage":
             wrote.disk.write_file(path, b"\0\0\0\0\0\0\0\1\0\0\0\1" * (len(was) // 12))
         elif damage == "absent":

@@ -24,7 +24,7 @@ SEALED, ACTIVE = 1, -1
 
 
 def abort(log: PartitionLog, producer: int) -> None:
-    """A transaction of two batches that is aborted."""
+    """Write and abort a transaction of two batches."""
     for sequence in (0, 1):
         records = batch(producer=producer, epoch=0, sequence=sequence, transactional=True)
         append(log, records)
@@ -33,7 +33,7 @@ def abort(log: PartitionLog, producer: int) -> None:
 
 
 def stopped() -> tuple[SimDisk, int, tuple[AbortedTxn, ...]]:
-    """A log of several segments with one open transaction; its end, and the aborted ones."""
+    """A closed log with several segments and an open transaction; its end and aborted ones."""
     disk = SimDisk()
     log = open_log(disk)
     append(log, batch(producer=999, epoch=0, sequence=0, transactional=True))

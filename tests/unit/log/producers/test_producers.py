@@ -1,4 +1,4 @@
-"""Idempotent producers: order, duplicates, fencing, and what outlives what."""
+"""Idempotent producers: order, duplicates, fencing, and their state after restarts."""
 
 import pytest
 from hypothesis import given, settings
@@ -25,7 +25,7 @@ def produce(
 
 
 def repeated(first: int, last: int) -> Appended:
-    """A repetition is told the timestamp of the batch that is there, as Kafka does."""
+    """The result of a duplicate, with the timestamp of the stored batch, as in Kafka."""
     return Appended(first, last, NOW + last - first, duplicate=True)
 
 
@@ -102,7 +102,7 @@ def test_the_sequence_wraps_after_the_largest_int() -> None:
 
 def test_the_sequence_wraps_inside_a_batch() -> None:
     log = new_log()
-    produce(log, MAX_SEQUENCE - 1, 5)  # ... max, 0, 1, 2
+    produce(log, MAX_SEQUENCE - 1, 5)  # max - 1, max, 0, 1, 2
     assert produce(log, MAX_SEQUENCE - 1, 5) == repeated(0, 4)
     assert produce(log, 3) == Appended(5, 5, -1)
 
@@ -112,7 +112,7 @@ def test_f44_the_cache_does_not_outlive_truncated_offsets() -> None:
     for sequence in range(10):
         produce(log, sequence)
     log.truncate_to(4, NOW)
-    # 4 to 9 are gone: they are new again, and 3 is what came last.
+    # Sequences 4 to 9 are truncated and count as new; 3 is the last one.
     assert produce(log, 9) is ErrorCode.out_of_order_sequence_number
     assert produce(log, 4) == Appended(4, 4, -1)
     assert produce(log, 3) == repeated(3, 3)
@@ -144,11 +144,11 @@ def test_state_survives_a_restart(clean: bool) -> None:
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("since_roll", [0, 1, 2, 3, 4, 5])
 def test_f44_the_window_of_five_outlives_a_restart(clean: bool, since_roll: int) -> None:
-    """A snapshot has the last batch of each producer only; the client may have five in flight."""
+    """A snapshot has only the last batch of each producer, but a client may have five in flight."""
     disk = SimDisk()
     log = open_log(disk)
     sequence = 0
-    while not log.needs_flush(NOW):  # until a segment was rolled
+    while not log.needs_flush(NOW):  # until a segment is rolled
         produce(log, sequence)
         sequence += 1
     for _ in range(since_roll):
@@ -201,7 +201,7 @@ def test_f44_after_a_cut_the_state_is_that_of_a_log_that_never_was_longer(
     if reopen:
         log = open_log(disk)
     assert log.log_end_offset == twin.log_end_offset
-    # Only so far back is searched for the five last batches: older ones may be out of order now.
+    # Recovery searches only a part of the log for the last five batches; older ones may be missing.
     for producer in range(3):
         for sequence in range(following[producer] + 2):
             found = produce(log, sequence, producer=producer)

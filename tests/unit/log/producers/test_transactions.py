@@ -1,4 +1,4 @@
-"""Transactions as a log sees them: what is stable, what was aborted."""
+"""Transactions in a log: the last stable offset and the aborted transactions."""
 
 import pytest
 from tests.unit.log.support import DIRECTORY, NOW, SMALL, append, batch, marker, new_log, open_log
@@ -11,7 +11,7 @@ from tidelog.sim.machines.disk import SimDisk
 
 
 class Producer:
-    """A transactional producer that keeps its own sequence."""
+    """A transactional producer that numbers its own batches."""
 
     def __init__(self, log: PartitionLog, producer: int, epoch: int = 0) -> None:
         self.log = log
@@ -73,12 +73,12 @@ def test_the_oldest_of_several_transactions_counts() -> None:
 def test_aborted_transactions_are_found_by_the_range_they_overlap() -> None:
     log = new_log()
     one, two = Producer(log, 1), Producer(log, 2)
-    one.write(3)  # 0 to 2
-    two.write(2)  # 3 to 4
-    one.end(abort=True)  # 5, while two is open from 3 on
-    two.end(abort=False)  # 6
-    one.write()  # 7
-    one.end(abort=True)  # 8
+    one.write(3)  # offsets 0 to 2
+    two.write(2)  # offsets 3 to 4
+    one.end(abort=True)  # offset 5; producer two is open from 3
+    two.end(abort=False)  # offset 6
+    one.write()  # offset 7
+    one.end(abort=True)  # offset 8
     first, second = AbortedTxn(1, 0, 5, 3), AbortedTxn(1, 7, 8, 9)
     assert log.aborted_transactions(0, 9) == (first, second)
     assert log.aborted_transactions(0, 3) == (first,)
@@ -138,7 +138,7 @@ def test_transactions_survive_a_restart(clean: bool) -> None:
     one, two = Producer(log, 1), Producer(log, 2)
     one.write()
     for _ in range(30):
-        two.write(size=200)  # several segments
+        two.write(size=200)  # rolls several segments
     one.end(abort=True)
     before = log.aborted_transactions(0, log.log_end_offset)
     assert len(before) == 1

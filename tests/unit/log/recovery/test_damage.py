@@ -1,5 +1,7 @@
-"""Whatever happens to the files of a log while it is closed: it is whole when it is opened, or says
-so, and nobody reads anything but what was written (F54 to F56)."""
+"""A log that was damaged while closed is complete when it is opened, or reports the damage.
+
+No reader ever gets other records than those that were written (F54 to F56).
+"""
 
 import pytest
 from hypothesis import example, given, settings
@@ -57,7 +59,7 @@ def test_f54_a_sound_log_is_opened_without_a_word(clean: bool) -> None:
 @example([Damage("later segment", 0, 0, 0)], True)
 @example([Damage("garbage behind", 32, 0, 0), Damage("later segment", 0, 0, 0)], True)
 @example([Damage("flip", 33, 0, 0), Damage("directory", 1, 0, 0)], False)  # epochs, first log
-@example([Damage("flip", 57, 0, 148_968)], True)  # an offset that no index can name
+@example([Damage("flip", 57, 0, 148_968)], True)  # an offset beyond the range of an index
 def test_f54_a_damaged_log_is_whole_or_says_so(struck: list[Damage], clean: bool) -> None:
     wrote = written(clean=clean)
     done = [strike(wrote, one) for one in struck]
@@ -82,7 +84,7 @@ def test_f54_a_damaged_log_is_whole_or_says_so(struck: list[Damage], clean: bool
 
 
 def last_batches(wrote: Written) -> list[tuple[str, int]]:
-    """Each segment's file, and the position of its last batch."""
+    """The file of each segment, and the position of its last batch."""
     logs = [name for name in wrote.disk.list(DIRECTORY) if name.endswith(".log")]
     paths = [f"{DIRECTORY}/{name}" for name in logs]
     return [(path, max(at for at, _ in iterate(wrote.disk.read_file(path)))) for path in paths]
@@ -93,7 +95,7 @@ def last_batches(wrote: Written) -> list[tuple[str, int]]:
 def test_f54_a_wrong_offset_at_the_end_of_a_segment_does_not_condemn_the_next_ones(
     clean: bool, bits: range
 ) -> None:
-    """The last batch claims more than where the next segment begins, which is sound."""
+    """The last batch claims offsets of the next segment, which is intact."""
     found = last_batches(written(clean=clean))
     for number, (path, last) in enumerate(found):
         for bit in bits:
@@ -151,7 +153,7 @@ def test_f56_a_look_up_by_time_is_right_or_an_error(
         )
         or log.log_end_offset < wrote.end
     ):
-        return  # a file of an index was swapped with a log
+        return  # an index file was swapped with a log
     assert offset_for_timestamp(log, NOW + after, wrote.end) == right
     assert max_timestamp_offset(log, wrote.end) == newest
     assert isinstance(right, TimestampOffset | None)

@@ -1,4 +1,4 @@
-"""What an interrupted deletion or compaction left behind."""
+"""Files that an interrupted deletion or compaction left behind."""
 
 from dataclasses import replace
 
@@ -13,7 +13,7 @@ COMPACTED = replace(SMALL, cleanup_policy=frozenset({"compact"}))
 
 
 def filled() -> tuple[SimDisk, list[int]]:
-    """Thirty records in several segments; the base offsets of those."""
+    """A closed log with several segments, and their base offsets."""
     disk = SimDisk()
     log = open_log(disk)
     for _ in range(90):
@@ -23,7 +23,7 @@ def filled() -> tuple[SimDisk, list[int]]:
 
 
 def compacted(disk: SimDisk, base: int, end: int, suffix: str) -> None:
-    """The first and last record of a range, as a compaction writes them."""
+    """Write a range as compaction does: only its first and last record remain."""
     kept = [base, end - 1]
     content = b"".join(
         build_batch([Record(b"k", b"v", NOW)], offset, leader_epoch=1) for offset in kept

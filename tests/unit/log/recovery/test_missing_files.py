@@ -1,4 +1,4 @@
-"""Files that a clean stop leaves and that are gone at the next start are reported."""
+"""Files of a clean shutdown that are missing at the next start are reported."""
 
 import pytest
 from tests.unit.log.support import NOW, SMALL, append, base_offsets, batch

@@ -1,4 +1,4 @@
-"""Names in a log directory that are not what they seem: on real files."""
+"""Directories and links in place of files in a log directory, on real files."""
 
 import shutil
 from pathlib import Path

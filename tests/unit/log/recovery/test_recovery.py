@@ -1,4 +1,4 @@
-"""After a crash: what was synced is there, the log is a prefix of what was written, and no more."""
+"""After a crash the log is a prefix of the written log, and has all synced records."""
 
 from dataclasses import replace
 from typing import NamedTuple
@@ -50,7 +50,7 @@ steps = st.lists(
 
 
 class Broker:
-    """A log with the little that a broker keeps beside it: the recovery point on disk."""
+    """A log with the recovery point that a broker stores for it."""
 
     def __init__(self, disk: SimDisk) -> None:
         self.disk = disk
@@ -81,7 +81,7 @@ class Broker:
 
 
 def check_sound(log: PartitionLog) -> None:
-    """Offsets without gaps, epochs that match the batches, every offset readable."""
+    """Check that offsets have no gaps, epochs match the batches, and every offset is readable."""
     found = headers(log)
     following = log.log_start_offset
     for header in found:
@@ -131,7 +131,7 @@ def test_f11_pages_that_survived_only_the_process_are_synced_before_they_are_rea
         append(log, batch(size=100))
     written = raw(log)
     disk.sync_directory("")
-    # The process is killed: the page cache, and with it every unsynced byte, is still there.
+    # After a kill the page cache still has every unsynced byte.
     disk.kill()
     assert raw(open_log(disk)) == written
     for seed in range(20):
@@ -159,7 +159,7 @@ def test_a_file_cut_at_any_byte_ends_at_the_last_whole_batch(sizes: list[int], c
 
 @settings(deadline=None, max_examples=80)
 @given(st.lists(st.integers(0, 300), min_size=1, max_size=12), st.integers(0, 1 << 20))
-@example([64, 105, 28], 767_614)  # the base offset becomes larger than an index can say
+@example([64, 105, 28], 767_614)  # the base offset becomes larger than an index can hold
 def test_a_flipped_bit_past_the_recovery_point_ends_the_log_before_it(
     sizes: list[int], bit: int
 ) -> None:
@@ -177,7 +177,7 @@ def test_a_flipped_bit_past_the_recovery_point_ends_the_log_before_it(
     struck = max(number for number, start in enumerate(starts) if start <= bit // 8)
     field = bit // 8 - starts[struck]
     if field < 8 or 12 <= field < 16:
-        # Offset and epoch lie outside the checksum; an odd one may pass for sound.
+        # The checksum does not cover offset and epoch, so a wrong value may look valid.
         assert log.log_end_offset >= struck
     else:
         assert log.log_end_offset == struck
@@ -185,7 +185,7 @@ def test_a_flipped_bit_past_the_recovery_point_ends_the_log_before_it(
 
 
 def strike(byte: int, *, number: int = 5, count: int = 12) -> tuple[SimDisk, bytes]:
-    """Flip a bit of one batch of a flushed log."""
+    """Flip a bit in one batch of a flushed log."""
     disk = SimDisk()
     log = open_log(disk, ONE_SEGMENT)
     for _ in range(count):
@@ -198,7 +198,7 @@ def strike(byte: int, *, number: int = 5, count: int = 12) -> tuple[SimDisk, byt
 
 @pytest.mark.parametrize("byte", [8, 16, 20, 25, 60, 90])
 def test_f47_a_flipped_bit_in_synced_data_deletes_nothing_behind_it(byte: int) -> None:
-    """In the length, the magic, the checksum, the attributes, the count, a record."""
+    """The bytes are in the length, magic, checksum, attributes, count and a record."""
     disk, written = strike(byte)
     log = open_log(disk, ONE_SEGMENT, recovery_point=12)
 
@@ -217,7 +217,7 @@ def test_f47_a_flipped_bit_in_synced_data_deletes_nothing_behind_it(byte: int) -
 
 
 def test_f47_sound_batches_are_found_behind_damage_where_offsets_roll_over() -> None:
-    """The next sound batch has other leading bytes in its offset."""
+    """The next valid batch has other leading bytes in its offset."""
     disk, start = SimDisk(), 2**24 - 3
     log = open_log(disk, ONE_SEGMENT)
     log.truncate_fully_and_start_at(start, NOW)
@@ -343,7 +343,7 @@ def test_indexes_that_are_missing_or_wrong_are_rebuilt(
         case _:
             disk.write_file(path, disk.read_file(f"{DIRECTORY}/{bases[2]:020d}{suffix}"))
     if clean and damage != "missing":
-        return  # after a clean shutdown indexes are believed, as Kafka does
+        return  # after a clean shutdown indexes are trusted, as in Kafka
     log = open_log(disk, clean=clean, recovery_point=200)
     assert log.recovery.notes or damage in ("torn", "of another file") or suffix == ".timeindex"
     check_sound(log)
@@ -403,7 +403,7 @@ def test_a_gap_between_unsynced_segments_ends_the_log() -> None:
 
 
 def test_old_bytes_behind_new_ones_end_the_log() -> None:
-    """As a truncation leaves them that never reached the disk."""
+    """As after a truncation that was never synced."""
     disk = SimDisk()
     file = open_log(disk, ONE_SEGMENT)
     append(file, epoch=3)

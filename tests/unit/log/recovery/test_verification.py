@@ -1,4 +1,4 @@
-"""Batches that went bad at rest, anywhere in a log, are found by reading it in the background."""
+"""The background verification finds batches that were damaged at rest, anywhere in a log."""
 
 from collections.abc import Iterator
 
@@ -13,7 +13,7 @@ BATCHES = 120
 
 
 def reopened(flipped: int | None = None) -> PartitionLog:
-    """A log of many segments after a clean stop, a byte of its second segment changed."""
+    """A log of many segments after a clean shutdown, with one flipped bit in its second segment."""
     disk = SimDisk()
     log = open_log(disk)
     for number in range(BATCHES):
@@ -53,7 +53,7 @@ def test_f54_a_leader_epoch_that_no_checksum_covers_is_found() -> None:
 
 
 def epoch_bytes() -> Iterator[int]:
-    """Where the leader epochs of the first batches of a segment stand."""
+    """The positions of the leader epochs in the first batches of a segment."""
     size = len(batch(2))
     for number in range(3):
         yield from range(number * size + 12, number * size + 16)

@@ -1,4 +1,4 @@
-"""When a log asks for an fsync, and how far its recovery point may move."""
+"""When a log requests an fsync, and how far its recovery point moves."""
 
 from dataclasses import replace
 
@@ -82,7 +82,7 @@ def test_a_cut_and_the_same_length_again_is_not_taken_for_synced() -> None:
         append(log, epoch=2)
     _, again = log.begin_flush(NOW)
     assert again == up_to
-    log.flushed(up_to)  # the first of the two
+    log.flushed(up_to)  # the first of the two flushes
     assert log.recovery_point == 4
 
 

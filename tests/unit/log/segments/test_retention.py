@@ -1,4 +1,4 @@
-"""Which segments go, and when their files do."""
+"""Which segments retention removes, and when it deletes their files."""
 
 from dataclasses import replace
 from itertools import pairwise
@@ -23,7 +23,7 @@ DAY = 24 * 3_600_000
 
 
 def filled(config: LogConfig, disk: SimDisk | None = None) -> PartitionLog:
-    """Twenty batches, two to a segment, the n-th of them n seconds after NOW."""
+    """A log of twenty batches, two per segment; batch n is n seconds after NOW."""
     log = open_log(disk or SimDisk(), config)
     for second in range(20):
         append(log, batch(size=350, timestamp=NOW + second * 1_000))

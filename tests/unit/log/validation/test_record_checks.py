@@ -1,4 +1,4 @@
-"""Which batches are unpacked before they are appended, and what is found in them (F64)."""
+"""Which batches are decompressed before they are appended, and how they are checked (F64)."""
 
 from collections.abc import Iterator
 
@@ -20,7 +20,7 @@ COMPACTED = LogConfig(
     max_message_bytes=1 << 24, segment_bytes=1 << 26, cleanup_policy=frozenset({"compact"})
 )
 DENSE = [Record(b"k", None, NOW)] * 100_000
-"""Few bytes, no two records equal: zstd packs several into one byte."""
+"""Distinct records of few bytes: zstd packs several into one byte."""
 
 
 def offered(batch: bytes, log: PartitionLog) -> Appended | AppendRefused | RecordCheck:
@@ -28,7 +28,7 @@ def offered(batch: bytes, log: PartitionLog) -> Appended | AppendRefused | Recor
 
 
 def appended(batch: bytes, config: LogConfig = LARGE) -> Appended | AppendRefused:
-    """As the node goes about it; where it takes a job, nothing is written before."""
+    """Append as the node does; if a job checks the batch, nothing is written before it ends."""
     log = new_log(config)
     outcome = offered(batch, log)
     if isinstance(outcome, RecordCheck):
@@ -92,7 +92,7 @@ def test_f64_batches_of_honest_producers_are_not_unpacked(codec: str, value: byt
         assert isinstance(offered(batch, new_log(LARGE)), Appended)
 
 
-# -- topics with rules for records -----------------------------------------------------------------
+# -- topics that need a check of every record ------------------------------------------------------
 
 
 def test_f64_a_compacted_topic_unpacks_large_batches_in_a_job_and_small_ones_at_once() -> None:

@@ -1,4 +1,4 @@
-"""A broker's life: it registers until it is taken, heartbeats, and asks before it goes."""
+"""A broker registers until it is accepted, sends heartbeats, and asks before it shuts down."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -42,7 +42,7 @@ HEARD = BrokerHeartbeatResponse(
 
 
 def disk_of_epoch(epoch: int, interrupted: UUID | None = None) -> SimDisk:
-    """Left by a broker that shut down cleanly in this epoch, and a start that was interrupted."""
+    """The disk after a clean shutdown in this epoch and, if given, an interrupted start."""
     disk = SimDisk()
     mark = CleanShutdownMark(disk)
     mark.set(epoch)
@@ -52,7 +52,7 @@ def disk_of_epoch(epoch: int, interrupted: UUID | None = None) -> SimDisk:
 
 
 class LifecycleHost:
-    """The controller's place, taken by the test: it sees each request and answers when it likes."""
+    """Acts as the controller: the test sees each request and answers it when it wants."""
 
     def __init__(self, interrupted: UUID | None = None) -> None:
         self.clock, self.timers = Clock(0), Timers()
@@ -86,7 +86,7 @@ class LifecycleHost:
         self.clock.now = end
 
     def answer(self, error: ErrorCode = ErrorCode.none, **fields: Any) -> Any:
-        """Answer the oldest request. -> that request."""
+        """Answer the oldest request, and return the request."""
         message, resume, _ = self.asked.pop(0)
         response = REGISTERED if isinstance(message, BrokerRegistrationRequest) else HEARD
         resume(replace(response, error_code=error, **fields))
@@ -204,7 +204,7 @@ def test_f17_what_it_proves_is_noted_before_it_registers() -> None:
 
 @pytest.mark.parametrize("refusals", [0, 3])
 def test_f17_the_run_of_an_interrupted_start_is_settled_first(refusals: int) -> None:
-    """It may have been registered in an epoch that nobody here knows."""
+    """The interrupted process may have been registered, in an epoch that is unknown here."""
     host = LifecycleHost(interrupted=UUID(int=4_711))
     host.life.register()
     for _ in range(refusals):

@@ -1,4 +1,4 @@
-"""Groups are served from a whole log or not at all."""
+"""A group is served only if its log was loaded completely."""
 
 from kio.schema.offset_commit.v9.request import (
     OffsetCommitRequest,
@@ -46,7 +46,7 @@ def started(*disks: SimDisk, seed: int = 1) -> Bench:
 
 
 def test_a_group_whose_offsets_cannot_all_be_read_is_not_served() -> None:
-    """Else it would begin where it was long ago, or at the earliest or latest offset (F45)."""
+    """Otherwise its consumers would start at an old, the earliest or the latest offset (F45)."""
     node = started()
     node.ask(create_topic("orders"))
     node.ask(ask(10, key_type=0, coordinator_keys=("readers",)))

@@ -1,4 +1,4 @@
-"""The producer of replication events, with a cluster that the test plays by hand."""
+"""The producer of replication events, with a cluster whose answers come from the test."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -67,7 +67,7 @@ class ProducerHost:
         self.clock.now = end
 
     def asked(self) -> tuple[int, int, memoryview, int]:
-        """The one request under way: connection, API key, frame, where its body begins."""
+        """The request in progress: connection, API key, frame, position of its body."""
         sent = list(self._sent)
         self._sent.clear()
         for one in sent:
@@ -98,7 +98,7 @@ class ProducerHost:
         self.answer(encode_response(INIT_PRODUCER_ID, 4, self._correlation_id, response))
 
     def produced(self) -> tuple[int, int, int]:
-        """Producer id, first sequence and number of records of the batch under way."""
+        """Producer id, first sequence and number of records of the batch in progress."""
         _, key, frame, position = self.asked()
         assert key == PRODUCE
         request = decode_request(9, frame, position)

@@ -1,4 +1,4 @@
-"""What a node says of itself in numbers."""
+"""The metrics of a node."""
 
 from typing import Any
 
@@ -19,7 +19,7 @@ from tidelog.replication.isr.leader import IsrAgreed
 
 
 def values(reported: list[Metric]) -> dict[str, int]:
-    """Of those that are one number each."""
+    """The values of metrics with a single number."""
     return {
         metric.name: metric.samples[0][1]
         for metric in reported
@@ -61,7 +61,7 @@ def test_a_broker_counts_what_it_holds_and_what_passes_through() -> None:
 def test_a_replica_that_is_only_being_added_is_not_missed(
     in_sync: tuple[int, ...], missed: int
 ) -> None:
-    """As in Kafka, which counts replicas without them: three are wanted here."""
+    """As in Kafka, replicas that are being added do not count: the target size here is three."""
     replicas = (1, 2, 4, 3)
     held = Replica(TopicPartition("orders", 0), TOPIC_ID, new_log(), 0, Clock(NOW), Owner())
     held.lead(1, 5, IsrAgreed(frozenset(in_sync), frozenset(replicas), 7, 1))

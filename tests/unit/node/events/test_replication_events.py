@@ -1,4 +1,4 @@
-"""The queue of replication events: bounded, counted, and never in anybody's way."""
+"""The queue of replication events is bounded and counted, and never blocks the node."""
 
 import json
 from collections.abc import Callable
@@ -28,7 +28,7 @@ from tidelog.node.timers import Timers
 
 
 class EventsHost:
-    """Events of a node in a cluster whose topic of events nobody leads."""
+    """The events of a node in a cluster where the topic of events has no leader."""
 
     def __init__(self, is_on: str = "true") -> None:
         self.clock, self.timers = Clock(NOW), Timers()

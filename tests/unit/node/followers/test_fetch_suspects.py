@@ -1,4 +1,4 @@
-"""A bad partition waits by itself: the others of the same leader are followed on (F62)."""
+"""A bad partition is retried separately; the others of the same leader are still fetched (F62)."""
 
 import pytest
 from tests.unit.log.support import SMALL
@@ -9,14 +9,14 @@ from tidelog.node.followers.followed import LONGEST_RETRY_MS, RETRY_MS
 
 
 def corrupt(base_offset: int, epoch: int) -> memoryview:
-    """A batch whose checksum is wrong."""
+    """A batch with a wrong checksum."""
     batch = bytearray(records(base_offset, epoch))
     batch[-1] ^= 1
     return memoryview(batch)
 
 
 def follow(follower: Following, partitions: int) -> list[PartitionLog]:
-    """Follow so many partitions, with all of them in one session."""
+    """Follow this many partitions, all in one session."""
     replicas = [follower.replica(partition) for partition in range(partitions)]
     for replica in replicas:
         follower.fetcher.follow(replica, 3)
@@ -93,7 +93,7 @@ def test_f62_a_log_that_refuses_to_be_written_to_does_not_hold_up_the_others(
 
 
 def answer_unless(follower: Following, bad: set[int], *, loses: bool) -> set[int]:
-    """The leader's next answer: no good one while a bad partition is in its session."""
+    """The leader's next answer; it fails while a bad partition is in the session."""
     asked = follower.asked
     assert asked is not None
     if asked.session_epoch == 0:
@@ -116,7 +116,7 @@ def answer_unless(follower: Following, bad: set[int], *, loses: bool) -> set[int
 def test_f62_partitions_at_which_whole_answers_fail_are_found_and_left_out(
     bad: set[int], loses: bool
 ) -> None:
-    """Their answers end the connection, or cannot be read: nothing says which of them it was."""
+    """Such an answer closes the connection or is unreadable, so it does not name the partition."""
     follower = Following()
     follow(follower, 7)
     follower.session = set(range(7))  # type: ignore[attr-defined]
@@ -131,7 +131,7 @@ def test_f62_partitions_at_which_whole_answers_fail_are_found_and_left_out(
         if served == good:
             break
 
-    # Every good one was asked for again soon; a bad one costs one fetch each time it is tried.
+    # Good partitions are soon fetched again; a bad one costs one failed fetch per retry.
     lost = 0
     for _ in range(100):
         while follower.asked is None:
@@ -142,7 +142,7 @@ def test_f62_partitions_at_which_whole_answers_fail_are_found_and_left_out(
 
 
 def test_f62_a_leader_that_fails_every_fetch_puts_no_partition_back() -> None:
-    """It closes each connection before it answers, for whatever reason; then it is well again."""
+    """The leader closes each connection before it answers; later it recovers."""
     follower = Following()
     logs = follow(follower, 9)
     for _ in range(200):

@@ -1,4 +1,4 @@
-"""One fetcher per leader, kept as long as it is followed there."""
+"""One fetcher per leader, which is kept while partitions are followed there."""
 
 from uuid import UUID
 
@@ -46,14 +46,14 @@ class Follower:
         self.replica = Replica(name, UUID(int=0xA), new_log(), 0, self.clock, Owner())
 
     def asked_for(self) -> list[Outbound]:
-        """Connections and requests since the last look."""
+        """Connections and requests since the last call."""
         asked = [one for one in self.outbound if isinstance(one, Connect | Send)]
         self.outbound.clear()
         return asked
 
 
 def test_f31_the_same_leader_in_the_same_epoch_is_followed_on_as_before() -> None:
-    """So every image of a new controller says; to begin anew would cost a round trip or more."""
+    """Every image of a new controller repeats it; a restart would cost a round trip or more."""
     follower = Follower()
     follower.fetchers.follow(follower.replica, LEADER, 7)
     assert len(follower.asked_for()) == 1

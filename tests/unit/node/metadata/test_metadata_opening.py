@@ -1,4 +1,4 @@
-"""The only controller with damaged metadata: all of it is there, or it says what is wrong (F57)."""
+"""A single controller with damaged metadata has all of it, or reports the damage (F57)."""
 
 from copy import deepcopy
 from functools import cache
@@ -58,7 +58,7 @@ def test_f57_the_only_controller_has_everything_or_says_what_is_wrong(
     kind: str, cleanly: bool, with_snapshots: bool, seed: int
 ) -> None:
     disk = used(cleanly, with_snapshots)
-    # One file at a time: with the mark gone, too, a damaged end is taken for a torn one.
+    # Damage one file at a time: without the mark, a damaged end counts as torn.
     is_for_two = kind in ("swap", "copy over")
     done = damage(
         disk, kind, Random(seed), lambda path: not is_for_two or path != metadata_mark.PATH
@@ -79,7 +79,7 @@ def test_f57_the_only_controller_has_everything_or_says_what_is_wrong(
 
 @pytest.mark.parametrize("cleanly", [True, False])
 def test_f57_every_bit_of_a_small_log_counts(cleanly: bool) -> None:
-    """A sample of bits over the whole file: in offsets, epochs, checksums, records."""
+    """Samples bits over the whole file: offsets, epochs, checksums and records."""
     path = f"{DIRECTORY}/{0:020d}.log"
     size = used(cleanly).size(path)
     for bit in range(0, size * 8, 61):
@@ -101,7 +101,7 @@ def test_f59_a_file_beside_the_log_that_is_gone_or_garbage_is_made_anew(name: st
 
 
 def test_f57_a_lost_metadata_directory_is_not_a_new_cluster() -> None:
-    """Nor when the mark beside it is gone, too, as long as there are partitions."""
+    """The same holds if the mark is lost as well, as long as there are partitions."""
     for also in ([], [metadata_mark.PATH, "recovery-point-offset-checkpoint"]):
         disk = used(cleanly=True)
         disk.remove_tree(DIRECTORY)

@@ -1,4 +1,4 @@
-"""Snapshots of the metadata log: the image and who votes, whole or not at all."""
+"""Snapshots of the metadata log hold the image and the voters, or are not used at all."""
 
 from uuid import UUID
 
@@ -78,7 +78,7 @@ def test_f47_a_damaged_snapshot_that_nothing_can_replace_is_told_in_a_sentence()
     node.disk.kill()
     node.disk.flip_bit(newest, 8 * 100)
 
-    for seed in (8, 9):  # it can be looked into, and says so each time
+    for seed in (8, 9):  # every start reports it, and changes nothing
         with pytest.raises(UnusableMetadata, match="restore the directory from a copy"):
             Bench(1, node.disk, seed=seed)
     assert node.disk.exists(newest)

@@ -1,7 +1,7 @@
-"""Two leaders side by side: one answers in sessions, one walks over every partition every time.
+"""Two leaders for comparison: one uses fetch sessions, the other reads every partition each time.
 
-Both are given the same appends, fetches, leaderships and time. The second is what a session means:
-all partitions are read for every answer, and what is no news is left out.
+Both get the same appends, fetches, changes of leader and time. The second one defines the correct
+answer of a session: it reads all partitions and leaves out those that have not changed.
 """
 
 from collections import OrderedDict
@@ -51,12 +51,12 @@ ME, FOLLOWERS = 1, (2, 3)
 TOPIC_ID = UUID(int=0xAB)
 VERSION = 17
 DURABLE = 3
-"""The partition whose records are acknowledged after a flush."""
+"""The partition whose records are flushed before they are acknowledged."""
 PARTITIONS = 4
 
 
 class Leader:
-    """Leads every partition; what it answers is kept as bytes, and what it was asked to propose."""
+    """Leads every partition, and keeps the bytes of its answers and its proposals."""
 
     def __init__(self) -> None:
         self.clock, self.timers, self.owner = Clock(NOW), Timers(), Owner()
@@ -72,7 +72,7 @@ class Leader:
         )
         self.answers: list[tuple[int, bytes]] = []
         self.last: dict[int, FetchResponse] = {}
-        """The newest answer to each reader who is not waiting."""
+        """The newest answer to each reader without a waiting fetch."""
         self.acks: list[Any] = []
         placed = [partition(ME, (ME, *FOLLOWERS)) for _ in range(PARTITIONS)]
         self.image = image(topic("orders", TOPIC_ID, *placed))
@@ -145,7 +145,7 @@ class Leader:
 
     def _answered(self, reader: int, response: FetchResponse) -> None:
         self.last[reader] = response
-        # Who leads elsewhere is a matter of the image, and not of what was read.
+        # The current leader comes from the image and not from the read.
         bare = FetchResponse(
             [
                 (ref, [row._replace(current_leader=None) for row in rows])
@@ -159,7 +159,7 @@ class Leader:
     # -- what must be the same ---------------------------------------------------------------------
 
     def known(self) -> list[Any]:
-        """All that a leader knows of its followers, and where each partition is."""
+        """The state of each partition, and all that the leader knows of its followers."""
         rows: list[Any] = []
         for replica in self.partitions:
             replica.refresh_progress()
@@ -174,7 +174,7 @@ class Leader:
 
 
 class SessionLeader(Leader):
-    """The real handler with its sessions."""
+    """The real handler, with fetch sessions."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -210,7 +210,7 @@ class SessionLeader(Leader):
 
 
 class WalkingLeader(Leader):
-    """No sessions in the node: every partition is read for every answer."""
+    """A handler without sessions: it reads every partition for every answer."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -271,7 +271,7 @@ class WalkingLeader(Leader):
 
 
 def next_offsets(response: FetchResponse) -> dict[int, int]:
-    """Where a reader goes on that has taken this answer."""
+    """The offsets from which a reader continues after this answer."""
     ends: dict[int, int] = {}
     for _, rows in response.topics:
         for row in rows:

@@ -1,4 +1,4 @@
-"""AlterPartition on its way: which answers let the watermark go on without the one asked for."""
+"""AlterPartition requests: after which answers the high watermark ignores the proposed replica."""
 
 from collections.abc import Callable
 from datetime import timedelta
@@ -30,7 +30,7 @@ ME, SECOND, THIRD = 1, 2, 3
 
 
 class ProposingLeader(Owner):
-    """A leader of three, of which the third has just caught up and is asked for."""
+    """A leader of three replicas; the third has just caught up, and its addition is proposed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -121,7 +121,7 @@ def test_a_replica_that_was_surely_not_added_is_not_waited_for() -> None:
     ],
 )
 def test_f12_a_replica_that_may_have_been_added_is_waited_for(error: ErrorCode) -> None:
-    """A repeated request whose first answer was lost meets a later partition epoch."""
+    """A retry after a lost answer finds a later partition epoch."""
     owner = ProposingLeader()
     owner.answer(error)
 
@@ -144,7 +144,7 @@ def test_f28_a_request_that_nobody_answered_is_made_again() -> None:
     assert again.topics == request.topics
 
 
-# -- what is told of it ----------------------------------------------------------------------------
+# -- events ----------------------------------------------------------------------------------------
 
 
 def image_with(isr: tuple[int, ...], epoch: int, *, fenced: int = 0) -> ClusterImage:
@@ -177,7 +177,7 @@ def test_an_expansion_is_told_when_it_is_agreed_and_only_then() -> None:
 
 
 def test_an_expansion_that_ends_a_reassignment_is_told_as_it_was_made() -> None:
-    """The controller takes out whom the reassignment removes, in a new epoch of the leader."""
+    """The controller also drops the removed replicas, in a new leader epoch."""
     owner = ProposingLeader()
 
     owner.answer(ErrorCode.none, (ME, THIRD), 5, leader_epoch=8)

@@ -1,4 +1,4 @@
-"""ListOffsets by time while the node goes on: an answer is given only if it still fits."""
+"""ListOffsets by time runs in a job; its result is used only if it is still valid."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ from tidelog.protocol.records.records import Record, build_batch
 
 
 def by_time(*timestamps: int) -> Any:
-    """A query for each partition in order."""
+    """A ListOffsets request with one timestamp per partition."""
     partitions = tuple(
         ListOffsetsPartition(partition_index=index, timestamp=timestamp)
         for index, timestamp in enumerate(timestamps)
@@ -28,7 +28,7 @@ def found(answer: Any) -> list[tuple[ErrorCode, int]]:
 
 
 def bench(partitions: int = 1, batches: int = 1, **configs: str) -> Bench:
-    """Every partition has batches of three records, a millisecond apart from each other."""
+    """A node whose partitions have batches of three records, one millisecond apart."""
     node = Bench()
     node.ask(create_topic("orders", partitions, **configs))
     for number in range(batches):

@@ -1,4 +1,4 @@
-"""Append and fetch on a real node: acks, flushes before them, timeouts, and fetches that wait."""
+"""Append and fetch on a real node: acks, flushes, timeouts, and fetches that wait."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Where a follower's log and its leader's part, as the leader sees it."""
+"""The leader finds the offset where a follower's log diverges."""
 
 import pytest
 from tests.unit.log.support import NOW, append, batch, new_log
@@ -17,7 +17,7 @@ PARTITION = TopicPartition("orders", 0)
 
 
 def log_with_epochs() -> PartitionLog:
-    """Epoch 2 from 0 to 4, epoch 5 from 4 to 6; it begins at 1."""
+    """A log with epoch 2 from 0 to 4 and epoch 5 from 4 to 6; its start offset is 1."""
     log = new_log()
     for epoch, count in ((2, 4), (5, 2)):
         append(log, batch(count), epoch=epoch)

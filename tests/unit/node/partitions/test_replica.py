@@ -1,4 +1,4 @@
-"""One replica through leaderships and flushes: what it has shown it never takes back."""
+"""One replica through leader changes and flushes: visible records stay visible."""
 
 from dataclasses import replace
 
@@ -40,7 +40,7 @@ def heard(replica: Replica, offset: int) -> None:
 
 
 def parked(replica: Replica, end: int) -> list[list[AppendResult]]:
-    """Answers of a write with acks=all that ends there; none yet."""
+    """Park a write with acks=all that ends at this offset; return the list for its answer."""
     answers: list[list[AppendResult]] = []
     pending = Pending([AppendResult(ErrorCode.none, 0)], answers.append, AppendResult)
     pending.expect(0)
@@ -82,7 +82,7 @@ def test_no_leadership_begins_in_an_epoch_that_the_log_has_left_behind() -> None
 
 
 def test_a_flush_begun_before_what_was_acknowledged_takes_nothing_back() -> None:
-    """By the clock at 4; 9 were acknowledged without; at 15 one is due while the first runs."""
+    """The timer flushes up to 4; 9 are acknowledged without a flush; a flush up to 15 must wait."""
     owner = Owner()
     replica = new_replica(owner, replace(SMALL, flush_messages=10, flush_ms=1_000))
     replica.lead(ME, 1, agreed(ME))
@@ -106,7 +106,7 @@ def test_a_flush_begun_before_a_cut_shows_nothing_past_the_end_of_the_log() -> N
     replica.lead(ME, 1, agreed(ME, OTHER))
     for _ in range(6):
         write(replica)
-    owner.finish_flush()  # of the first one; that of all six is under way now
+    owner.finish_flush()  # the first flush; the flush of all six records is now in progress
     replica.resign(ErrorCode.not_leader_or_follower)
     replica.truncate(3)
     replica.lead(ME, 2, agreed(ME, epoch=1))

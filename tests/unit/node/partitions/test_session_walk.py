@@ -1,7 +1,7 @@
-"""A session answers, byte for byte, what a walk over all of its partitions would answer.
+"""A session gives, byte for byte, the answers of a walk over all of its partitions.
 
-Also what the leader knows of its followers' fetches is the same, though it is not told of each:
-when they fetched last, and when they had caught up (F24, F25, F26).
+The leader's knowledge of the followers is the same as well, although it does not see a fetch for
+each partition: when a follower fetched last, and when it was caught up (F24, F25, F26).
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ READERS = (*FOLLOWERS, CONSUMER, COMMITTED)
 
 
 class Both:
-    """The same story told to both leaders."""
+    """Applies the same steps to both leaders."""
 
     def __init__(self) -> None:
         self.sessions, self.walking = SessionLeader(), WalkingLeader()
@@ -47,14 +47,14 @@ class Both:
         assert self.sessions.owner.proposals == self.walking.owner.proposals
 
     def compare(self) -> None:
-        """Not after each step: to ask for what is known of a partition at rest makes it known."""
+        """Compare both leaders. Do not call it after each step: it refreshes idle partitions."""
         assert self.sessions.known() == self.walking.known()
 
     def fetch(self, reader: int, least: int, most: int, wait: int) -> None:
-        """Ask on from the last answer; what has not changed is not said again."""
+        """Continue from the last answer, and send only changed partitions."""
         asked = self._asked[reader]
         if asked and reader not in self.sessions.last:
-            return  # it still waits
+            return  # the last fetch is still waiting
         if asked:
             self._offsets[reader].update(next_offsets(self.sessions.last[reader]))
         wanted = {
@@ -80,7 +80,7 @@ class Both:
         self.each(lambda leader: leader.ask(reader, message))
 
     def keep_up(self, reader: int, times: int) -> None:
-        """Take what comes until there is no more, and go on asking: its partitions come to rest."""
+        """Fetch until no records are left and the partitions are idle."""
         for _ in range(times):
             self.fetch(reader, 1, 5_000, 0)
             self.each(lambda leader: leader.pass_time(50))
@@ -97,7 +97,7 @@ class Both:
         self.each(lambda leader: leader.append(indexes, [batch(count) for _ in indexes]))
 
     def transact(self, index: int, ends: bool) -> None:
-        """A transaction goes on, or ends."""
+        """Continue a transaction, or end it."""
         if ends:
             done = [marker(7, 0, abort=True)]
             self.each(lambda leader: leader.append([index], done, marker=True))
@@ -195,11 +195,11 @@ def test_a_session_answers_what_a_walk_over_everything_answers(
     both.compare()
 
 
-# -- sessions in which nothing moves ---------------------------------------------------------------
+# -- sessions without changes ----------------------------------------------------------------------
 
 
 def at_rest() -> Both:
-    """Both followers hold all that there is, and have nothing to say on any partition."""
+    """Both followers hold all records, and no partition has changes."""
     both = Both()
     both.append([0, 1, 2], 2)
     for _ in range(2):
@@ -228,7 +228,7 @@ def test_f24_idle_followers_stay_in_sync_though_no_partition_is_ever_mentioned()
     for follower in FOLLOWERS:
         both.keep_up(follower, 20)
     both.each(lambda leader: leader.check_lag(500))
-    both.each(lambda leader: leader.pass_time(60_000))  # and though they do not even fetch
+    both.each(lambda leader: leader.pass_time(60_000))  # also while they do not fetch at all
     both.each(lambda leader: leader.check_lag(500))
 
     assert not both.sessions.owner.proposals

@@ -1,4 +1,4 @@
-"""The configuration that a replica's log obeys."""
+"""The configuration that a replica's log uses."""
 
 from tests.unit.controller.support import SETTINGS, cluster, partition
 

@@ -1,4 +1,4 @@
-"""A voter among three, its peers played by hand: what it takes for a record to be committed."""
+"""A voter of three, whose peers are played by the test: when a record is committed."""
 
 from typing import Any
 from uuid import UUID
@@ -35,7 +35,7 @@ VERSION = 18
 
 
 class Voter:
-    """Node 1 of three, and its peers 2 and 3 in the hands of the test."""
+    """Node 1 of three; the test acts as its peers 2 and 3."""
 
     def __init__(self) -> None:
         self.bench = Bench(nodes=3)
@@ -43,7 +43,7 @@ class Voter:
         self._incoming = {peer: self.bench.connect("CONTROLLER") for peer in (2, 3)}
 
     def asked(self, api_key: int, of: str) -> tuple[ConnId, RequestHeader, Any]:
-        """The newest request of this kind that node 1 has sent to a peer."""
+        """The newest request with this API key that node 1 has sent to a peer."""
         bench = self.bench
         while bench.connects:
             connect = bench.connects.popleft()
@@ -61,7 +61,7 @@ class Voter:
         raise AssertionError(f"{of} was not asked for {api_key}")
 
     def grant_vote(self, epoch: LeaderEpoch) -> None:
-        """Peer 3 says yes."""
+        """Peer 3 grants its vote."""
         conn, header, _ = self.asked(VOTE, "node3")
         partition = vote.PartitionData(
             partition_index=0,
@@ -76,7 +76,7 @@ class Voter:
         self.bench.send_frame(conn, frame[4:])
 
     def begin_epoch(self, epoch: LeaderEpoch) -> None:
-        """Peer 2 leads."""
+        """Peer 2 becomes leader."""
         partition = begin.PartitionData(
             partition_index=0, voter_directory_id=None, leader_id=2, leader_epoch=epoch
         )
@@ -89,7 +89,7 @@ class Voter:
         )
 
     def end_epoch(self, epoch: LeaderEpoch) -> None:
-        """Peer 2 leads no more, and would have node 1 follow it."""
+        """Peer 2 resigns, and names node 1 as its preferred successor."""
         partition = end.PartitionData(
             partition_index=0,
             leader_id=2,
@@ -103,7 +103,7 @@ class Voter:
         )
 
     def replicate(self, records: bytes, epoch: LeaderEpoch) -> None:
-        """Peer 2 answers the fetch of node 1 with records that are not committed yet."""
+        """Peer 2 answers the fetch of node 1 with uncommitted records."""
         conn, header, _ = self.asked(FETCH, "node2")
         fetched = PartitionFetched(
             0, ErrorCode.none, 0, 0, 0, records, current_leader=CurrentLeader(2, epoch)
@@ -115,7 +115,7 @@ class Voter:
     def fetch_by_peer_3(
         self, offset: Offset, last_epoch: LeaderEpoch, epoch: LeaderEpoch
     ) -> PartitionFetched:
-        """What node 1 answers as leader to peer 3, which holds everything below `offset`."""
+        """The answer of node 1 as leader to peer 3, which holds all records below `offset`."""
         partition = FetchPartition(0, epoch, offset, last_epoch, 0, 1 << 20, high_watermark=0)
         request = FetchRequest(
             0,
@@ -136,7 +136,7 @@ class Voter:
 
 
 def of_epoch_1() -> bytes:
-    """What leader 2 wrote: its leader change at offset 0, a topic at 1."""
+    """The records of leader 2: its leader change at offset 0, a topic at 1."""
     change = Record(control_key(ControlType.LEADER_CHANGE), b"\0\0\0\0\0\2\1\1\0", 0)
     topic = TopicRecord(name="orders", topic_id=UUID(int=7))
     return build_batch([change], 0, leader_epoch=1, is_control=True) + build_batch(
@@ -145,7 +145,7 @@ def of_epoch_1() -> bytes:
 
 
 def test_records_of_an_earlier_epoch_are_committed_only_with_one_of_the_leaders_own() -> None:
-    """Raft's rule holds too when the new leader had not synced them yet when it was elected."""
+    """Raft's rule also holds if the new leader syncs these records only after its election."""
     voter = Voter()
     voter.begin_epoch(1)
     voter.replicate(of_epoch_1(), epoch=1)
@@ -154,7 +154,7 @@ def test_records_of_an_earlier_epoch_are_committed_only_with_one_of_the_leaders_
     voter.grant_vote(epoch=1)
     voter.grant_vote(epoch=2)
 
-    voter.end_one_flush()  # of what epoch 1 wrote; the leader change of epoch 2 is not synced
+    voter.end_one_flush()  # the records of epoch 1; the leader change of epoch 2 is not synced
     answer = voter.fetch_by_peer_3(2, last_epoch=1, epoch=2)
     assert answer.error is ErrorCode.none
     assert answer.high_watermark <= 0, "committed by counting replicas of an earlier epoch"
@@ -168,7 +168,7 @@ def test_records_of_an_earlier_epoch_are_committed_only_with_one_of_the_leaders_
 
 @pytest.mark.parametrize("epoch", [(1 << 30) + 1, (1 << 31) - 1])
 def test_an_epoch_that_no_elections_lead_to_is_refused(epoch: int) -> None:
-    """To take part in it would leave no epoch to stand in after it."""
+    """A voter in this epoch would have no later epoch for the next election."""
     bench = Bench()
     data = VotePartition(
         partition_index=0,

@@ -1,4 +1,4 @@
-"""The file quorum-state: a voter's promises, kept in Kafka's own JSON."""
+"""The file quorum-state: a voter's epoch and vote, in Kafka's JSON format."""
 
 import json
 from uuid import UUID

@@ -1,7 +1,7 @@
-"""No request holds the node for longer than a slice, whatever its API (F63).
+"""No request of any API blocks the node for longer than a slice (F63).
 
-Work is counted in function calls, so that the bound is the same on every machine: 65,000 of them
-take less than 10 milliseconds. A handler that works on a long request at once is far beyond that.
+Work is counted in function calls, so that the limit is the same on every machine: 65,000 calls take
+less than 10 milliseconds. A handler without slices would need far more for a long request.
 """
 
 import struct
@@ -40,7 +40,7 @@ BEAT = HeartbeatRequest(group_id="g", generation_id=1, member_id="m")
 
 
 class MeteredBench(Bench):
-    """Counts the function calls that each event takes."""
+    """Counts the function calls of each event."""
 
     most_calls = 0
     is_metered = False
@@ -269,7 +269,7 @@ def test_f63_what_nodes_ask_of_a_controller_does_not_wait_behind_clients() -> No
 
 
 def most_calls_of(node: MeteredBench, request: object) -> int:
-    """The most calls that one event takes until the request is answered or refused."""
+    """The most function calls of a single event until the request is answered or refused."""
     node.is_metered, node.most_calls = True, 0
     conn = node.connect()
     node.send(conn, request)

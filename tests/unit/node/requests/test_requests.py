@@ -1,4 +1,4 @@
-"""Whatever a client sends, the worst that happens is that its own connection is closed."""
+"""Bad requests of a client at worst close its own connection."""
 
 from struct import pack
 from unittest.mock import ANY
@@ -69,7 +69,7 @@ def test_a_version_that_is_not_served(node: Bench, api) -> None:
         conn = node.connect(listener)
         node.send_frame(conn, pack(">hhih", api.key, version, 7, -1) + b"\0" * 50)
         if api.name == "ApiVersions":
-            # The one that is answered: with what is served, so that the client can try again.
+            # ApiVersions is answered with the supported versions, so that the client can retry.
             answer = messages.decode_response(18, 0, node.sent[conn].popleft())
             assert answer.error_code is ErrorCode.unsupported_version
             assert [one.api_key for one in answer.api_keys] == [18]
@@ -126,7 +126,7 @@ def test_a_closed_connection_is_told_once(node: Bench) -> None:
 
 
 def test_a_client_id_as_long_as_can_be_joins_a_group(node: Bench) -> None:
-    """Its member id is longer than its client id, and comes back in a string of the same kind."""
+    """The member id is longer than the client id, and must still fit the same string type."""
     name = b"x" * 32_767
     node.ask(ask(10, key_type=0, coordinator_keys=("readers",)))
     conn = node.connect()

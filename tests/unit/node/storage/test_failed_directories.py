@@ -1,4 +1,4 @@
-"""F33: a log directory that fails goes out of use; the last one, or the metadata log's, stops."""
+"""F33: a failed log directory is out of use; the last one, or the metadata log's, stops a node."""
 
 from datetime import timedelta
 from typing import Any
@@ -21,7 +21,7 @@ DESCRIBE_LOG_DIRS = 35
 
 
 def two_directories(partitions: int = 4, **configs: str) -> Bench:
-    """A node with its metadata log in the first of two directories."""
+    """A node with two directories and its metadata log in the first."""
     made = Bench(1, formatted(seed=2), formatted(seed=3), log_dirs="one,two")
     answer = made.ask(create_topic("orders", partitions, **configs))
     assert answer.topics[0].error_code is ErrorCode.none
@@ -34,7 +34,7 @@ def directory_ids(node: Bench) -> list[UUID]:
 
 
 def placed_in(node: Bench, directory: int, topic: str = "orders") -> list[int]:
-    """The partitions that the image has in one of the directories."""
+    """The partitions in one of the directories, according to the image."""
     wanted = directory_ids(node)[directory]
     partitions = node.node.image.topics[topic].partitions
     return [index for index, one in partitions.items() if one.directories == (wanted,)]
@@ -50,7 +50,7 @@ def write(node: Bench, *partitions: int, size: int = 10) -> list[ErrorCode]:
 
 
 def look_for_a_time(node: Bench, index: int) -> ErrorCode:
-    """Has the log read its records."""
+    """Let the log read its records, by a ListOffsets request."""
     partition = ListOffsetsPartition(partition_index=index, timestamp=1)
     topic = ListOffsetsTopic(name="orders", partitions=(partition,))
     answer = node.ask(ask(2, replica_id=-1, isolation_level=0, topics=(topic,)))
@@ -65,7 +65,7 @@ def elect_uncleanly(node: Bench, topic: str, indexes: list[int]) -> list[ErrorCo
 
 
 def break_second(node: Bench) -> None:
-    """Use up the second disk: the next write there fails."""
+    """Fill the second disk, so that the next write there fails."""
     node.disks[1].faults.capacity = node.disks[1].used
     [broken, *_] = placed_in(node, 1)
     assert write(node, broken) == [ErrorCode.kafka_storage_error]
@@ -211,7 +211,7 @@ def test_f33_a_broker_whose_controller_does_not_hear_of_the_failure_stops() -> N
     [index] = placed_in(node, 1)
     node.send(node.connect(), produce_to("orders", {index: batch(b"x")}))
     node.fail_flush("Input/output error")
-    # No more fsyncs: nothing that the controller decides is ever committed.
+    # Without further fsyncs no decision of the controller is committed.
     node.pass_time(node.settings.log_dir_failure_timeout_ms - 1)
     assert node.stopped is None
     node.pass_time(1)
@@ -279,7 +279,7 @@ def test_a_directory_that_cannot_be_read_at_the_start_is_out_of_use() -> None:
 
 
 def test_a_new_disk_in_the_place_of_an_old_one_is_taken_into_use() -> None:
-    """What lay on the old one begins anew, and leads only where somebody asks for it."""
+    """Its replicas start empty, and lead only after an explicit election."""
     node = two_directories(4)
     write(node, 0, 1, 2, 3)
     broken = placed_in(node, 1)
@@ -301,7 +301,7 @@ def test_a_new_disk_in_the_place_of_an_old_one_is_taken_into_use() -> None:
 
 
 def test_a_replica_whose_directory_failed_before_it_was_named_is_reported_lost() -> None:
-    """The controller would otherwise count on a replica that it believes to lie elsewhere."""
+    """Otherwise the controller would count on a replica in another directory."""
     node = Bench(1, formatted(seed=2), formatted(seed=3), log_dirs="one,two")
     node.ask(create_topic("first"))
     node.settle()

@@ -1,4 +1,4 @@
-"""F07: a replica moves to another log directory, and nobody can tell it from what it was."""
+"""F07: a replica that moves to another log directory keeps all of its state."""
 
 from uuid import UUID
 
@@ -31,7 +31,7 @@ def two_directories() -> Bench:
 
 
 def place(node: Bench) -> int:
-    """In which of the directories the image has the partition."""
+    """The index of the partition's directory, according to the image."""
     ids: list[UUID] = [read_meta_properties(disk).directory_id for disk in node.disks]
     return ids.index(node.node.image.topics["orders"].partitions[0].directories[0])
 
@@ -88,7 +88,7 @@ def test_f07_a_replica_moves_with_its_records_and_is_written_on() -> None:
 
 
 def test_f07_an_idle_replica_without_records_keeps_its_epochs() -> None:
-    """All its records are deleted, so only the cache knows in which epoch its end lies."""
+    """All its records are deleted, so only the epoch cache has the epoch of the log end."""
     node = two_directories()
     write(node, b"0", b"1")
     delete_before(node, 2)
@@ -126,7 +126,7 @@ def test_f07_a_move_that_a_crash_cuts_off_leaves_the_replica_where_it_was() -> N
     topic = AlterReplicaLogDirTopic(name="orders", partitions=(0,))
     directory = AlterReplicaLogDir(path=PATHS[1 - here], topics=(topic,))
     node.send(conn, AlterReplicaLogDirsRequest(dirs=(directory,)))
-    node.pass_time(5)  # copied, and not yet synced
+    node.pass_time(5)  # copied, but not yet synced
     for disk in node.disks:
         disk.kill()
     again = Bench(1, *node.disks, seed=9, log_dirs=",".join(PATHS))
@@ -179,7 +179,7 @@ def test_f07_a_directory_that_fails_ends_the_move_to_it() -> None:
 
 
 def test_a_replica_that_cannot_be_read_takes_its_own_directory_out_of_use() -> None:
-    """And not the one to which it was to be brought before that."""
+    """The directory that it should move to stays in use."""
     node = two_directories()
     write(node, b"a", b"b")
     here = place(node)
@@ -190,7 +190,7 @@ def test_a_replica_that_cannot_be_read_takes_its_own_directory_out_of_use() -> N
     described = node.ask(ask(DESCRIBE_LOG_DIRS, topics=None))
     errors = {one.log_dir: one.error_code for one in described.results}
     assert errors[PATHS[1 - here]] is ErrorCode.none
-    if here != 0:  # the metadata log lies in the first, and a node without it ends
+    if here != 0:  # the first directory has the metadata log, without which a node stops
         assert errors[PATHS[here]] is ErrorCode.kafka_storage_error
 
 

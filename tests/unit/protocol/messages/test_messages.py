@@ -1,4 +1,4 @@
-"""Whole frames, both directions, in every version; and no bytes raise anything unexpected."""
+"""Complete frames in both directions and every version; invalid bytes raise no unexpected error."""
 
 from contextlib import suppress
 from typing import Any

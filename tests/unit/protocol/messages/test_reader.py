@@ -1,4 +1,4 @@
-"""The reader bears with anything; that it reads what kio writes is shown in `test_versions`."""
+"""The reader handles any bytes; `test_versions` shows that it reads what kio writes."""
 
 from contextlib import suppress
 

@@ -1,4 +1,4 @@
-"""Classes of messages are loaded when they are first needed, which may fail."""
+"""Message classes are loaded on first use, which may fail."""
 
 import errno
 

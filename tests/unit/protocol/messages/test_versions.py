@@ -1,4 +1,4 @@
-"""Whatever a message says in any version is kept in its canonical shape, and found again there."""
+"""A message of any version is converted to its canonical shape and back without loss."""
 
 from datetime import timedelta
 from typing import Any
@@ -76,7 +76,7 @@ def test_what_kio_writes_is_read_and_nothing_of_it_is_lost(
 
 
 def fits_old_versions(message: Any) -> bool:
-    """An old version has room for one of something, or for names only; it is not asked for more."""
+    """Whether old versions can express it: some have room for one element, or only names."""
     match type(message).__name__:
         case "FindCoordinatorRequest":
             return len(message.coordinator_keys) == 1
@@ -113,7 +113,7 @@ def test_a_message_of_the_wanted_shape_is_returned_as_it_is() -> None:
     assert lower(message, HeartbeatRequest) is message
 
 
-# -- What changed its shape ------------------------------------------------------------------------
+# -- Messages whose shape changed ------------------------------------------------------------------
 
 
 def test_find_coordinator_asks_for_one_key_or_for_many() -> None:

@@ -1,4 +1,4 @@
-"""The writer writes kio's bytes, and pauses often enough."""
+"""The writer gives the same bytes as kio, and pauses often enough."""
 
 from dataclasses import replace
 from typing import Any

@@ -1,4 +1,4 @@
-"""Metadata records: every class round trips, versions are as low as can be, garbage is refused."""
+"""Metadata records: every class round-trips, versions are minimal, garbage is refused."""
 
 import dataclasses
 from contextlib import suppress
@@ -44,7 +44,7 @@ def _entities(entity_type: Any) -> st.SearchStrategy[Any]:
     for field in dataclasses.fields(entity_type):
         (wire,) = (note for note in get_args(hints[field.name]) if isinstance(note, Wire))
         value = _values_of(wire)
-        # Defaults often enough for low versions and absent tags to be drawn too.
+        # Draw defaults often, so that low versions and absent tags occur, too.
         if field.default is not dataclasses.MISSING:
             value = st.just(field.default) | value
         values[field.name] = value

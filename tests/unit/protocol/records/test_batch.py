@@ -1,4 +1,4 @@
-"""A batch that is not whole and sound is found out, whatever happened to it."""
+"""A damaged or incomplete batch is always detected."""
 
 import pytest
 from hypothesis import given

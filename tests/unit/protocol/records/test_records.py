@@ -1,4 +1,4 @@
-"""Records survive a batch to the millisecond, and no broken batch is read as if it were whole."""
+"""Records survive encoding in a batch unchanged, and no broken batch is read as valid."""
 
 from contextlib import suppress
 from importlib import import_module

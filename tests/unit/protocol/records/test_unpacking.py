@@ -1,4 +1,4 @@
-"""What is packed comes back in chunks, however it is cut, and never more than was asked for."""
+"""Compressed data is decompressed in chunks, from any split, and within the budget."""
 
 import gzip
 import tracemalloc
@@ -23,7 +23,7 @@ def cut(data: bytes, size: int) -> Iterator[bytes]:
 
 
 def peak_of(chunks: Iterator[bytes]) -> int:
-    """How much memory it took to unpack all of it, at most."""
+    """The peak memory of decompressing everything."""
     tracemalloc.start()
     try:
         for chunk in chunks:
@@ -51,7 +51,7 @@ def test_f64_a_bomb_is_given_up_at_the_budget_without_the_memory(codec: str) -> 
         with pytest.raises(OverBudget):
             yield from unpack(codec, cut(packed, 64 * 1024), 8 * MEGABYTE)
 
-    # snappy's blocks are unpacked whole, and lie together in memory as they are packed.
+    # snappy decompresses whole blocks, and keeps the compressed data in memory.
     bound = len(packed) * 2 + MEGABYTE if codec == "snappy" else MEGABYTE
     assert peak_of(unpacked()) < bound
 

@@ -1,4 +1,4 @@
-"""The HTTP server of the metrics: few scrapes at once, and none that lasts."""
+"""The HTTP server for metrics: few scrapes at once, and no endless ones."""
 
 from collections.abc import Iterator
 from threading import Thread, active_count

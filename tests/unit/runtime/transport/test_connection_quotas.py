@@ -1,4 +1,4 @@
-"""Which connections are taken, kept waiting, refused or closed for others (F65)."""
+"""Connection limits: which connections are accepted, delayed, refused or closed (F65)."""
 
 from tidelog.model.outbound import LimitConnections
 from tidelog.runtime.transport.connection_quotas import ConnectionQuotas

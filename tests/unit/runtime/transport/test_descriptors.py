@@ -1,4 +1,4 @@
-"""Descriptors that run out: shares of the limit, and files that stay usable (F65)."""
+"""Descriptors run out: shares of the limit, and files that remain usable (F65)."""
 
 import errno
 import os

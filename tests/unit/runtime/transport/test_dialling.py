@@ -1,4 +1,4 @@
-"""Connections that the node asks for: made, refused, used like any other, lost."""
+"""Connections that the node opens: established, refused, used and lost."""
 
 import socket
 import struct
@@ -51,7 +51,7 @@ def test_the_node_may_hang_up_while_the_peer_has_not_answered_yet() -> None:
 
 
 def test_f60_an_answer_may_be_longer_than_a_request() -> None:
-    """It is bounded by what the node asked for, not by socket.request.max.bytes."""
+    """The limit is the size that the node asked for, not socket.request.max.bytes."""
     with serving() as peer, serving(limits=Limits(request_bytes=1_000)) as served:
         client = served.client()
         client.ask(connect_to(peer.address[1]))

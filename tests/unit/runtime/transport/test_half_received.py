@@ -1,4 +1,4 @@
-"""Requests that are not whole yet: their memory together, and who is read on (F65)."""
+"""Incomplete requests: their total memory, and which of them are read on (F65)."""
 
 import socket
 import struct

@@ -1,4 +1,4 @@
-"""Listeners that wait for the node, and those that do not."""
+"""Listeners that open when the node is ready, and those that open at once."""
 
 import select
 import socket

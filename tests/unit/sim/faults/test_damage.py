@@ -1,4 +1,4 @@
-"""Damage to a simulated disk: what is done to its files, and what of it a node can know."""
+"""Damage to a simulated disk: the changed files, and whether a node can detect it."""
 
 import pytest
 

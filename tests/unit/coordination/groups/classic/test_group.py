@@ -1,4 +1,4 @@
-"""The rules of one group by itself."""
+"""The rules of a single group."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""JoinGroup: who may enter, under which id, and what it is told."""
+"""JoinGroup: which members may join, their ids, and the answer."""
 
 from typing import Any
 
@@ -104,7 +104,7 @@ def test_protocol_with_most_votes_among_the_common_ones() -> None:
     coordinator.enter(protocols=[("c", b""), ("b", b"")])
     coordinator.enter(protocols=[("b", b""), ("c", b""), ("a", b"")])
     coordinator.advance(9_000)
-    # a is the favourite of one, but the second does not know it: b has two votes, c has one.
+    # Protocol a is not supported by all members; of the others, b has two votes and c has one.
     assert coordinator.answers[ticket].protocol_name == "b"
 
 
@@ -186,7 +186,7 @@ def test_full_group_takes_no_new_member() -> None:
 def test_full_join_phase_keeps_those_who_came_first() -> None:
     coordinator = CoordinatorUnderTest(GroupSettings(max_size=1))
     _, first = coordinator.enter()
-    # An id was given out before the group was full; its owner comes too late.
+    # A member id was given out before the group was full, but its join comes too late.
     answer = coordinator.answers[coordinator.join()]
     assert answer.error_code is ErrorCode.group_max_size_reached
     coordinator.advance(3_000)
@@ -224,7 +224,7 @@ def test_group_that_cannot_be_written_does_not_exist() -> None:
     coordinator.settle(ErrorCode.not_enough_replicas)
     assert coordinator.answers[ticket].error_code is ErrorCode.coordinator_not_available
     assert coordinator.describe().error_code is ErrorCode.group_id_not_found
-    # Nothing of it is left: a group that is made under its name lives its own life.
+    # Nothing is left: a new group of the same name is independent of it.
     coordinator.writes_succeed = True
     coordinator.commit({("t", 0): 1})
     coordinator.advance(60_000)

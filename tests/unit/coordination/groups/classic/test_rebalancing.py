@@ -1,4 +1,4 @@
-"""The join phase: how long it lasts, who is in the next generation, and who leads it."""
+"""The join phase: its duration, the members of the next generation, and their leader."""
 
 import pytest
 from tests.unit.coordination.group_client import SESSION_MS, CoordinatorUnderTest

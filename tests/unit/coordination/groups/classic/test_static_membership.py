@@ -1,4 +1,4 @@
-"""Static members (KIP-345, KIP-814): the same instance comes back and takes its place."""
+"""Static members (KIP-345, KIP-814): an instance that returns gets its place back."""
 
 import pytest
 from tests.unit.coordination.group_client import SESSION_MS, CoordinatorUnderTest, member_id
@@ -28,7 +28,7 @@ def test_restart_without_rebalance() -> None:
     assert answer.member_id != old
     assert answer.generation_id == 1
     assert coordinator.state() == "Stable"
-    # It gets what it had: the assignment belongs to the instance.
+    # The assignment belongs to the instance, so the new member gets it.
     synced = coordinator.answers[coordinator.sync(answer.member_id, 1, instance="b")]
     assert synced.assignment == f"to {old}".encode()
 
@@ -166,7 +166,7 @@ def test_static_member_stays_through_a_rebalance_that_it_misses() -> None:
 
 
 def test_nobody_rejoins_but_static_members_are_left() -> None:
-    """The rebalance is put off until the sessions of the silent members end it."""
+    """The rebalance is delayed until the sessions of the silent members expire."""
     coordinator = CoordinatorUnderTest()
     static_group(coordinator, "a", "b")
     _, ticket = coordinator.enter(protocols=TWO, session_ms=SESSION_MS)
