@@ -11,14 +11,14 @@ import java.util.concurrent.CompletableFuture;
 import org.apache.kafka.common.utils.Exit;
 
 /**
- * Runs Apache Kafka's command-line tools one after the other in one process: a line in is the
- * number of bytes that the tool is to read, a class, and its arguments, parted by tabs, and those
- * bytes follow; out come the exit status, the number of bytes, and the bytes that it printed.
+ * Runs Apache Kafka's command-line tools one after the other in one process. An input line has the
+ * number of bytes for the tool's standard input, a class and its arguments, separated by tabs; then
+ * these bytes follow. The output is the exit status, the number of printed bytes, and these bytes.
  */
 class Tools {
     public static void main(String[] none) throws Exception {
         PrintStream out = System.out;
-        // One stream for all of them: Scala's tools keep the one that they find first.
+        // One stream for all tools, because Scala's tools keep the first one that they find.
         ByteArrayOutputStream said = new ByteArrayOutputStream();
         PrintStream both = new PrintStream(said, true, "UTF-8");
         System.setOut(both);
@@ -49,7 +49,7 @@ class Tools {
         return line.toString(StandardCharsets.UTF_8);
     }
 
-    /** In a thread of its own, since nothing may go on after an exit, not even a finally. */
+    /** Run a tool in a new thread: after an exit no code may run, not even a finally block. */
     static int run(String name, String[] arguments) throws Exception {
         CompletableFuture<Integer> ended = new CompletableFuture<>();
         Exit.setExitProcedure((status, message) -> {

@@ -35,7 +35,7 @@ def system(request: pytest.FixtureRequest) -> type[Broker]:
 def broker(
     system: type[Broker], schemas: Schemas, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Broker]:
-    """A broker that all tests share which need only a topic of their own."""
+    """The broker for all tests that need only their own topic."""
     shared = system(tmp_path_factory.mktemp("shared"), schemas)
     yield from _running(shared)
 

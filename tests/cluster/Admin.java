@@ -7,8 +7,8 @@ import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.config.TopicConfig;
 
 /**
- * Kafka's own AdminClient against a cluster of three: one conversation, printed with what differs
- * from run to run left out. Arguments: the bootstrap servers.
+ * Calls a cluster of three brokers with Kafka's own AdminClient, and prints the answers without
+ * values that differ from run to run. Arguments: the bootstrap servers.
  */
 class Admin {
     static final int AGREED = 20;
@@ -18,7 +18,7 @@ class Admin {
         Object answer() throws Exception;
     }
 
-    /** Ask, and print the answer or the error that Kafka gives it as. */
+    /** Ask, and print the answer or Kafka's error. */
     static void say(String what, Question question) {
         String said;
         try {
@@ -51,7 +51,7 @@ class Admin {
         return get(admin.describeTopics(List.of(topic)).allTopicNames()).get(topic);
     }
 
-    /** Wait until whoever is asked knows so many partitions, every replica in sync. */
+    /** Wait until 20 answers in a row have this many partitions with all replicas in sync. */
     static String settled(String topic, int partitions) throws Exception {
         for (int agreed = 0; agreed < AGREED; agreed++) {
             if (!isSettled(describe(topic), partitions)) {
@@ -75,7 +75,7 @@ class Admin {
             .collect(Collectors.joining(", "));
     }
 
-    /** The names of all topics, once whoever is asked knows these. */
+    /** The names of all topics, once 20 answers in a row list exactly these. */
     static Set<String> listed(String... names) throws Exception {
         for (int agreed = 0; agreed < AGREED; agreed++) {
             if (!get(admin.listTopics().names()).equals(Set.of(names))) {
@@ -86,7 +86,7 @@ class Admin {
         return new TreeSet<>(get(admin.listTopics().names()));
     }
 
-    /** Some of a configuration, once whoever is asked knows of a change. */
+    /** Some values of a configuration, once 20 answers in a row show the change. */
     static String changed(String known, ConfigResource resource, String... names) throws Exception {
         for (int agreed = 0; agreed < AGREED; agreed++) {
             if (!config(resource, names).contains(known)) {

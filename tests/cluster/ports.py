@@ -1,4 +1,4 @@
-"""Free ports for a whole cluster: brokers have consecutive ports, other listeners other ranges."""
+"""Finds free ports for a whole cluster."""
 
 from pathlib import Path
 

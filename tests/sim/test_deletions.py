@@ -95,7 +95,7 @@ def test_a_deletion_that_takes_too_long_says_so(seed: int) -> None:
 
 
 def test_a_deletion_does_not_wait_for_one_that_dies_out_of_sync(seed: int) -> None:
-    """Its fencing changes no in-sync set, so only the change of the broker shows it."""
+    """The fencing changes no in-sync set, so only the broker's state in the image shows it."""
     cluster = running(seed, replica_lag_time_max_ms="20000")
     controller = only_controller(cluster)
     first, second = (node for node in cluster.hosts if node != controller.id)

@@ -42,7 +42,7 @@ def test_a_new_partition_of_a_leader_is_followed_while_it_holds_a_fetch(seed: in
 
 
 def test_after_a_failover_the_other_follower_asks_the_new_leader_at_once(seed: int) -> None:
-    """It already follows another partition of the new leader, which holds its fetch."""
+    """The follower already follows another partition of the new leader, which holds its fetch."""
     cluster = running_with_long_fetches(seed)
     make_topic(cluster)
     await_true(cluster, lambda: isr_is_full(cluster))

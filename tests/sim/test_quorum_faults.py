@@ -229,7 +229,7 @@ def test_f40_a_voter_with_a_wiped_disk_does_not_elect_a_leader_that_lacks_record
 
 
 def test_f41_a_broker_with_much_to_replay_is_not_fenced_while_it_starts() -> None:
-    """Its session begins when it is unfenced, after it has read up to its registration."""
+    """A session begins when the broker is unfenced, after it has read up to its registration."""
     cluster = running(1)
     talk = Talk(cluster, 1)
     for number in range(30):
@@ -288,7 +288,7 @@ def test_a_sleeping_broker_is_fenced_within_its_session_and_comes_back(seed: int
 def test_a_sleeping_broker_that_was_the_controller_is_fenced_as_soon_as_any_other(
     seed: int,
 ) -> None:
-    """It was silent long enough to be replaced as controller, so it gets no second session."""
+    """The old controller was silent long enough to be replaced, so it gets no second session."""
     cluster = running(seed)
     old = only_controller(cluster)
     old.pause()
@@ -337,7 +337,7 @@ def test_f16_a_fenced_replica_leads_nothing_and_is_in_no_in_sync_set(seed: int) 
 
 
 def test_f17_a_broker_back_before_it_was_missed_is_a_new_broker(seed: int) -> None:
-    """Its page cache may be lost, so the new process does not keep its place in in-sync sets."""
+    """The page cache may be lost, so the new process does not keep its place in in-sync sets."""
     cluster = running(seed)
     controller = only_controller(cluster)
     broker = another(cluster, controller)

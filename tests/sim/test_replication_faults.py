@@ -105,7 +105,7 @@ def test_f15_a_follower_says_in_which_run_it_is_from_its_first_fetch_on(seed: in
 
 
 def test_f04_a_fetch_in_an_older_epoch_commits_nothing(seed: int) -> None:
-    """That follower may still have to truncate records that it seems to hold."""
+    """The follower may still have to truncate records that it seems to hold."""
     cluster = running(seed)
     make_topic(cluster)
     old = leader_of(cluster)
@@ -215,7 +215,7 @@ def test_f18_f43_the_last_one_standing_takes_nothing_with_it(seed: int) -> None:
 
 
 def test_f20_a_leader_that_shrank_the_set_to_itself_and_died_is_replaced(seed: int) -> None:
-    """It is cut off from its followers but not from the controller, and then dies."""
+    """The leader is cut off from its followers but not from the controller, and then dies."""
     cluster = running(seed, nodes=4, replica_lag_time_max_ms="1000")
     controller = only_controller(cluster)
     make_topic(cluster, tuple(node for node in cluster.hosts if node != controller.id))

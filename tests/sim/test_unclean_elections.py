@@ -113,7 +113,7 @@ def test_f34_an_unclean_election_says_how_much_was_lost_and_blocks_no_reader(
 
 
 def test_f27_a_replica_that_shuts_down_holds_up_no_write(seed: int) -> None:
-    """It is caught up, so the lag rule alone would let it hold back the high watermark."""
+    """The replica is caught up, so the lag rule alone would let it hold back the high watermark."""
     cluster = running(seed)
     make_topic(cluster)
     leader, [leaving, _] = leader_of(cluster), followers_of(cluster)

@@ -1,4 +1,4 @@
-"""Produce and InitProducerId: which requests are accepted, and which are refused and how."""
+"""Produce and InitProducerId: accepted requests, and the errors of refused ones."""
 
 import gzip
 import time

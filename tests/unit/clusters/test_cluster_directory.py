@@ -1,4 +1,4 @@
-"""A cluster's directory has a size and members; `up` with other ones is refused."""
+"""A cluster's directory stores its size and members; `up` refuses a start with others."""
 
 import shutil
 import subprocess

@@ -150,7 +150,7 @@ def test_the_end_offset_bounds_what_the_slice_holds() -> None:
 
 
 def test_gaps_between_batches_lead_to_the_next_one() -> None:
-    """Such gaps are left by compaction on the leader."""
+    """Compaction on the leader leaves such gaps."""
     log = new_log()
     for base in range(0, 400, 10):
         assert isinstance(log.append_as_follower(replicated(base, 1, 2, size=100)), Appended)

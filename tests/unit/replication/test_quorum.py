@@ -50,7 +50,7 @@ def test_a_killed_leader_is_replaced_at_once_since_its_port_refuses() -> None:
 
 
 def test_a_leader_that_falls_silent_is_replaced_in_one_round_of_votes() -> None:
-    """Its followers detect the silence at the same moment, only by a timeout."""
+    """The followers detect the silence at the same moment, only by a timeout."""
     for seed in range(100):
         world = running(3, seed)
         leader = world.run_until_leader()
@@ -118,7 +118,7 @@ def test_f36_a_voter_that_returns_from_a_partition_does_not_disturb_the_leader()
 
 
 def test_f40_a_voter_with_a_wiped_disk_does_not_vote_again() -> None:
-    """It voted for the leader, and must not elect one that lacks that leader's records."""
+    """The wiped voter must not elect a leader that lacks records which it once acknowledged."""
     world = running(3)
     leader = world.run_until_leader()
     lagging, wiped = (id for id in world.members if id != leader.id)

@@ -59,7 +59,7 @@ def test_f37_a_removed_voter_does_not_join_again_by_itself() -> None:
         world = running(3, first=(1, 2, 3), seed=seed)
         leader = world.leader
         removed = next(id for id in world.members if id != leader.id)
-        # It learns nothing of its removal, and still considers itself a voter.
+        # The removed voter learns nothing of its removal, and still considers itself a voter.
         world.isolate(removed)
         assert world.remove_voter(removed) is None
         world.run(10_000)

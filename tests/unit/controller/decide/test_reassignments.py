@@ -132,7 +132,7 @@ def test_refusals_are_kafkas() -> None:
 
 
 def test_who_was_reassigned_away_is_never_elected_as_eligible() -> None:
-    """Its log is deleted, so committed records would be lost."""
+    """The removed replica has deleted its log, so its election would lose committed records."""
     image = cluster(4, {"t": partition((2, 3, 1))}, min_isr("t", 2))
     image = after(image, ask(image, moves((0, (1,)))))
     left = image.topics["t"].partitions[0]

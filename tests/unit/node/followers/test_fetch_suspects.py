@@ -116,7 +116,7 @@ def answer_unless(follower: Following, bad: set[int], *, loses: bool) -> set[int
 def test_f62_partitions_at_which_whole_answers_fail_are_found_and_left_out(
     bad: set[int], loses: bool
 ) -> None:
-    """Such an answer closes the connection or is unreadable, so it does not name the partition."""
+    """The answer closes the connection or is unreadable, so the bad partition is not known."""
     follower = Following()
     follow(follower, 7)
     follower.session = set(range(7))  # type: ignore[attr-defined]

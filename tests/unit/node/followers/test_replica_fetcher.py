@@ -253,7 +253,7 @@ def test_out_of_range_within_the_leaders_log_keeps_what_is_here() -> None:
 
 
 def test_an_empty_log_past_the_leaders_end_goes_back_to_its_start() -> None:
-    """Its records were deleted, and then a leader with a shorter log was elected uncleanly."""
+    """The follower's records were deleted; then a shorter log was elected uncleanly."""
     follower = Following()
     replica = follower.replica()
     replica.start_anew(100)

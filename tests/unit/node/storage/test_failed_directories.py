@@ -279,7 +279,7 @@ def test_a_directory_that_cannot_be_read_at_the_start_is_out_of_use() -> None:
 
 
 def test_a_new_disk_in_the_place_of_an_old_one_is_taken_into_use() -> None:
-    """Its replicas start empty, and lead only after an explicit election."""
+    """Replicas of the old disk start empty, and lead only after an explicit election."""
     node = two_directories(4)
     write(node, 0, 1, 2, 3)
     broken = placed_in(node, 1)
