@@ -53,7 +53,7 @@ class Disk(Protocol):
         """Names of the directories in a directory, sorted; a link to a directory counts."""
 
     def list_misfits(self, directory: str) -> tuple[str, ...]:
-        """Names in a directory that are neither files nor links to files, sorted."""
+        """Names of entries that are neither files nor links to files, sorted."""
 
     def make_directory(self, path: str) -> bool:
         """Create a directory in an existing one. -> False if it already exists."""

@@ -33,7 +33,7 @@ from tidelog.model.watches import PartitionWatch, SessionWatch
 class PartitionAppend(NamedTuple):
     partition: TopicPartition
     records: memoryview | None
-    """Writable, and valid only until the event that carries it has been handled."""
+    """A writable view of the batch; it is valid only until its event has been handled."""
 
 
 class AppendResult(NamedTuple):
@@ -88,10 +88,9 @@ class FetchResult(NamedTuple):
     diverging: EpochEnd | None = None
     preferred_read_replica: NodeId = NO_NODE
     aborted: tuple[AbortedTransaction, ...] | None = None
-    """None if the read is not read_committed, or if the transactions could not be read."""
+    """None if the read is not read_committed, or if the next batch did not fit."""
     is_at_rest: bool = False
-    """Whether there is nothing to read and no error: the partition notifies its watch of a change.
-    """
+    """Whether there is nothing to read and no error; the next change notifies the watch."""
 
 
 class Reader(NamedTuple):
@@ -106,7 +105,7 @@ class Reader(NamedTuple):
 class FetchBatches:
     """-> list[FetchResult], in order, once min_bytes are available, on an error or at the timeout.
 
-    The order is that of `reads` at that time: in a session, `reads` becomes the moved partitions.
+    In a fetch session, the node replaces `reads` by the partitions that have moved.
     """
 
     reads: list[PartitionFetch]
@@ -178,7 +177,7 @@ class RecordsDeleted(NamedTuple):
 
 @dataclass(slots=True)
 class DeleteRecordsBefore:
-    """-> list[RecordsDeleted], in order, once all replicas moved their start, or at the timeout."""
+    """-> list[RecordsDeleted], in order, once all live replicas have deleted, or at the timeout."""
 
     deletions: list[RecordDeletion]
     timeout_ms: int
@@ -226,9 +225,10 @@ class DescribeProducers:
 
 @dataclass(slots=True)
 class DescribeDirectories:
-    """-> list[DescribedDirectory]; None asks for every partition."""
+    """-> list[DescribedDirectory]."""
 
     partitions: frozenset[TopicPartition] | None
+    """The partitions to describe; None means every partition."""
 
 
 @dataclass(slots=True)
@@ -266,7 +266,7 @@ class ChangeMetadata:
 
 @dataclass(slots=True)
 class AwaitElections:
-    """-> tuple[NodeId, ...]: the brokers that have just failed and are still to be listed.
+    """-> tuple[NodeId, ...]: recently fenced brokers that metadata responses still list.
 
     Resumed at once, or, if a leader of these topics was just lost, once a new leader is elected.
     """
@@ -277,7 +277,7 @@ class AwaitElections:
 
 @dataclass(slots=True)
 class AskQuorum:
-    """Vote, BeginQuorumEpoch or EndQuorumEpoch for this node. -> its response."""
+    """Pass a Vote, BeginQuorumEpoch, EndQuorumEpoch or FetchSnapshot request. -> its response."""
 
     request: Any
 

@@ -38,7 +38,10 @@ class Disconnected:
 
 @dataclass(slots=True)
 class FrameReceived:
-    """One whole frame, without its length. The host owns the buffer: valid only during `handle`."""
+    """One whole frame, without its length.
+
+    The host owns the buffer, which is valid only during `handle`.
+    """
 
     conn: ConnId
     frame: memoryview

@@ -1,8 +1,8 @@
 """Long work that runs off the node's thread: fsync, decompression, decoding.
 
-A node requests a job with `Run` and receives its end as `Ran`. A job is a small value that works on
-files of the `Disk` port or on its own bytes. Invariant: a job holds no state of the node, so the
-node keeps running, and the component that requested the job applies the result if it still fits.
+A node requests a job with `Run` and receives `Ran` when the job ends. A job is a small value that
+works on files of the `Disk` port or on its own bytes. Invariant: a job holds no state of the node,
+so the node keeps running. The requester uses the result only if it is still valid.
 """
 
 from collections.abc import Callable, Generator

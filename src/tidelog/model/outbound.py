@@ -67,7 +67,8 @@ class Connect:
     """Open a connection under this negative id; answered by `PeerConnected` or `ConnectFailed`.
 
     From then on it is like any other connection: `Send` to it, `FrameReceived` from it, and
-    `Disconnected` at its end unless the node closed it. A frame over `answer_bytes` closes it.
+    `Disconnected` at its end unless the node closed it. The host closes the connection if it
+    receives a frame longer than `answer_bytes`.
     """
 
     conn: ConnId

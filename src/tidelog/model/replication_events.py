@@ -30,7 +30,7 @@ class LeaveReason(StrEnum):
 
 
 class ElectionReason(StrEnum):
-    """Why a partition has a new leader: in most cases, what happened to the former leader."""
+    """Why a partition has a new leader; most values say why the former leader lost its role."""
 
     CREATED = "created"
     DEAD = "dead"

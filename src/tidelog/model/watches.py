@@ -1,7 +1,8 @@
 """Fetch sessions as partitions see them: the watches to notify when a partition moves.
 
-Invariant: a partition outside its session's `moved` has nothing new to return, so a fetch that
-finds nothing moved reads no partition at all.
+A partition has moved if a fetch could return something new for it; otherwise it is at rest.
+Invariant: a partition outside its session's `moved` has nothing new to return. If no partition has
+moved, a fetch therefore reads none.
 """
 
 from abc import ABC, abstractmethod
@@ -49,7 +50,7 @@ Watched = TypeVar("Watched", bound="PartitionWatch")
 
 
 class SessionWatch(ABC, Generic[Watched]):
-    """One fetch session: the partitions that have moved, and the fetches that wait for that."""
+    """One fetch session: the partitions that have moved, and the parked fetches."""
 
     __slots__ = ("_is_over", "fetched_at", "moved", "replica", "waiting")
 
@@ -86,7 +87,7 @@ class SessionWatch(ABC, Generic[Watched]):
 
 
 class PartitionWatch:
-    """One partition of a fetch session, at rest until something moves."""
+    """One partition of a fetch session; it is at rest until the partition moves."""
 
     __slots__ = ("session", "subject")
 

@@ -147,7 +147,7 @@ class Node:
                 session = self._sessions.get(event.conn)
                 if session is not None and not session.is_closed:
                     if session.is_busy:
-                        self._broker.partitions.hurry(event.conn)
+                        self._broker.partitions.answer_follower_fetches(event.conn)
                     self._requests.received(session, event.frame)
             case Ran():
                 self._jobs.ended(event)

@@ -1,7 +1,8 @@
-"""The two commit rules: a committed record is never lost while the premise of its rule holds.
+"""The two commit rules. A committed record is never lost while the assumption of its rule holds.
 
-ISR (partitions): every replica of the maximal in-sync set holds it, and the set is large enough.
-Quorum (the metadata log): a majority of voters holds it, past a record of the leader's own epoch.
+ISR (partitions): every replica of the maximal in-sync set holds the record, and the committed
+in-sync set has at least min.insync.replicas members.
+Quorum (the metadata log): a majority of voters holds the record and a record of the leader's epoch.
 """
 
 from collections.abc import Collection, Mapping
@@ -33,7 +34,7 @@ def quorum_committed(
     epoch_start: Offset,
     floor: Offset,
 ) -> Offset:
-    """Raft rule: the offset that a *majority* of voters reached, past a record of this epoch."""
+    """Raft rule: the offset that a *majority* of voters holds, if it covers this epoch's start."""
     descending = sorted((ends[voter] for voter in voters), reverse=True)
     majority_end = descending[len(descending) // 2]
     return max(floor, majority_end) if majority_end > epoch_start else floor

@@ -1,4 +1,4 @@
-"""Finds where two logs diverge: the leader answers the follower's last epoch, the follower cuts.
+"""Finds where two logs diverge: the leader returns the end of an epoch, the follower truncates.
 
 One round may not be enough. After several fast leader changes the follower truncates its log,
 fetches with an older last epoch and is answered again, until the epochs match (KIP-279, KIP-595).
@@ -11,7 +11,7 @@ from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset
 def diverging(
     mine: EpochEnd, last_fetched_epoch: LeaderEpoch, fetch_offset: Offset, log_start: Offset
 ) -> EpochEnd | None:
-    """The leader's side: None while the logs agree up to `fetch_offset`.
+    """The leader's answer to a fetch; None if the logs agree up to `fetch_offset`.
 
     `mine` is the leader's own entry for the follower's last epoch: the largest epoch not above it
     and the end offset of that epoch.

@@ -1,7 +1,7 @@
-"""A byte rate that may be exceeded once and is then waited for.
+"""A limit in bytes per second, which one response may exceed.
 
-A response is never cut for it: the first batch is sent whole, and later requests wait until the
-rate is met again. At most one second's worth is saved up, so that a pause causes no burst.
+A response is never shortened to meet the rate. Later requests wait until the average is back at the
+rate. Unused bytes of at most one second are saved, so that a pause causes no burst.
 """
 
 from tidelog.model.ids import Millis
@@ -25,7 +25,7 @@ class Throttle:
         return self._rate < NO_LIMIT
 
     def set_rate(self, rate: int, now: Millis) -> None:
-        """Apply a new rate from now on; an overdraft stays."""
+        """Apply a new rate from now on; bytes sent above the old rate still count."""
         self._earn(now)
         self._rate = rate
         self._balance = min(self._balance, rate * _MILLIS)

@@ -18,8 +18,8 @@ class OffsetWaiters(deque[tuple[Offset, T]]):
     __slots__ = ()
 
     def add(self, offset: Offset, waiter: T) -> None:
-        # A duplicate waits for its first offset, which may be below that of an earlier waiter. It
-        # is released with that waiter, at most one commit later than necessary.
+        # A duplicate batch waits for the offset of its original, which may be below that of an
+        # earlier waiter. It is released with that waiter, at most one commit later than necessary.
         self.append((offset, waiter))
 
     def release(self, reached: Offset) -> Iterator[T]:

@@ -87,7 +87,7 @@ class ReplicaFetcher:
         self._session_id = 0
         self._session_epoch = 0
         self._is_fetching = False
-        self._has_hurried = False
+        self._has_nudged = False
         self._is_closed = False
 
     @property
@@ -126,7 +126,7 @@ class ReplicaFetcher:
 
     def _fetch(self) -> None:
         if self._is_fetching:
-            self._hurry()
+            self._nudge_leader()
             return
         if self._is_closed or not self._followed:
             return
@@ -160,14 +160,14 @@ class ReplicaFetcher:
         self._take(response)
         return response
 
-    def _hurry(self) -> None:
+    def _nudge_leader(self) -> None:
         """Make the leader answer the fetch under way, because there are new partitions to fetch.
 
         The leader may hold that fetch for long. Any request behind it makes the leader answer at
         once.
         """
-        if not self._has_hurried and not self._is_closed:
-            self._has_hurried = True
+        if not self._has_nudged and not self._is_closed:
+            self._has_nudged = True
             encode, decode = coded(_NUDGE, 0)
             patience = self._settings.replica_socket_timeout_ms
             self._channel.request(encode, decode, lambda _: None, patience)
@@ -230,24 +230,24 @@ class ReplicaFetcher:
         return list(topics.items())
 
     def _answered(self, answer: FetchResponse | Unanswered) -> None:
-        self._is_fetching = self._has_hurried = False
+        self._is_fetching = self._has_nudged = False
         if self._is_closed:
             return
-        self._see_whether_it_lives(answer)
+        self._report_leader_state(answer)
         self._look_for_suspects(answer)
         if isinstance(answer, Unanswered) or answer.error is not ErrorCode.none:
-            self._begin_session_anew()
+            self._restart_session()
             self._timers.at(self._clock.now + RETRY_MS, self._fetch)
             return
         if answer.session_id == 0:
             self._session_id = 0
-            self._begin_session_anew()
+            self._restart_session()
         else:
             self._session_id = answer.session_id
             self._session_epoch = self._session_epoch % (2**31 - 1) + 1
         self._fetch()
 
-    def _see_whether_it_lives(self, answer: FetchResponse | Unanswered) -> None:
+    def _report_leader_state(self, answer: FetchResponse | Unanswered) -> None:
         if isinstance(answer, Unanswered):
             if answer.was_lost and not self._is_lost:
                 self._is_lost = True
@@ -273,7 +273,7 @@ class ReplicaFetcher:
             )
             self._later(one, back_off_ms(one.blames))
 
-    def _begin_session_anew(self) -> None:
+    def _restart_session(self) -> None:
         """Start a new session with the old session's id, so that the leader closes the old one."""
         self._session_epoch = 0
         self._forgotten = {}
@@ -333,7 +333,7 @@ class ReplicaFetcher:
         followed.is_in_sync = held.log_end_offset >= fetched.high_watermark
         if fetched.log_start_offset > held.log_start_offset:
             if fetched.log_start_offset > held.log_end_offset:
-                replica.start_anew(fetched.log_start_offset)
+                replica.restart_at(fetched.log_start_offset)
             else:
                 held.advance_log_start(fetched.log_start_offset)
                 replica.moved()
@@ -366,7 +366,7 @@ class ReplicaFetcher:
                 replica.partition,
                 start,
             )
-            replica.start_anew(start)
+            replica.restart_at(start)
         else:
             self._later(followed)
 

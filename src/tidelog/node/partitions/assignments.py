@@ -75,7 +75,7 @@ class Assignments:
         self._behind: dict[TopicPartition, bool] = {}
         """Partitions to update, and whether committed records changed them rather than a snapshot.
         """
-        self._disowned: dict[TopicPartition, UUID] = {}
+        self._lost: dict[TopicPartition, UUID] = {}
         """Replicas that have lost records, and the directory that is reported to the controller."""
         self._has_started = False
         """Whether every partition that the first image places here has been opened."""
@@ -98,7 +98,7 @@ class Assignments:
                     replica.moved()
             self._deleted(gone)
         for change in changes.partitions:
-            self._check_disowned(change.partition, change.new)
+            self._check_lost(change.partition, change.new)
             if self._me in change.new.replicas or change.partition in self._partitions:
                 self._behind[change.partition] = by_records
         if changes.brokers:
@@ -128,7 +128,7 @@ class Assignments:
                 self._storage_failed(partition, failure)
         if self._behind:
             self._catching_up = self._timers.at(self._clock.now + 1, self._catch_up)
-        elif not self._disowned:
+        elif not self._lost:
             self._has_started = True
             self._caught_up()
 
@@ -142,7 +142,7 @@ class Assignments:
         if replica is not None and (topic is None or topic.topic_id != replica.topic_id):
             self._drop(partition, by_records)
         if topic is None or placed is None or self._me not in placed.replicas:
-            self._disowned.pop(partition, None)
+            self._lost.pop(partition, None)
         self._forget_offline(partition, topic, placed)
         if topic is not None and placed is not None and self._me in placed.replicas:
             self._place(partition, topic, placed)
@@ -227,7 +227,7 @@ class Assignments:
             )
             replica.throttling = config.throttling(partition.partition, self._me)
             self._partitions.add(replica)
-        if assigned != self._storage.directory_id(partition) and partition not in self._disowned:
+        if assigned != self._storage.directory_id(partition) and partition not in self._lost:
             directory = self._storage.directory_id(partition)
             self._located(topic.topic_id, partition.partition, directory)
         if placed.leader_epoch < replica.log.latest_epoch:
@@ -258,28 +258,28 @@ class Assignments:
             self._damaged()
         is_last_leader = self._me in placed.last_known_elr
         if recovery.damages and len(placed.replicas) > 1 and (is_counted_on or is_last_leader):
-            self._disown(partition)
+            self._report_as_lost(partition)
 
     def damage_found(self, replica: Replica) -> None:
         """Records of an open log are unreadable: leave the in-sync set and fetch them from another
         replica.
         """
         placed = self._partitions.image.partition(replica.partition)
-        is_disowned = replica.partition in self._disowned
-        if placed is not None and not is_disowned and self._has_sound_peer(placed):
+        is_lost = replica.partition in self._lost
+        if placed is not None and not is_lost and self._has_sound_peer(placed):
             log.warning(
                 "%s: leaves its in-sync set, to fetch its damaged records again", replica.partition
             )
             # Another fetch from its log end would add it to the in-sync set again before it is
             # truncated.
             self._fetchers.drop(replica)
-            self._disown(replica.partition)
+            self._report_as_lost(replica.partition)
 
     def _has_sound_peer(self, placed: PartitionImage) -> bool:
         image = self._partitions.image
         return any(one != self._me and image.is_active(one) for one in placed.isr)
 
-    def _disown(self, partition: TopicPartition) -> None:
+    def _report_as_lost(self, partition: TopicPartition) -> None:
         """Report to the controller that a log is lost, before this broker may be elected.
 
         The report moves the replica to a directory that does not exist, and then to its real one.
@@ -288,12 +288,12 @@ class Assignments:
         """
         topic = self._partitions.image.topics[partition.topic]
         nowhere = UUID(int=self._storage.directory_id(partition).int ^ 1)
-        self._disowned[partition] = nowhere
+        self._lost[partition] = nowhere
         self._located(topic.topic_id, partition.partition, nowhere)
 
-    def _check_disowned(self, partition: TopicPartition, placed: PartitionImage) -> None:
-        if self._disowned and self._disowned.get(partition) == placed.directory_of(self._me):
-            del self._disowned[partition]
+    def _check_lost(self, partition: TopicPartition, placed: PartitionImage) -> None:
+        if self._lost and self._lost.get(partition) == placed.directory_of(self._me):
+            del self._lost[partition]
 
     def _lead(self, replica: Replica, placed: PartitionImage) -> None:
         assert placed.leader == self._me
@@ -325,11 +325,11 @@ class Assignments:
                     replica.damaged_from,
                 )
                 replica.truncate(replica.damaged_from)
-            if replica.partition not in self._disowned:
+            if replica.partition not in self._lost:
                 replica.log.accept_end()
             if replica.damaged_from is not None:
                 self.damage_found(replica)
-            if replica.damaged_from is None or replica.partition not in self._disowned:
+            if replica.damaged_from is None or replica.partition not in self._lost:
                 self._fetchers.follow(replica, placed.leader, placed.leader_epoch)
         else:
             self._fetchers.drop(replica)

@@ -249,7 +249,7 @@ class Partitions:
         else:
             self._counters.bytes_out += size
 
-    def hurry(self, conn: ConnId) -> None:
+    def answer_follower_fetches(self, conn: ConnId) -> None:
         """Answer a follower's parked fetch: it wants to fetch partitions whose producers wait."""
         for fetch in list(self._waiting.get(conn, ())):
             if fetch.is_followers:
@@ -317,9 +317,9 @@ class Partitions:
 
     def _is_out_of_touch(self, replica: Replica) -> bool:
         """Whether neither a controller nor every in-sync replica responds."""
-        return self.cut_off_for_ms is not None and replica.is_deserted(self.cut_off_for_ms)
+        return self.cut_off_for_ms is not None and replica.has_stuck_follower(self.cut_off_for_ms)
 
-    def give_up_deserted(self, cut_off_for_ms: Millis | None) -> None:
+    def fail_blocked_writes(self, cut_off_for_ms: Millis | None) -> None:
         """Fail writes that cannot be committed while no controller answers (else None)."""
         self.cut_off_for_ms = cut_off_for_ms
         if cut_off_for_ms is not None:

@@ -162,7 +162,7 @@ class Replica:
         """The first offset whose durable records are damaged; a leader still has them."""
         return min((one.first_offset for one in self.log.damages), default=None)
 
-    def start_anew(self, offset: Offset) -> None:
+    def restart_at(self, offset: Offset) -> None:
         """Drop the whole log: the leader's log starts after the end of this one."""
         assert self.leader is None
         self.log.truncate_fully_and_start_at(offset, self._clock.now)
@@ -215,12 +215,12 @@ class Replica:
         if self._deletions:
             self.settle_deletions()
 
-    def is_deserted(self, patience_ms: Millis) -> bool:
+    def has_stuck_follower(self, patience_ms: Millis) -> bool:
         """Whether it leads while other in-sync replicas have not fetched for this long."""
         if self.leader is None:
             return False
         self.refresh_progress()
-        return self.leader.is_deserted(self._clock.now, patience_ms)
+        return self.leader.has_stuck_follower(self._clock.now, patience_ms)
 
     def give_up_acks(self) -> None:
         """Fail the writes that wait for acks=all, so that their clients look for another leader."""

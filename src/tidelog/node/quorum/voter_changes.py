@@ -101,7 +101,7 @@ class VoterChanges:
         """Voters whose directory ids this leader does not know."""
         role = self._quorum.machine.role
         known = role.directories if isinstance(role, Leader) else {}
-        return tuple(rules.unheard(self._voters, self._me.voter.key, known))
+        return tuple(rules.without_directory_id(self._voters, self._me.voter.key, known))
 
     def make_dynamic(self, done: Callable[[bool], None]) -> None:
         """Write the configured voters to the log, which defines them from here on (KIP-853)."""

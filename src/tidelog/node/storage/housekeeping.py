@@ -102,7 +102,7 @@ class Housekeeping:
 
     def _look_after_writers(self) -> None:
         session_ms = self._settings.broker_session_timeout_ms
-        self._partitions.give_up_deserted(session_ms if self._lifecycle.is_cut_off else None)
+        self._partitions.fail_blocked_writes(session_ms if self._lifecycle.is_cut_off else None)
 
     def _do_chores(self) -> None:
         budget = MENDED_AT_ONCE

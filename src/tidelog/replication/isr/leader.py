@@ -2,8 +2,9 @@
 
 Invariants: the high watermark never moves back, and never passes the offset that the commit rule
 allows for the maximal in-sync set (the agreed set plus the replicas that this leader has asked to
-add). At most one change of the set is in flight, bound to the partition epoch of its request. It
-counts until the controller has certainly refused it, or a later partition epoch is known.
+add). At most one change of the set is in flight, bound to the partition epoch of its request. The
+maximal set includes it until the controller has certainly refused it, or a later partition epoch is
+known.
 """
 
 from collections.abc import Iterable
@@ -25,18 +26,18 @@ class Produced:
 
 @dataclass(slots=True)
 class FollowerFetched:
-    """A follower in the leader's epoch, whose log matches up to `offset`, fetches from there."""
+    """A follower in the leader's epoch fetches from `offset`, and its log matches up to there."""
 
     replica: NodeId
     offset: Offset
     broker_epoch: BrokerEpoch
     is_eligible: bool
-    """Unfenced, not shutting down, and in the broker epoch that the cluster knows (F15, F16)."""
+    """Whether it is unfenced, not shutting down and in its registered broker epoch (F15, F16)."""
 
 
 @dataclass(slots=True)
 class FollowerFetchedAgain:
-    """The last fetch of a session did not list this partition: its fetch offset is unchanged."""
+    """A fetch in a follower's session did not list this partition: its offset is unchanged."""
 
     replica: NodeId
     at: Millis
@@ -163,7 +164,7 @@ class PartitionLeader:
         self.high_watermark = high_watermark
 
     def step(self, event: LeaderEvent, now: Millis) -> list[LeaderEffect]:
-        """Apply one event. The only way in; the returned effects are the only way out."""
+        """Apply one event and return its effects; nothing else changes the state."""
         effects: list[LeaderEffect] = []
         match event:
             case Produced():
@@ -212,7 +213,7 @@ class PartitionLeader:
         return id in self._ends
 
     def holders(self, offset: Offset) -> Iterable[tuple[NodeId, Offset, Millis]]:
-        """In-sync followers that hold all below `offset`: id, end and last caught-up time."""
+        """Yield id, log end offset and last caught-up time of in-sync followers at `offset`."""
         for replica, progress in self._progress.items():
             if replica in self._agreed and progress.end >= offset:
                 yield replica, progress.end, progress.last_caught_up
@@ -230,7 +231,7 @@ class PartitionLeader:
         """Whether too few replicas are in sync; writes with acks=all are then refused."""
         return len(self._agreed) < self._minimum
 
-    def is_deserted(self, now: Millis, patience: Millis) -> bool:
+    def has_stuck_follower(self, now: Millis, patience: Millis) -> bool:
         """Whether an in-sync follower has not fetched for `patience`, so nothing is committed."""
         return any(
             replica != self._me and self._progress[replica].is_stuck(now, patience)
@@ -274,7 +275,7 @@ class PartitionLeader:
     # -- the in-sync set ---------------------------------------------------------------------------
 
     def _settle_in_sync(self) -> None:
-        """The maximal set holds every replica that the controller may consider in sync (F12)."""
+        """Recompute the sets; the maximal set has every replica that may be in sync (F12)."""
         maximal = self._agreed if self._proposed is None else self._agreed | self._proposed
         self._in_sync = InSync(self._agreed, maximal, self._minimum)
 
@@ -294,10 +295,10 @@ class PartitionLeader:
 
     @property
     def _join_offset(self) -> Offset:
-        """The offset from which a follower holds every committed record.
+        """The offset that a follower must reach to hold every committed record.
 
-        It is at or past the high watermark and the start of this epoch: after an election a stale
-        high watermark must not admit a follower that lacks committed records (F13).
+        It covers the start of this epoch, because the high watermark may be too low after an
+        election. A follower that reaches only the high watermark may lack committed records (F13).
         """
         return max(self.high_watermark, self.epoch_start)
 
@@ -331,10 +332,10 @@ class PartitionLeader:
         effects.append(self._proposal)
 
     def _maybe_ask_again(self, now: Millis, effects: list[LeaderEffect]) -> None:
-        """Repeat a change whose outcome is unknown; no other change is requested until then.
+        """Repeat a request whose outcome is unknown; no other change is requested meanwhile.
 
-        The request repeats the original broker epochs: a replica that has since lost its log must
-        not be added by it (F15).
+        The request keeps its original broker epochs, so that it cannot add a replica that has lost
+        its log since (F15).
         """
         if self._proposed is not None and not self._is_asked and now >= self._may_ask_at:
             assert self._proposal is not None
@@ -360,9 +361,10 @@ class PartitionLeader:
             return
         expected = self._agreed if self._proposed is None else self._agreed & self._proposed
         for replica in sorted(expected - event.isr - {self._me}):
-            # The controller removed the replica because it ended or found damage, so its earlier
-            # offset proves nothing; its next fetch does. Its caught-up time stays valid: a replica
-            # that joins again at the high watermark does not lag before its next fetch (F23).
+            # The controller removed the replica because its process ended or its log is damaged.
+            # Its earlier offset therefore proves nothing until its next fetch. Its caught-up time
+            # stays valid: a replica that joins again at the high watermark does not count as
+            # lagging before its next fetch (F23).
             self._progress[replica] = FollowerProgress(self._progress[replica].last_caught_up)
             self._ends[replica] = NO_OFFSET
         if event.partition_epoch > self._partition_epoch:

@@ -1,9 +1,9 @@
 """The progress of one follower, as the leader derives it from fetches alone.
 
-Two rules advance `last_caught_up`. A fetch at or past the leader's log end offset is caught up now.
-A fetch at or past the log end offset of the *previous* fetch was caught up then. A follower that is
-never quite at the end of a busy log therefore stays in sync (F25), and one that fetches without
-ever reaching the end does not (F26).
+Two rules advance `last_caught_up`. A fetch at or past the leader's log end offset sets it to the
+current time. A fetch at or past the log end offset that the leader had at the *previous* fetch sets
+it to the time of that fetch. A follower that is never quite at the end of a busy log therefore
+stays in sync (F25). A follower that fetches but falls further behind does not (F26).
 """
 
 from tidelog.model.ids import NO_OFFSET, BrokerEpoch, Millis, Offset
@@ -52,9 +52,9 @@ class FollowerProgress:
             self._last_fetch_leader_end = leader_end
 
     def is_caught_up(self, leader_end: Offset, now: Millis, max_lag: Millis) -> bool:
-        """Whether it is in sync; at the leader's end it always is, however old its fetch (F24)."""
+        """Whether it is in sync; at the leader's log end it is, however old its fetch (F24)."""
         return self.end >= leader_end or now - self.last_caught_up <= max_lag
 
     def is_stuck(self, now: Millis, max_lag: Millis) -> bool:
-        """Whether it is out of sync because it does not fetch, rather than because it is slow."""
+        """Whether it has not fetched for `max_lag`; a lagging follower that fetches is slow."""
         return self.last_fetch < 0 or now - self.last_fetch > max_lag

@@ -1,7 +1,7 @@
 """Selects the replica that a consumer reads from (KIP-392): the best in its rack, or the leader.
 
-Only in-sync replicas that hold the offset are considered. A consumer would choose a lagging
-replica again and again and fall behind with it.
+Only in-sync replicas that hold the offset are considered, because a consumer that reads from a
+lagging replica falls behind with it.
 """
 
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from tidelog.model.ids import Millis, NodeId, Offset
 
 
 class ReplicaView(NamedTuple):
-    """A follower as its leader knows it; the largest is the best to read from."""
+    """A follower as its leader knows it; the largest value is the best replica to read from."""
 
     end: Offset
     last_caught_up: Millis
@@ -22,7 +22,7 @@ class ReplicaView(NamedTuple):
 def rack_aware(
     rack: str, leader_rack: str | None, followers: Iterable[ReplicaView]
 ) -> NodeId | None:
-    """Kafka's RackAwareReplicaSelector; None is the leader."""
+    """Kafka's RackAwareReplicaSelector; None selects the leader."""
     if not rack or rack == leader_rack:
         return None
     near = [(view.end, view.last_caught_up, view.id) for view in followers if view.rack == rack]

@@ -1,4 +1,4 @@
-"""Elections: a voter sends pre-votes, opens an epoch, counts votes, leads and resigns."""
+"""Elections: a voter requests pre-votes, opens an epoch, counts votes, leads and resigns."""
 
 from tidelog.model.ids import NO_NODE, Millis, Offset
 from tidelog.replication.quorum import leading
@@ -21,7 +21,7 @@ class Campaign(Standing):
     """The election side of a quorum member."""
 
     def _become_prospective(self, now: Millis) -> None:
-        """Send pre-votes; a single voter counts its own at once."""
+        """Request pre-votes; a single voter wins at once with its own."""
         old = self.role
         assert isinstance(old, Unattached | Follower | Prospective | Candidate)
         gone = isinstance(old, Follower | Prospective) and old.leader_is_gone
@@ -97,7 +97,7 @@ class Campaign(Standing):
         )
 
     def epoch_started(self, at: Offset) -> None:
-        """Set the offset of the leader's first record, which follows unsynced records of its log.
+        """Set the offset of the leader's first record; unsynced records may come before it.
 
         Only a record of the leader's own epoch may be committed by counting replicas: a record of
         an earlier epoch can still be lost.
@@ -109,7 +109,7 @@ class Campaign(Standing):
     def _resign(self, now: Millis) -> None:
         role = self.role
         assert isinstance(role, Leader)
-        # A member that is not a voter waits for no election, so it looks for a leader soon.
+        # A member that is not a voter takes part in no election, so it looks for a leader sooner.
         patience = self._election_timeout() if self.is_voter else self._timeouts.election_ms // 4
         self._become(
             Resigned(

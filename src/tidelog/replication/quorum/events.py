@@ -18,7 +18,7 @@ class VoteRequested:
     log_end: LogEnd
     pre_vote: bool
     voter: ReplicaKey | None = None
-    """The voter that the candidate means to ask; a mismatch is INVALID_VOTER_KEY."""
+    """The voter that the request is addressed to; a mismatch is INVALID_VOTER_KEY."""
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class EpochEnded:
 
 @dataclass(slots=True)
 class ReplicaFetched:
-    """A replica in our epoch, whose log matches ours up to `offset`, fetches from there."""
+    """A replica in our epoch fetches from `offset`, and its log matches ours up to there."""
 
     replica: ReplicaKey
     offset: Offset
@@ -93,7 +93,7 @@ class PeerRefused:
 
 @dataclass(slots=True)
 class LogGrew:
-    """Our log ends here, and everything in it is fsynced."""
+    """Our log ends at `end`, and everything in it is fsynced."""
 
     end: LogEnd
 
@@ -199,7 +199,7 @@ class StopFollowing:
 class DiscoverLeader:
     """Ask a node for the leader, with a fetch that it serves or refuses.
 
-    -1 is the next of controller.quorum.bootstrap.servers.
+    A node id of -1 means the next of controller.quorum.bootstrap.servers.
     """
 
     ask: NodeId

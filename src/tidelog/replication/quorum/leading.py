@@ -43,7 +43,7 @@ def voter_ends(
 
 
 def change_voters(role: Leader, voters: VoterSet, me: NodeId) -> None:
-    """Apply new voters: an added voter keeps its observer progress, a removed one observes."""
+    """Apply new voters; an added voter keeps the progress that it made as an observer."""
     for id, voter in voters.voters.items():
         if voter.key not in role.progress:
             known = next((p for key, p in role.progress.items() if key.is_same(voter.key)), None)
@@ -63,7 +63,7 @@ def has_lost_majority(
         (now if id == me else role.progress[voter.key].last_fetch)
         for id, voter in voters.voters.items()
     )
-    # The majority-th most recent fetch: a majority has fetched since then.
+    # A majority of the voters has fetched at or after this time.
     since = fetch_times[len(fetch_times) - voters.majority]
     if me not in voters.voters:
         since = fetch_times[max(0, len(fetch_times) - voters.majority)]

@@ -1,8 +1,8 @@
 """One member of the metadata quorum as a state machine: events and time in, effects out.
 
 Invariants: the epoch never goes back. A vote is saved before it is granted, and one vote is granted
-per epoch. An epoch has at most one leader. The high watermark covers only what a majority holds,
-once that includes a record of the leader's own epoch (`commit.quorum_committed`).
+per epoch. An epoch has at most one leader. The high watermark covers only records that a majority
+holds, and it moves only if they include a record of the leader's epoch (`commit.quorum_committed`).
 """
 
 from typing import assert_never
@@ -68,7 +68,7 @@ class QuorumMachine(Campaign):
     def start(self, now: Millis) -> list[QuorumEffect]:
         saved = self._saved
         if saved.leader == self.me.id and self.is_voter and len(self.voters) > 1:
-            # It led this epoch and may have lost unsynced records, so it must not lead it again.
+            # This member led the epoch and may have lost unsynced records: it must not lead again.
             self.role = Resigned(
                 saved.epoch,
                 election_deadline=now + self._stagger(),
@@ -190,7 +190,8 @@ class QuorumMachine(Campaign):
             role.granted.add(event.voter)
         else:
             role.rejected.add(event.voter)
-            # Other voters may still name a leader that is gone; its own answer proves it alive.
+            # Other voters may still name a leader that is gone. Only its own answer proves that it
+            # is alive.
             is_old_news = (
                 isinstance(role, Prospective)
                 and role.leader_is_gone
@@ -261,7 +262,7 @@ class QuorumMachine(Campaign):
                 if now >= role.announce_deadline:
                     self._announce_end(role, now)
                 if now >= role.election_deadline:
-                    # It may stand and vote again from the next epoch on.
+                    # The member may vote and stand for election again from the next epoch on.
                     self._become_unattached(role.epoch + 1, now)
             case _:
                 pass
@@ -303,6 +304,6 @@ class QuorumMachine(Campaign):
             role.high_watermark = committed
             self._effects.append(Commit(committed))
         if not self.is_voter and role.high_watermark > self.voters_offset:
-            # The leader's own removal is committed; until then only it could commit it (F38).
+            # The leader's own removal is committed. Only the leader itself could commit it (F38).
             self.is_retiring = False
             self._resign(now)

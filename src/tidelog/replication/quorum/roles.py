@@ -20,12 +20,12 @@ class Unattached:
     election_deadline: Millis
     voted: ReplicaKey | None = None
     next_discovery: Millis = 0
-    """When to ask a voter for the leader (observers, and voters that were away)."""
+    """When to ask another node for the leader."""
 
 
 @dataclass(slots=True)
 class Prospective:
-    """Sends pre-votes, to find out whether it could win before it opens a new epoch (KIP-996)."""
+    """Requests pre-votes, to check whether it could win before it opens a new epoch (KIP-996)."""
 
     epoch: LeaderEpoch
     election_deadline: Millis
@@ -87,13 +87,12 @@ class Leader:
     check_quorum_deadline: Millis
     high_watermark: Offset = -1
     directories: dict[NodeId, UUID] = field(default_factory=dict)
-    """The directory ids in the voters' fetches of this epoch, whatever the voter records contain.
-    """
+    """The directory id from each voter's fetches in this epoch; its voter record may have none."""
 
 
 @dataclass(slots=True)
 class Resigned:
-    """Has led this epoch and will not lead it again; notifies the others, so they need not wait."""
+    """Has led this epoch and will not lead it again; tells the other voters to elect a leader."""
 
     epoch: LeaderEpoch
     election_deadline: Millis

@@ -1,4 +1,4 @@
-"""The role and the saved promises of a quorum member, and every transition between roles.
+"""The role and the saved state of a quorum member, and every transition between roles.
 
 Invariants: the epoch never goes back. Within an epoch only the transitions in `roles.TRANSITIONS`
 happen. State that must survive a crash is saved before any message that depends on it is sent.
@@ -37,7 +37,7 @@ from tidelog.replication.quorum.state import (
 )
 
 STAGGER_MS = 40
-"""The delay between voters that see the same leader fail, so that they do not stand all at once."""
+"""The delay between the elections of voters that see a leader fail, so that votes do not split."""
 
 
 class Standing:
@@ -69,7 +69,7 @@ class Standing:
         self._discovery = 0
         self.role: Role = Unattached(self._saved.epoch, election_deadline=0)
         self.last_sign: tuple[NodeId, Millis] | None = None
-        """The last leader it followed, and when it last answered or first refused connections."""
+        """The last leader followed, and when it last answered or first refused a connection."""
 
     # -- queries -----------------------------------------------------------------------------------
 
@@ -83,7 +83,10 @@ class Standing:
 
     @property
     def may_stand(self) -> bool:
-        """Whether this member may stand: as a voter, or to commit its own removal."""
+        """Whether this member may stand for election, as a voter or to commit its own removal.
+
+        It may not while its log lacks records that it may have acknowledged.
+        """
         return (self.is_voter or self.is_retiring) and (not self.is_in_doubt or self._is_new)
 
     @property
@@ -100,7 +103,7 @@ class Standing:
         """Whether a leader with this log holds every record that this voter may have acknowledged.
 
         A new voter cannot know whether it was a voter before its disk was wiped (F40). It votes
-        only if the candidate's log shows that there is nothing to lose.
+        only for a candidate with an empty log, as in a new cluster.
         """
         if not self.is_in_doubt:
             return True
@@ -174,12 +177,12 @@ class Standing:
             self._effects.append(SaveQuorumState(state))
 
     def _take_part(self) -> None:
-        """End the doubt of a new voter: it votes in an election before any record exists."""
+        """End the doubt of a new voter: it takes part in an election before any record exists."""
         if self._is_new:
             self.held = Held()
 
     def _end_doubt(self) -> None:
-        """End the doubt: the log holds everything committed while this voter's vote counted."""
+        """End the doubt: the log again holds everything that this voter helped to commit."""
         role = self.role
         if self.held.end == UNKNOWN and isinstance(role, Follower) and role.voted is None:
             role.voted = self.me  # it may have voted in this epoch, so it must not vote again
@@ -227,11 +230,14 @@ class Standing:
         return now + self._timeouts.fetch_ms + self._turn_after(leader)
 
     def _turn_after(self, leader: NodeId) -> Millis:
-        """How long this voter waits for others to stand first."""
+        """How long this voter waits, so that voters with lower ids stand for election first."""
         return STAGGER_MS * sum(id != leader and id < self.me.id for id in self.voters)
 
     def _stagger(self) -> Millis:
-        """The delay at start: a pre-vote disrupts nobody, so it is shorter than a timeout."""
+        """The delay of the first election after a start.
+
+        It is shorter than an election timeout, because a pre-vote does not disrupt a leader.
+        """
         if not self.is_voter:
             return 0
         rank = list(self.voters).index(self.me.id)

@@ -1,4 +1,4 @@
-"""The durable state of a quorum member: voters, promises and the end of its log."""
+"""The durable state of a quorum member: its voters, its vote and the end of its log."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -17,20 +17,20 @@ class LogEnd(NamedTuple):
 
 NOTHING = LogEnd(NO_EPOCH, 0)
 UNKNOWN = LogEnd(2**31 - 1, 2**63 - 1)
-"""Larger than any log: the value of a voter that does not know how much it has lost."""
+"""Larger than any log end; used for a voter that does not know how much it has lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The log end that a voter may have acknowledged; its log may have lost a part (F40)."""
+    """The log end that a voter may have acknowledged, even if its log has lost records (F40)."""
 
     end: LogEnd = NOTHING
     is_fresh: bool = False
-    """Whether it may never have held anything: its disk is new, or was wiped."""
+    """Whether the disk is new or was wiped; the voter may never have held a record."""
 
 
 class ReplicaKey(NamedTuple):
-    """A voter is an id and a directory: the id on a wiped disk is another voter (F40, KIP-853)."""
+    """A voter's id and directory id; after a wipe, the same id is another voter (F40, KIP-853)."""
 
     id: NodeId
     directory: UUID | None = None

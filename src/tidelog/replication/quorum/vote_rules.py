@@ -29,7 +29,7 @@ def grants(role: Role, request: VoteRequested, log_end: LogEnd) -> bool:
         case Resigned():
             return request.pre_vote
         case Follower():
-            # A follower that fetches from its leader protects it from disruption (F36).
+            # A follower whose leader answers refuses, so that the leader is not disrupted (F36).
             return request.pre_vote and (not role.has_fetched or role.leader_is_gone)
         case Candidate():
             return request.pre_vote

@@ -46,7 +46,7 @@ class VoterHistory:
 
     @property
     def latest_offset(self) -> Offset:
-        """The offset of their record; -1 when the voters come from the configuration."""
+        """The offset of the record in effect; -1 when the voters come from the configuration."""
         return self._voters[-1][0] if self._voters else -1
 
     def is_retiring(self, me: ReplicaKey, committed: Offset) -> bool:
@@ -90,7 +90,7 @@ def text_of(key: ReplicaKey) -> str:
 
 
 def refuse_any(role: Leader, kraft_version: int, changed_at: Offset) -> VoterChangeRefused | None:
-    """Why no change of the voters may begin now."""
+    """The reason why no change of the voters may begin now, if there is one."""
     if kraft_version < DYNAMIC:
         return VoterChangeRefused(
             ErrorCode.unsupported_version,
@@ -109,14 +109,16 @@ def refuse_any(role: Leader, kraft_version: int, changed_at: Offset) -> VoterCha
     return None
 
 
-def unheard(voters: VoterSet, me: ReplicaKey, directories: Mapping[NodeId, UUID]) -> list[NodeId]:
-    """Voters whose directory id is unknown."""
+def without_directory_id(
+    voters: VoterSet, me: ReplicaKey, directories: Mapping[NodeId, UUID]
+) -> list[NodeId]:
+    """The other voters whose directory id is unknown."""
     return [voter for voter in voters.others(me.id) if voter not in directories]
 
 
 def made_dynamic(voters: VoterSet, me: Voter, directories: Mapping[NodeId, UUID]) -> VoterSet:
     """The configured voters, each with its directory id, for the first VotersRecord."""
-    assert not unheard(voters, me.key, directories)
+    assert not without_directory_id(voters, me.key, directories)
     keyed = {
         id: voters.voters[id]._replace(key=ReplicaKey(id, directories[id]))
         for id in voters.others(me.key.id)
@@ -131,7 +133,7 @@ def add(
     now: Millis,
     patience: Millis,
 ) -> VoterSet | VoterChangeRefused:
-    """Add a voter, which must have caught up with the leader before its vote is needed."""
+    """Add a voter; it must have caught up with the leader recently."""
     known = voters.voters.get(voter.key.id)
     if known is not None:
         return VoterChangeRefused(

@@ -256,7 +256,7 @@ def test_an_empty_log_past_the_leaders_end_goes_back_to_its_start() -> None:
     """The follower's records were deleted; then a shorter log was elected uncleanly."""
     follower = Following()
     replica = follower.replica()
-    replica.start_anew(100)
+    replica.restart_at(100)
     follower.fetcher.follow(replica, 3)
 
     follower.answer(fetched(error=ErrorCode.offset_out_of_range, log_start=10))
