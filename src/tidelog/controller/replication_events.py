@@ -54,10 +54,10 @@ def events_of_decision(
 ) -> Iterator[ReplicationEvent]:
     """Yield the events of brokers first, then those of partitions.
 
-    `why` and `silent_ms` are what the decider knew about the broker.
+    `why` and `silent_ms` say why the broker was fenced and how long it had been silent.
 
-    This is a generator, so that a broker with ten thousand partitions does not delay its own
-    failover while its events are logged.
+    This is a generator, so that the events of ten thousand partitions do not delay the failover of
+    a broker.
     """
     for id_ in changed_brokers(before, after):
         yield from _broker(before.brokers.get(id_), after.brokers.get(id_), why, silent_ms)

@@ -1,7 +1,7 @@
 """The state of a coordinator shard, and its operations: answer, write, schedule.
 
-The modules beside this one decide, and all of them work on one `ShardCore`. `now` is set once per
-event and stays constant while the event is handled.
+The other modules of this package make the decisions, and all of them use one `ShardCore`. `now` is
+set once per event and stays constant while the event is handled.
 
 A write is in flight until its outcome is known. Its offsets become visible only on success, and a
 success implies that all earlier writes are durable too. A write that exceeds the commit timeout
@@ -88,7 +88,7 @@ class WallClock(Protocol):
 
     @property
     def settled_ms(self) -> Millis:
-        """The same offset, once it is stable enough to expire data by it."""
+        """The offset without a recent step forward of the wall clock; data expires by it."""
 
 
 class ShardCore:
@@ -153,9 +153,10 @@ class ShardCore:
         *,
         undo: Settled | None = None,
     ) -> None:
-        """Write records and call `settled` with the outcome; `undo` if they are never written.
+        """Write records and call `settled` with the outcome.
 
-        After a timeout, `undo` may be called long after `settled`.
+        `undo` is called if they are never written. After a timeout, this may be long after
+        `settled` was called.
         """
         changes = tuple(changes)
         waiting = [] if settled is None else [settled]
@@ -195,7 +196,7 @@ class ShardCore:
             self.write(part, part_settled, undo=undo_of(part))
 
     def _encoded(self, changes: tuple[Change, ...]) -> tuple[LogRecord, ...] | None:
-        """Encode the changes; None if they exceed the largest batch, found as early as possible."""
+        """Encode the changes, or return None as soon as they exceed the largest batch."""
         room = self.largest_batch() - _BATCH_BYTES
         records: list[LogRecord] = []
         for change in changes:
@@ -333,7 +334,7 @@ def group_record(group: ClassicGroup, assignment: dict[str, bytes]) -> Change:
 
 
 def _payload(value: Value | None) -> int:
-    """The bytes that clients supplied for a value; known before it is encoded."""
+    """The number of bytes that clients supplied for a value; known before it is encoded."""
     if not isinstance(value, GroupMetadataValue):
         return 0
     return sum(len(member.subscription) + len(member.assignment) for member in value.members)

@@ -143,7 +143,8 @@ def decode_key(data: bytes) -> Key | None:
 def decode_value(key: Key, data: bytes) -> Value:
     """Decode the value of a key.
 
-    A newer version is decoded as ours: since version 4 only tagged fields are added (KIP-915).
+    A newer version is decoded as version 4, because later versions only add tagged fields
+    (KIP-915).
     """
     schema = _VALUES[type(key)]
     value: Value = schema.decode(data, 2, version=min(_version(data), schema.flexible))

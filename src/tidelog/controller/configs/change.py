@@ -263,7 +263,7 @@ def _records(
             resource_type=resource_type, resource_name=resource_name, name=name, value=value
         )
         for name, value in altered.items()
-        # Write an unchanged value for a broker too: an earlier attempt to apply it may have failed.
+        # Write a broker's value even if it is unchanged: applying it may have failed before.
         if current.get(name) != value or (resource_type == BROKER_RESOURCE and value is not None)
     ]
     if elr_enabled(image) and current.get(_MIN_ISR) != altered.get(_MIN_ISR, current.get(_MIN_ISR)):

@@ -1,4 +1,4 @@
-"""The limits on a node's connections, from its file and from dynamic configurations.
+"""The limits on a node's connections, from server.properties and from dynamic configurations.
 
 Kafka's keys are max.connections, max.connections.per.ip and max.connections.per.ip.overrides for a
 node, and listener.name.NAME.max.connections for one listener.

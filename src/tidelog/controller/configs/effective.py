@@ -1,8 +1,8 @@
 """The effective configuration: each value, its source, and the values that it overrides.
 
 The precedence is: set on the topic, set dynamically on the broker, set dynamically for all brokers,
-set in server.properties, Kafka's default. A topic key takes its default from broker keys, its
-synonyms. Some synonyms have other units.
+set in server.properties, Kafka's default. A topic key inherits from its synonyms, which are broker
+keys. Some synonyms have other units.
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ class EffectiveConfig:
     value: Value
     source: ConfigSource
     synonyms: tuple[ConfigSynonym, ...] = ()
-    """Everything that sets the value, by precedence, as DescribeConfigs lists it."""
+    """Every setting of the value, by precedence, as DescribeConfigs lists them."""
 
     @property
     def text(self) -> str | None:
@@ -70,7 +70,7 @@ class _Level(NamedTuple):
 
 
 def _levels(image: ClusterImage, settings: BrokerSettings) -> tuple[_Level, ...]:
-    """What is set on this broker, on all brokers, and in the file, by precedence."""
+    """The values set for this broker, for all brokers and in the file, by precedence."""
     return (
         _Level(
             ConfigSource.DYNAMIC_BROKER_CONFIG,
@@ -155,7 +155,7 @@ def _inherited(key: ConfigKey, levels: tuple[_Level, ...]) -> tuple[Value, Confi
 
 
 def _usable(synonym: BrokerSynonym, text: str, key: ConfigKey | None = None) -> Value:
-    """The value in the topic key's unit; None for an invalid text of another version."""
+    """The value in the topic key's unit; None if the text is invalid in this version."""
     try:
         value = BROKER_KEYS[synonym.name].parse(text)
         if synonym.factor != 1:
@@ -171,7 +171,7 @@ def _usable(synonym: BrokerSynonym, text: str, key: ConfigKey | None = None) -> 
 def _listed_synonyms(
     synonyms: tuple[BrokerSynonym, ...], levels: tuple[_Level, ...]
 ) -> Iterator[ConfigSynonym]:
-    """Kafka's list of synonyms: it begins where the first synonym's own name first occurs."""
+    """Kafka's list of synonyms; it starts at the first entry that names the first synonym."""
     listing = False
     for found in _mentions(synonyms, levels):
         listing = listing or found.name == synonyms[0].name
@@ -216,7 +216,7 @@ def broker_value(image: ClusterImage, settings: BrokerSettings, name: str) -> Va
 
 
 def cluster_config(image: ClusterImage) -> dict[str, EffectiveConfig]:
-    """Only what is set dynamically for all brokers."""
+    """The values that are set dynamically for all brokers."""
     source = ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
     level = _Level(source, image.config(BROKER_RESOURCE, CLUSTER_DEFAULT))
     return {

@@ -1,4 +1,4 @@
-"""AlterPartition: a leader requests a new in-sync set; compare and set on the partition epoch.
+"""AlterPartition: a leader requests a new in-sync set, if the partition epoch is unchanged.
 
 The controller decides which replicas may be in sync. It rejects a replica that is fenced or
 shutting down, or whose broker epoch differs from the one that the leader saw (KIP-903), because

@@ -64,8 +64,8 @@ def _end_of_run(
     request: BrokerRegistrationRequest,
     context: DecideContext,
 ) -> Iterable[MetadataRecord]:
-    """Remove the previous process from the in-sync sets; its state may not survive the restart."""
-    # The clean shutdown covers only the directories that the broker still has.
+    """Remove a restarted broker from the in-sync sets; its logs may have lost records."""
+    # A clean shutdown counts only if the broker still has all its directories.
     has_lost_none = set(existing.directories) <= set(request.log_dirs)
     clean = request.previous_broker_epoch == existing.epoch and has_lost_none
     if elr_enabled(image) and not clean:
@@ -94,9 +94,9 @@ def _check_registration(
 
 
 def _holds_the_same_disks(existing: BrokerImage, request: BrokerRegistrationRequest) -> bool:
-    """Whether the new process holds a directory's lock, so that the old process must have ended.
+    """Whether the new process has locked a log directory of the old one, which must have ended.
 
-    A broker that restarts after a kill therefore registers before its old session expires.
+    A broker that restarts after a kill can therefore register before its old session expires.
     """
     return not set(existing.directories).isdisjoint(request.log_dirs)
 
@@ -207,7 +207,7 @@ def heartbeat(
 
 
 def _may_stop(image: ClusterImage, broker: BrokerImage, context: DecideContext) -> bool:
-    """Whether the broker leads no partition and every active broker has read that metadata."""
+    """Whether the broker leads no partition and every active broker has read this change."""
     if elections.leads_anything(image, broker.id):
         return False
     if broker.shutdown_offset == NO_OFFSET:

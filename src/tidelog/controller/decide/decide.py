@@ -1,4 +1,4 @@
-"""The controller's decisions: a pure function of an image and a request to records and a response.
+"""The controller's decisions: pure functions from an image and a request to records and a response.
 
 Decisions are made one at a time on the pending image. The response is sent when its records are
 committed. A refused request produces no records and is answered at once.

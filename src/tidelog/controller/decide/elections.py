@@ -35,7 +35,7 @@ from tidelog.protocol.metadata.metadata_records import (
 )
 
 BALANCE_LIMIT = 1_000
-"""The most leaderships moved in one decision; bounds how long a rebalance blocks the cluster."""
+"""The most leaderships that one decision moves, so that other decisions do not wait for long."""
 
 Located = tuple[TopicImage, int, PartitionImage]
 
@@ -104,7 +104,7 @@ def leave_isrs(
 def shut_down_uncleanly(
     image: ClusterImage, broker: NodeId, context: DecideContext
 ) -> list[PartitionChangeRecord]:
-    """Drop a broker that restarted uncleanly; its logs may have lost a tail (F17, KIP-966)."""
+    """Drop a broker whose logs may have lost their last records (F17, KIP-966)."""
     touched = partitions_where(image, lambda p: broker in p.isr or broker in p.elr)
     return list(_change_all(image, touched, context, removed=broker, unclean=True))
 

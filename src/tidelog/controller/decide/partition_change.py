@@ -50,7 +50,7 @@ class Target:
     """In the order of the current replicas."""
     election: Election = Election.ONLINE
     unclean_shutdown: frozenset[NodeId] = frozenset()
-    """Replicas whose last run ended without a clean shutdown; their logs may have lost a tail."""
+    """Replicas that were not shut down cleanly; their logs may have lost their last records."""
     without_log: frozenset[NodeId] = frozenset()
     """Replicas that restarted on an empty disk; only an unclean election may choose them."""
 

@@ -1,8 +1,8 @@
 """AlterPartitionReassignments: move replicas by adding the new ones, then removing the old ones.
 
-No request removes the old replicas: the AlterPartition that brings the last new replica into sync
-does. Cancelling restores the original replicas. It never leaves a partition that has a leader
-without one, and elects a replica that may lack records only if the topic allows unclean elections.
+The old replicas are removed by the AlterPartition that brings the last new replica into sync. A
+cancellation restores the original replicas. It is refused if it would leave the partition without a
+leader, or if it needs an unclean election that the topic does not allow.
 """
 
 from dataclasses import replace
@@ -130,8 +130,8 @@ def _cancelled(
         return Refusal(ErrorCode.no_reassignment_in_progress)
     replicas = tuple(one for one in partition.replicas if one not in partition.adding)
     isr = tuple(one for one in partition.isr if one not in partition.adding)
-    # Unlike in Kafka, no replica enters the in-sync set because it comes first: it may be fenced,
-    # or lack records (F35). Without one in sync, the election looks for an eligible replica.
+    # Kafka adds the first replica to an empty in-sync set. It may be fenced or lack records (F35),
+    # so here the in-sync set stays empty, and the election looks for an eligible leader replica.
     target = Target(replicas=replicas, isr=isr, adding=(), removing=())
     may_lead = rules_for(image, topic, partition, context).may_lead
     if isr or any(may_lead(one) for one in partition.elr if one in replicas):

@@ -1,4 +1,4 @@
-"""The error response to each controller request that no active controller has decided on."""
+"""The error responses to requests that no active controller has decided on."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass

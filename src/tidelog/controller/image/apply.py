@@ -131,7 +131,7 @@ class _Draft:
         )
 
     def begin_transaction(self) -> None:
-        # Continue from a finished image, so that later writes do not show in it.
+        # Continue from a finished image, so that later writes do not change it.
         before = self.finish()
         self._start(before)
         self.before_transaction = before
@@ -185,7 +185,7 @@ def _register_broker(draft: _Draft, record: r.RegisterBrokerRecord) -> None:
         features=_features(record.features),
         directories=record.log_dirs,
         cordoned=record.cordoned_log_dirs or (),
-        # Only a snapshot registers a broker in shutdown. The shutdown began before this offset.
+        # A snapshot does not record where a shutdown began; it began before this offset.
         shutdown_offset=draft.last_position if record.in_controlled_shutdown else NO_OFFSET,
     )
 
@@ -347,7 +347,7 @@ def _carried_key(record: MetadataRecord) -> tuple[tuple[str | int, ...], bool]:
             removing = isinstance(record, r.RemoveDelegationTokenRecord)
             return ("token", record.token_id), removing
         case r.ClientQuotaRecord():
-            # An entity may have any name, so the length of the key marks the default entity.
+            # An entity may have any name, so a shorter key marks the default entity.
             parts = (
                 part
                 for entity in record.entity

@@ -1,6 +1,6 @@
-"""The difference of two images, by which a node decides where to lead and where to follow.
+"""The difference of two images, from which a node derives the partitions to lead and to follow.
 
-Images share what did not change, so unchanged maps and topics are skipped by identity. A small
+Images share their unchanged parts, so unchanged maps and topics are skipped by identity. A small
 change in a cluster of ten thousand partitions costs little.
 """
 
@@ -16,7 +16,7 @@ class PartitionDifference:
     topic: TopicImage
     index: int
     old: PartitionImage | None
-    """None: the partition is new."""
+    """None if the partition is new."""
     new: PartitionImage
 
     @property

@@ -27,7 +27,7 @@ BROKER_RESOURCE = 4
 BROKER_LOGGER_RESOURCE = 8
 CLIENT_METRICS_RESOURCE = 16
 GROUP_RESOURCE = 32
-"""Kafka's ConfigResource types, as they stand in configuration records and requests."""
+"""Kafka's ConfigResource types, as used in configuration records and requests."""
 
 CLUSTER_DEFAULT = ""
 """The broker resource name under which cluster-wide dynamic broker configurations are kept."""
@@ -41,7 +41,7 @@ LOST_DIRECTORY = UUID(int=1)
 MIGRATING_DIRECTORY = UUID(int=2)
 """Kafka's reserved log directory ids (KIP-858)."""
 FIRST_FREE_DIRECTORY = 100
-"""Kafka reserves the ids below."""
+"""Kafka reserves the ids below this number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +115,8 @@ class BrokerImage:
     cordoned: tuple[UUID, ...] = ()
     """Directories in which no new replicas are placed (KIP-1066)."""
     shutdown_offset: Offset = field(default=NO_OFFSET, compare=False)
-    """The offset at which its controlled shutdown began; the other brokers must read up to it
-    before the shutdown ends. After a snapshot, which does not record it, it is a later offset."""
+    """The offset at which its controlled shutdown began. The other brokers must read up to it
+    before the shutdown ends. A snapshot does not record it, so a later offset is used then."""
 
     @property
     def is_active(self) -> bool:

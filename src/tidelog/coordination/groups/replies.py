@@ -127,7 +127,7 @@ def not_described(
 
 @singledispatch
 def refusal(request: Any, error: ErrorCode, version: int) -> Any:
-    """The response to a request that this coordinator cannot handle, such as while it loads."""
+    """The response to a request that this coordinator cannot handle, for example while it loads."""
     raise AssertionError(f"not a request to a group coordinator: {type(request)}")
 
 

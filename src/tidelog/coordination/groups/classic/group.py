@@ -170,7 +170,10 @@ class ClassicGroup:
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     def elect_joined_leader(self) -> bool:
-        """Keep the leader if it has rejoined, else elect a member that has; False if none has."""
+        """Keep the leader if it has rejoined, else elect a member that has rejoined.
+
+        Returns False if no member has.
+        """
         if self.leader_id is None:
             return False
         if self.members[self.leader_id].join is not None:
@@ -225,7 +228,10 @@ class ClassicGroup:
         self.pending_syncs.clear()
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member subscribes to the topic; if unknown, a consumer group is assumed to."""
+        """Whether a member subscribes to the topic.
+
+        A consumer group whose subscriptions are unknown counts as subscribed to every topic.
+        """
         if self.subscribed_topics is None:
             return self.uses_consumer_protocol
         return topic in self.subscribed_topics

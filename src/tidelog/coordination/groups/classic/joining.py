@@ -112,7 +112,7 @@ def _can_be_written(core: ShardCore, group: ClassicGroup | None, joiner: _Joiner
 
 
 def _least_bytes(protocols: tuple[Protocol, ...]) -> int:
-    """The least that a member adds to the group's record, whichever protocol is selected."""
+    """The fewest bytes that a member adds to the group's record, whichever protocol is selected."""
     return min((len(protocol.metadata) for protocol in protocols), default=0)
 
 

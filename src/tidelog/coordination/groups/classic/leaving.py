@@ -1,6 +1,6 @@
 """LeaveGroup (key 13), versions 0-5: members leave, or an administrator removes static members.
 
-The request is answered at once, unless the last member leaves: then after the empty group is
+The request is answered at once. If the last member leaves, it is answered after the empty group is
 written.
 """
 

@@ -49,7 +49,7 @@ def prepare_rebalance(core: ShardCore, group: ClassicGroup) -> None:
 
 
 def complete_join_if_all_joined(core: ShardCore, group: ClassicGroup) -> None:
-    """End the join phase once every member has joined, unless it is the initial one."""
+    """End the join phase once every member has joined, except in an initial rebalance."""
     if (
         group.state is GroupState.PREPARING_REBALANCE
         and not group.is_initial_rebalance
@@ -80,12 +80,13 @@ def complete_join(core: ShardCore, group: ClassicGroup) -> None:
         if member.join is None and not member.is_static:
             remove_member(core, group, member)
     if not group.elect_joined_leader() and group.members:
-        # Only static members remain and none has joined; their session timeouts decide.
+        # Only static members remain, and none has joined: wait for them or for their timeouts.
         core.schedule(JoinTimeout(group.group_id), max(group.rebalance_timeout_ms, 1))
         return
     group.next_generation(core.wall)
     if group.state is GroupState.EMPTY:
-        # A failure is harmless: after a failover the previous record is restored and expires.
+        # A failed write is harmless: after a failover, the members of the previous record return
+        # and their sessions expire.
         core.write([group_record(group, {})])
     else:
         _answer_joins(core, group)
