@@ -1,1 +1,1 @@
-"""One broker and/or controller as one synchronous object: events in, outbound out."""
+"""A broker, a controller or both as one synchronous object: it takes events, it returns effects."""

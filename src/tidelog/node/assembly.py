@@ -2,8 +2,8 @@
 
 A part takes the parts below it as arguments. Two parts that need each other are connected by one
 assignment, after both exist: the controller client and the active controller, the log directories
-and the handler of their failures. The broker is the hub of its parts, and exists before them.
-Nothing is sent while a node is assembled, and no timer is set.
+and the handler of their failures. The broker is created before its parts and connects them. Nothing
+is sent while a node is assembled, and no timer is set.
 """
 
 from collections.abc import Callable, Sequence
@@ -74,7 +74,7 @@ class NodePorts(NamedTuple):
 
     emit: Callable[[Outbound], None]
     stop: Callable[[str], None]
-    """End the node for this reason."""
+    """Stops the node for the given reason."""
     hold: Hold
     quorum_listener: QuorumListener
 
@@ -115,7 +115,7 @@ def build_node(
     now: Millis,
     ports: NodePorts,
 ) -> NodeParts:
-    """`disks` are the log directories in the order of log.dirs, None where one cannot be used."""
+    """Build all parts; `disks` has the log directories by log.dirs, None for an unusable one."""
     directories = open_directories(disks, settings, dice)
     place = home(settings)
     disk, own = disks[place], directories[place]
@@ -168,7 +168,7 @@ def build_node(
 
 
 def _quorum(basics: Basics, disk: Disk, own: OpenedDirectory) -> tuple[PartitionLog, Quorum]:
-    """The metadata log as it was found on disk, and this node's part in the quorum."""
+    """Open the metadata log and build this node's quorum member."""
     settings, dice, clock, timers, jobs, peers, storage, ports = basics
     meta = own.meta
     timeouts, me = quorum_timeouts(settings), myself(settings, meta)
@@ -277,7 +277,7 @@ def build_broker(
 def _add_replication(
     basics: Basics, broker: Broker, controller: ControllerClient, events: ReplicationEvents
 ) -> None:
-    """The parts that lead and follow partitions as the image demands."""
+    """Add the parts that lead and follow partitions as the image assigns them."""
     settings, _, clock, timers, _, peers, storage, _ = basics
     broker.isr_proposals = IsrProposals(
         settings.node_id,
@@ -325,7 +325,7 @@ def _add_replication(
 
 
 def _add_background_work(basics: Basics, broker: Broker) -> None:
-    """Retention, checkpoints and the verification of logs."""
+    """Add retention, checkpoints and the verification of logs."""
     settings, _, clock, timers, jobs, _, storage, _ = basics
     verification = Verification(clock, timers, jobs, broker.partitions, broker.storage_failed)
     broker.housekeeping = Housekeeping(
@@ -342,7 +342,7 @@ def _add_background_work(basics: Basics, broker: Broker) -> None:
 
 
 def _add_queries(basics: Basics, broker: Broker) -> None:
-    """The parts that answer requests about logs and directories."""
+    """Add the parts that answer requests about logs and directories."""
     settings, _, clock, timers, jobs, _, storage, _ = basics
     moves = ReplicaMoves(
         clock,

@@ -1,7 +1,7 @@
 """The broker half of a node: replicas, fetchers, coordinators, registration and background work.
 
-Invariant: the broker leads and follows no partition before the image holds its registration of this
-run.
+Invariant: the broker leads and follows no partition until the image contains the registration of
+this process.
 """
 
 import logging
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class Broker:
-    """The hub of the parts that hold partitions; `assembly.build_broker` adds the parts."""
+    """Connects the parts that hold partitions; `assembly.build_broker` adds them."""
 
     throttles: Throttles
     partitions: Partitions
@@ -81,8 +81,8 @@ class Broker:
         if self._has_begun:
             self.assignments.apply(old, new, by_records=by_records)
         elif self.lifecycle.is_registered_in(new):
-            # Earlier images show what an earlier run led and followed. Its log may have lost its
-            # tail since: leading again in the same epoch could give one offset two values.
+            # Earlier images show the assignments of an earlier run, whose logs may have lost their
+            # last records since. Leading again in the same epoch could give one offset two values.
             self._has_begun = True
             self.lifecycle.may_be_unfenced = False
             self.assignments.sort_out_strays(new, self.past)

@@ -1,7 +1,7 @@
 """Channels to other nodes by key, and the look-up of a broker's endpoint.
 
 A key names a peer and a purpose. The channel of a key is opened when it is first needed. If the
-peer has another address by then, the old channel is closed and a new one is opened.
+peer's address changes, the channel is closed and a new one is opened.
 """
 
 from collections.abc import Callable
@@ -16,7 +16,7 @@ Key = TypeVar("Key")
 
 
 def broker_endpoint(image: ClusterImage, broker: NodeId, listener: str) -> Endpoint | None:
-    """Where a registered broker listens, fenced or not."""
+    """The endpoint of a registered broker on this listener, even if the broker is fenced."""
     registered = image.brokers.get(broker)
     return None if registered is None else registered.endpoints.get(listener)
 
@@ -30,7 +30,7 @@ class Channels(Generic[Key]):
     def get(
         self, key: Key, address: Address, refused: Callable[[], None] = ignore_refusal
     ) -> Channel:
-        """The open channel of this key; `refused` counts only for a new one."""
+        """The channel of this key; `refused` is used only if a new channel is opened."""
         known = self._by_key.get(key)
         if known is not None and known[0] == address:
             return known[1]

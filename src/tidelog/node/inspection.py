@@ -77,4 +77,4 @@ proposed_isr: Callable[[PartitionLeader], frozenset[NodeId] | None] = attrgetter
 
 follower_progress: Callable[[PartitionLeader], Mapping[NodeId, FollowerProgress]]
 follower_progress = attrgetter("_progress")
-"""What the leader has recorded of each follower's fetches."""
+"""The progress that the leader has recorded for each follower."""

@@ -25,9 +25,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class SyncFiles:
-    """fsync of these files, in one step. After a crash, data that was not synced may be lost
-    anyway.
-    """
+    """Syncs these files in one step."""
 
     work: ClassVar[Work] = Work.FLUSH
     files: tuple[File, ...]
@@ -58,9 +56,7 @@ class Jobs:
     def start(
         self, job: Job[T], done: Callable[[T], None], failed: Callable[[Exception], None]
     ) -> int:
-        """Run a job beside the node, then call back in an event of its own; returns the job's
-        token.
-        """
+        """Run a job off the node's thread and call back in a later event; returns its token."""
         token = next(self._tokens)
         self._waiting[token] = _Waiting(job.work, done, failed)
         if job.work is Work.COMPUTE:

@@ -1,8 +1,8 @@
-"""One node, broker and controller, as one synchronous object: events in, outbound out.
+"""One node, with its broker and its controller, as one synchronous object.
 
-While the node runs, `handle(event, now)` is the only way in, and `next_deadline()` returns the time
-of its next tick. It reads no clock and touches no socket: production and the simulator run this
-same code.
+While the node runs, the host passes every event to `handle(event, now)` and carries out the effects
+that it returns. `next_deadline()` returns the time of the next tick. The node reads no clock and
+opens no socket, so production and the simulator run the same code.
 """
 
 import logging
@@ -40,7 +40,7 @@ from tidelog.node.storage.opening import NotFormatted
 from tidelog.replication.quorum.events import ShutdownBegun
 
 SHUTDOWN_PATIENCE_MS: Millis = 2_000
-"""How long a controlled shutdown may wait for an answer of the controller."""
+"""How long a controlled shutdown may wait for the controller's answer."""
 RESIGNATION_MS: Millis = 20
 
 __all__ = ["Node", "NotFormatted", "UnusableMetadata"]
@@ -84,9 +84,7 @@ class Node:
 
     @property
     def is_ready(self) -> bool:
-        """Whether the broker is unfenced; for a node that is only a controller, whether the quorum
-        has committed a record.
-        """
+        """Whether the broker is unfenced; on a pure controller, whether a record is committed."""
         if self._is_stopping:
             return False
         if not self._settings.is_broker:
@@ -116,7 +114,7 @@ class Node:
             found += metrics.of_controller(self.image, self.is_active_controller, counters)
         return found
 
-    # -- the only ways in --------------------------------------------------------------------------
+    # -- entry points ------------------------------------------------------------------------------
 
     def start(self) -> list[Outbound]:
         try:
@@ -137,7 +135,7 @@ class Node:
         except UnusableMetadata as failure:
             self._fail(str(failure))
         except OSError as failure:
-            # Failures of partition logs are handled by their parts; this is any other file.
+            # Failures of partition logs are handled elsewhere; this is another file.
             self._fail(f"{failed_part(failure)} has failed: {reason_of(failure)}")
         return self._take_outbound()
 
@@ -188,7 +186,7 @@ class Node:
         return self._take_outbound()
 
     def _resign(self) -> None:
-        """Resign as leader of the quorum, and leave time to send the news to the other voters."""
+        """Resign as leader of the quorum, and allow time to notify the other voters."""
         if self._has_resigned:
             return
         self._has_resigned = True
@@ -243,7 +241,7 @@ class Node:
     # -- called by the parts -----------------------------------------------------------------------
 
     def _hold(self, conn: ConnId) -> Callable[[], None]:
-        """Start no other request of a connection; returns the function that lifts this."""
+        """Stop starting requests of a connection; returns the function that allows them again."""
         session = self._sessions.get(conn)
         if session is None:
             return lambda: None

@@ -1,9 +1,8 @@
-"""Connections that this node makes to other nodes: requests out, answers or failures back, in
-order.
+"""Outgoing connections to other nodes: each request gets an answer or a failure.
 
 A channel is one connection to one address for one purpose, so that a waiting fetch never delays a
-vote. It connects when it is first needed, and again when it is needed after a loss. If a reconnect
-after a loss is refused, no process listens there any more, and the channel calls `refused`.
+vote. It connects when it is first needed, and again after a loss. If a connection is refused, no
+process listens at the address, and the channel calls `refused`.
 """
 
 from collections.abc import Callable
@@ -26,11 +25,11 @@ class Unanswered:
 
     reason: str
     was_refused: bool = False
-    """No process listens at the address."""
+    """Whether no process listens at the address."""
     was_lost: bool = False
-    """The connection was open, and the peer closed it."""
+    """Whether the peer closed the open connection."""
     was_connected: bool = False
-    """The connection was open, and no usable answer arrived."""
+    """Whether the connection was open, but no usable answer arrived."""
 
 
 Encode: TypeAlias = Callable[[int], list[Chunk]]
@@ -52,16 +51,16 @@ that closes every connection is not flooded with attempts.
 ANSWER_BYTES = 100 << 20
 """The default limit of an answer's length, far above the length of any answer."""
 LONG_ANSWER_BYTES = 2**31 - 1
-"""The limit for an answer whose length depends on others: a fetch returns batches of any size, and
-some answers have a line for each name in a client's request. Only received bytes take memory, an
-announced length does not.
+"""The limit for answers that may be long. A fetch returns batches of any size, and some answers
+have an entry for each name in a client's request. Only received bytes take memory, not an announced
+length.
 """
 PROBE_MS: Millis = 500
 """How long a probe must stay connected before its peer counts as alive."""
 
 
 def ignore_refusal() -> None:
-    """For a channel whose user retries by its own timer."""
+    """Do nothing; for a channel whose user retries by its own timer."""
 
 
 class _Pending:
@@ -141,7 +140,7 @@ class Channel:
         self._is_connected = True
         self._connected_at = self._peers.clock.now
         if self._is_probe:
-            # A dying process may still listen while its connections close: wait before concluding.
+            # A process that is ending may still accept connections: wait before it counts as alive.
             peers = self._peers
             peers.timers.at(peers.clock.now + PROBE_MS, self._end_probe)
         for pending in list(self._pending.values()):
@@ -180,7 +179,7 @@ class Channel:
         except MalformedMessage as malformed:
             answer = self._refuse(malformed)
         except OSError as failure:
-            # This node could not write the peer's data. It stops, or gives up the log.
+            # This node could not write the peer's data. The node stops, or the log goes offline.
             pending.done(self._give_up(f"this node's own disk: {failure}"))
             raise
         except Exception as bug:
@@ -212,9 +211,7 @@ class Channel:
         self._timer = self._peers.timers.at(when, self._look_for_late_answers)
 
     def _look_for_late_answers(self) -> None:
-        """Close the connection if a request is late: a later answer could be taken for another
-        one's.
-        """
+        """Close the connection and fail its requests if an answer is late."""
         self._timer, self._look_at = None, _NEVER
         first = min((pending.deadline for pending in self._pending.values()), default=_NEVER)
         if first <= self._peers.clock.now:
@@ -229,7 +226,7 @@ class Channel:
         return self._give_up(f"a bad answer: {why_not}", f"sent a bad answer: {why_not}")
 
     def _give_up(self, reason: str, complaint: str = "") -> Unanswered:
-        """Close the connection; the complaint, if any, is logged about the peer."""
+        """Close the connection; the complaint about the peer is logged, if there is one."""
         if self._conn is not None:
             self._peers.emit(CloseConnection(self._conn, complaint))
         why = Unanswered(reason, was_connected=True)
@@ -249,9 +246,7 @@ class Channel:
 
 
 class Peers:
-    """The node's outgoing connections. Their ids are negative; the ids of client connections are
-    positive.
-    """
+    """The node's outgoing connections; only their ids are negative."""
 
     def __init__(self, clock: Clock, timers: Timers, emit: Callable[[Outbound], None]) -> None:
         self.clock = clock

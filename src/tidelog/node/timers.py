@@ -1,8 +1,7 @@
-"""Deadlines as values: a heap that reports its next deadline to the host and fires when it has
-come.
+"""The node's timers: the host reads the next deadline and fires the timers that are due.
 
 Invariant: at most about half of the heap is cancelled timers, however distant their deadlines. Long
-timeouts that are cancelled early therefore take no memory.
+timeouts that are cancelled early therefore do not accumulate.
 """
 
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from itertools import count
 from tidelog.model.ids import Millis
 
 _FEW = 512
-"""Up to this number of cancelled timers stay in the heap."""
+"""The heap is not cleaned up for fewer cancelled timers than this."""
 
 
 class Timer:
@@ -61,7 +60,7 @@ class Timers:
         return self._heap[0][0] if self._heap else None
 
     def fire(self, now: Millis) -> None:
-        """Run every action that is due, also those that actions set for now."""
+        """Run every action that is due, including actions that are added meanwhile."""
         while self._heap and self._heap[0][0] <= now:
             timer = heappop(self._heap)[2]
             action, timer.action = timer.action, None

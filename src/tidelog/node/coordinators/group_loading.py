@@ -1,7 +1,7 @@
-"""Loads a group coordinator: jobs read and replay its log, some batches in each.
+"""Loads a group coordinator: jobs read and replay its log, a few batches per job.
 
-The shard that a job fills belongs to no other part until the load is complete. A large log takes
-seconds to replay; the node serves other requests meanwhile.
+No other part uses the shard until the load is complete. A large log takes seconds to replay; the
+node serves other requests meanwhile.
 """
 
 import logging
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ReplayGroups:
-    """Replays the batches in a slice of the log; returns the offset after the last sound one."""
+    """Replays the batches in a slice of the log; returns the offset after the last valid one."""
 
     work: ClassVar[Work] = Work.LOAD
     shard: GroupShard
@@ -113,9 +113,9 @@ class GroupLoading:
         self._token = self._jobs.start(job, replayed, failed)
 
     def _fail(self, offset: Offset) -> None:
-        # A part of the commits would look like all of them: answer NOT_COORDINATOR instead.
+        # Clients would take a part of the commits for all of them: answer NOT_COORDINATOR instead.
         log.error(
-            "%s: its groups are not served: no sound batch at offset %d",
+            "%s: its groups are not served: no valid batch at offset %d",
             self._replica.partition,
             offset,
         )

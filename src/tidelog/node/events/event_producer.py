@@ -1,8 +1,8 @@
 """Writes to the topic `__tidelog_replication_events` like any producer: Produce to its leader.
 
-It is idempotent, uses acks=all and sends one batch at a time. A batch is sent again, with its
-sequence, until the topic holds it or can never hold it. No event is therefore written twice or out
-of order. The topic is created when it is first needed, with `offsets.topic.replication.factor`
+It is idempotent, uses acks=all and sends one batch at a time. A batch is sent again, with the same
+sequence, until it is written or finally refused. No event is therefore written twice or out of
+order. The topic is created when it is first needed, with `offsets.topic.replication.factor`
 replicas. A cluster that has fewer brokers after `PLACES_MS` gets a replica on each of them.
 """
 
@@ -79,9 +79,7 @@ class EventProducer:
         self._creation_asked_at: Millis = -_CREATION_RETRY_MS
 
     def send(self, records: Sequence[Record], done: Callable[[bool], None]) -> None:
-        """Append the records; `done` gets True when they are acknowledged, False if they never can
-        be.
-        """
+        """Append the records; `done` gets True when they are written, False if they are refused."""
         assert not self._records, "one batch at a time"
         self._records, self._done = records, done
         self._try()

@@ -52,20 +52,20 @@ def of_broker(
 ) -> Iterator[Metric]:
     held = _walk(replicas, image)
     yield _gauge(f"{_REPLICAS}_partitioncount", "Replicas on this broker.", held.partitions)
-    yield _gauge(f"{_REPLICAS}_leadercount", "Partitions that it leads.", held.led)
+    yield _gauge(f"{_REPLICAS}_leadercount", "Partitions that this broker leads.", held.led)
     yield _gauge(
         f"{_REPLICAS}_underreplicatedpartitions",
-        "Partitions that it leads with replicas out of sync.",
+        "Partitions that this broker leads with replicas out of sync.",
         held.under_replicated,
     )
     yield _gauge(
         f"{_REPLICAS}_underminisrpartitioncount",
-        "Partitions that it leads with fewer replicas in sync than min.insync.replicas.",
+        "Partitions that this broker leads with fewer replicas in sync than min.insync.replicas.",
         held.under_min_isr,
     )
     yield _gauge(
         f"{_REPLICAS}_atminisrpartitioncount",
-        "Partitions that it leads with just min.insync.replicas in sync.",
+        "Partitions that this broker leads with just min.insync.replicas in sync.",
         held.at_min_isr,
     )
     yield _gauge(
@@ -76,14 +76,20 @@ def of_broker(
         "Partition directories that were set aside and are kept.",
         strays,
     )
-    yield _counter(f"{_REPLICAS}_isrshrinks", "Shrinks that it asked for.", counters.isr_shrinks)
-    yield _counter(f"{_REPLICAS}_isrexpands", "Expansions likewise.", counters.isr_expands)
     yield _counter(
-        f"{_REPLICAS}_failedisrupdates", "Changes that failed.", counters.failed_isr_updates
+        f"{_REPLICAS}_isrshrinks", "ISR shrinks that this broker requested.", counters.isr_shrinks
+    )
+    yield _counter(
+        f"{_REPLICAS}_isrexpands",
+        "ISR expansions that this broker requested.",
+        counters.isr_expands,
+    )
+    yield _counter(
+        f"{_REPLICAS}_failedisrupdates", "ISR changes that failed.", counters.failed_isr_updates
     )
     yield _gauge(
         "kafka_server_replicafetchermanager_maxlag",
-        "Committed records that the replica lacks which is furthest behind its leader.",
+        "Committed records that the replica furthest behind its leader lacks.",
         held.max_lag,
         (("clientId", "Replica"),),
     )
@@ -117,7 +123,7 @@ def _walk(replicas: Iterable[Replica], image: ClusterImage) -> _Held:
 
 def _traffic(counters: Counters) -> Iterator[Metric]:
     yield _counter(f"{_TRAFFIC}_bytesin", "Bytes that producers wrote.", counters.bytes_in)
-    yield _counter(f"{_TRAFFIC}_messagesin", "Records likewise.", counters.messages_in)
+    yield _counter(f"{_TRAFFIC}_messagesin", "Records that producers wrote.", counters.messages_in)
     yield _counter(f"{_TRAFFIC}_bytesout", "Bytes that consumers read.", counters.bytes_out)
     yield _counter(
         f"{_TRAFFIC}_replicationbytesout",
@@ -146,7 +152,7 @@ def of_controller(image: ClusterImage, is_active: bool, counters: Counters) -> I
     yield _gauge(f"{_CONTROLLER}_offlinepartitionscount", "Partitions without a leader.", offline)
     yield _gauge(
         f"{_CONTROLLER}_preferredreplicaimbalancecount",
-        "Partitions that another than the preferred replica leads.",
+        "Partitions that are not led by their preferred replica.",
         imbalanced,
     )
     yield Summary(
@@ -192,10 +198,10 @@ def of_requests(
         tuple(((("listener", name),), by_listener[name]) for name in listeners),
     )
     yield _counter(
-        "tidelog_replication_events_written", "Replication events.", counters.events_written
+        "tidelog_replication_events_written", "Replication events written.", counters.events_written
     )
     yield _counter(
-        "tidelog_replication_events_lost", "Those that were dropped.", counters.events_lost
+        "tidelog_replication_events_lost", "Replication events dropped.", counters.events_lost
     )
 
 

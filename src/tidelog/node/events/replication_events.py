@@ -1,6 +1,6 @@
 """Collects the replication events of this node, counts them and writes them to their topic.
 
-Invariant: recording an event never waits. The events of a decision are derived later, a slice at a
+Invariant: recording an event never blocks. The events of a decision are derived later, a slice at a
 time. The queue is bounded: if the topic cannot be written, the oldest events are dropped, counted
 and logged. Events about the events' own topic are recorded, except its replica states, because each
 event changes them.
@@ -40,9 +40,7 @@ SLICE_BYTES = 512 * 1024
 LINGER_MS: Millis = 20
 """Events within this time are written in one batch."""
 DRAIN_MS: Millis = 500
-"""How long a stopping node may wait to write its events; a controller has moved its leaderships by
-then.
-"""
+"""How long a stopping node may wait until its events are written."""
 
 log = logging.getLogger(__name__)
 
@@ -93,9 +91,7 @@ class ReplicationEvents:
         self._enqueue(self._clock.wall, event)
 
     def drain(self, then: Callable[[], None]) -> None:
-        """Call `then` when all events are written, or when the time is up: the node is about to
-        stop.
-        """
+        """Call `then` when all events are written, or after `DRAIN_MS`: the node is stopping."""
         self._after = then
         self._timers.at(self._clock.now + DRAIN_MS, self._end)
         self._maybe_end()

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from tidelog.node.followers.followed import Followed
 
 BAD_ANSWERS = 2
-"""The number of failures in a row that start a search; a leader that stops ends a connection once.
-"""
+"""The number of failures in a row that start a search; a leader that stops causes only one."""
 
 
 class FetchSuspects:
@@ -30,7 +29,7 @@ class FetchSuspects:
         self._has_passed = False
 
     def unreachable(self) -> None:
-        """Without a connection a fetch tests nothing."""
+        """Reset the count: a fetch without a connection tests no partition."""
         self._in_a_row = 0
 
     def failed(self, asked: Iterable[Followed]) -> list[Followed]:
@@ -51,9 +50,7 @@ class FetchSuspects:
         return self._test_next()
 
     def passed(self) -> list[Followed]:
-        """A fetch has succeeded: the tested partitions pass; returns the partitions to blame, if
-        known.
-        """
+        """A fetch of the tested partitions has succeeded; returns the ones to blame, if known."""
         self._in_a_row = 0
         self._has_passed = True
         for one in self._tried_again:

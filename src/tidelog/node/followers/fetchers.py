@@ -41,7 +41,7 @@ class Fetchers:
         self._leader_of: dict[TopicPartition, tuple[NodeId, LeaderEpoch]] = {}
 
     def follow(self, replica: Replica, leader: NodeId, epoch: LeaderEpoch) -> None:
-        """Fetch from this leader; a new epoch starts again, even under the same leader (F05)."""
+        """Fetch from this leader; a new epoch restarts the fetch, even of the same leader (F05)."""
         if self._leader_of.get(replica.partition) == (leader, epoch):
             return  # only the in-sync set has changed: nothing to restart (F31)
         self.drop(replica)

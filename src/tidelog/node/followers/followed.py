@@ -45,5 +45,5 @@ class Followed:
 
 
 def back_off_ms(failures: int) -> Millis:
-    """The back-off after this number of failures: doubled each time."""
+    """The back-off after this number of failures; it doubles each time."""
     return min(LONGEST_RETRY_MS, RETRY_MS << min(failures - 1, 16))

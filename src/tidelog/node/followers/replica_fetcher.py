@@ -1,9 +1,9 @@
 """Follows one leader broker: all its partitions in one fetch session, one fetch after another.
 
-Invariant: the fetch offset proves what the follower holds, so a partition that waits for its own
-flush is left out until it is durable. A response for an earlier epoch changes nothing (F09).
-Partitions that have not changed cost nothing. A partition that fails backs off alone, and the
-others are still followed (F62).
+Invariant: a fetch offset proves to the leader that the follower holds all records below it. A
+partition whose flush is due is therefore left out until its records are durable. A response for an
+earlier epoch changes nothing (F09). Partitions that have not changed cost nothing. A partition that
+fails backs off alone, and the others are still followed (F62).
 """
 
 import logging
@@ -114,7 +114,7 @@ class ReplicaFetcher:
             self._forget(followed)
 
     def flushed(self, replica: Replica) -> None:
-        """Fetch a partition again that was left out for its flush."""
+        """Resume the fetches of a partition that was left out until its flush."""
         if replica.partition in self._followed:
             self._fetch()
 
@@ -313,8 +313,7 @@ class ReplicaFetcher:
             self._storage_failed(replica.partition, failure)
             self._set_aside(followed)
         except Exception:
-            # This is a bug in this node, found by one partition's response: still follow the
-            # others.
+            # This is a bug in this node. The other partitions are still followed.
             log.exception("%s: the leader's response could not be processed", replica.partition)
             self._set_aside(followed)
 
@@ -371,24 +370,21 @@ class ReplicaFetcher:
             self._later(followed)
 
     def _set_aside(self, followed: Followed) -> None:
-        """Leave out a partition whose response cannot be used, for a long back-off; the others do
-        not wait.
+        """Leave out a partition whose response cannot be used, with a growing back-off.
 
-        The leader may be repaired, or another replica may lead.
+        The leader may be repaired meanwhile, or another replica may lead.
         """
         followed.failures += 1
         self._later(followed, back_off_ms(followed.failures))
 
     def _later(self, followed: Followed, delay: Millis = RETRY_MS) -> None:
-        """Leave the partition out for a short time; a new image may come earlier."""
+        """Leave the partition out for `delay`, or until its assignment changes."""
         followed.retry_at = self._clock.now + delay
         self._forget(followed)
         self._timers.at(followed.retry_at, self._fetch)
 
     def _forget(self, followed: Followed) -> None:
-        """Remove the partition from the leader's session, which would otherwise answer for it at
-        once.
-        """
+        """Remove the partition from the leader's session; it would be answered at once there."""
         if followed.is_in_session:
             self._forgotten[followed.key] = None
             self._in_session -= 1

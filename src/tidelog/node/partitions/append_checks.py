@@ -18,7 +18,7 @@ from tidelog.node.requests.parking import PARKED, Parked, Resume
 
 Append: TypeAlias = Callable[[AppendBatches, Resume, AppendOrigin], list[AppendResult] | Parked]
 Hold: TypeAlias = Callable[[ConnId], Callable[[], None]]
-"""Start no other request of a connection; returns the function that lifts this."""
+"""Stops starting requests of a connection; returns the function that allows them again."""
 
 UNCHECKED = AppendResult(ErrorCode.none)
 """The placeholder for a result until the batch has been checked and appended."""
@@ -52,9 +52,7 @@ class AppendChecks:
         conn: ConnId,
         resume: Resume,
     ) -> Resume:
-        """Check and append the remaining batches; returns the function to call when the others are
-        done.
-        """
+        """Check and append the unchecked batches; returns the callback for the other results."""
         places = [place for place, result in enumerate(results) if result is UNCHECKED]
         unchecked = [
             _Unchecked(place, effect.appends[place].partition, check)

@@ -76,7 +76,7 @@ class Assignments:
         """Partitions to update, and whether committed records changed them rather than a snapshot.
         """
         self._lost: dict[TopicPartition, UUID] = {}
-        """Replicas that have lost records, and the directory that is reported to the controller."""
+        """Replicas that have lost records, and the directory ids reported to the controller."""
         self._has_started = False
         """Whether every partition that the first image places here has been opened."""
         self._catching_up: Timer | None = None
@@ -92,8 +92,8 @@ class Assignments:
             self._behind.update(dict.fromkeys(gone, by_records))
             for partition in gone:
                 if (replica := self._partitions.get(partition)) is not None:
-                    # The old replica may be dropped late, and requests for a new topic of the same
-                    # name come first.
+                    # The old replica may be dropped after the first requests for a new topic of the
+                    # same name.
                     self._resign(replica)
                     replica.moved()
             self._deleted(gone)
@@ -133,9 +133,7 @@ class Assignments:
             self._caught_up()
 
     def _bring_up(self, partition: TopicPartition, by_records: bool) -> None:
-        """Bring a partition to its state in the newest image, which may be newer than the listed
-        change.
-        """
+        """Bring a partition to its state in the newest image, which may include later changes."""
         image = self._partitions.image
         topic, placed = image.topics.get(partition.topic), image.partition(partition)
         replica = self._partitions.get(partition)
@@ -150,7 +148,7 @@ class Assignments:
             self._drop(partition, by_records)
 
     def take_offline(self, partition: TopicPartition) -> None:
-        """Serve nothing from this partition any more: its log directory has failed."""
+        """Stop serving a partition whose log directory has failed."""
         image, replica = self._partitions.image, self._partitions.remove(partition)
         topic, placed = image.topics.get(partition.topic), image.partition(partition)
         if replica is not None:
@@ -248,7 +246,7 @@ class Assignments:
         opened: PartitionLog,
         was_held: bool,
     ) -> None:
-        """Decide whether the controller may count on the opened log (F54)."""
+        """Check the opened log, and report to the controller if it has lost records (F54)."""
         recovery = opened.recovery
         is_counted_on = self._me in placed.isr or self._me in placed.elr
         if not was_held and not self._has_started and is_counted_on:
@@ -261,9 +259,7 @@ class Assignments:
             self._report_as_lost(partition)
 
     def damage_found(self, replica: Replica) -> None:
-        """Records of an open log are unreadable: leave the in-sync set and fetch them from another
-        replica.
-        """
+        """Leave the in-sync set, to fetch damaged records of an open log from another replica."""
         placed = self._partitions.image.partition(replica.partition)
         is_lost = replica.partition in self._lost
         if placed is not None and not is_lost and self._has_sound_peer(placed):
@@ -280,11 +276,11 @@ class Assignments:
         return any(one != self._me and image.is_active(one) for one in placed.isr)
 
     def _report_as_lost(self, partition: TopicPartition) -> None:
-        """Report to the controller that a log is lost, before this broker may be elected.
+        """Report to the controller that a log has lost records, before it elects this broker.
 
-        The report moves the replica to a directory that does not exist, and then to its real one.
-        This removes it from the in-sync set and from the eligible replicas, and it does not count
-        as the last known leader.
+        The report assigns the replica to a directory that does not exist. A later report assigns it
+        to the real one. The controller then removes the replica from the in-sync set and from the
+        eligible leader replicas, and does not elect it as the last known leader.
         """
         topic = self._partitions.image.topics[partition.topic]
         nowhere = UUID(int=self._storage.directory_id(partition).int ^ 1)
@@ -355,7 +351,6 @@ class Assignments:
                     replica.log.update_config(config.log)
                     replica.throttling = config.throttling(index, self._me)
                     leader = replica.leader
-                    # In another epoch another broker may lead; that change is handled in its own
-                    # turn.
+                    # A change of the leader epoch is handled separately.
                     if leader is not None and leader.epoch == placed.leader_epoch:
                         self._lead(replica, placed)

@@ -1,6 +1,4 @@
-"""A fetch that found too little: it is parked until records arrive, a partition changes or time is
-up.
-"""
+"""A fetch that found too little: parked until a partition changes or the fetch times out."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
@@ -13,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class FetchAttempt(NamedTuple):
-    """The result of a fetch at this moment, and whether it is worth an answer."""
+    """The current result of a fetch, and whether to answer with it now."""
 
     results: list[FetchResult]
     is_enough: bool

@@ -4,8 +4,9 @@ A change that the controller has certainly not made is reported to the leader as
 other failure the outcome is unknown: the response may have been lost, and the repeated request then
 finds a later partition epoch.
 
-An event is recorded once for each change that was made: when the response confirms it, or, if the
-response was lost, when the image shows it and only this leader can have asked for it.
+One event is recorded for each change that was made, when the response confirms it. If the response
+was lost, the event is recorded when the image shows the change and only this leader can have
+requested it.
 """
 
 from collections.abc import Callable

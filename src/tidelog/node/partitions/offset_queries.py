@@ -1,8 +1,7 @@
-"""ListOffsets: the ends of a log are answered at once; a search by time is a job that reads
-batches.
+"""ListOffsets: the ends of a log are returned at once; a search by time runs as a job.
 
 A request runs one job at a time, however many partitions it names, so that requests share the
-workers equally. A result counts only if this node has led the partition throughout.
+workers equally. A result is used only if this node has led the partition throughout.
 """
 
 from collections.abc import Callable
@@ -169,7 +168,7 @@ class _Request:
     def _not_found(self, query: OffsetQuery, replica: Replica) -> OffsetFound:
         is_search = query.timestamp >= 0 and self._effect.replica == _CONSUMER
         if is_search and not _is_settled(replica):
-            # The record may be among those that are committed but not yet known to be.
+            # The record may be committed although this leader does not know that yet.
             return OffsetFound(ErrorCode.offset_not_available)
         return _NOTHING
 
@@ -179,9 +178,7 @@ class _Request:
 
 
 def _is_settled(replica: Replica) -> bool:
-    """Whether a new leader knows its high watermark; before, it could report a lower end than
-    clients have seen (F50).
-    """
+    """Whether the leader knows the current high watermark; a new leader's may be too low (F50)."""
     return replica.leader is not None and replica.leader.is_settled
 
 

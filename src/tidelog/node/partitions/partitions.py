@@ -1,7 +1,7 @@
 """The partitions that this node holds, and the effects that reach their logs: append and fetch.
 
-Invariant: a client's request is served only while this node leads the partition. Only a read of
-committed records may be served by a follower (KIP-392).
+Invariant: a client's request is served only while this node leads the partition. The exception is a
+read of committed records, which a follower may serve (KIP-392).
 """
 
 from collections.abc import Callable, Iterator
@@ -138,7 +138,7 @@ class Partitions:
             if replica is not None and result[1] >= 0:
                 grown.append(replica)
         if len(grown) > 1:
-            # A waiter that the first append wakes must find all of them.
+            # A fetch that the first append wakes must see all appends.
             for replica in grown:
                 replica.moved()
         for replica in grown:
@@ -250,7 +250,7 @@ class Partitions:
             self._counters.bytes_out += size
 
     def answer_follower_fetches(self, conn: ConnId) -> None:
-        """Answer a follower's parked fetch: it wants to fetch partitions whose producers wait."""
+        """Answer a follower's parked fetches now, because it has new partitions to fetch."""
         for fetch in list(self._waiting.get(conn, ())):
             if fetch.is_followers:
                 fetch.time_out()
@@ -261,10 +261,10 @@ class Partitions:
             fetch.drop()
 
     def _prove(self, effect: FetchBatches) -> None:
-        """A follower's fetch from N proves that it holds everything below N, if the logs agree."""
+        """Record a follower's progress: if the logs agree, a fetch from N proves all below N."""
         broker = self.image.brokers.get(effect.replica)
         if broker is not None and 0 <= effect.replica_epoch < broker.epoch:
-            return  # an earlier run of the broker sent it, and may have lost what it held (F15)
+            return  # sent by an earlier run of the broker, which may have lost records since (F15)
         if effect.session is not None:
             effect.session.fetched_at = self._clock.now
         is_eligible = (
@@ -316,11 +316,11 @@ class Partitions:
         return self._read_replicas.is_news(self._replicas[read.partition], follower)
 
     def _is_out_of_touch(self, replica: Replica) -> bool:
-        """Whether neither a controller nor every in-sync replica responds."""
+        """Whether no controller answers and an in-sync follower has stopped fetching."""
         return self.cut_off_for_ms is not None and replica.has_stuck_follower(self.cut_off_for_ms)
 
     def fail_blocked_writes(self, cut_off_for_ms: Millis | None) -> None:
-        """Fail writes that cannot be committed while no controller answers (else None)."""
+        """Fail writes that cannot be committed; the argument is None while a controller answers."""
         self.cut_off_for_ms = cut_off_for_ms
         if cut_off_for_ms is not None:
             for replica in list(self._replicas.values()):
@@ -389,7 +389,7 @@ class Partitions:
                 ErrorCode.none, high_watermark, stable, start, found.slice, aborted=aborted
             )
         if not is_follower and self._is_out_of_touch(replica):
-            # At the end of an isolated leader's log, send the consumer to look for another leader.
+            # A consumer at the end of an isolated leader's log should look for another leader.
             return FetchResult(ErrorCode.not_leader_or_follower)
         is_at_rest = reading.is_at_rest(effect, replica)
         return FetchResult(

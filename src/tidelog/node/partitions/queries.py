@@ -1,4 +1,4 @@
-"""Effects that query a partition's log or directory, or move a replica between directories."""
+"""Executes effects that query a log or a directory, or that move a replica between directories."""
 
 from tidelog.model.effects import (
     DescribedDirectory,

@@ -14,7 +14,7 @@ class ReadReplicas:
     def __init__(self, selector: str | None = None, rack: str | None = None) -> None:
         """`selector` is replica.selector.class, `rack` is this broker's own rack."""
         self.are_in_use = selector == RACK_AWARE_SELECTOR
-        """If so, followers receive a new high watermark at once, even without new records."""
+        """While in use, followers get a new high watermark at once, even without new records."""
         self._rack = rack
 
     def is_news(self, replica: Replica, follower: NodeId) -> bool:

@@ -1,4 +1,4 @@
-"""The parts of a fetch response that do not depend on where the records are stored."""
+"""The parts of a fetch response besides the records: divergence, errors, aborted transactions."""
 
 from tidelog.log.partition import PartitionLog
 from tidelog.log.results import ReadResult
@@ -23,8 +23,8 @@ def start_for(effect: FetchBatches, replica: Replica) -> Offset:
 def not_a_replica(read: PartitionFetch) -> ErrorCode:
     """The error for a follower fetch by a broker that holds no replica.
 
-    The broker may know a newer image than this node. As a follower it would read uncommitted
-    records.
+    The broker may know a newer image than this node, so it should retry. It gets no records here,
+    because a follower also reads uncommitted ones.
     """
     if read.current_leader_epoch == NO_EPOCH:
         return ErrorCode.not_leader_or_follower
@@ -32,9 +32,7 @@ def not_a_replica(read: PartitionFetch) -> ErrorCode:
 
 
 def parting(replica: Replica, read: PartitionFetch) -> EpochEnd | ErrorCode | None:
-    """Where the reader's log diverges from this one, if the fetch carries the epoch of its last
-    record.
-    """
+    """Where the reader's log diverges from this one, if the fetch includes its last epoch."""
     last, log = read.last_fetched_epoch, replica.log
     if last == NO_EPOCH:
         return None
@@ -50,9 +48,7 @@ def parting(replica: Replica, read: PartitionFetch) -> EpochEnd | ErrorCode | No
 def aborted(
     log: PartitionLog, read: PartitionFetch, found: ReadResult, *, is_all: bool
 ) -> tuple[AbortedTransaction, ...] | None:
-    """Aborted transactions that a read_committed consumer skips; None, as in Kafka, if a batch did
-    not fit.
-    """
+    """The aborted transactions that a consumer skips; None, as in Kafka, if no batch fitted."""
     if found.slice is None:
         return () if is_all else None
     return tuple(

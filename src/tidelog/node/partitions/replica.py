@@ -99,9 +99,7 @@ class Replica:
         self.log = log
         self.leader: PartitionLeader | None = None
         self.visible_end: Offset = log.log_end_offset
-        """The offset below which the log may be acknowledged: its end, without unflushed records
-        that must be flushed.
-        """
+        """The offset up to which the leader may acknowledge: the log end, unless a flush is due."""
         self.follower_starts: dict[NodeId, Offset] = {}
         """The log start offset of each follower, from its last fetch."""
         self.throttling = Throttling()
@@ -110,13 +108,13 @@ class Replica:
         self.flushing = False
         self.flushing_since: Millis = 0
         self.has_chores = True
-        """Whether the log may need a flush or a purge by the clock; idle replicas are skipped."""
+        """Whether the log may need a timed flush or a purge; idle replicas are skipped."""
         self._clock = clock
         self._owner = owner
         self._flush_is_due = False
         self._high_watermark = high_watermark
         self.highest_watermark: Offset = high_watermark
-        """The highest one that a leader has sent, even if this log ends before it."""
+        """The highest high watermark that a leader has sent, even beyond the end of this log."""
         self._acks_leader: OffsetWaiters[Waiter] = OffsetWaiters()
         self._acks_all: OffsetWaiters[Waiter] = OffsetWaiters()
         self._deletions: OffsetWaiters[Waiter] = OffsetWaiters()
@@ -130,7 +128,7 @@ class Replica:
 
     @property
     def last_stable_offset(self) -> Offset:
-        """The end of what a read_committed consumer may read: the first open transaction."""
+        """The offset up to which a read_committed consumer may read."""
         return self.log.last_stable_offset(self.high_watermark)
 
     @property
@@ -139,7 +137,7 @@ class Replica:
         return self._flush_is_due
 
     def learn_high_watermark(self, high_watermark: Offset) -> None:
-        """As follower: adopt the leader's high watermark, up to the end of the own log."""
+        """As a follower, adopt the leader's high watermark up to the end of this log."""
         start, end = self.log.log_start_offset, self.log.log_end_offset
         if high_watermark > self.highest_watermark:
             self.highest_watermark = high_watermark
@@ -159,11 +157,11 @@ class Replica:
 
     @property
     def damaged_from(self) -> Offset | None:
-        """The first offset whose durable records are damaged; a leader still has them."""
+        """The first offset of damaged records, which are to be fetched from a leader again."""
         return min((one.first_offset for one in self.log.damages), default=None)
 
     def restart_at(self, offset: Offset) -> None:
-        """Drop the whole log: the leader's log starts after the end of this one."""
+        """Delete the whole log and continue at `offset`, the leader's log start offset."""
         assert self.leader is None
         self.log.truncate_fully_and_start_at(offset, self._clock.now)
         self._cut()
@@ -216,7 +214,7 @@ class Replica:
             self.settle_deletions()
 
     def has_stuck_follower(self, patience_ms: Millis) -> bool:
-        """Whether it leads while other in-sync replicas have not fetched for this long."""
+        """Whether this node leads and an in-sync follower has not fetched for this long."""
         if self.leader is None:
             return False
         self.refresh_progress()
@@ -228,7 +226,7 @@ class Replica:
         wake_all(self._consumers)
 
     def resign(self, error: ErrorCode) -> None:
-        """End the leadership, or the replica: fail every request that waits here."""
+        """End the leadership, if any, and fail every request that waits for this replica."""
         if self.leader is not None:
             self._high_watermark = self.leader.high_watermark
         self.leader = None
@@ -263,9 +261,8 @@ class Replica:
         self.moved()
         if log.log_end_offset - log.recovery_point >= log.config.flush_messages:
             self._owner.start_flush(self)
-            # A flush by the clock may have begun before records that were acknowledged without one,
-            # and any flush may have begun before a truncation. Only the recovery point covers
-            # these.
+            # `up_to` is not used here, because the log may have been truncated since. Records below
+            # `visible_end` may have been acknowledged without a flush.
             self._reach(max(log.recovery_point, self.visible_end))
         else:
             self._flush_is_due = False
@@ -356,7 +353,7 @@ class Replica:
         mark_all(self._followers)
 
     def fetched_at_end(self, watch: PartitionWatch) -> None:
-        """A follower's incremental fetch omitted this partition: it fetched from the log's end."""
+        """Record an incremental fetch that omitted this partition, with its offset at the end."""
         session = watch.session
         if session is not None and session.replica >= 0 and self.leader is not None:
             self.leader.step(FollowerFetchedAgain(session.replica, session.fetched_at), 0)

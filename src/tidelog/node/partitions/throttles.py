@@ -1,4 +1,4 @@
-"""Replication quotas of a reassignment: leader. and follower.replication.throttled.rate.
+"""Replication quotas: leader.replication.throttled.rate and follower.replication.throttled.rate.
 
 Only replicas that are not in sync and that the topic's configuration names are throttled. A
 throttle therefore never delays an acknowledgement.
@@ -44,7 +44,7 @@ class Throttles:
     # -- as leader ---------------------------------------------------------------------------------
 
     def holds_back(self, replica: Replica, follower: NodeId) -> bool:
-        """Whether to send this follower no records of the partition for now."""
+        """Whether the quota is exceeded, so that this follower gets no records of the partition."""
         return self._counts(replica, follower) and self.leader.is_exceeded(self._clock.now)
 
     def sent(self, replica: Replica, follower: NodeId, size: int) -> None:

@@ -1,6 +1,4 @@
-"""A topic's configuration as its replicas use it: typed, and built once for all topics without
-overrides.
-"""
+"""The configuration of a topic in typed form; all topics without overrides share one object."""
 
 from collections.abc import Mapping
 from typing import Any

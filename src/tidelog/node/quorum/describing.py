@@ -31,7 +31,7 @@ _NO_MESSAGE = ""
 def describe(
     machine: QuorumMachine, message: DescribeQuorumRequest, clock: Clock
 ) -> DescribeQuorumResponse:
-    """The response of the quorum's leader, with times of the machine's clock."""
+    """The response of the quorum's leader, with wall-clock times."""
     if not _asks_for_metadata(message):
         return _refused(message, ErrorCode.unknown_topic_or_partition)
     role, voters, now, ahead_ms = machine.role, machine.voters, clock.now, clock.ahead_ms
@@ -99,7 +99,7 @@ def _state(
 
 
 def _shown(time: Millis, ahead_ms: Millis) -> Millis:
-    """The time on the machine's clock; a negative time means never."""
+    """The wall-clock time; a negative time means never."""
     return time if time < 0 else time + ahead_ms
 
 

@@ -1,6 +1,7 @@
 """The follower's side of the metadata log: it sends one fetch after another to the leader.
 
-Invariant: the fetch offset proves what the follower holds, so it never exceeds the synced end.
+Invariant: the fetch offset never exceeds the synced end, because the leader takes it as proof that
+the follower holds all records below it.
 """
 
 import logging
@@ -53,7 +54,7 @@ class FetchOwner(Protocol):
     def follower_committed(self, high_watermark: Offset) -> None: ...
 
     def load_snapshot(self, snapshot: SnapshotId, content: bytes) -> bool:
-        """Load a leader's snapshot; returns whether it is sound."""
+        """Load a leader's snapshot; returns whether it is valid and new."""
 
     def caught_up(self) -> None:
         """The synced log holds everything that the leader knows to be committed."""
@@ -109,8 +110,9 @@ class QuorumFetching:
             self._fetch(self._turn)
 
     def discover(self, voter: NodeId, epoch: LeaderEpoch) -> None:
-        """Fetch from a node that need not lead: its refusal names the leader and its address."""
-        # A leader that was reached by its address alone names its id and epoch when it refuses.
+        """Send a fetch to any node; its error response names the leader and its address."""
+        # The id of a bootstrap server is unknown. With epoch 0, even the leader answers with an
+        # error, which names its id and epoch.
         asked = 0 if voter == NO_NODE else epoch
         self._send(voter, asked, None, lambda answer: self._discovered(voter, answer))
 
@@ -215,10 +217,10 @@ class QuorumFetching:
         self._fetch(turn)
 
     def _has_all_below(self, high_watermark: Offset) -> bool:
-        """Whether the log reaches this high watermark, and the watermark covers a record of the
-        leader's own epoch.
+        """Whether the synced log reaches this high watermark of the leader.
 
-        Before that, the leader itself does not know what was committed in earlier epochs.
+        The high watermark must cover a record of the leader's own epoch. Before that, the leader
+        itself does not know which records of earlier epochs are committed.
         """
         end = self._log.synced_end
         if end.epoch != self._epoch or end.offset < high_watermark:

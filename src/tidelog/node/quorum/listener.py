@@ -10,9 +10,7 @@ class QuorumListener(Protocol):
     """Called when the quorum's committed state changes."""
 
     def image_changed(self, old: ClusterImage, new: ClusterImage, *, by_records: bool) -> None:
-        """The image has changed, by committed records one by one, or by a snapshot that replaces
-        many.
-        """
+        """The image has changed, by committed records (`by_records`) or by a snapshot."""
 
     def topic_removed(self, topic_id: TopicId, name: str) -> None:
         """A committed record in this node's log deletes the topic."""

@@ -79,7 +79,7 @@ class QuorumNetwork:
                 self._announced.pop(id_, None)
         for id_, voter in old.voters.items():
             if id_ not in new.voters and voter.endpoints:
-                # A removed leader leads on until its removal is committed.
+                # A removed leader continues to lead until its removal is committed.
                 self._announced.setdefault(id_, voter.endpoints[0][1:])
 
     def send(

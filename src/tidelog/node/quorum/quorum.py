@@ -1,9 +1,8 @@
-"""This node's part in the metadata quorum: it carries out the machine's effects and builds the
-image.
+"""This node as a member of the metadata quorum: it runs the quorum machine and builds the image.
 
-Invariant: the image holds exactly the committed records, in the order of the log. Records that a
-leader has appended and not committed are only in the pending image, which is dropped with the
-leadership.
+Invariant: the image contains exactly the committed records, in the order of the log. Records that a
+leader has appended but not committed are only in the pending image, which is dropped when the
+leadership ends.
 """
 
 import logging
@@ -99,7 +98,7 @@ class Quorum:
         )
         self._was_in_doubt = machine.is_in_doubt
         self.was_whole = not machine.is_in_doubt
-        """Whether the node started with all the metadata that it had held."""
+        """Whether the node started with all metadata of its last run."""
         self._leading: LeaderEpoch = NO_EPOCH
         self._is_active = False
         self._pending: deque[tuple[Offset, ClusterImage]] = deque()
@@ -120,7 +119,7 @@ class Quorum:
 
     @property
     def high_watermark(self) -> Offset:
-        """The end of the log that is known to be committed."""
+        """The offset up to which the log is known to be committed."""
         return self.image.offset + 1
 
     @property
@@ -168,9 +167,7 @@ class Quorum:
     # -- called by the controller ------------------------------------------------------------------
 
     def propose(self, records: Sequence[MetadataRecord], done: Callable[[bool], None]) -> None:
-        """Append one batch; `done` gets True when the image holds it, False if the leadership is
-        lost.
-        """
+        """Append one batch; `done` gets True when it is committed, False if leadership is lost."""
         assert self._is_active
         # Apply the records first: records that cannot be applied must not be written.
         last = self._log.end.offset + len(records) - 1
@@ -225,7 +222,7 @@ class Quorum:
     # -- requests of peers -------------------------------------------------------------------------
 
     def ask(self, message: Any, resume: Resume) -> Parked | Any:
-        """Vote, BeginQuorumEpoch, EndQuorumEpoch or FetchSnapshot."""
+        """Handle a Vote, BeginQuorumEpoch, EndQuorumEpoch or FetchSnapshot request."""
         if isinstance(message, FetchSnapshotRequest):
             return self._serving.fetch_snapshot(message)
         if message.cluster_id not in (None, self._cluster_id):
@@ -263,7 +260,7 @@ class Quorum:
     # -- snapshots ---------------------------------------------------------------------------------
 
     def load_snapshot(self, snapshot: SnapshotId, content: bytes) -> bool:
-        """Replace the whole log by a leader's snapshot; returns whether the snapshot is sound."""
+        """Replace the log by a leader's snapshot; returns False if it is invalid or not newer."""
         found = decode(snapshot, content, self._cluster_id)
         if found is None or found.image.offset <= self.image.offset:
             return False
@@ -318,7 +315,7 @@ class Quorum:
         self._set_alarm()
 
     def _settle_doubt(self) -> None:
-        """Once the log lacks no records, record that on disk; the vote state is saved before."""
+        """Record on disk that the log is complete again; the vote state is saved before that."""
         if not self.machine.is_in_doubt:
             self._was_in_doubt = False
             self._log.end_doubt()
@@ -356,7 +353,7 @@ class Quorum:
         self._snapshots.image_changed(self.image)
 
     def _call_back(self) -> None:
-        """Call the waiters whose image has been reached."""
+        """Call the waiters whose high watermark the image has reached."""
         if not self._behind:
             return
         behind, self._behind = self._behind, []

@@ -1,7 +1,7 @@
 """The file `quorum-state`: a voter's epoch and vote, in Kafka's JSON, with an additional checksum.
 
-Kafka ignores the field `checksum`. A file that Kafka wrote has none, and is used if every field has
-a possible value.
+Kafka ignores the field `checksum`. A file that Kafka wrote has no checksum; it is used if every
+field has a possible value.
 """
 
 import json
@@ -20,14 +20,14 @@ PATH = f"{METADATA_TOPIC}-0/{NAME}"
 _CHECKSUM = "checksum"
 _LARGEST = 2**31 - 1
 _PLAUSIBLE_EPOCH = _LARGEST - (1 << 16)
-"""Elections do not reach this epoch; a file without a checksum is not used beyond it."""
+"""The highest epoch that is accepted without a checksum; elections do not reach it."""
 
 
 class PromisesRead(NamedTuple):
     state: QuorumState | None
     """None if there is no file, or no usable one."""
     is_damaged: bool = False
-    """There is a file, and it is not usable."""
+    """Whether there is a file that is not usable."""
 
 
 def load(disk: Disk) -> PromisesRead:

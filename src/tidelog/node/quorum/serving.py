@@ -64,7 +64,7 @@ class QuorumServing:
         self._parked: dict[_Parked, None] = {}
 
     def proof(self, message: FetchRequest) -> QuorumEvent | None:
-        """The event that the fetch proves to the machine, if this node leads and the logs agree."""
+        """The event for the quorum machine, if this node leads and the logs agree."""
         fetch = _only_fetch(message)
         if fetch is None or self._refuse(message, fetch) is not None:
             return None

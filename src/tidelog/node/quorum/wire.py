@@ -1,6 +1,4 @@
-"""The quorum's messages: converts Kafka's requests and responses to the machine's events and
-effects.
-"""
+"""Converts between Kafka's quorum messages and the quorum machine's events and effects."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -32,7 +30,7 @@ from tidelog.replication.quorum.state import LogEnd, ReplicaKey, VoterSet
 # -- requests out --------------------------------------------------------------------------
 
 HIGHEST_EPOCH = 1 << 30
-"""Elections never reach it: a peer that sends it would leave no epoch for later elections."""
+"""The highest epoch that a peer may send; a higher one would leave too few for later elections."""
 
 
 def vote(effect: RequestVote, me: ReplicaKey, voters: VoterSet, cluster_id: str) -> Any:
@@ -158,9 +156,7 @@ def _only_partition(message: Any) -> Any | None:
 
 
 def event_of(message: Any, ticket: int) -> VoteRequested | EpochBegun | EpochEnded | None:
-    """The machine's event for a request; None if the request is not about the metadata log, or
-    invalid.
-    """
+    """The machine's event for a request; None if it is invalid or not about the metadata log."""
     data = _only_partition(message)
     if data is None or _epoch_of(message, data) > HIGHEST_EPOCH:
         return None
@@ -221,7 +217,7 @@ def _response(shapes: Any, whole: Any, answer: AnswerPeer, **more: bool) -> Any:
 
 
 def refusal_of(message: Any, error: ErrorCode) -> Any:
-    """The error response to a whole request: it names another cluster, or another topic."""
+    """The error response to a request that is invalid or names another cluster."""
     match message:
         case vote_request.VoteRequest():
             return vote_response.VoteResponse(error_code=error, topics=())

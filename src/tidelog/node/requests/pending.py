@@ -10,9 +10,7 @@ R = TypeVar("R")
 
 
 class Pending(Generic[R]):
-    """Results that wait for confirmation. Partitions that are not confirmed by the deadline get
-    REQUEST_TIMED_OUT.
-    """
+    """Results to be confirmed; those not confirmed by the deadline become REQUEST_TIMED_OUT."""
 
     __slots__ = ("_missing", "_refusal", "_resume", "results", "timer")
 

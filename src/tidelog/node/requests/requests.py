@@ -1,8 +1,8 @@
 """Requests of clients: decode, drive the handler through its effects, encode the response.
 
-Invariants: no request can do more harm than to close its own connection, and no request blocks the
-node for longer than a slice of work (F63). An OSError that reaches this module comes from the
-metadata log, and stops the node.
+Invariants: a bad request closes its own connection at most, and no request blocks the node for
+longer than a slice of work (F63). An OSError that reaches this module comes from the metadata log,
+and stops the node.
 """
 
 from collections.abc import Callable, Mapping
@@ -49,9 +49,7 @@ QUEUED_BYTES = 32 * 1024 * 1024
 """The most bytes of long requests that wait to be decoded, over all connections."""
 
 ANSWER_BYTES = 48 * 1024 * 1024
-"""The most bytes of a response without records: the configuration of 10,000 topics, with
-documentation.
-"""
+"""The most bytes of a response without records; the configurations of 10,000 topics fit."""
 
 _LENGTH = Struct(">i")
 
@@ -158,8 +156,7 @@ class Requests:
     def _begin_many(
         self, session: ClientSession, header: RequestHeader, api: Api, frame: memoryview
     ) -> None:
-        """Handle a Produce or Fetch of many partitions: its handler pauses and needs its own copy
-        of the frame.
+        """Handle a Produce or Fetch of many partitions in slices, on its own copy of the frame.
 
         The connection's next request must not overtake it.
         """
@@ -210,7 +207,7 @@ class Requests:
     ) -> None:
         """Run one slice, then schedule the next one or use the result."""
         if session.is_closed:
-            # The connection is closed; a frozen reference cycle could keep the rest for ever.
+            # Close the generator now: the garbage collector may not visit its reference cycle.
             steps.close()
             return
         try:
@@ -258,7 +255,7 @@ class Requests:
                 call.is_asking = False
                 if result is PARKED:
                     if call.early is not None:
-                        # It came before the executor returned: continue here, not in a nested call.
+                        # The result came before the executor returned: avoid a nested call.
                         (result,), call.early = call.early, None
                         continue
                     if type(effect) is Pause:
@@ -313,7 +310,7 @@ class _Call:
         self.is_asking = False
         """Whether an effect is being carried out now."""
         self.early: tuple[Any] | None = None
-        """The result that came during that."""
+        """A result that arrived while the effect was being carried out."""
         self.handling: Handling | None = None
 
     def begin(self) -> None:
@@ -335,7 +332,7 @@ class _Call:
             self.early = (result,)
             return
         if self.is_held and self.session.is_closed:
-            return  # it is handled in slices, and its connection is closed
+            return  # a request in slices ends when its connection is closed
         try:
             self._requests.newest(self.request)
             self._requests.drive(self, result)
@@ -395,7 +392,7 @@ def _refusal(header: RequestHeader, api: Api, reason: str) -> str:
 
 
 def _framed(body: Encoded, api_key: int, version: int, correlation_id: int) -> list[Chunk]:
-    """Adds length and header to a body that its handler has encoded."""
+    """Add length and header to a body that its handler has encoded."""
     prefix = bytearray(response_prefix(api_key, version, correlation_id))
     size = len(prefix) - _LENGTH.size
     for chunk in body.chunks:

@@ -1,8 +1,8 @@
 """Long work of many requests, a slice at a time, between all other events.
 
-Invariants: one slice per turn, however many requests need one, so that any other request waits for
-one slice and not for a queue. At most `AT_ONCE` requests are partly done at any time, which bounds
-memory; the others wait in order of arrival.
+Invariants: a turn runs one slice, however many requests need one, so that any other request waits
+for one slice at most. At most `AT_ONCE` requests are partly done at any time, which bounds memory;
+the others wait in order of arrival.
 """
 
 from collections import deque
@@ -43,7 +43,7 @@ class Slices:
     def later(
         self, go_on: Callable[[], None], request: str = "", *, is_urgent: bool = False
     ) -> None:
-        """Call it in a turn of its own; it may request another turn. Urgent work never waits."""
+        """Call `go_on` in a turn of its own; urgent work does not wait in the queue."""
         is_under_way = is_urgent or self._is_in_turn
         (self._under_way if is_under_way else self._waiting).append((go_on, request))
         self._set_timer()

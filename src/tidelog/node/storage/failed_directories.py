@@ -27,9 +27,7 @@ def reason_of(failure: OSError) -> str:
 
 
 def failed_part(failure: OSError) -> str:
-    """The failed part, for failures outside of partition logs: the metadata log, unless the file
-    name differs.
-    """
+    """The name of the failed part: the metadata log, unless the error names another file."""
     is_other = failure.filename and METADATA_TOPIC not in str(failure.filename)
     return "a file" if is_other else "the metadata log"
 

@@ -56,8 +56,7 @@ class Housekeeping:
         self._every(PURGE_INTERVAL_MS, self._purge)
         self._every(CHORES_MS, self._do_chores)
         self._every(CHORES_MS, self._look_after_writers)
-        # The timer isr-expiration: every half lag time, so that a slow replica leaves within 1.5
-        # lag times.
+        # Twice per lag time, so that a slow replica leaves the in-sync set within 1.5 lag times.
         self._every(max(1, settings.replica_lag_time_max_ms // 2), self._check_lag)
 
     def _every(self, interval: Millis, chore: Callable[[], None]) -> None:
@@ -95,7 +94,7 @@ class Housekeeping:
             if replica.leader is None:
                 continue
             replica.step(LagChecked(max_lag))
-            # A leader whose disk hangs must meet the limit that its followers must meet (F33).
+            # The lag limit of followers also applies to the flushes of a leader's disk (F33).
             if replica.is_flush_due and self._clock.now - replica.flushing_since > max_lag:
                 late = OSError("an fsync has not ended within replica.lag.time.max.ms")
                 self._storage_failed(replica.partition, late)

@@ -1,6 +1,4 @@
-"""Reads a node's identity, voters and timeouts from its log directories and settings before it
-starts.
-"""
+"""Reads a node's identity from its log directories, and its voters and timeouts from settings."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -42,10 +40,10 @@ class OpenedDirectory(NamedTuple):
 def open_directories(
     disks: Sequence[Disk | None], settings: BrokerSettings, dice: Dice
 ) -> list[OpenedDirectory | None]:
-    """Every log directory; None for each that cannot be used, except that of the metadata log,
-    which must be usable.
+    """Open every log directory; the result has None for a directory that cannot be used.
 
-    All must agree on cluster and node. A new, empty directory becomes this node's (KIP-858).
+    The directory of the metadata log must be usable. All must belong to the same cluster and node.
+    A new, empty directory gets this node's identity (KIP-858).
     """
     own = disks[home(settings)]
     assert own is not None
@@ -77,9 +75,7 @@ def _if_readable(
 
 
 def _take_over(settings: BrokerSettings, fresh: MetaProperties, disk: Disk) -> MetaProperties:
-    """The identity of a directory; a new, empty one beside one with an identity becomes this
-    node's.
-    """
+    """The identity of a directory; a new, empty directory gets this node's identity first."""
     if is_new(disk):
         write_meta_properties(disk, fresh)
     return _read_meta(disk, settings)
@@ -111,9 +107,9 @@ def _read_meta(disk: Disk, settings: BrokerSettings) -> MetaProperties:
 
 
 def restored_identity(disk: Disk) -> MetaProperties | None:
-    """The identity in meta.properties; if it is damaged, its copy replaces it.
+    """The identity in meta.properties; if the file is damaged, its copy replaces it.
 
-    The copy has a checksum. If both can be read and differ, the copy is right.
+    The copy has a checksum. If both can be read and differ, the copy is used.
     """
     for note in misfits.clear_identity(disk):
         log.warning("%s", note)
@@ -161,7 +157,7 @@ def snapshot_limits(settings: BrokerSettings) -> SnapshotLimits:
 
 
 def static_voters(settings: BrokerSettings) -> VoterSet:
-    """controller.quorum.voters; a node without it learns the voters from the log."""
+    """The voters in controller.quorum.voters; a node without this key reads them from the log."""
     name = settings.controller_listener_names[0] if settings.controller_listener_names else ""
     voters = {
         voter.id: Voter(ReplicaKey(voter.id), ((name, voter.host, voter.port),))

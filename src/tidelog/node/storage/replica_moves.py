@@ -2,8 +2,8 @@
 
 The future replica is a log beside the current one. It is filled a piece at a time, while the
 current one leads or follows. When it holds the same records and is synced, it replaces the current
-one between two events. Invariant: it has the same records and the same leader epochs, also epochs
-without records (F07), so that the two cannot be distinguished.
+one between two events. Invariant: at that moment both have the same records and the same leader
+epochs, including epochs without records (F07).
 """
 
 import logging
@@ -187,7 +187,7 @@ class ReplicaMoves:
 
 
 def _read(log: PartitionLog, start: Offset, end: Offset) -> memoryview | None:
-    """Some batches from `start` on, if they are sound."""
+    """Some batches from `start` on; None if they cannot be read."""
     found = log.read(start, CHUNK_BYTES, end, at_least_one=True)
     if isinstance(found, ErrorCode) or found.slice is None:
         return None

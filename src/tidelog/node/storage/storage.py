@@ -48,13 +48,13 @@ class Storage:
 
     def _found(self, partition: TopicPartition, place: Place) -> None:
         if partition.topic == METADATA_TOPIC:
-            # The configuration defines its directory.
+            # The configuration defines the directory of the metadata log.
             self._places.setdefault(partition, place)
             return
         known = self._places.get(partition)
         if known is not None:
             # A move between directories was interrupted after the copy was renamed, or an operator
-            # put it there. The one with the later checkpoint was in use.
+            # put the copy there. The copy with the higher recovery point was in use.
             held = self._directories[known].held(partition)
             poorer = known if self._directories[place].held(partition) > held else place
             name = self._directories[poorer].set_aside(partition)
@@ -77,14 +77,12 @@ class Storage:
 
     @property
     def interrupted_incarnation(self) -> UUID | None:
-        """The last run, if it began to register and ended before it had changed a log."""
+        """The incarnation id of the last run, if it began to register but changed no log."""
         marks = (one.clean_mark.found for one in self._directories.values())
         return next((mark.incarnation for mark in marks if mark.incarnation is not None), None)
 
     def note_registration(self, previous: BrokerEpoch, incarnation: UUID) -> None:
-        """Note this run before it registers: the proof of a clean shutdown must survive an
-        interruption.
-        """
+        """Note this run before it registers, so that a crash does not lose the clean shutdown."""
         self._each(
             lambda place: self._directories[place].clean_mark.note_registration(
                 previous, incarnation
@@ -177,7 +175,7 @@ class Storage:
         now: Millis,
         assigned: UUID = UNASSIGNED_DIRECTORY,
     ) -> PartitionLog:
-        """Open the partition in its directory; a new one goes to the directory with the fewest."""
+        """Open the partition; a new one goes to the assigned or the emptiest directory."""
         place = self._places.get(partition)
         if place is not None and self.belongs_to(partition, topic_id) is not Belonging.YES:
             # Its topic was deleted and created again while this node was down (F30).
@@ -205,12 +203,12 @@ class Storage:
         return partition in self._places
 
     def forget_missing(self) -> None:
-        """Every partition that was here at the start and still belongs here has been opened."""
+        """Drop the checkpoints of missing partitions; every partition assigned here is open now."""
         for directory in self._directories.values():
             directory.forget_missing()
 
     def high_watermark(self, partition: TopicPartition) -> Offset:
-        """The last checkpointed one; 0 for a partition that is new here."""
+        """The last checkpointed high watermark; 0 for a new partition."""
         place = self._places.get(partition)
         return 0 if place is None else self._directories[place].high_watermark(partition)
 
@@ -270,7 +268,7 @@ class Storage:
             self._directories[old].delete(partition, now, future.config.file_delete_delay_ms)
         return adopted
 
-    # -- all of them -------------------------------------------------------------------------------
+    # -- all directories ---------------------------------------------------------------------------
 
     def purge(self, now: Millis) -> None:
         self._each(lambda place: self._directories[place].purge(now))

@@ -34,9 +34,7 @@ class StrayReplicas:
         located: Callable[[TopicId, int, UUID], None],
         distrust: Callable[[], None],
     ) -> None:
-        """`offline` holds the partitions that answer KAFKA_STORAGE_ERROR; `distrust` registers as
-        unclean.
-        """
+        """`offline` has the partitions that are out of use; `distrust` registers as unclean."""
         self._me = me
         self._clock = clock
         self._storage = storage
@@ -85,9 +83,7 @@ class StrayReplicas:
         return self._held.get(partition) == topic_id
 
     def let_go(self, partition: TopicPartition) -> None:
-        """Release a held directory: its topic was deleted, or its replica was removed from this
-        node.
-        """
+        """Rename a held directory whose topic was deleted or whose replica was removed."""
         if self._held.pop(partition, None) is not None:
             self.set_aside(partition, _DAMAGED)
 
@@ -119,7 +115,7 @@ class StrayReplicas:
             self.set_aside(partition, why)
 
     def _is_only_copy(self, placed: PartitionImage) -> bool:
-        """Whether no other replica is known to hold everything that is committed."""
+        """Whether no other replica is known to hold all committed records."""
         return not ({*placed.isr, *placed.elr} - {self._me})
 
     def _hold(self, partition: TopicPartition, topic: TopicImage, why: str) -> None:

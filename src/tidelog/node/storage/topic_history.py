@@ -20,9 +20,7 @@ class TopicHistory:
         self._changed: dict[str, None] = {}
 
     def snapshot_loaded(self, old: ClusterImage, new: ClusterImage) -> None:
-        """A leader's snapshot shows the topics that exist, but not those that were deleted before
-        it.
-        """
+        """Note topics that are new in a leader's snapshot, which does not list deleted topics."""
         for name, topic in new.topics.items():
             before = old.topics.get(name)
             if before is None or before.topic_id != topic.topic_id:

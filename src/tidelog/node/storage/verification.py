@@ -1,6 +1,6 @@
 """Verifies the logs of earlier runs in jobs, one small slice after another.
 
-It takes a few percent of a processor until every log was read once, and nothing afterwards.
+It takes a few percent of a processor until every log has been read once, and nothing afterwards.
 """
 
 from collections import deque
