@@ -1,5 +1,4 @@
-"""The active controller on this node: it decides, answers when the decision is committed, and
-fences silent brokers.
+"""The active controller on this node: it decides on requests and fences silent brokers.
 
 Invariant: a decision takes all earlier decisions into account. Its response is sent when its
 records are committed; if the leadership is lost before that, the response is NOT_CONTROLLER.
@@ -64,13 +63,9 @@ class ActiveController:
         """
         self._probes: Channels[NodeId] = Channels(peers)
         self._refusing: set[NodeId] = set()
-        """Brokers whose ports refuse connections: this is the reason for fencing them, not their
-        silence.
-        """
+        """Brokers to be fenced because their ports refuse connections, not because of silence."""
         self._silenced: dict[NodeId, BrokerEpoch] = {}
-        """The epochs of brokers that were fenced for their silence; a heartbeat shows that one has
-        returned.
-        """
+        """Brokers that were fenced for their silence, with their epochs."""
         self._chores: dict[Callable[..., Sequence[MetadataRecord]], Timer] = {}
         self._watch: Timer | None = None
         self.predecessor: NodeId = NO_NODE
@@ -90,9 +85,8 @@ class ActiveController:
         if (sign := self._quorum.machine.last_sign) is not None:
             self._signs[sign[0]] = sign[1]
         if self.predecessor != self._settings.node_id:
-            # If the previous leader had been reachable, it would still lead. If it is alive, it
-            # learns of this controller, and its next heartbeat arrives at once. A heartbeat that
-            # arrives late unfences it again.
+            # The previous leader was unreachable, or it would still lead. If it is alive, it sends
+            # a heartbeat to this controller at once. A late heartbeat unfences it again.
             interval = self._settings.broker_heartbeat_interval_ms
             self._liveness.expect_soon(self.predecessor, self._clock.now, interval)
         self.predecessor = self._settings.node_id
@@ -119,9 +113,7 @@ class ActiveController:
     # -- requests ----------------------------------------------------------------------------------
 
     def submit(self, message: Any, resume: Resume, conn: ConnId | None = None) -> None:
-        """Decide on the pending image; respond when every record that the response depends on is
-        committed.
-        """
+        """Decide on the pending image; respond when everything up to the decision is committed."""
         if isinstance(message, DescribeQuorumRequest):
             resume(self._quorum.describe(message))
             return
@@ -177,7 +169,7 @@ class ActiveController:
         if isinstance(message, BrokerHeartbeatRequest):
             broker = self._quorum.pending_image.brokers.get(message.broker_id)
             if broker is None or broker.epoch != message.broker_epoch:
-                return  # an earlier run sent it: it must not extend the session of the current run
+                return  # a heartbeat of an earlier run must not extend the current session
             self._liveness.heard(
                 message.broker_id, self._clock.now, message.current_metadata_offset
             )

@@ -1,7 +1,7 @@
 """A broker's registration, unfencing, heartbeats and controlled shutdown.
 
-Invariant: the broker serves while the image shows it unfenced in the epoch of its registration. A
-broker that the controller no longer knows registers again.
+Invariant: the broker is ready while the image shows it as unfenced in the epoch of its
+registration. A broker that the controller no longer knows registers again.
 """
 
 import logging
@@ -73,7 +73,7 @@ class Lifecycle:
         self.epoch: BrokerEpoch = -1
         self.is_unfenced = False
         self.may_be_unfenced = True
-        """Whether it is ready to be unfenced: not while it still opens its logs (F41)."""
+        """Whether the broker is ready to be unfenced, because it has opened all its logs (F41)."""
 
     # -- registration ------------------------------------------------------------------------------
 
@@ -132,7 +132,7 @@ class Lifecycle:
 
     def _registered(self, incarnation: UUID, response: Any) -> None:
         if incarnation != self._incarnation:
-            return  # it has registered again meanwhile
+            return  # this broker has registered again meanwhile
         if self._is_accepted(response):
             self.epoch = response.broker_epoch
             self._answered_at = self._clock.now
@@ -149,15 +149,14 @@ class Lifecycle:
         return error is ErrorCode.none
 
     def is_registered_in(self, image: ClusterImage) -> bool:
-        """Whether the image holds the registration of this run, not only of an earlier one."""
+        """Whether the image contains the registration of this run, not only of an earlier one."""
         me = image.brokers.get(self._settings.node_id)
         return me is not None and me.incarnation == self._incarnation
 
     def epoch_in(self, image: ClusterImage) -> BrokerEpoch:
-        """The epoch of this run's registration, also before the controller's response arrives.
+        """The epoch of this run's registration, even before the controller's response arrives.
 
-        Without it a leader could not distinguish the log of this run from that of an earlier one
-        (F15).
+        A leader needs it to distinguish the log of this run from that of an earlier run (F15).
         """
         if self.epoch < 0 and self.is_registered_in(image):
             return image.brokers[self._settings.node_id].epoch
@@ -175,12 +174,11 @@ class Lifecycle:
         if was_unfenced and not self.is_unfenced and self._may_stop is None:
             log.warning("broker %d is fenced", self._settings.node_id)
         if me is not None and me.epoch == self.epoch and me.fenced:
-            # The image holds its own registration: ask to be unfenced now, not with the next
-            # heartbeat.
+            # The image contains this registration: ask to be unfenced before the next heartbeat.
             self._beat()
 
     def ask_to_be_unfenced(self) -> None:
-        """Every log is open: ask to be unfenced now, not with the next heartbeat."""
+        """Ask to be unfenced before the next heartbeat, because every log is open."""
         if not self.may_be_unfenced:
             self.may_be_unfenced = True
             if self.epoch >= 0 and not self.is_unfenced:
@@ -193,9 +191,7 @@ class Lifecycle:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether no controller has answered for a whole session: an active controller has fenced
-        this broker.
-        """
+        """Whether no controller has answered for a session timeout, so the broker may be fenced."""
         silence = self._clock.now - self._answered_at
         return self.epoch >= 0 and silence >= self._settings.broker_session_timeout_ms
 
@@ -233,7 +229,7 @@ class Lifecycle:
         self.register()
 
     def shut_down(self, may_stop: Callable[[], None]) -> None:
-        """Ask the controller to move the leaderships away; `may_stop` is called when it has."""
+        """Ask the controller to move leaderships away, and call `may_stop` when it has done so."""
         self._may_stop = may_stop
         if self.epoch < 0:
             may_stop()

@@ -1,8 +1,8 @@
 """Sends requests to the active controller, on this node or on the leader of the quorum.
 
 A request is retried until its timeout while no controller can decide on it. A change of controller
-is therefore a delay for the client, not an error. After the response to a change, the client finds
-the change on the same node.
+is therefore a delay for the client, not an error. The response to a change is sent when this node
+has applied the change, so that the client finds it here.
 """
 
 from collections.abc import Callable
@@ -33,7 +33,7 @@ LONGEST_RETRY_MS: Millis = 1_000
 ANSWER_MS: Millis = 5_000
 """How long a controller may take for one request before the request is sent again."""
 CATCH_UP_MS: Millis = 1_000
-"""How long a response may wait until this node's image holds the change."""
+"""How long a response may wait until this node's image contains the change."""
 LEAST_PATIENCE_MS: Millis = 1_000
 """The shortest timeout: a request without a timeout still reaches the controller once."""
 
@@ -44,7 +44,7 @@ _DESCRIBE = DescribeQuorumRequest(
 
 class ControllerClient:
     active_controller: ActiveController
-    """This node's own; set once, by the assembly."""
+    """The controller on this node; set once, by the assembly."""
 
     def __init__(
         self,
@@ -86,9 +86,7 @@ class ControllerClient:
         self._try(_Submission(message, answered, deadline, is_clients=True))
 
     def _catch_up(self, done: Callable[[], None]) -> None:
-        """Ask for the leader's high watermark and wait until it is applied here, for a limited
-        time.
-        """
+        """Wait for a limited time until this node has applied the leader's high watermark."""
         waiting = [done]
 
         def go_on() -> None:
@@ -164,8 +162,7 @@ class _Submission:
     deadline: Millis
     is_clients: bool = False
     losses: int = 0
-    """How often the connection was lost during this request: the request itself may be the reason.
-    """
+    """How often the connection was lost during this request, possibly because of it."""
 
     @property
     def retry_ms(self) -> Millis:

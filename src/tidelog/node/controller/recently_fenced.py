@@ -1,5 +1,4 @@
-"""Brokers that have just failed, and how long metadata responses wait for their successors or list
-them.
+"""Brokers that have just failed: metadata responses wait for new leaders and still list them.
 
 A client that loses a broker requests metadata at once, often before a new leader is elected, and
 librdkafka then waits about a second before it asks again. A response that would name a leader whose
@@ -31,7 +30,7 @@ class RecentlyFencedBrokers:
         self._timers = timers
         self._image = image
         self._lost: dict[NodeId, Millis] = {}
-        """Lost leaders, and until when responses wait for their successors."""
+        """Lost leaders, and until when responses wait for new leaders."""
         self._fenced: dict[NodeId, Millis] = {}
         """Fenced brokers, and until when they are listed."""
         self._waiting: list[tuple[Collection[str] | None, Resume]] = []
@@ -58,9 +57,7 @@ class RecentlyFencedBrokers:
             self._look()
 
     def wait(self, topics: Collection[str] | None, resume: Resume) -> tuple[NodeId, ...] | Parked:
-        """The recently fenced brokers; parked while a leader of these topics (None: of any) was
-        just lost.
-        """
+        """The recently fenced brokers; parked while a leader of these topics was just lost."""
         if not self._names_lost(topics):
             return self._gone()
         self._waiting.append((topics, resume))

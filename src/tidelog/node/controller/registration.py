@@ -36,7 +36,7 @@ class ControllerRegistration:
             self._submit(self._request(), self._answered)
 
     def _answered(self, response: Any) -> None:
-        """If refused, register again at the next change of the image."""
+        """After a refusal, register again at the next change of the image."""
         self._is_needed = response.error_code is not ErrorCode.none
 
     def _request(self) -> ControllerRegistrationRequest:

@@ -1,7 +1,7 @@
-"""Checks the files of the metadata log before the log is opened: which part of it is sound.
+"""Finds the valid part of the metadata log before the log is opened.
 
-Three things are checked for every batch: its checksum, that it starts where the batch before it
-ended, and that each epoch starts with a LeaderChange record. The last two matter because the
+Three things are checked for every batch: its checksum is right, it starts where the batch before it
+ended, and each epoch starts with a LeaderChange record. The last two are needed because the
 checksum covers neither offset nor epoch. A damaged file is renamed and kept; it is never applied
 and never deleted (F57).
 """
@@ -30,19 +30,19 @@ DAMAGED = ".damaged"
 
 
 class Segments(NamedTuple):
-    """The sound part of the log, from its first batch on."""
+    """The valid part of the log, from its first batch on."""
 
     start: Offset
     end: LogEnd
     epochs: list[tuple[LeaderEpoch, Offset]]
     """The start offset of each epoch."""
     broken: str
-    """The damage after the sound part; empty if there is none."""
+    """The damage after the valid part; empty if there is none."""
     has_more: bool
-    """Whether sound batches follow the damage: then it is not the torn end of a crash."""
+    """Whether valid batches follow the damage, so that it is not a write torn by a crash."""
 
     def epoch_at(self, offset: Offset) -> LeaderEpoch | None:
-        """The epoch of an offset; None outside of the sound part."""
+        """The epoch of an offset; None outside of the valid part."""
         inside = self.start <= offset < self.end.offset
         return _epoch_at(self.epochs, offset) if inside else None
 
@@ -60,7 +60,7 @@ class Examined(NamedTuple):
 
     @property
     def end(self) -> LogEnd:
-        """The end of the history without a gap."""
+        """The end of the newest snapshot and of the records that follow it without a gap."""
         if self.gap:
             return self.snapshot_end
         return max(self.snapshot_end, self.segments.end)
@@ -77,7 +77,7 @@ def examine(disk: Disk, snapshots: Snapshots) -> Examined:
 
 
 def set_aside(disk: Disk, unique: str, *, snapshots: list[str], log: bool) -> list[str]:
-    """Rename damaged files, so that they are never read as sound; returns their new names."""
+    """Rename damaged files, so that they are not read again; returns their new names."""
     aside = list(snapshots)
     if log:
         aside += [
@@ -153,7 +153,7 @@ def _batches(disk: Disk, bases: list[Offset]) -> Iterator[BatchHeader]:
 
 
 def _objection(header: BatchHeader, batch: memoryview, expected: Offset, epoch: LeaderEpoch) -> str:
-    """Damage that the checksum does not cover; empty if there is none."""
+    """A description of damage that the checksum does not cover; empty if there is none."""
     if header.base_offset != expected:
         return f"a batch says that it is at offset {header.base_offset}"
     if header.leader_epoch < max(epoch, 0):
@@ -174,7 +174,7 @@ def _begins_epoch(header: BatchHeader, batch: memoryview) -> bool:
 
 
 def _has_more(disk: Disk, bases: list[Offset], end: Offset) -> bool:
-    """Whether a sound batch follows anywhere after the end of the sound part."""
+    """Whether a valid batch follows anywhere after the valid part."""
     for number, base in enumerate(bases):
         following = bases[number + 1] if number + 1 < len(bases) else None
         if following is not None and following <= end:

@@ -1,4 +1,4 @@
-"""The log `__cluster_metadata` on this node: it appends, reads and tracks how far it is synced.
+"""The log `__cluster_metadata` on this node: appends, reads and the synced end.
 
 Invariant: the log reports an end to the quorum only when it is synced, so that no vote and no
 commit depends on the page cache.
@@ -73,7 +73,7 @@ class MetadataLog:
 
     @property
     def synced_end(self) -> LogEnd:
-        """The synced end of the log: votes and commits count only up to here."""
+        """The synced end of the log; votes and commits use only records before it."""
         point = self.log.recovery_point
         snapshot = self.snapshots.newest
         epoch = self.log.epoch_at(point - 1) if point > self.log.log_start_offset else NO_EPOCH
@@ -106,15 +106,13 @@ class MetadataLog:
         )
         records = [control_record(ControlType.LEADER_CHANGE, message, now)]
         if self.voters.latest_offset < 0:
-            # A node that was formatted without the first voters learns them from the log.
+            # A node that was formatted without the initial voters reads them from the log.
             records += membership_records(self.voters.below(self.log.log_end_offset), now)
         self.log.assign_epoch(epoch, self.log.log_end_offset)
         return self._write_control(records, epoch, now)
 
     def append_voters(self, voters: VoterSet, epoch: LeaderEpoch, now: Millis) -> Offset:
-        """Append a voter set, in force from here on; the first one of a log also sets
-        kraft.version.
-        """
+        """Append a voter set, which takes effect at once; the first one also sets kraft.version."""
         if self.voters.kraft_version < DYNAMIC:
             records = membership_records(VoterMembership(DYNAMIC, voters), now)
         else:
@@ -122,7 +120,7 @@ class MetadataLog:
         return self._write_control(records, epoch, now)
 
     def append_fetched(self, records: memoryview) -> None:
-        """As follower: append the leader's batches unchanged."""
+        """As a follower, append the leader's batches unchanged."""
         expected = self.log.log_end_offset
         is_empty = self.log.log_start_offset == expected
         for _, header in iterate(records):
@@ -140,7 +138,7 @@ class MetadataLog:
                 follow(self.voters, header.base_offset, batch)
 
     def truncate_to(self, end: Offset, now: Millis) -> None:
-        """As follower: remove the records that the leader does not have."""
+        """As a follower, remove the records that the leader does not have."""
         if self.mark.now.end <= self.synced_end:
             self.mark.settle(LogEnd(self.log.epoch_at(end - 1) if end else NO_EPOCH, end))
         self.log.truncate_to(end, now)
@@ -172,14 +170,14 @@ class MetadataLog:
         self.flush()
 
     def end_doubt(self) -> None:
-        """Record that the log holds everything that is committed, whatever it had lost."""
+        """Record that the log holds all committed records again, after it had lost some."""
         if self.mark.now.end > self.synced_end:
             self.mark.settle(self.synced_end)
 
     # -- snapshots -------------------------------------------------------------------------------
 
     def restore(self, content: SnapshotContent | None, now: Millis) -> None:
-        """Start after the newest snapshot; a log that ends before it starts again there."""
+        """Load the voters; a log that ends before the snapshot restarts where the snapshot ends."""
         start = 0 if content is None else content.image.offset + 1
         if start < self.log.log_start_offset:
             raise UnusableMetadata(

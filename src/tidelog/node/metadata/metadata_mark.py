@@ -1,14 +1,13 @@
-"""The file `metadata-log-mark`: the end that this node's metadata log has reached, kept beside the
-log.
+"""The file `metadata-log-mark`: the log end that this node's metadata log has reached.
 
-A log that was cut between two batches, or that is missing, looks like a log that was never longer.
-A voter must notice the difference: it may have acknowledged the lost records, and its vote must not
-elect a leader that lacks them (F40, F57). The mark also repeats the newest epoch of `quorum-state`
-and the checksums of the snapshots. docs/adr/0018 has the rules.
+A log that was truncated between two batches, or that is missing, looks like a log that was never
+longer. A voter must notice the difference: it may have acknowledged the lost records, and its vote
+must not elect a leader that lacks them (F40, F57). The mark also contains the newest epoch of
+`quorum-state` and the checksums of the snapshots. docs/adr/0018 has the rules.
 
-Invariant: the mark never claims more than was synced. It is written after each sync and is not
-synced itself, so it is exact after kill -9 and may be older after power loss. A mark that records a
-loss is synced.
+Invariant: the mark never exceeds the synced end of the log. It is written after each sync and is
+not synced itself, so it is exact after kill -9 and may be older after power loss. A mark that
+records a loss is synced.
 """
 
 from dataclasses import dataclass, replace
@@ -27,9 +26,9 @@ PATH = names.METADATA_LOG_MARK
 @dataclass(frozen=True, slots=True)
 class MetadataLogState:
     end: LogEnd = NOTHING
-    """The end that this node has reached and may have acknowledged; its log may be shorter now."""
+    """The log end that this node may have acknowledged; its log may be shorter now."""
     is_fresh: bool = False
-    """Whether the node is not known to have held any record since it was formatted."""
+    """Whether the node may have held no record since it was formatted."""
     epoch: LeaderEpoch = NO_EPOCH
     """The newest epoch in which the node may have voted."""
     snapshots: tuple[tuple[SnapshotId, int], ...] = ()
@@ -49,7 +48,7 @@ def encode(mark: MetadataLogState) -> bytes:
 
 
 def decode(content: bytes) -> MetadataLogState | None:
-    """None if any byte differs from what was written."""
+    """The decoded mark; None if the checksum or the format is wrong."""
     body, separator, checksum = content.rpartition(b"checksum ")
     if not separator or checksum != f"{crc32c(body):08x}\n".encode():
         return None
@@ -109,12 +108,12 @@ class MetadataMark:
         self._change(replace(self.now, end=end, is_fresh=is_fresh), durable=True)
 
     def reached(self, end: LogEnd) -> None:
-        """The log is synced up to here; a recorded loss ends when the log has passed it."""
+        """Record that the log is synced up to `end`, unless it still lacks lost records."""
         if end >= self.now.end:
             self._change(replace(self.now, end=end, is_fresh=False))
 
     def settle(self, end: LogEnd) -> None:
-        """The log is complete now, whatever it was before."""
+        """Record that the log is complete and ends at `end`, even if that is lower than before."""
         self._change(replace(self.now, end=end, is_fresh=False), durable=True)
 
     def voted_in(self, epoch: LeaderEpoch) -> None:

@@ -1,9 +1,9 @@
 """Opens a node's metadata: sets damaged files aside and decides whether the node can start.
 
 Invariant: damaged data is never applied. A voter that has lost part of its log starts only if it
-can fetch that part again. Until then it votes with regard to the records that it may have
-acknowledged. A node that cannot get its history from any other node does not start with a part of
-it (F57).
+can fetch that part again. Until then it votes only for a candidate that has all records that this
+voter may have acknowledged. A node that cannot fetch lost records from another node does not start
+(F57).
 """
 
 import logging
@@ -36,7 +36,7 @@ class OpenedMetadata(NamedTuple):
     mark: MetadataMark
     snapshots: Snapshots
     content: SnapshotContent | None
-    """The content of the newest sound snapshot."""
+    """The content of the newest valid snapshot."""
     promises: QuorumState | None
 
 
@@ -55,7 +55,7 @@ def open_metadata(
 def open_metadata_log(
     settings: BrokerSettings, directory: LogDirectory, now: Millis
 ) -> PartitionLog:
-    """The log itself; its indexes are rebuilt here, because nothing rebuilds them later."""
+    """Open the log; its indexes are rebuilt here, because no other part rebuilds them later."""
     opened = directory.open(
         METADATA_PARTITION, METADATA_TOPIC_ID, metadata_log_config(settings), now
     )
@@ -82,7 +82,7 @@ class MetadataOpening:
             log.warning("metadata-log-mark is damaged and will be rewritten")
 
     def open(self, cluster_id: str, *, has_partitions: bool) -> OpenedMetadata:
-        """`has_partitions`: some log directory of this node holds data, so the node is not new."""
+        """Check all files; a node whose log directories have partitions is not new."""
         snapshots = Snapshots(self._disk, cluster_id, self._mark)
         for name in snapshots.missing():
             log.warning("the snapshot %s/%s is missing", DIRECTORY, name)
@@ -129,7 +129,7 @@ class MetadataOpening:
         return ""
 
     def _is_below_what_was_synced(self, found: Examined) -> bool:
-        """Whether the damaged part had been synced; if not, it is the torn end of a crash."""
+        """Whether the damaged part had been synced; if not, a crash has torn the last write."""
         end, mark = found.segments.end, self._mark.found
         if end.offset < self._directory.recovery_point(METADATA_PARTITION):
             return True
@@ -200,9 +200,7 @@ class MetadataOpening:
             log.warning("the leader epochs of the metadata log were damaged and are rebuilt")
 
     def _promises(self, read: PromisesRead, end: LogEnd) -> QuorumState | None:
-        """The saved votes; a voter that has lost them grants no vote in an epoch in which it may
-        have voted.
-        """
+        """The saved vote state; if lost, one that grants no vote up to the newest known epoch."""
         newest = max(self._mark.now.epoch, end.epoch, -1)
         state = read.state
         if state is not None and state.epoch >= newest:

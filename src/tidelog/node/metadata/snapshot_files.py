@@ -42,7 +42,7 @@ DIRECTORY = f"{METADATA_TOPIC}-0"
 RECORDS_PER_BATCH = 1000
 _RECORDS_PER_STEP = 100
 KEPT = 2
-"""The newest one, and the one before it, which a slow follower may still be downloading."""
+"""The number of snapshots to keep; a slow follower may still be downloading the older one."""
 
 BOOTSTRAP = SnapshotId(0, 0)
 """The snapshot that `format` writes: it holds only the first voters of a cluster."""
@@ -142,7 +142,7 @@ def _decode(snapshot: SnapshotId, data: memoryview, cluster_id: str) -> Snapshot
 
 @dataclass(slots=True)
 class WriteSnapshot:
-    """A job: make the snapshot of an image durable."""
+    """The job that writes and syncs the snapshot of an image."""
 
     work: ClassVar[Work] = Work.LOAD
     disk: Disk
@@ -166,7 +166,7 @@ class Written(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The newest sound snapshot, and the files of newer ones that are damaged."""
+    """The newest valid snapshot, and the names of newer, damaged ones."""
 
     snapshot: SnapshotId | None
     content: SnapshotContent | None
@@ -187,11 +187,11 @@ class Snapshots:
         return self._known[-1] if self._known else None
 
     def missing(self) -> list[str]:
-        """The files of snapshots that were written and are missing."""
+        """The names of snapshots that the mark lists and whose files are missing."""
         return [name_of(one) for one, _ in self._mark.now.snapshots if one not in self._known]
 
     def load_newest(self) -> Found:
-        """The newest sound snapshot; newer damaged ones are no longer listed."""
+        """Load the newest valid snapshot; newer, damaged ones are no longer listed."""
         damaged: list[str] = []
         while self._known:
             newest = self._known[-1]
@@ -227,7 +227,7 @@ class Snapshots:
         return snapshot
 
     def _note_others(self, snapshot: SnapshotId) -> None:
-        """Remove this snapshot's checksum while its file may hold other bytes than before."""
+        """Remove this snapshot's checksum from the mark, because its file is about to change."""
         self._mark.kept(tuple(one for one in self._mark.now.snapshots if one[0] != snapshot))
 
     def read(self, snapshot: SnapshotId, position: int, length: int) -> tuple[bytes, int] | None:
@@ -244,7 +244,7 @@ class Snapshots:
             content = self._disk.read_file(path_of(snapshot))
         except FileNotFoundError:
             return None
-        # A file that was renamed to another snapshot's name is sound in itself.
+        # The file of another snapshot under this name would decode; only its checksum differs.
         if dict(self._mark.now.snapshots).get(snapshot, crc := crc32c(content)) != crc:
             return None
         return decode(snapshot, content, self._cluster_id)

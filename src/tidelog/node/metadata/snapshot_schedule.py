@@ -1,7 +1,7 @@
 """Takes snapshots of the metadata, by the size of the log or by time, in a job.
 
-An image is immutable, so a job can encode it while the node goes on. The log is deleted only up to
-a snapshot that is durable.
+An image is immutable, so a job can encode it while the node continues to run. The log is deleted
+only up to a durable snapshot.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ class SnapshotTaking:
         """The log's size and the time when the last snapshot was taken."""
 
     def restart(self) -> None:
-        """The image was just read from a snapshot: measure from here."""
+        """Measure the next snapshot from the current log size and time."""
         self._taken_at = (self._log.log.size, self._clock.now)
 
     def image_changed(self, image: ClusterImage) -> None:
