@@ -1,7 +1,7 @@
 """Builds the parts of a node, from bottom to top.
 
-A part takes the parts below it as arguments. Two parts that need each other are connected by one
-assignment, after both exist: the controller client and the active controller, the log directories
+A part takes the parts below it as arguments. If two parts need each other, one assignment connects
+them after both exist: the controller client and the active controller, the log directories
 and the handler of their failures. The broker is created before its parts and connects them. Nothing
 is sent while a node is assembled, and no timer is set.
 """
@@ -115,7 +115,7 @@ def build_node(
     now: Millis,
     ports: NodePorts,
 ) -> NodeParts:
-    """Build all parts; `disks` has the log directories by log.dirs, None for an unusable one."""
+    """Build all parts; `disks` are in the order of log.dirs, None where one cannot be used."""
     directories = open_directories(disks, settings, dice)
     place = home(settings)
     disk, own = disks[place], directories[place]

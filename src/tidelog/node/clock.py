@@ -4,9 +4,9 @@
 `wall` is for timestamps. It shows the machine's clock, which can be set in either direction at any
 time.
 
-Retention deletes records by age, and a deletion cannot be undone. Retention therefore follows a
-clock that was set forward only after one hour. A clock that jumps ahead and is corrected within
-that hour deletes nothing.
+Retention deletes records by age, and a deletion cannot be undone. If the machine's clock is set
+forward, retention therefore uses the new time only after one hour. If the clock is corrected within
+that hour, nothing is deleted.
 """
 
 from tidelog.model.ids import Millis

@@ -73,7 +73,7 @@ maximal_isr: Callable[[PartitionLeader], frozenset[NodeId]] = attrgetter("_in_sy
 """The in-sync set, plus the replicas that the leader has asked to add."""
 
 proposed_isr: Callable[[PartitionLeader], frozenset[NodeId] | None] = attrgetter("_proposed")
-"""The in-sync set that the leader has asked the controller for, while it has no answer."""
+"""The in-sync set that the leader has requested and the controller has not answered yet."""
 
 follower_progress: Callable[[PartitionLeader], Mapping[NodeId, FollowerProgress]]
 follower_progress = attrgetter("_progress")

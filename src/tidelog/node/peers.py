@@ -102,7 +102,7 @@ class Channel:
         """The time of the next check for late answers, at or before the earliest deadline.
 
         Almost all answers arrive in time. A request therefore sets no timer of its own while an
-        earlier one is set.
+        earlier timer is set.
         """
 
     @property

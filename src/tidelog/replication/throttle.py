@@ -1,7 +1,7 @@
 """A limit in bytes per second, which one response may exceed.
 
 A response is never shortened to meet the rate. Later requests wait until the average is back at the
-rate. Unused bytes of at most one second are saved, so that a pause causes no burst.
+rate. At most one second's worth of unused bytes is saved, so that a pause causes no burst.
 """
 
 from tidelog.model.ids import Millis

@@ -1,4 +1,4 @@
-"""AlterPartition: a leader requests a new in-sync set, if the partition epoch is unchanged.
+"""AlterPartition: a leader requests a new in-sync set for the current partition epoch.
 
 The controller decides which replicas may be in sync. It rejects a replica that is fenced or
 shutting down, or whose broker epoch differs from the one that the leader saw (KIP-903), because

@@ -207,7 +207,7 @@ def heartbeat(
 
 
 def _may_stop(image: ClusterImage, broker: BrokerImage, context: DecideContext) -> bool:
-    """Whether the broker leads no partition and every active broker has read this change."""
+    """Whether the broker leads no partition and every active broker knows of its shutdown."""
     if elections.leads_anything(image, broker.id):
         return False
     if broker.shutdown_offset == NO_OFFSET:

@@ -154,7 +154,7 @@ class ClusterImage:
 
     @property
     def visible(self) -> "ClusterImage":
-        """The image that brokers and clients see; never part of a metadata transaction."""
+        """The image that brokers and clients see; it contains no open metadata transaction."""
         return self if self.before_transaction is None else self.before_transaction
 
     def topic(self, topic_id: TopicId) -> TopicImage | None:

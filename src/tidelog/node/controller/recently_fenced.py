@@ -1,4 +1,4 @@
-"""Brokers that have just failed: metadata responses wait for new leaders and still list them.
+"""Brokers that have just failed: metadata responses still list them and wait for new leaders.
 
 A client that loses a broker requests metadata at once, often before a new leader is elected, and
 librdkafka then waits about a second before it asks again. A response that would name a leader whose

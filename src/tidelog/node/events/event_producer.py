@@ -3,7 +3,7 @@
 It is idempotent, uses acks=all and sends one batch at a time. A batch is sent again, with the same
 sequence, until it is written or finally refused. No event is therefore written twice or out of
 order. The topic is created when it is first needed, with `offsets.topic.replication.factor`
-replicas. A cluster that has fewer brokers after `PLACES_MS` gets a replica on each of them.
+replicas. If the cluster has fewer brokers after `PLACES_MS`, each of them gets a replica.
 """
 
 import logging
@@ -50,7 +50,7 @@ _FORGOTTEN = (
     ErrorCode.unknown_producer_id,
     ErrorCode.invalid_producer_epoch,
 )
-"""The topic was created again, or has expired this producer: start a new sequence."""
+"""The topic was created again, or this producer has expired: start a new sequence."""
 
 log = logging.getLogger(__name__)
 

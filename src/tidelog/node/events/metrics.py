@@ -32,7 +32,7 @@ _REQUESTS = "kafka_network_requestmetrics"
 
 @dataclass(slots=True)
 class _Held:
-    """One pass over the replicas of a broker."""
+    """The counts from one pass over the replicas of a broker."""
 
     partitions: int = 0
     led: int = 0

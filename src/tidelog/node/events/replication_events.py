@@ -2,8 +2,8 @@
 
 Invariant: recording an event never blocks. The events of a decision are derived later, a slice at a
 time. The queue is bounded: if the topic cannot be written, the oldest events are dropped, counted
-and logged. Events about the events' own topic are recorded, except its replica states, because each
-event changes them.
+and logged. Events about this topic itself are recorded too, except for its replica states, which
+every event changes.
 """
 
 import logging

@@ -50,7 +50,7 @@ class FetchSuspects:
         return self._test_next()
 
     def passed(self) -> list[Followed]:
-        """A fetch of the tested partitions has succeeded; returns the ones to blame, if known."""
+        """A fetch of the tested partitions succeeded; returns the partitions to blame, if known."""
         self._in_a_row = 0
         self._has_passed = True
         for one in self._tried_again:

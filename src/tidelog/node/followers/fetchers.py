@@ -41,7 +41,7 @@ class Fetchers:
         self._leader_of: dict[TopicPartition, tuple[NodeId, LeaderEpoch]] = {}
 
     def follow(self, replica: Replica, leader: NodeId, epoch: LeaderEpoch) -> None:
-        """Fetch from this leader; a new epoch restarts the fetch, even of the same leader (F05)."""
+        """Fetch from this leader; every new epoch restarts the fetch (F05)."""
         if self._leader_of.get(replica.partition) == (leader, epoch):
             return  # only the in-sync set has changed: nothing to restart (F31)
         self.drop(replica)
@@ -61,7 +61,7 @@ class Fetchers:
             self._by_leader[followed[0]][1].flushed(replica)
 
     def brokers_changed(self) -> None:
-        """Follow leaders whose address has changed at their new address."""
+        """Close idle fetchers, and reconnect to leaders whose address has changed."""
         for leader, (endpoint, fetcher) in list(self._by_leader.items()):
             if fetcher.is_idle:
                 fetcher.close()

@@ -204,7 +204,7 @@ class ReplicaFetcher:
                 followed.is_in_session = True
                 self._in_session += 1
             if self._forgotten:
-                # Within one request a leader forgets a partition after it has added it.
+                # A leader handles the forgotten partitions of a request after the added ones.
                 self._forgotten.pop(followed.key, None)
             topics.setdefault(replica.topic_id, []).append(
                 FetchPartition(
@@ -384,7 +384,7 @@ class ReplicaFetcher:
         self._timers.at(followed.retry_at, self._fetch)
 
     def _forget(self, followed: Followed) -> None:
-        """Remove the partition from the leader's session; it would be answered at once there."""
+        """Remove the partition from the leader's session, so that it no longer ends a long poll."""
         if followed.is_in_session:
             self._forgotten[followed.key] = None
             self._in_session -= 1

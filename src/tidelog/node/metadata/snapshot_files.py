@@ -125,7 +125,7 @@ def _decode(snapshot: SnapshotId, data: memoryview, cluster_id: str) -> Snapshot
         if is_whole or isinstance(header, ErrorCode):
             return None
         if header.base_offset != offset or header.leader_epoch != snapshot.epoch:
-            return None  # the checksum covers neither
+            return None  # the checksum of a batch covers neither field
         batch = read_records(data[position : position + header.size])
         position, offset = position + header.size, header.next_offset
         if header.is_control:
@@ -244,7 +244,7 @@ class Snapshots:
             content = self._disk.read_file(path_of(snapshot))
         except FileNotFoundError:
             return None
-        # The file of another snapshot under this name would decode; only its checksum differs.
+        # Another snapshot's file under this name is valid in itself: compare the checksums.
         if dict(self._mark.now.snapshots).get(snapshot, crc := crc32c(content)) != crc:
             return None
         return decode(snapshot, content, self._cluster_id)

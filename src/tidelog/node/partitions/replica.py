@@ -55,7 +55,7 @@ class ReplicaOwner(Protocol):
     def propose_isr(self, replica: "Replica", proposal: ProposeIsr) -> None: ...
 
     def truncated(self, replica: "Replica", end: Offset, high_watermark: Offset) -> None:
-        """A follower was truncated; `end` and `high_watermark` are those before."""
+        """A follower was truncated; `end` and `high_watermark` are the values before that."""
 
     def is_alive(self, broker: NodeId) -> bool: ...
 
@@ -353,7 +353,7 @@ class Replica:
         mark_all(self._followers)
 
     def fetched_at_end(self, watch: PartitionWatch) -> None:
-        """Record an incremental fetch that omitted this partition, with its offset at the end."""
+        """Record that a follower's incremental fetch omitted this partition as unchanged."""
         session = watch.session
         if session is not None and session.replica >= 0 and self.leader is not None:
             self.leader.step(FollowerFetchedAgain(session.replica, session.fetched_at), 0)
@@ -367,7 +367,7 @@ class Replica:
     # -- time ------------------------------------------------------------------------------------
 
     def do_chores(self, now: Millis) -> None:
-        """Flush by flush.ms, in the background, and remove files of deleted segments."""
+        """Start a flush that flush.ms requires, and remove the files of deleted segments."""
         if self.log.needs_flush(now):
             if not self.flushing:
                 self._owner.start_flush(self)

@@ -124,7 +124,7 @@ class Quorum:
 
     @property
     def pending_image(self) -> ClusterImage:
-        """The image after everything appended is committed."""
+        """The image as it will be when all appended records are committed."""
         return self._pending[-1][1] if self._pending else self.image
 
     @property
@@ -335,7 +335,7 @@ class Quorum:
         waiting, self._waiting = self._waiting, deque()
         self._listener.leadership_lost()
         for end, done in waiting:
-            done(end <= self.high_watermark)  # the leadership may end while a commit is reported
+            done(end <= self.high_watermark)  # it may be committed and not yet reported
         self._serving.wake()
 
     def _commit(self, to: Offset) -> None:

@@ -1,7 +1,7 @@
 """The leader's side of the metadata log: it serves the fetches of voters and observers.
 
-A fetch from offset N proves that its sender holds everything below N, synced. A fetch is parked
-while its answer would have nothing new: no record, no epoch and no high watermark (KIP-1166).
+A fetch from offset N proves that its sender has synced everything below N. A fetch is parked until
+there is something new: a record, an epoch or a high watermark (KIP-1166).
 """
 
 from collections.abc import Callable

@@ -1,8 +1,8 @@
 """AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter at the leader, and this node's own update.
 
-A change is a record, and its response is sent when the record is committed. The response to an
-update is sent when the record is written, as in Kafka. A voter whose record has a wrong endpoint
-sends an update to the leader.
+Each change is written as a record. Its response is sent when the record is committed. The response
+to an update is sent when the record is written, as in Kafka. A voter whose record has a wrong
+endpoint sends an update to the leader.
 """
 
 import logging

@@ -1,9 +1,10 @@
 """Handles a log directory whose disk fails, fills up or becomes read-only (F33).
 
 As in Kafka, the directory is out of use until the next start, whatever the error was. A replica
-that cannot write cannot stay in sync, and another replica can take over at once. Its replicas
-answer KAFKA_STORAGE_ERROR, and the controller is informed. A node that has lost its last directory,
-or the directory of the metadata log, stops: other nodes notice that sooner than any message.
+that cannot write cannot stay in sync, and another replica can take over at once. The replicas in
+the directory answer KAFKA_STORAGE_ERROR, and the controller is informed. A node that has lost its
+last directory, or the directory of the metadata log, stops, because other nodes notice the end of a
+process at once.
 
 A failure is only noted where it occurs. It is handled in an event of its own, so that no partition
 disappears in the middle of an append.

@@ -36,7 +36,7 @@ class _Move:
         self.place = place
         self.future = future
         self.has_flushed = False
-        """Whether nearly all of it has been synced off the node's thread."""
+        """Whether a job has synced nearly all of the future log."""
 
 
 class ReplicaMoves:
@@ -62,7 +62,7 @@ class ReplicaMoves:
         self._moves: dict[TopicPartition, _Move] = {}
 
     def begin(self, partition: TopicPartition, path: str) -> ErrorCode:
-        """Move the replica to this directory; a move to another directory is cancelled."""
+        """Move the replica to this directory; a running move to another one is cancelled."""
         if path not in self._paths:
             return ErrorCode.log_dir_not_found
         place = self._paths.index(path)

@@ -70,7 +70,7 @@ class Storage:
 
     @property
     def previous_broker_epoch(self) -> BrokerEpoch:
-        """The epoch in which this broker shut down cleanly; -1 if a directory does not show it."""
+        """The epoch in which this broker shut down cleanly; -1 if a directory does not prove it."""
         epochs = {one.previous_broker_epoch for one in self._directories.values()}
         is_whole = len(self._directories) == len(self._counts)
         return epochs.pop() if is_whole and len(epochs) == 1 else NO_BROKER_EPOCH
@@ -82,7 +82,7 @@ class Storage:
         return next((mark.incarnation for mark in marks if mark.incarnation is not None), None)
 
     def note_registration(self, previous: BrokerEpoch, incarnation: UUID) -> None:
-        """Note this run before it registers, so that a crash does not lose the clean shutdown."""
+        """Note this run before it registers; a crash then does not lose the clean shutdown."""
         self._each(
             lambda place: self._directories[place].clean_mark.note_registration(
                 previous, incarnation
@@ -258,7 +258,7 @@ class Storage:
         future: PartitionLog,
         now: Millis,
     ) -> PartitionLog:
-        """Replace the current log by the future one and delete it; returns the log to use."""
+        """Replace the current log by the future log and delete the old one; returns the new log."""
         old = self._places[partition]
         adopted = self._directories[place].adopt(partition, future, topic_id, now)
         self._places[partition] = place

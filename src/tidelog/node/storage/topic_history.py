@@ -16,7 +16,7 @@ class TopicHistory:
         self.is_whole = True
         """Whether this node started with all the metadata of its last run."""
         self.removed: dict[TopicId, str] = {}
-        """Topics that committed records deleted, by id."""
+        """The names of topics that committed records have deleted, by topic id."""
         self._changed: dict[str, None] = {}
 
     def snapshot_loaded(self, old: ClusterImage, new: ClusterImage) -> None:

@@ -213,7 +213,7 @@ class PartitionLeader:
         return id in self._ends
 
     def holders(self, offset: Offset) -> Iterable[tuple[NodeId, Offset, Millis]]:
-        """Yield id, log end offset and last caught-up time of in-sync followers at `offset`."""
+        """Yield id, end offset and last caught-up time of in-sync followers that reach `offset`."""
         for replica, progress in self._progress.items():
             if replica in self._agreed and progress.end >= offset:
                 yield replica, progress.end, progress.last_caught_up

@@ -92,7 +92,7 @@ class Leader:
 
 @dataclass(slots=True)
 class Resigned:
-    """Has led this epoch and will not lead it again; tells the other voters to elect a leader."""
+    """Has led this epoch and will not lead it again; asks the other voters to elect a leader."""
 
     epoch: LeaderEpoch
     election_deadline: Millis
