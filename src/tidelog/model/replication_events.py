@@ -70,7 +70,7 @@ class FollowerState(NamedTuple):
     """None before its first fetch in this leader epoch."""
     lag: int | None
     lag_ms: Millis | None
-    """Time since it was last caught up; 0 if it is, None if it never was under this leader."""
+    """Time since it was last caught up: 0 while it is, None if unknown in this leader epoch."""
     in_sync: bool
     last_fetch_ms: Millis | None
     """Time since its last fetch."""

@@ -11,7 +11,7 @@ from itertools import count
 from tidelog.model.ids import Millis
 
 _FEW = 512
-"""The heap is not cleaned up for fewer cancelled timers than this."""
+"""The heap is cleaned up only if it has more cancelled timers than this."""
 
 
 class Timer:

@@ -1,4 +1,4 @@
-"""Long work of many requests, a slice at a time, between all other events.
+"""Runs the long work of many requests in slices, between all other events.
 
 Invariants: a turn runs one slice, however many requests need one, so that any other request waits
 for one slice at most. At most `AT_ONCE` requests are partly done at any time, which bounds memory;

@@ -68,7 +68,8 @@ class QuorumMachine(Campaign):
     def start(self, now: Millis) -> list[QuorumEffect]:
         saved = self._saved
         if saved.leader == self.me.id and self.is_voter and len(self.voters) > 1:
-            # This member led the epoch and may have lost unsynced records: it must not lead again.
+            # This member led the epoch and may have lost unsynced records. It must not lead the
+            # same epoch again.
             self.role = Resigned(
                 saved.epoch,
                 election_deadline=now + self._stagger(),
