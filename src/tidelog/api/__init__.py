@@ -1,1 +1,1 @@
-"""Request handlers, one module per family of Kafka APIs. A handler yields effects; no I/O."""
+"""Request handlers, one module per family of Kafka APIs. Handlers yield effects and do no I/O."""

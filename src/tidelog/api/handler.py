@@ -1,4 +1,4 @@
-"""Request handlers: a request in, a pure generator of effects that returns the response."""
+"""The types of request handlers, which are pure generators of effects that return a response."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass
@@ -58,7 +58,7 @@ class Request:
     now: Millis
     fetch_sessions: FetchSessions
     producer_ids: ProducerIdBlocks
-    """Shared by all requests of the node."""
+    """The producer id blocks, which all requests of the node share."""
     quorum: KnownQuorum
 
 

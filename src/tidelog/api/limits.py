@@ -1,4 +1,4 @@
-"""The largest accepted request of each API, well above what real clients send to one node.
+"""The largest accepted request of each API, well above the requests of real clients.
 
 A node holds up to about 10,000 partitions. A request that names each of them with three replicas
 has 40,000 array elements. A request above the limit is a mistake or an attack: the broker closes
@@ -37,7 +37,7 @@ OFFSETS = RequestLimit(50_000, 8 * _MIB)
 """Partitions with the metadata that clients commit with their offsets."""
 
 FETCH = RequestLimit(20_000, 4 * _MIB)
-"""Every partition of a node, each in its own topic. Its codec does not work in slices."""
+"""Every partition of a node, each in its own topic. The codec of Fetch does not work in slices."""
 
 RECORDS = RequestLimit(10_000, 2**31 - 1)
 """Requests with records; `socket.request.max.bytes` is the limit."""

@@ -1,4 +1,4 @@
-"""The kind of listener that received a request; brokers and controllers serve different APIs."""
+"""The kinds of listeners. Broker listeners and controller listeners serve different APIs."""
 
 from enum import Enum
 

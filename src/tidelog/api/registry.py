@@ -1,6 +1,6 @@
 """The table of Kafka APIs and versions that this broker serves.
 
-ApiVersions, the node's dispatch and docs/protocol.md are derived from it, so that the broker
+ApiVersions, the node's dispatch and docs/protocol.md are derived from this table, so the broker
 advertises exactly the APIs that it serves.
 """
 
@@ -76,7 +76,7 @@ class Api:
     """The lowest version in ApiVersions, if clients require one that is no longer served."""
     codec: Codec | None = None
     parts: Parts | None = None
-    """How a long request is split; None if the handler pauses by itself."""
+    """How to split a long request; None if the request is short or the handler pauses itself."""
 
     def supports(self, version: int) -> bool:
         return self.min_version <= version <= self.max_version
@@ -91,7 +91,7 @@ class Api:
 
 
 def api_versions(request: Request) -> ApiVersionsResponse:
-    """The APIs and versions of this listener, and the cluster's features."""
+    """Returns the APIs and versions of this listener, and the cluster's features."""
     return versions.answer(request, _ADVERTISED[kind_of(request)])
 
 

@@ -1,8 +1,8 @@
-"""Slicing: a handler pauses between slices of long work (F63).
+"""Lets a handler pause between slices of long work (F63).
 
 Most handlers use `in_parts`, which splits a long request into short ones, passes them to the
-handler in turn, and joins the responses. Each part is decided on the newest image. A rule about all
-elements of a request, such as unique names, therefore applies to each part.
+handler in turn, and joins the responses. Each part is handled with the newest image. A rule about
+all elements of a request, such as unique names, is therefore checked within each part only.
 
 Handlers whose requests or responses cannot be split this way pause by themselves, using a `Pace`.
 """
@@ -36,7 +36,7 @@ class Pace:
         self._slice = self._left = elements
 
     def is_due(self, done: int = 1) -> bool:
-        """Count `done` more elements; whether to pause now."""
+        """Count `done` more elements; returns whether to pause now."""
         self._left -= done
         if self._left > 0:
             return False

@@ -1,7 +1,7 @@
 """The view of the cluster that a client has through one listener.
 
 A broker is reachable if it is unfenced and has an endpoint on the client's listener. The leaders
-and offline replicas in responses follow from that by Kafka's rules.
+and offline replicas in responses depend on reachability by Kafka's rules.
 """
 
 from collections.abc import Collection, Iterable, Iterator
@@ -71,13 +71,13 @@ class ListenerView:
         return [listed[id] for id in sorted(listed)]
 
     def controller(self, answering: NodeId) -> NodeId:
-        """The broker for controller requests: every broker forwards them, so the answering one."""
+        """The controller id for clients: the answering broker, because every broker forwards."""
         if answering in self.nodes:
             return answering
         return next(iter(self.nodes), NO_NODE)
 
     def leader(self, partition: PartitionImage) -> NodeId:
-        """The leader, or none if it has no endpoint on this listener."""
+        """The leader, or NO_NODE if it has no endpoint on this listener."""
         broker = self.image.brokers.get(partition.leader)
         return partition.leader if broker and self.listener in broker.endpoints else NO_NODE
 

@@ -71,7 +71,7 @@ def _check(error: ErrorCode, message: str | None) -> None:
 
 
 def topics(client: Client) -> list[Topic]:
-    """Every topic, by name."""
+    """Every topic, sorted by name."""
     found = client.metadata(topics=None).topics
     return sorted(Topic(one.name or "", one.topic_id, one.is_internal) for one in found)
 
@@ -107,8 +107,9 @@ def create_topic(
 
 @contextmanager
 def topic_may_exist() -> Iterator[None]:
-    """Ignore that the topic exists: if the first broker is slow, the request is sent to the next,
-    and the first may have created the topic.
+    """Ignore TOPIC_ALREADY_EXISTS, because the client's own request may have created the topic.
+
+    If a broker is slow, the client sends the request to the next broker.
     """
     try:
         yield

@@ -35,7 +35,7 @@ class Address(NamedTuple):
 
 
 class Moved(Exception):
-    """The broker does not lead the partition, or not yet; a retry at the leader may succeed."""
+    """The partition has no reachable leader now; a retry with fresh metadata may succeed."""
 
 
 def parse_bootstrap(servers: str) -> list[Address]:
@@ -57,7 +57,7 @@ def explain(error: ErrorCode, message: str | None = None) -> str:
 
 
 class Client:
-    """The brokers of one cluster."""
+    """A client of one cluster."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class Client:
         *,
         tell: Callable[[str], None] | None = None,
     ) -> None:
-        """`tell` receives a sentence when a request or a leader takes long."""
+        """`tell` is called with a sentence when a response or a new leader takes long."""
         self.bootstrap = parse_bootstrap(bootstrap)
         self.notice = WaitNotice(tell)
         self._answer_seconds = answer_seconds
@@ -86,7 +86,7 @@ class Client:
         for connection in self._connections.values():
             connection.close()
 
-    # -- Asking ------------------------------------------------------------------------------------
+    # -- Requests ----------------------------------------------------------------------------------
 
     def ask(self, request: RequestPayload, response: type[R]) -> R:
         """Ask any broker; brokers forward requests that only the controller can handle."""
@@ -148,7 +148,7 @@ class Client:
         self.metadata((topic,))
 
     def until_led(self, topic: str, attempt: Callable[[], T]) -> T:
-        """Retry the attempt with fresh metadata while leadership is moving."""
+        """Call `attempt` until it no longer raises `Moved`, with fresh metadata each time."""
         deadline = time.monotonic() + RETRY_SECONDS
         while True:
             try:

@@ -67,7 +67,7 @@ class Ledger:
 
 
 def checksum(key: bytes | None, value: bytes | None) -> str:
-    """The first 64 bits of the MD5 of key and value with their lengths; fast in Spark too."""
+    """The first 64 bits of the MD5 of key and value with their lengths; Spark computes it fast."""
     content = b"%d:%b%d:%b" % (_size(key), key or b"", _size(value), value or b"")
     return md5(content, usedforsecurity=False).hexdigest()[:CHECKSUM_DIGITS]
 

@@ -1,7 +1,7 @@
 """Requests of the command line about the controller quorum and the cluster.
 
-If the quorum has no leader, no node can describe it. The nodes are then probed one by one and the
-unreachable ones are named, because a majority is needed.
+If the quorum has no leader, no node can describe it. The command line then probes the nodes one by
+one and names the unreachable ones, because a leader needs a majority of the voters.
 """
 
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
@@ -46,7 +46,7 @@ def describe_cluster(client: Client, *, controllers: bool = False) -> DescribeCl
 
 
 def describe_quorum(client: Client, *, controllers: bool = False) -> DescribeQuorumResponse:
-    """Describe the quorum as its leader sees it; brokers forward this, controllers do not."""
+    """Describe the quorum as its leader sees it. Only brokers forward this request."""
     try:
         answer = client.ask(_QUESTION, DescribeQuorumResponse)
     except UserError:

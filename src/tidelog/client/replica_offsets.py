@@ -70,7 +70,8 @@ def look(client: Client, topics: Sequence[str]) -> list[PartitionOffsets]:
         for node in one.replicas:
             held.setdefault(node, []).append(where)
     up = client.node_ids()
-    # This order keeps watermarks below log ends, and most followers behind their leader.
+    # Logs grow during the queries. Query high watermarks before log ends, and leaders last, so that
+    # a watermark does not exceed a log end and most followers do not exceed their leader.
     marks = {node: _ends(client, node, led[node], _CONSUMER) for node in led if node in up}
     followers_first = sorted(held, key=lambda node: len(led.get(node, ())))
     ends = {

@@ -1,4 +1,4 @@
-"""Reports what a command waits for after a while, because a silent command seems to hang."""
+"""Reports why a command waits if it takes long, because a silent command seems to hang."""
 
 import time
 from collections.abc import Callable
@@ -12,7 +12,7 @@ class WaitNotice:
     def __init__(self, tell: Callable[[str], None] | None) -> None:
         self._tell = tell
         self._since: float | None = None
-        self._has_told = False
+        self._has_reported = False
 
     @property
     def is_wanted(self) -> bool:
@@ -26,11 +26,11 @@ class WaitNotice:
             self.say(reason)
 
     def say(self, reason: str) -> None:
-        if self._tell is not None and not self._has_told:
-            self._has_told = True
+        if self._tell is not None and not self._has_reported:
+            self._has_reported = True
             self._tell(f"waiting: {reason}")
 
     def over(self) -> None:
         """Record that the wait is over."""
         self._since = None
-        self._has_told = False
+        self._has_reported = False

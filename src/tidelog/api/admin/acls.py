@@ -17,7 +17,7 @@ _NO_AUTHORIZER = "No Authorizer is configured."
 
 
 def describe_acls(_: Request) -> DescribeAclsResponse:
-    """There are no ACLs: SECURITY_DISABLED."""
+    """Returns SECURITY_DISABLED, because there is no authorizer."""
     return DescribeAclsResponse(
         throttle_time=timedelta(0),
         error_code=ErrorCode.security_disabled,
@@ -27,7 +27,7 @@ def describe_acls(_: Request) -> DescribeAclsResponse:
 
 
 def create_acls(request: Request) -> CreateAclsResponse:
-    """There are no ACLs: SECURITY_DISABLED."""
+    """Returns SECURITY_DISABLED, because there is no authorizer."""
     return CreateAclsResponse(
         throttle_time=timedelta(0),
         results=tuple(
@@ -38,7 +38,7 @@ def create_acls(request: Request) -> CreateAclsResponse:
 
 
 def delete_acls(request: Request) -> DeleteAclsResponse:
-    """There are no ACLs: SECURITY_DISABLED."""
+    """Returns SECURITY_DISABLED, because there is no authorizer."""
     return DeleteAclsResponse(
         throttle_time=timedelta(0),
         filter_results=tuple(

@@ -4,9 +4,10 @@ IncrementalAlterConfigs sets, deletes, appends to and subtracts from single keys
 replaces the whole configuration of a resource. The controller decides on each resource separately.
 As in Kafka, the broker checks these cases before it forwards the request:
 
-- another broker's id is INVALID_REQUEST: dynamic broker configurations go to the broker itself;
-- an unknown operation is UNKNOWN_SERVER_ERROR;
-- log levels cannot be changed at run time, so any broker logger is INVALID_CONFIG.
+- The id of another broker gets INVALID_REQUEST. Clients send a broker's dynamic configuration to
+  that broker.
+- An unknown operation gets UNKNOWN_SERVER_ERROR.
+- A broker logger gets INVALID_CONFIG, because log levels cannot be changed at run time.
 """
 
 from collections.abc import Callable, Sequence
@@ -27,7 +28,10 @@ from tidelog.model.errors import ErrorCode
 
 _OPERATIONS = range(4)  # set, delete, append, subtract
 _MOST_CONFIGS = 1_000
-"""The limit of configurations per resource, which are decided together; there are fewer keys."""
+"""The limit of configurations per resource, because one decision covers all of them.
+
+It is above the number of keys that exist.
+"""
 
 
 class _Outcome(NamedTuple):
@@ -70,7 +74,7 @@ def alter_configs(request: Request) -> Handling:
 
 
 _Check = Callable[[Any, Request], _Outcome | None]
-"""Returns the broker's own outcome for a resource; None leaves it to the controller."""
+"""Returns the broker's own outcome for a resource, or None if the controller must decide."""
 
 
 def _alter(request: Request, check: _Check) -> Handling:

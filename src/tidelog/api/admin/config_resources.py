@@ -1,8 +1,8 @@
 """ListConfigResources (key 74), versions 0-1.
 
 Lists the resources that may have configurations, of all types or of the requested ones (KIP-1142).
-Version 0 was named ListClientMetricsResources and lists only these (KIP-1000). An unknown type is
-UNSUPPORTED_VERSION.
+Version 0 was named ListClientMetricsResources and lists only client metrics (KIP-1000). An unknown
+type gets UNSUPPORTED_VERSION.
 """
 
 import re

@@ -6,10 +6,10 @@ the values that it overrides (synonyms, KIP-226). Types and, if requested, docum
 included from version 3 on (KIP-569). Empty or null keys request all keys; an unknown key is
 omitted.
 
-- An unknown topic is UNKNOWN_TOPIC_OR_PARTITION, a malformed one INVALID_TOPIC_EXCEPTION.
-- A broker describes only itself: another id, or none, is INVALID_REQUEST.
+- An unknown topic gets UNKNOWN_TOPIC_OR_PARTITION, an invalid name INVALID_TOPIC_EXCEPTION.
+- A broker describes only itself. The id of another broker gets INVALID_REQUEST.
 - Broker loggers cannot be changed at run time, so their list is empty.
-- An unknown resource type is INVALID_REQUEST for the whole request, as in Kafka.
+- If one resource type is unknown, every resource gets INVALID_REQUEST, as in Kafka.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -43,7 +43,7 @@ from tidelog.controller.image.image import CLUSTER_DEFAULT
 from tidelog.model.errors import ErrorCode
 
 _SLICE = 500
-_MOST_TOLD = 500_000
+_MAX_VALUES = 500_000
 """The limit of values in one response, because a request may name a resource many times."""
 _DYNAMIC_CLIENT_METRICS_CONFIG = 7
 _DYNAMIC_GROUP_CONFIG = 8
@@ -66,12 +66,14 @@ class _Config(NamedTuple):
     key: ConfigKey
     text: str | None
     synonyms: tuple[_Synonym, ...]
-    """In order of precedence; the first one is the source of the value, or else the default."""
+    """In order of precedence. The first one is the source of the value. Without any, it is the
+    default.
+    """
     read_only: bool = False
 
 
 class _Refused(Exception):
-    """The resource cannot be described; the message is Kafka's."""
+    """Raised if a resource cannot be described, with Kafka's error message."""
 
     def __init__(self, message: str, error: ErrorCode = ErrorCode.invalid_request) -> None:
         super().__init__(message)
@@ -86,7 +88,7 @@ def handle(request: Request) -> Handling:
     results: list[DescribeConfigsResult] = []
     seen: dict[Any, DescribeConfigsResult] = {}
     pace = Pace(_SLICE)
-    told = 0
+    values = 0
     for resource in resources:
         looked_at = 0
         if resource not in seen:
@@ -96,9 +98,9 @@ def handle(request: Request) -> Handling:
                 else (_refused(resource, _Refused(_MALFORMED)), 0)
             )
         results.append(seen[resource])
-        told += len(results[-1].configs)
-        if told > _MOST_TOLD:
-            return Disconnect(f"sent DescribeConfigs for more than {_MOST_TOLD} values")
+        values += len(results[-1].configs)
+        if values > _MAX_VALUES:
+            return Disconnect(f"sent DescribeConfigs for more than {_MAX_VALUES} values")
         # A resource has up to hundreds of keys, and all are read to find the requested ones.
         if pace.is_due(1 + looked_at):
             yield PAUSE
@@ -200,7 +202,7 @@ def _check_broker_id(name: str, request: Request, or_else: str) -> None:
 
 
 def _broker(request: Request) -> Iterator[_Config]:
-    # Admin tools still use the old key.
+    # Admin tools still use broker.id, the old name of node.id.
     set_, default = ConfigSource.STATIC_BROKER_CONFIG, ConfigSource.DEFAULT_CONFIG
     id_ = str(request.node_id)
     synonyms = (_Synonym("broker.id", id_, set_), _Synonym("broker.id", "-1", default))

@@ -1,7 +1,7 @@
 """UpdateFeatures (key 57), versions 0-2 (KIP-584).
 
-Raises or lowers feature levels, all of a request or none. Every node must support a level. Upgrade
-types and validate_only since version 1 (KIP-778).
+Raises or lowers feature levels. Either all changes of a request take effect or none. Every node
+must support the new levels. Version 1 adds upgrade types and validate_only (KIP-778).
 """
 
 from tidelog.api.handler import Handling, Request

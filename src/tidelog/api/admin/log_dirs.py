@@ -35,7 +35,7 @@ from tidelog.model.ids import TopicPartition
 
 _SLICE = 2_000
 _MOVES = 50
-"""The number of moves started in one slice; each opens a log."""
+"""The number of moves started in one slice. Each move opens a log."""
 
 
 def handle(request: Request) -> Handling:

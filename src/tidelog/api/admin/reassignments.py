@@ -1,9 +1,9 @@
 """ElectLeaders (key 43), versions 0-2; AlterPartitionReassignments (45), 0-1;
 ListPartitionReassignments (46), version 0 (KIP-455).
 
-The controller elects leaders and moves replicas: preferred leaders (KIP-183), unclean elections
-since ElectLeaders 1 (KIP-460), an option to keep the replication factor since
-AlterPartitionReassignments 1 (KIP-860).
+The controller handles ElectLeaders and AlterPartitionReassignments. ElectLeaders elects preferred
+leaders (KIP-183); version 1 adds unclean elections (KIP-460). AlterPartitionReassignments 1 adds an
+option to keep the replication factor (KIP-860).
 
 ListPartitionReassignments lists the partitions that are being reassigned, of all topics (null) or
 of the requested ones; other partitions are omitted. `kafka-topics --describe` uses it.

@@ -77,7 +77,7 @@ class _Page:
         self.next_cursor: Cursor | None = None
 
     def add(self, name: str, start: int) -> bool:
-        """Add a topic starting at partition `start`; whether there is room for another."""
+        """Add a topic starting at partition `start`; returns False if the page is full."""
         if self._left == 0:
             self.next_cursor = Cursor(topic_name=name, partition_index=0)
             return False

@@ -1,14 +1,15 @@
 """CreateTopics (key 19), versions 2-7; DeleteTopics (20), 1-6; CreatePartitions (37), 0-3.
 
-The controller decides. The response is sent when its records are committed and applied on this
-broker, so that the client then finds the topic. Topic ids since CreateTopics 7 and DeleteTopics 6
-(KIP-516), default counts since CreateTopics 4 (KIP-464), the effective configuration in the
-response since 5 (KIP-525).
+The controller decides on each request. The response is sent when the controller's records are
+committed and applied on this broker, so that the client then finds the topic. CreateTopics 4 adds
+default counts (KIP-464), CreateTopics 5 the effective configuration in the response (KIP-525), and
+CreateTopics 7 and DeleteTopics 6 topic ids (KIP-516).
 
-With `delete.topic.enable=false` every deletion is TOPIC_DELETION_DISABLED, or INVALID_REQUEST for
-clients that predate this error (version 2 and older).
+With `delete.topic.enable=false` every deletion gets TOPIC_DELETION_DISABLED. Versions 1 and 2
+predate this error and get INVALID_REQUEST.
 
-Topics are independent, so the controller decides on a long request in parts of a few topics.
+Topics are independent, so a long request is split into parts of a few topics. The controller
+decides on one part at a time.
 """
 
 from collections.abc import Iterator, Sequence

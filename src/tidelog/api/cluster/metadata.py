@@ -1,22 +1,22 @@
 """Metadata (key 3), versions 0-13.
 
-Topics, partitions and brokers, as seen through the client's listener.
+Returns topics, partitions and brokers, as they are reachable through the client's listener.
 
-- All topics (null; in version 0 an empty list), none (empty), by name, or from version 12 on by
-  topic id (KIP-516). An unknown id is UNKNOWN_TOPIC_ID, an unknown name UNKNOWN_TOPIC_OR_PARTITION,
-  a malformed one INVALID_TOPIC_EXCEPTION. An id or a null name in version 10 or 11 is
-  INVALID_REQUEST.
-- A missing topic is created if both the client (version 4 on; older ones always do) and
-  `auto.create.topics.enable` allow it. As in Kafka, the response still contains
-  UNKNOWN_TOPIC_OR_PARTITION, and the client retries; here the topic exists by then. One request
-  creates at most a hundred topics, while Kafka has no limit.
+- A null list requests all topics, and an empty list requests none. In version 0 an empty list
+  requests all topics. Topics are requested by name, or from version 12 on by id (KIP-516). An
+  unknown id gets UNKNOWN_TOPIC_ID, an unknown name UNKNOWN_TOPIC_OR_PARTITION, and an invalid name
+  INVALID_TOPIC_EXCEPTION. An id or a null name in version 10 or 11 gets INVALID_REQUEST.
+- A missing topic is created if `auto.create.topics.enable` and the client allow it. Clients before
+  version 4 always allow it. As in Kafka, the response still contains UNKNOWN_TOPIC_OR_PARTITION,
+  and the client retries. In Tidelog the topic exists by then. One request creates at most a hundred
+  topics, while Kafka has no limit.
 - A partition without a leader has leader -1 and LEADER_NOT_AVAILABLE. If the leader has no endpoint
   on the listener, the error is LISTENER_NOT_FOUND from version 6 on. Version 0 omits unreachable
   replicas and returns REPLICA_NOT_AVAILABLE.
 - A request right after a leader failed is answered once the new leader is known, or half a second
   after the failure. The failed broker stays in the broker list for a while, because clients would
   otherwise refresh their metadata only after a second.
-- Authorized operations (KIP-430), if requested, are all operations: there is no authorizer.
+- Authorized operations (KIP-430), if requested, are all operations, because there is no authorizer.
 - Every broker forwards to the controller, so the controller id is that of the answering broker.
 """
 
@@ -50,7 +50,7 @@ _FIRST_BY_ID = 12
 _FIRST_WITH_LISTENER_NOT_FOUND = 6
 _SLICE = 1_000
 _CREATIONS = 100
-"""The limit of topics created by one request; a client that needs more retries."""
+"""The limit of topics created by one request. A client that needs more sends further requests."""
 
 
 def handle(request: Request) -> Handling:
@@ -95,7 +95,7 @@ def _may_create(request: Request) -> bool:
 
 
 def _missing(asked: Sequence[Any], image: ClusterImage) -> Handling:
-    """The distinct valid names without a topic; empty if topics are requested by id."""
+    """The requested valid names that have no topic; empty if topics are requested by id."""
     if _topic_ids(asked):
         return []
     names = {topic.name or "": None for topic in asked}

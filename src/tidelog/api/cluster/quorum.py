@@ -3,18 +3,19 @@
     Vote (key 52)  0-2    BeginQuorumEpoch (53)  0-1    EndQuorumEpoch (54)  0-1
     FetchSnapshot (59)  0-1
 
-On any listener, DescribeQuorum (55), versions 0-2 (KIP-595): a broker forwards it to the leader,
-the only node that knows each replica's log end offset. Timestamps since version 1 (KIP-836),
-directory ids and the controllers' addresses since version 2 (KIP-853).
+A voter answers these four itself, whether it leads or not. Vote 2 adds pre-votes (KIP-996). From
+Vote 1, BeginQuorumEpoch 1 and EndQuorumEpoch 1 on, a voter has an id and a directory (KIP-853).
 
-The leader adds or removes one voter at a time by appending a record (KIP-853), on any listener:
+DescribeQuorum (55), versions 0-2 (KIP-595), is served on any listener. A broker forwards it to the
+leader, the only node that knows each replica's log end offset. Version 1 adds timestamps (KIP-836),
+version 2 directory ids and the controllers' addresses (KIP-853).
+
+Two more APIs are served on any listener. For each request, the leader adds or removes one voter by
+appending a record (KIP-853):
 
     AddRaftVoter (key 80)  0-1    RemoveRaftVoter (81)  0
 
-On a controller listener, UpdateRaftVoter (82), version 0, updates the addresses of a voter.
-
-A voter answers these requests itself, whether it leads or not. Pre-votes from Vote 2 on (KIP-996);
-voters have an id and a directory from Vote 1, BeginQuorumEpoch 1 and EndQuorumEpoch 1 on (KIP-853).
+UpdateRaftVoter (82), version 0, is served on a controller listener. It updates a voter's addresses.
 """
 
 from tidelog.api.handler import Handling, Request

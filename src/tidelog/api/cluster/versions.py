@@ -1,13 +1,13 @@
 """ApiVersions (key 18), versions 0-4.
 
-The first request of every modern client. It returns the APIs and versions that this listener
-serves, and the features that the cluster has finalized.
+This is the first request of every modern client. The response contains the APIs and versions that
+this listener serves, and the features that the cluster has finalized.
 
 - An unknown version gets a version 0 response with UNSUPPORTED_VERSION and the versions of
   ApiVersions itself, so that the client can retry (KIP-511). Such a request cannot be decoded, so
   the node answers it with `FUTURE_VERSION` before any handler runs.
-- From version 3 on the client sends its software name; a malformed one is INVALID_REQUEST
-  (KIP-511).
+- From version 3 on the client sends its software name; a malformed name gets
+  INVALID_REQUEST (KIP-511).
 - Supported and finalized features are included from version 3 on (KIP-584). A feature whose lowest
   version is 0 is included only from version 4 on, because older clients reject a zero (KIP-1022).
 - `zk_migration_ready` is always false: there is no ZooKeeper.
@@ -87,7 +87,7 @@ def _features_of_node(request: Request) -> Mapping[str, VersionRange]:
 
 
 def _finalized(request: Request) -> dict[str, int]:
-    """Finalized levels; kraft.version is in the quorum's log, not in a metadata record."""
+    """The finalized feature levels. The quorum, not the image, knows the level of kraft.version."""
     levels = dict(request.image.features)
     if request.quorum.kraft_version > 0:
         levels[KRAFT_VERSION] = request.quorum.kraft_version

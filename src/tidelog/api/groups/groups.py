@@ -6,10 +6,10 @@
 
 Each request goes to the coordinator of its group, which answers it, possibly after a wait. A broker
 that does not coordinate the group returns NOT_COORDINATOR. Static members are supported since
-JoinGroup 5 (KIP-345), several members since LeaveGroup 3, states and types since ListGroups 4 and 5
-(KIP-518, KIP-848). From version 5 on SyncGroup must include the protocol type and name, else it is
-INCONSISTENT_GROUP_PROTOCOL (KIP-559). For an unknown group, DescribeGroups returns
-GROUP_ID_NOT_FOUND from version 6 on (KIP-1043), and a dead group before.
+JoinGroup 5 (KIP-345), several members per request since LeaveGroup 3, and group states and types
+since ListGroups 4 and 5 (KIP-518, KIP-848). From version 5 on, a SyncGroup without protocol type or
+name gets INCONSISTENT_GROUP_PROTOCOL (KIP-559). For an unknown group, DescribeGroups returns
+GROUP_ID_NOT_FOUND from version 6 on (KIP-1043); older versions return a dead group.
 """
 
 from dataclasses import replace
@@ -73,7 +73,8 @@ def list_groups(request: Request) -> Handling:
     responses: list[ListGroupsResponse] = yield CoordinateAll(request.message)
     groups: list[ListedGroup] = []
     for response in responses:
-        # A coordinator that has moved is queried on its new broker; while one loads, clients retry.
+        # NOT_COORDINATOR: the coordinator has moved, and its new broker lists its groups. Any other
+        # error, for example while a coordinator loads, makes the client retry.
         if response.error_code not in (ErrorCode.none, ErrorCode.not_coordinator):
             return response
         groups.extend(response.groups)

@@ -18,12 +18,12 @@ INTERNAL_TOPICS = frozenset(
     {CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE, REPLICATION_EVENTS}
 )
 SHOWN_AS_INTERNAL = INTERNAL_TOPICS - {REPLICATION_EVENTS}
-"""Topics that clients see as internal; some clients, such as Spark, refuse to read those."""
+"""Topics that clients see as internal. Some clients, such as Spark, refuse to read such topics."""
 _WEEK_MS = 7 * 24 * 60 * 60 * 1000
 
 
 def creatable_topic(name: str, settings: BrokerSettings) -> CreatableTopic | None:
-    """The topic to create on a client's first use; None if clients do not create it."""
+    """The topic to create on a client's first use; None if a client cannot create it."""
     if name == CONSUMER_OFFSETS:
         return consumer_offsets(settings)
     if name == TRANSACTION_STATE:

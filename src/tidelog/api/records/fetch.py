@@ -34,9 +34,9 @@ from tidelog.protocol.pieces import CurrentLeader, NodeEndpoint, TopicRef
 
 READ_COMMITTED = 1
 LONG = 500
-"""Topics and partitions of a request; a longer request updates its session in slices."""
+"""A request with more topics and partitions than this updates its session in slices."""
 MANY = 1_000
-"""Partitions; a larger number is read in slices, without waiting for `min_bytes`."""
+"""More partitions than this are read in slices, without waiting for `min_bytes`."""
 _FIRST_WITH_RACKS = 11
 _FIRST_WITH_TOPIC_IDS = 13
 
@@ -154,7 +154,7 @@ def _reader(request: Request) -> Reader | None:
 
 
 def _rank(answer: _Answer) -> int:
-    """Kafka lists unknown partitions after all others, ids before names."""
+    """The order of partitions in Kafka's responses: known ones, unknown ids, unknown names."""
     error = answer[2].error
     return _UNKNOWN.index(error) + 1 if error in _UNKNOWN else 0
 
@@ -198,7 +198,7 @@ def _response(request: Request, plan: FetchPlan, answers: Iterable[_Answer]) -> 
 
 
 def _remember(plan: FetchPlan, cached: CachedPartition, result: FetchResult) -> bool:
-    """Store the partition's reported state; whether it differs from the previous response."""
+    """Store the partition's reported state; returns whether it differs from the last response."""
     session = plan.session
     assert session is not None
     has_records = result.records is not None

@@ -48,7 +48,7 @@ class CachedPartition(PartitionWatch):
         self.topic = topic
         self.fetch = fetch
         self.place = place
-        """Its position in the order in which partitions are served."""
+        """The partition's position in the order in which partitions are served."""
         self.read: PartitionFetch | None = None
         """The fetch under the topic's name; None while the topic does not exist."""
         self.high_watermark: Offset = NO_OFFSET
@@ -93,11 +93,13 @@ class FetchSession(SessionWatch[CachedPartition]):
         self.epoch = 1
         self.uses_topic_ids = uses_topic_ids
         self.is_privileged = is_privileged
-        """Whether it belongs to a follower; consumer sessions are evicted in its favour."""
+        """Whether the session belongs to a follower. It may then evict a consumer's session."""
         self.last_used: Millis = 0
         self.partitions: dict[Key, CachedPartition] = {}
         self.rack_id = ""
-        """The reader's rack: the nearest replica can change although the log does not."""
+        """The reader's rack. If it is set, every fetch visits unchanged partitions too, because the
+        nearest replica can change.
+        """
         self._asker: tuple[object, ...] = ()
         self._places = count()
 
@@ -121,7 +123,7 @@ class FetchSession(SessionWatch[CachedPartition]):
                     del self.moved[cached]
 
     def _asked_by(self, request: FetchRequest) -> None:
-        """Reset the session if the reader changes, because idle partitions depend on the reader."""
+        """Mark all partitions as changed if the reader changes, because idleness depends on it."""
         asker = (
             request.replica_id,
             request.replica_epoch,
@@ -161,7 +163,7 @@ class FetchPlan(NamedTuple):
 
     error: ErrorCode
     session: FetchSession | None = None
-    """None: the response contains every requested partition."""
+    """None for a fetch without a session, whose response contains every requested partition."""
     session_id: int = NO_SESSION
     is_incremental: bool = False
     """Whether the response contains only partitions that have changed."""
@@ -175,7 +177,7 @@ class FetchPlan(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to wait for."""
+        """Whether the fetch has no partitions, so that there is nothing to wait for."""
         return not (self.sessionless if self.session is None else self.session.partitions)
 
 
@@ -251,7 +253,10 @@ class FetchSessions:
         self._sessions.move_to_end(session.id)
 
     def _make_room(self, is_privileged: bool, now: Millis) -> bool:
-        """Evict the least recently used session if it is stale, or for a follower."""
+        """Evict the least recently used stale session, or for a follower a consumer's session.
+
+        Returns whether there is room for a new session.
+        """
         if len(self._sessions) < self._slots:
             return True
         for session in self._sessions.values():
@@ -274,7 +279,7 @@ class FetchSessions:
 
 
 def _sessionless(request: FetchRequest) -> FetchPlan:
-    """Plan a fetch without a session; of repeated partitions, the last request counts."""
+    """Plan a fetch without a session; if a partition is repeated, its last entry counts."""
     asked: dict[Key, CachedPartition] = {
         (topic, fetch.partition): CachedPartition(topic, fetch)
         for topic, fetches in request.topics

@@ -20,8 +20,9 @@ def current_leader(
     if found is None:
         return None
     if found.leader == request.node_id and error is ErrorCode.not_leader_or_follower:
-        # This broker considers itself deposed but knows no successor (ADR 12). If the response
-        # named it, clients would retry here at once, and librdkafka would ask no other broker.
+        # This broker considers itself deposed but does not know the new leader (ADR 12). If the
+        # response named this broker, clients would retry here at once, and librdkafka would not
+        # ask any other broker.
         return None
     return CurrentLeader(found.leader, found.leader_epoch)
 

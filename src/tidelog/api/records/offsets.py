@@ -1,15 +1,15 @@
 """ListOffsets (key 2), versions 1-11; OffsetForLeaderEpoch (23), 2-4; DeleteRecords (21), 0-2.
 
-ListOffsets finds an offset by timestamp, or by one of Kafka's negative timestamps. A version older
-than a negative timestamp answers UNSUPPORTED_VERSION for it:
+ListOffsets finds an offset by timestamp, or by one of Kafka's negative timestamps. A version that
+predates a negative timestamp gets UNSUPPORTED_VERSION for it:
 
     -1 latest    -3 max timestamp  (7 on, KIP-734)   -5 latest tiered           (9 on, KIP-1005)
     -2 earliest  -4 earliest local (8 on, KIP-405)   -6 earliest pending upload (11 on, KIP-1023)
 
 There is no tiered storage, so -4 is the earliest offset, and -5 and -6 find nothing. A partition
 that is listed twice gets one INVALID_REQUEST. With isolation level 1 the latest offset is the last
-stable offset (KIP-98). For a replica, and for the debugging replica id -2, which may ask a
-follower, the latest offset is the log end offset.
+stable offset (KIP-98). For a replica, and for the debugging replica id -2, the latest offset is the
+log end offset. A request with the debugging id may be sent to a follower.
 
 OffsetForLeaderEpoch returns the end offset of a leader epoch in this leader's log (KIP-101,
 KIP-320).

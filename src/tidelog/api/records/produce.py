@@ -31,7 +31,7 @@ from tidelog.protocol.records.batch import (
 
 VALID_ACKS = (-1, 0, 1)
 LONG = 500
-"""Topics and partitions of a request; a longer request is handled in parts."""
+"""A request with more topics and partitions than this is handled in parts."""
 _FIRST_WITH_ZSTD = 7
 _ADMIN_CLIENT = "__admin_client"
 """The client id that may write to internal topics, as in Kafka."""
@@ -65,9 +65,9 @@ def handle(request: Request) -> Handling:
     del message
     appended: Sequence[AppendResult] = ()
     if appends:
-        wishes = [AppendBatches(appends, acks, timeout_ms)]
+        effects = [AppendBatches(appends, acks, timeout_ms)]
         del appends
-        appended = yield wishes.pop()
+        appended = yield effects.pop()
     if acks == 0:
         return _silent(refusals, appended)
     return _response(request, topics, refusals, appended)
@@ -123,7 +123,7 @@ def _refusals(request: Request, topics: list[_Topic], message: ProduceRequest) -
         error = _refusal(request, topic.name, has_valid_acks)
         if error is not None:
             for index in topic.partitions:
-                refusals[topic.ref, index] = _more_basic(request, topic.name, index) or error
+                refusals[topic.ref, index] = _missing_partition(request, topic.name, index) or error
     if request.version < _FIRST_WITH_ZSTD:
         for ref, partitions in message.topics:
             for index, records in partitions:
@@ -141,7 +141,7 @@ def _has_transactional(message: ProduceRequest) -> bool:
 
 
 def _without_transaction(message: ProduceRequest) -> _Refusals:
-    """Refuse transactional records: without a coordinator their transaction never ends."""
+    """Refuse transactional records, because without a coordinator a transaction would never end."""
     return {
         (ref, index): ErrorCode.invalid_txn_state
         for ref, partitions in message.topics
@@ -160,8 +160,8 @@ def _refusal(request: Request, name: str | None, has_valid_acks: bool) -> ErrorC
     return None
 
 
-def _more_basic(request: Request, name: str | None, index: int) -> ErrorCode | None:
-    """Of several errors Kafka reports the most basic one: the partition does not exist."""
+def _missing_partition(request: Request, name: str | None, index: int) -> ErrorCode | None:
+    """UNKNOWN_TOPIC_OR_PARTITION if the partition does not exist; it precedes other errors."""
     if name is None or request.image.partition(TopicPartition(name, index)) is not None:
         return None
     return ErrorCode.unknown_topic_or_partition

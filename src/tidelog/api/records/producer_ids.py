@@ -1,6 +1,6 @@
 """The producer ids that this broker may assign.
 
-The controller allocates each block to one broker and never again, so that every id is unique in the
+The controller allocates each block only once, to one broker, so that every id is unique in the
 cluster. As in Kafka, the rest of a block is lost when the process ends.
 """
 

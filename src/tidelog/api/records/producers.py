@@ -2,8 +2,8 @@
 
 InitProducerId assigns an id with epoch 0 to an idempotent producer, from the block that the
 controller allocated to this broker (KIP-730). A producer without a transactional id that sends an
-old id and epoch (versions 3 on, KIP-360) gets a new id. An id without an epoch, or an epoch without
-an id, is INVALID_REQUEST.
+old id and epoch (from version 3 on, KIP-360) gets a new id. An id without an epoch, or an epoch
+without an id, gets INVALID_REQUEST.
 
 An empty transactional id is INVALID_REQUEST, and a timeout above `transaction.max.timeout.ms` is
 INVALID_TRANSACTION_TIMEOUT. Any other request with a transactional id gets
@@ -37,7 +37,7 @@ from tidelog.model.ids import NO_PRODUCER, TopicPartition
 
 _NO_PRODUCER_EPOCH = -1
 _SLICE = 500
-_MOST_TOLD = 100_000
+_MAX_FOUND = 100_000
 """The limit of producers in one response, because a request may name a partition many times."""
 
 
@@ -85,14 +85,14 @@ def _refused(error: ErrorCode) -> InitProducerIdResponse:
 def describe_producers(request: Request) -> Handling:
     """Lists the idempotent producers that have written to partitions."""
     topics: list[TopicResponse] = []
-    pace, told = Pace(_SLICE), 0
+    pace, count = Pace(_SLICE), 0
     for topic in request.message.topics:
         partitions: list[PartitionResponse] = []
         for index in topic.partition_indexes:
             (found,) = yield DescribeProducers([TopicPartition(topic.name, index)])
-            told += len(found.producers)
-            if told > _MOST_TOLD:
-                return Disconnect(f"sent DescribeProducers for more than {_MOST_TOLD} producers")
+            count += len(found.producers)
+            if count > _MAX_FOUND:
+                return Disconnect(f"sent DescribeProducers for more than {_MAX_FOUND} producers")
             has_topic = topic.name in request.image.topics
             partitions.append((yield from _described(index, found, has_topic=has_topic)))
             if pace.is_due(1 + len(found.producers)):
