@@ -1,1 +1,1 @@
-"""Every configuration key: name, type, default, check, scope and status; and the settings."""
+"""The configuration keys with their types, defaults, checks and scopes, and the parsed settings."""

@@ -55,10 +55,10 @@ def parse_listeners(
         if name not in protocols:
             raise BadSetting(key, f"listener {name} is missing in listener.security.protocol.map")
         if any(other.name == name for other in listeners):
-            raise BadSetting(key, f"the listener name {name} is there twice")
+            raise BadSetting(key, f"the listener name {name} is used twice")
         host, port = parse_address(key, address)
         if port and any((other.host, other.port) == (host, port) for other in listeners):
-            raise BadSetting(key, f"port {port} is there twice")
+            raise BadSetting(key, f"port {port} is used twice")
         listeners.append(Listener(name, host, port, protocols[name]))
     return tuple(listeners)
 
@@ -82,6 +82,6 @@ def parse_voters(key: str, items: tuple[str, ...]) -> tuple[VoterAddress, ...]:
         if not at or not (id_.isascii() and id_.isdigit()):
             raise BadSetting(key, f"{item!r} is not id@host:port")
         if any(voter.id == int(id_) for voter in voters):
-            raise BadSetting(key, f"the voter {id_} is there twice")
+            raise BadSetting(key, f"the voter {id_} is listed twice")
         voters.append(VoterAddress(int(id_), *parse_address(key, address)))
     return tuple(voters)

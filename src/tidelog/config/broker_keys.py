@@ -111,7 +111,7 @@ _TOPICS = (
     int32(
         "max.request.partition.size.limit",
         2000,
-        "The most partitions in one DescribeTopicPartitions response.",
+        "The maximum number of partitions in one DescribeTopicPartitions response.",
         at_least(1),
     ),
     boolean(
@@ -151,14 +151,14 @@ _REPLICATION = (
     int32(
         "replica.fetch.max.bytes",
         1048576,
-        "The most bytes per partition in a follower's fetch.",
+        "The maximum number of bytes per partition in a follower's fetch.",
         at_least(0),
     ),
     int32("replica.fetch.wait.max.ms", 500, "The longest wait of a follower's fetch."),
     int32(
         "replica.fetch.response.max.bytes",
         10485760,
-        "The most bytes in the response to a follower's fetch.",
+        "The maximum number of bytes in the response to a follower's fetch.",
         at_least(0),
     ),
     int32(
@@ -217,7 +217,7 @@ _NETWORK = (
     int32(
         "socket.listen.backlog.size",
         50,
-        "The most connections that wait to be accepted; at least 4096 here.",
+        "The maximum number of connections that wait to be accepted. Tidelog uses at least 4096.",
         at_least(1),
     ),
     int32(
@@ -236,40 +236,46 @@ _NETWORK = (
     int32(
         "max.connections",
         _MOST,
-        "The most connections of a broker.",
+        "The maximum number of connections of a broker.",
         at_least(0),
         scope=CLUSTER_WIDE,
     ),
     int32(
         "max.connections.per.ip",
         _MOST,
-        "The most connections from one address.",
+        "The maximum number of connections from one address.",
         at_least(0),
         scope=CLUSTER_WIDE,
     ),
     string(
         "max.connections.per.ip.overrides",
         "",
-        "The most connections from single hosts or addresses: host:number, ...",
+        "The maximum number of connections from single hosts or addresses: host:number, ...",
         host_counts,
         scope=CLUSTER_WIDE,
     ),
     int32(
-        "fetch.max.bytes", 57671680, "The most bytes in the response to a fetch.", at_least(1024)
+        "fetch.max.bytes",
+        57671680,
+        "The maximum number of bytes in the response to a fetch.",
+        at_least(1024),
     ),
     int32(
-        "max.incremental.fetch.session.cache.slots", 1000, "The most fetch sessions.", at_least(0)
+        "max.incremental.fetch.session.cache.slots",
+        1000,
+        "The maximum number of fetch sessions.",
+        at_least(0),
     ),
     int64(
         "queued.max.request.bytes",
         -1,
-        "The most bytes of waiting requests; -1 means no limit.",
+        "The maximum number of bytes of waiting requests; -1 means no limit.",
         support=reasons.REQUEST_QUEUE,
     ),
     int32(
         "queued.max.requests",
         500,
-        "The most waiting requests.",
+        "The maximum number of waiting requests.",
         at_least(1),
         support=reasons.REQUEST_QUEUE,
     ),

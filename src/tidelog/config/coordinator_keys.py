@@ -22,7 +22,9 @@ GROUP_COORDINATOR_KEYS = (
         3000,
         "How long the first rebalance of a new group waits for more members.",
     ),
-    int32("group.max.size", _MOST, "The most members of a classic group.", at_least(1)),
+    int32(
+        "group.max.size", _MOST, "The maximum number of members of a classic group.", at_least(1)
+    ),
     strings(
         "group.coordinator.rebalance.protocols",
         "classic,consumer,streams",
@@ -74,7 +76,7 @@ GROUP_COORDINATOR_KEYS = (
     int32(
         "group.consumer.max.size",
         _MOST,
-        "The most members of a consumer group.",
+        "The maximum number of members of a consumer group.",
         at_least(1),
         support=reasons.CONSUMER_GROUPS,
     ),

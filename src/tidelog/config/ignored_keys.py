@@ -1,6 +1,6 @@
 """Kafka's keys of server.properties that Tidelog accepts without parsing their values.
 
-Each has one reason, which says whether Tidelog does not need the key or does not support it yet.
+Each key has one reason: Tidelog does not need the key, or does not support it yet.
 """
 
 from collections.abc import Mapping
@@ -344,9 +344,9 @@ IGNORED_PREFIXES: Mapping[str, Support] = {
     "rlmm.config.": reasons.TIERED_STORAGE,
     "rsm.config.": reasons.TIERED_STORAGE,
 }
-"""Keys with these prefixes are Kafka's too: overrides per listener, and the keys of plug-ins."""
+"""Kafka also has keys with these prefixes: overrides per listener, and the keys of plug-ins."""
 
 WARNED_KEYS: Mapping[str, str] = {
-    "authorizer.class.name": "there is no authorisation here yet, every client may do everything",
+    "authorizer.class.name": "there is no authorization yet, so every client may do everything",
 }
-"""Keys whose missing effect leaves a cluster open: the node logs a warning for each."""
+"""Keys that would protect a cluster but have no effect yet: the node logs a warning for each."""

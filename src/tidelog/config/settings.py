@@ -127,7 +127,7 @@ class BrokerSettings:
     raw: Mapping[str, str] = field(default_factory=dict)
     """The keys and texts of the file."""
     warnings: tuple[str, ...] = ()
-    """Messages about unknown keys, and about keys whose missing effect leaves a cluster open."""
+    """Messages about unknown keys, and about keys that would protect a cluster but do not yet."""
 
     @classmethod
     def from_properties(
@@ -255,7 +255,7 @@ def _reachable(listener: Listener, host_name: str) -> Listener:
     if listener.host in ("0.0.0.0", "::"):
         raise BadSetting(
             "advertised.listeners",
-            f"{listener.host} is no address that a client can reach; name a host",
+            f"{listener.host} is not an address that clients can reach; name a host",
         )
     return listener._replace(host=listener.host or host_name)
 
@@ -280,11 +280,11 @@ def _check_together(settings: BrokerSettings, values: Mapping[str, Value]) -> No
         raise BadSetting("controller.listener.names", "at least one listener name is needed")
     if settings.is_controller and not names.issuperset(controllers):
         raise BadSetting(
-            "controller.listener.names", "a controller needs each of them among its listeners"
+            "controller.listener.names", "a controller must list each of these names in listeners"
         )
     if not settings.is_controller and names.intersection(controllers):
         raise BadSetting(
-            "controller.listener.names", "a node that is a broker only may not listen on them"
+            "controller.listener.names", "a node that is only a broker may not listen on them"
         )
     if values["max.connections.per.ip"] == 0 and not values["max.connections.per.ip.overrides"]:
         raise BadSetting(
@@ -302,7 +302,7 @@ def _check_together(settings: BrokerSettings, values: Mapping[str, Value]) -> No
     if not voters and not settings.controller_quorum_bootstrap_servers:
         raise BadSetting(
             "controller.quorum.voters",
-            "set it, or controller.quorum.bootstrap.servers, to where the controllers are",
+            "set this key or controller.quorum.bootstrap.servers to the controllers' addresses",
         )
 
 
@@ -310,13 +310,13 @@ def _check_broker(settings: BrokerSettings, names: set[str]) -> None:
     inter_broker = settings.inter_broker_listener_name
     advertised = {listener.name for listener in settings.advertised_listeners}
     if inter_broker in settings.controller_listener_names:
-        raise BadSetting("inter.broker.listener.name", "it may not be a controller's listener")
+        raise BadSetting("inter.broker.listener.name", "it may not be a controller listener")
     if inter_broker not in advertised:
         raise BadSetting(
             "inter.broker.listener.name", f"{inter_broker} is not among the advertised listeners"
         )
     if not advertised <= names:
-        raise BadSetting("advertised.listeners", "each must be one of listeners by its name")
+        raise BadSetting("advertised.listeners", "each name must also be in listeners")
     if settings.broker_heartbeat_interval_ms > settings.broker_session_timeout_ms:
         raise BadSetting(
             "broker.heartbeat.interval.ms", "it may not be longer than broker.session.timeout.ms"

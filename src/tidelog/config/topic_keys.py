@@ -1,4 +1,4 @@
-"""The keys of a topic, and the broker keys that give each its default."""
+"""The keys of a topic, and the broker keys from which they take their defaults."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -288,4 +288,4 @@ SYNONYMS: Mapping[str, tuple[BrokerSynonym, ...]] = {
     "segment.ms": (BrokerSynonym("log.roll.ms"), BrokerSynonym("log.roll.hours", _HOURS)),
     "unclean.leader.election.enable": (BrokerSynonym("unclean.leader.election.enable"),),
 }
-"""By precedence: log.retention.ms, then log.retention.minutes, then log.retention.hours."""
+"""The broker keys for each topic key, in order of precedence."""

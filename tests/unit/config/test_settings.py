@@ -118,7 +118,7 @@ def test_unknown_keys_have_warnings_and_ignored_keys_have_none() -> None:
 
     assert settings.warnings == (
         "no.such.key: this key is not known and has no effect",
-        "authorizer.class.name: there is no authorisation here yet, every client may do everything",
+        "authorizer.class.name: there is no authorization yet, so every client may do everything",
     )
     assert settings.raw["num.io.threads"] == "8"
 
@@ -158,11 +158,11 @@ def test_unknown_keys_have_warnings_and_ignored_keys_have_none() -> None:
         ),
         (
             {"listeners": "PLAINTEXT://:1,PLAINTEXT://:2"},
-            "listeners: the listener name PLAINTEXT is there twice",
+            "listeners: the listener name PLAINTEXT is used twice",
         ),
         (
             {"listeners": "PLAINTEXT://:1,CONTROLLER://:1"},
-            "listeners: port 1 is there twice",
+            "listeners: port 1 is used twice",
         ),
         (
             {"listeners": ""},
@@ -180,7 +180,7 @@ def test_unknown_keys_have_warnings_and_ignored_keys_have_none() -> None:
         ),
         (
             {"advertised.listeners": "PLAINTEXT://0.0.0.0:1"},
-            "advertised.listeners: 0.0.0.0 is no address that a client can reach; name a host",
+            "advertised.listeners: 0.0.0.0 is not an address that clients can reach; name a host",
         ),
         (
             {"controller.quorum.voters": "2@h:1"},
@@ -192,12 +192,12 @@ def test_unknown_keys_have_warnings_and_ignored_keys_have_none() -> None:
         ),
         (
             {"controller.quorum.voters": "1@a:1,1@b:1"},
-            "controller.quorum.voters: the voter 1 is there twice",
+            "controller.quorum.voters: the voter 1 is listed twice",
         ),
         (
             {"controller.quorum.voters": ""},
-            "controller.quorum.voters: set it, or controller.quorum.bootstrap.servers, "
-            "to where the controllers are",
+            "controller.quorum.voters: set this key or controller.quorum.bootstrap.servers "
+            "to the controllers' addresses",
         ),
         (
             {"controller.listener.names": "", **BOTH_PLAIN},
@@ -205,11 +205,11 @@ def test_unknown_keys_have_warnings_and_ignored_keys_have_none() -> None:
         ),
         (
             {"controller.listener.names": "OTHER", **BOTH_PLAIN},
-            "controller.listener.names: a controller needs each of them among its listeners",
+            "controller.listener.names: a controller must list each of these names in listeners",
         ),
         (
             {"inter.broker.listener.name": "CONTROLLER"},
-            "inter.broker.listener.name: it may not be a controller's listener",
+            "inter.broker.listener.name: it may not be a controller listener",
         ),
         (
             {"inter.broker.listener.name": "NOWHERE"},
@@ -245,8 +245,8 @@ def test_node_id_and_process_roles_are_required() -> None:
 
 def test_a_broker_does_not_listen_on_the_controllers_listener() -> None:
     assert problem({"listeners": "PLAINTEXT://:1,CONTROLLER://:2"}, BROKER_ONLY) == (
-        "controller.listener.names: a node that is a broker only may not listen on them"
+        "controller.listener.names: a node that is only a broker may not listen on them"
     )
     assert problem({"advertised.listeners": "PLAINTEXT://h:1,SSL://h:2"}, BROKER_ONLY) == (
-        "advertised.listeners: each must be one of listeners by its name"
+        "advertised.listeners: each name must also be in listeners"
     )
