@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from tidelog.model.ids import Millis
 
 UNLIMITED = (1 << 63) - 1
-"""Kafka's "never" and "no bound" for a long."""
+"""The largest long, which means "never" or "no limit" in Kafka."""
 
 LARGEST_BATCH = (1 << 31) - 1 - (16 << 20)
 """The largest batch that a fetch response can carry: a frame has a 4-byte length, and the response

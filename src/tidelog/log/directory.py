@@ -1,7 +1,7 @@
 """One log directory: its partitions, its checkpoints and its clean-shutdown mark.
 
-Invariant: a partition is opened at most once. A partition that is not opened costs only its name,
-so a node with ten thousand partitions starts at once.
+Invariant: a partition is opened at most once. A partition that is not opened takes only the memory
+of its name, so a node with ten thousand partitions starts fast.
 """
 
 from collections.abc import Mapping
@@ -116,7 +116,7 @@ class LogDirectory:
         """Whether the directory on disk belongs to this topic.
 
         partition.metadata is written with the first record and synced with the first flush, so
-        power loss may remove it and leave records. Such a directory is taken for the topic's own,
+        power loss may remove it and leave records. Such a directory counts as the topic's own,
         unless an earlier topic of the same name could have written the records.
         """
         if (known := self.topic_id(partition)) is not None and known != topic_id:
@@ -160,7 +160,7 @@ class LogDirectory:
         return self.recovery_point(partition), sum(map(self._disk.size, logs))
 
     def hold(self, partition: TopicPartition) -> None:
-        """Mark the directory as possibly of another topic, until an operator restores it."""
+        """Mark a directory that may belong to another topic, until an operator restores it."""
         path = partition_metadata.path_in(str(partition))
         self._disk.write_file(path, partition_metadata.HELD)
 
@@ -214,8 +214,8 @@ class LogDirectory:
             was_cleaned=self._checkpoints.was_cleaned(partition, is_compacted=config.is_compacted),
         )
         if not is_known or self.topic_id(partition) is None:
-            # Written with the first record: writing it here would slow down a node that creates
-            # very many partitions.
+            # partition.metadata is written with the first record, because writing it here would
+            # slow down a node that creates very many partitions.
             path = partition_metadata.path_in(directory)
             log.write_before_first_record(
                 path, partition_metadata.encode(topic_id, partition.partition)
@@ -226,7 +226,7 @@ class LogDirectory:
         return log
 
     def forget_missing(self) -> None:
-        """Drop the offsets of missing partitions; every partition that remains has been opened."""
+        """Drop the offsets of missing directories, once every partition has been opened."""
         self._checkpoints.forget_missing()
 
     # -- moving between directories
@@ -282,13 +282,13 @@ class LogDirectory:
     # -- deleting
 
     def delete(self, partition: TopicPartition, now: Millis, delay_ms: Millis) -> None:
-        """Rename to `<topic>-<n>.<uuid>-delete` at once; `purge` removes it after the delay."""
+        """Rename the directory to `<topic>-<n>.<uuid>-delete`; `purge` removes it later."""
         name = names.renamed_directory(partition, self._dice.uuid(), names.DELETE_DIRECTORY)
         if self._detach(partition, name):
             heappush(self._deleted, (now + delay_ms, name))
 
     def set_aside(self, partition: TopicPartition) -> str:
-        """Rename it to `<topic>-<n>.<uuid>-stray` and keep it. -> the new name."""
+        """Rename the directory to `<topic>-<n>.<uuid>-stray` and keep it; returns the new name."""
         name = names.renamed_directory(partition, self._dice.uuid(), names.STRAY_DIRECTORY)
         if self._detach(partition, name):
             self._disk.sync_directory("")
@@ -299,8 +299,8 @@ class LogDirectory:
         """Make a stray directory belong to the topic of its name, whatever its topic id.
 
         An operator calls this while no node uses the directory. It removes the clean-shutdown
-        mark, so the partition is scanned in full and is not trusted to be in sync. -> None when
-        there is no such directory, or when another directory with records has the name.
+        mark, so the partition is scanned in full and does not count as in sync. Returns None if
+        there is no such directory, or if the partition has another directory with records.
         """
         partition = names.stray_partition(name) or names.partition_of(name)
         if partition is None or not self._disk.list(name):
@@ -334,7 +334,7 @@ class LogDirectory:
         return True
 
     def purge(self, now: Millis) -> None:
-        """Remove directories that were deleted long enough ago."""
+        """Remove deleted directories whose delay has passed."""
         for name in self._leftovers:
             heappush(self._deleted, (now + self._delete_delay_ms, name))
         self._leftovers.clear()

@@ -13,7 +13,7 @@ DELETED = ".deleted"
 CLEANED = ".cleaned"
 SWAP = ".swap"
 SET_ASIDE = ".set-aside"
-"""Tidelog's own: a file that did not fit its log and is kept. Kafka ignores unknown suffixes."""
+"""Tidelog's own: a file that does not belong to its log but is kept. Kafka ignores it."""
 SEGMENT_SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"

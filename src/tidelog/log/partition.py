@@ -61,7 +61,7 @@ class PartitionLog(ReadableLog):
         self._flush = FlushProgress(loaded.log_end_offset, now)
         self.directory = directory
         self.retention_waits = False
-        """Whether to apply retention again once `mend` has confirmed every index."""
+        """Whether to apply retention again once `repair_indexes` has confirmed every index."""
 
     @classmethod
     def open(
@@ -86,7 +86,7 @@ class PartitionLog(ReadableLog):
         remove. `lower_recovery_point` checkpoints the new recovery point before the log is cut
         below the current one. `before_change` is called before the files first change, and
         `before_gap` before the first gap left by compaction is written. A recovery point of None
-        is unknown.
+        means that it is unknown.
         """
         loader = LogLoader(
             disk,
@@ -174,7 +174,7 @@ class PartitionLog(ReadableLog):
         return Appended(first.base_offset, tail.end_offset - 1, NO_TIMESTAMP)
 
     def _is_gap(self, first: BatchHeader) -> bool:
-        """Whether compaction removed the record at the log end: the leader no longer has it."""
+        """Whether compaction on the leader has removed the record at this log's end offset."""
         end, is_compacted = self.log_end_offset, self._tail.config.is_compacted
         return first.base_offset > end and (is_compacted or end > self.log_start_offset)
 
@@ -276,7 +276,7 @@ class PartitionLog(ReadableLog):
         if count == len(self._tail.segments):
             self._tail.roll(self.log_end_offset, now)
         dropped = self._tail.segments.drop_first(count)
-        # Write the epochs first: loading uses them to tell deleted segments from missing ones.
+        # Write the epochs first: they show loading that these segments were deleted, not lost.
         self.advance_log_start(max(self._tail.segments.first.base_offset, self.log_start_offset))
         self._deleted.add(dropped, self._removal_due())
         self._tail.snapshots.keep_only(self._tail.segments.first.base_offset, self.log_end_offset)
@@ -294,7 +294,7 @@ class PartitionLog(ReadableLog):
 
     @property
     def recovery_point(self) -> Offset:
-        """Everything below has been fsynced."""
+        """The offset below which everything has been fsynced."""
         return self._flush.recovery_point
 
     def needs_flush(self, now: Millis) -> bool:
@@ -320,7 +320,7 @@ class PartitionLog(ReadableLog):
         return tuple(files), up_to
 
     def flushed(self, up_to: Offset) -> None:
-        """Advance the recovery point: the fsync begun for this offset has completed."""
+        """Advance the recovery point after the fsync for this offset has completed."""
         self._flush.ended(up_to)
 
     def next_deadline(self) -> Millis | None:

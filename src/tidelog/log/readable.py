@@ -1,7 +1,7 @@
 """The read side of a partition's log: reads, look-ups by time, leader epochs, index repair.
 
-Invariant: a read returns only what was written. Batches whose offsets are not contiguous are never
-served and never skipped silently (F54).
+Invariant: a read returns only batches that were written to this log. Batches whose offsets are not
+contiguous are never served, and never skipped silently (F54).
 """
 
 from collections.abc import Callable
@@ -90,8 +90,9 @@ class ReadableLog:
     ) -> ReadResult | ErrorCode:
         """Locate the batches from `offset` on and below `limit`, within one segment.
 
-        Batches that an earlier run wrote are checked when they are first read: their offsets
-        always, and their checksums for a follower, which could not get past a corrupt batch.
+        Batches that an earlier run wrote are checked when they are first read. The check covers
+        their offsets, and for a follower (`checks_sums`) also their checksums, because a follower
+        cannot append a corrupt batch.
         """
         end = self.log_end_offset
         if offset < self.log_start_offset or offset > end:
@@ -121,7 +122,7 @@ class ReadableLog:
             return ReadResult(None, offset)
 
     def begin_verification(self) -> LogVerification | None:
-        """The background verification of segments written by earlier runs; None if none is left."""
+        """Verify the segments of earlier runs once; None if there are none or this was called."""
         at_rest, self._at_rest = self._at_rest, []
         if not at_rest:
             return None
@@ -152,7 +153,7 @@ class ReadableLog:
     def search_by_time(
         self, timestamp: Millis, limit: Offset, start: Offset = 0
     ) -> TimeSearch | ErrorCode | None:
-        """A job: the first record in [start, limit) that is not older than `timestamp`.
+        """A job that finds the first record in [start, limit) that is not older than `timestamp`.
 
         The job searches one segment. If it finds nothing, the search continues at `next_offset`.
         """
@@ -160,7 +161,7 @@ class ReadableLog:
         return self._prepare(lambda: timestamps.first_not_older(segments, timestamp, start, limit))
 
     def search_newest(self, limit: Offset) -> NewestSearch | ErrorCode | None:
-        """A job: the first record with the largest timestamp below `limit`."""
+        """A job that finds the first record with the largest timestamp below `limit`."""
         start, end, segments = self.log_start_offset, self.log_end_offset, self._tail.segments
         return self._prepare(lambda: timestamps.newest(segments, start, end, limit))
 
@@ -204,7 +205,7 @@ class ReadableLog:
         return self._tail.epochs.end(requested, self.log_end_offset)
 
     def _check_epochs(self) -> None:
-        """Compare the leader epochs with the batches, once, before the log is truncated by them."""
+        """Compare the epochs with the batches once, before they determine a truncation."""
         self._epochs_are_checked = True
         epochs, segments = self._tail.epochs, self._tail.segments
         start, end = self.log_start_offset, self.log_end_offset
@@ -234,16 +235,16 @@ class ReadableLog:
 
     @property
     def is_upkeep_due(self) -> bool:
-        """Whether to call `mend` and `take_notes`."""
+        """Whether to call `repair_indexes` and `take_notes`."""
         return self._upkeep.is_due
 
     def take_notes(self) -> list[str]:
         """The findings since the last call, one sentence each."""
         return self._upkeep.take_notes()
 
-    def mend(self, budget: int = SLICE) -> int:
-        """Scan up to `budget` headers to repair indexes. -> the unused budget; 0: not done."""
+    def repair_indexes(self, budget: int = SLICE) -> int:
+        """Scan up to `budget` headers; returns the unused budget, or 0 while work is left."""
         tail, has_gaps = self._tail, self.was_cleaned
-        return self._upkeep.mend(
+        return self._upkeep.repair_indexes(
             tail.segments, tail.end_offset, budget, tail.epochs, has_gaps=has_gaps
         )

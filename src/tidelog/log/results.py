@@ -9,7 +9,7 @@ from tidelog.model.ids import LeaderEpoch, Millis, Offset, ProducerId
 
 
 class AppendOrigin(Enum):
-    """The caller that asks the leader to append, which determines the checks."""
+    """The origin of batches that the leader appends; it determines the checks."""
 
     CLIENT = "client"
     """A produce request: one batch, no control records, sequence numbers in order."""
@@ -25,7 +25,7 @@ class Appended(NamedTuple):
     base_offset: Offset
     last_offset: Offset
     log_append_time: Millis
-    """-1 unless message.timestamp.type is LogAppendTime; a duplicate has that of its batch."""
+    """-1 unless message.timestamp.type is LogAppendTime. For a duplicate, its stored timestamp."""
     duplicate: bool = False
     """Whether the batch was already in the log: the offsets are those of its first append."""
 
@@ -61,7 +61,7 @@ class AbortedTxn(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """A range that was durable and is no longer valid: reported, not served, never truncated."""
+    """An offset range that was durable and is now lost or unreadable. It is never served."""
 
     first_offset: Offset
     end_offset: Offset
@@ -77,9 +77,9 @@ class Recovery(NamedTuple):
     notes: tuple[str, ...] = ()
     """One sentence each, for the broker's own log."""
     doubts: tuple[str, ...] = ()
-    """Reasons why a log that reads well may still be incomplete."""
+    """Reasons why a log without visible damage may still be incomplete."""
 
     @property
     def is_proven(self) -> bool:
-        """Whether the log is certainly everything that a clean shutdown left (F54)."""
+        """Whether the log is certainly complete, as a clean shutdown left it (F54)."""
         return not self.damages and not self.doubts

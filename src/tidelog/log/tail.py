@@ -48,13 +48,13 @@ class LogTail:
         self.snapshots = loaded.snapshots
         self.end_offset: Offset = loaded.log_end_offset
         self.is_modified = loaded.is_modified
-        """Whether the files differ from what a clean shutdown would leave."""
+        """Whether the files have changed since a clean shutdown."""
         self.unsynced: list[File] = []
         """Files to fsync with the next flush, in addition to the segments."""
         self._metadata: tuple[str, bytes] | None = None
 
     def begin_change(self) -> None:
-        """Call `before_change` once, before the files differ from what a clean shutdown left."""
+        """Call `before_change` before the first change of the files since a clean shutdown."""
         if not self.is_modified:
             self._before_change()
             self.is_modified = True
@@ -83,7 +83,7 @@ class LogTail:
         now: Millis,
         wall: Millis,
     ) -> Appended:
-        """Assign offsets to one batch and append it. The hot path: no copy, one write."""
+        """Assign offsets to one batch and append it. This is the hot path: no copy, one write."""
         if not self.is_modified:
             self.begin_change()
         base_offset, size = self.end_offset, len(batch)
@@ -176,7 +176,7 @@ class LogTail:
             if header.leader_epoch == epochs.latest:
                 continue
             if header.leader_epoch < epochs.latest:
-                # This replica led an epoch without records, and the earlier epoch continues.
+                # The latest known epoch has no records, and the log continues in an earlier epoch.
                 epochs.truncate_from_end(header.base_offset)
             if header.leader_epoch > epochs.latest:
                 epochs.assign(header.leader_epoch, header.base_offset)
@@ -212,7 +212,7 @@ class LogTail:
         return fresh
 
     def close(self, recovery_point: Offset) -> list[File]:
-        """Write indexes, epochs and producers. -> the files to fsync; none if nothing changed."""
+        """Write indexes, epochs and producers; returns the files to fsync, if anything changed."""
         self.write_pending_files()
         if not self.is_modified:
             return []

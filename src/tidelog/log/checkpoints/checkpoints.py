@@ -1,7 +1,7 @@
 """Kafka's small text files: offset checkpoints, epochs, meta.properties.
 
 Invariant: for any bytes, a reader returns the valid lines and reports whether all lines were valid.
-An absent file is valid and empty. A last line without a newline was torn and is ignored.
+An absent file is valid and empty. A last line without a newline is torn and ignored.
 """
 
 import binascii
@@ -45,11 +45,11 @@ def decode_id(text: str) -> UUID | None:
     return UUID(bytes=raw) if len(raw) == 16 else None
 
 
-# -- Checkpoints: a version, a count, and that number of lines
+# -- Checkpoints: a line with the version, a line with the count, and that number of lines
 
 
 def read_offsets(disk: Disk, path: str) -> OffsetsRead:
-    """`<topic> <partition> <offset>` per line."""
+    """Read a file with one `<topic> <partition> <offset>` per line."""
     rows, was_sound = _read_rows(disk, path, 3)
     offsets = {}
     for topic, partition, offset in rows:
@@ -65,7 +65,10 @@ def encode_offsets(offsets: Mapping[TopicPartition, Offset]) -> bytes:
 
 
 def read_epochs(disk: Disk, path: str) -> EpochsRead:
-    """`<epoch> <start offset>` per line, both growing; read up to the first invalid line."""
+    """Read a file with one `<epoch> <start offset>` per line, up to the first invalid line.
+
+    Both numbers must grow from line to line.
+    """
     rows, was_sound = _read_rows(disk, path, 2)
     starts: list[tuple[LeaderEpoch, Offset]] = []
     for epoch, start in rows:
@@ -85,7 +88,7 @@ def encode_epochs(starts: Iterable[tuple[LeaderEpoch, Offset]]) -> bytes:
 
 
 def read_pairs(disk: Disk, path: str) -> tuple[list[tuple[int, int]], bool]:
-    """Two numbers per line, and whether the whole file was valid."""
+    """Read a file with two numbers per line; the second result is whether all of it is valid."""
     rows, was_sound = _read_rows(disk, path, 2)
     if not all(_is_number(one) and _is_number(other) for one, other in rows):
         return [], False
@@ -122,7 +125,7 @@ def _is_number(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class MetaProperties:
-    """The owner of a log directory (version 1 of the file)."""
+    """The cluster and node that own a log directory (version 1 of the file)."""
 
     cluster_id: str
     node_id: NodeId

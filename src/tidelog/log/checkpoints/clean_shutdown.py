@@ -25,7 +25,7 @@ class CleanShutdown(NamedTuple):
     broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
     """The broker epoch of the shutdown; -1 when the mark does not name it."""
     incarnation: UUID | None = None
-    """A later process that sent a registration, whose outcome is unknown."""
+    """The incarnation id of a later process that sent a registration with unknown outcome."""
 
 
 class CleanShutdownMark:
@@ -60,7 +60,7 @@ class CleanShutdownMark:
             )
 
     def set(self, broker_epoch: BrokerEpoch) -> None:
-        """Set the mark: every log is closed and synced by a broker registered in this epoch."""
+        """Set the mark after a broker registered in this epoch has closed and synced every log."""
         self._write({"version": 0, "brokerEpoch": broker_epoch})
         self._is_there = True
 

@@ -1,9 +1,9 @@
 """The start offset of each leader epoch in this log (`leader-epoch-checkpoint`).
 
-Invariant: epochs and start offsets both grow from entry to entry (an epoch without records is
-replaced by the next epoch that starts at the same offset). The file is written without an fsync:
-after power loss it may be old or torn, and loading compares it with the batches. Loading drops an
-epoch without records, so such an epoch is written only with its first record.
+Invariant: epochs and start offsets both grow from entry to entry. An epoch without records is
+replaced by the next epoch, which starts at the same offset. The file is written without an fsync.
+After power loss it may be old or torn, so loading compares it with the batches. Loading drops an
+epoch without records, so the file is written only when the epoch gets its first record.
 """
 
 from bisect import bisect_right
@@ -52,7 +52,7 @@ class LeaderEpochs:
             self.write()
 
     def announce(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """As `assign`, for an epoch without records: its first append writes the file."""
+        """As `assign`, for an epoch without records; its first append writes the file."""
         if self._assign(epoch, start_offset):
             self.is_written = False
 
@@ -71,7 +71,7 @@ class LeaderEpochs:
             return EpochEnd(NO_EPOCH, NO_OFFSET)
         end = self._entries[above].start_offset
         if above == 0:
-            # Older than every known epoch: its records are deleted, resume at the first epoch.
+            # The records of this old epoch are deleted: it ends where the first known epoch starts.
             return EpochEnd(requested, end)
         return EpochEnd(self._entries[above - 1].epoch, end)
 
@@ -89,7 +89,7 @@ class LeaderEpochs:
             self._replace(kept)
 
     def truncate_from_start(self, start_offset: Offset) -> None:
-        """Drop epochs that end before the new log start; the epoch at that offset begins there."""
+        """Drop epochs that end before the new log start offset; the first one left begins there."""
         above = bisect_right(self._entries, start_offset, key=_by_start)
         if above == 0 or (above == 1 and self._entries[0].start_offset == start_offset):
             return
@@ -110,7 +110,7 @@ class LeaderEpochs:
         self.is_written = True
 
     def close(self, end_offset: Offset) -> File:
-        """Write the entries that the next open will keep; the caller fsyncs the returned file."""
+        """Write the epochs that have records; the caller fsyncs the returned file."""
         self._entries = [entry for entry in self._entries if entry.start_offset < end_offset]
         self.write()
         return self._disk.open(self._path)

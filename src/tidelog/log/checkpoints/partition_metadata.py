@@ -23,8 +23,8 @@ RESTORED = b"restored\n"
 """Written by `tidelog stray restore`: the operator declares that the directory belongs to the topic
 of its name."""
 HELD = b"held\n"
-"""Written in place of a damaged id that could be that of another topic: only an operator decides
-which topic the records belong to, however often the node starts."""
+"""Written in place of a damaged id if the records may belong to another topic of the same name. The
+directory stays held at every start until an operator restores it."""
 
 
 class Belonging(Enum):
@@ -38,7 +38,7 @@ class Belonging(Enum):
     HELD = "held"
     """It was UNKNOWN at an earlier start, and may belong to another topic of the same name."""
     MISPLACED = "misplaced"
-    """Its partition.metadata names another partition of the topic: one of the two was moved."""
+    """Its partition.metadata names another partition: the file or the directory was moved."""
 
 
 class TopicIdRead(NamedTuple):
@@ -68,7 +68,7 @@ def path_in(directory: str) -> str:
 
 
 def read(disk: Disk, directory: str) -> TopicIdRead:
-    """Read the file; for any bytes, a returned id is one that was written."""
+    """Read the file; Tidelog's copy of the id is used if its checksum matches."""
     try:
         content = disk.read_file(path_in(directory))
     except FileNotFoundError:

@@ -1,8 +1,9 @@
 """The checkpoints in the root of a log directory: offsets of all its partitions.
 
-Invariant: after a clean shutdown the checkpoints are complete, and an offset that they do not
-contain is not trusted (F54, F59). They are fsynced only on request, because an fsync can block the
-node for long. After power loss an old file costs a longer scan, and a torn file a full scan.
+Invariant: a clean shutdown writes the offsets of all partitions. After it, a log without a valid
+recovery point is not trusted (F54, F59). The files are fsynced only on request, because an fsync
+can block the node for long. After power loss, an old file makes the scan of a log longer, and a
+torn file leads to a full scan.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -24,18 +25,19 @@ _WRITTEN_AT_A_STOP = (
 
 class RootCheckpoints:
     def __init__(self, disk: Disk, present: Collection[TopicPartition], *, was_clean: bool) -> None:
-        """`present` are the partitions with a directory; after a clean shutdown each of them has
-        checkpoints.
+        """`present` are the partitions that have a directory.
+
+        If there are any, a checkpoint that is missing after a clean shutdown is a problem.
         """
         self._disk = disk
         self._written: dict[str, bytes] = {}
         self.notes: list[str] = []
         """Problems found in the files, one sentence each."""
         self.recovery_points = self._read(names.RECOVERY_POINT_CHECKPOINT)
-        self._is_proof = not self.notes
+        self._has_valid_recovery_points = not self.notes
         self.cleaned = self._read(names.CLEANER_CHECKPOINT)
-        """Partitions from which compaction has removed records, and up to which offset."""
-        self._knows_cleaned = len(self.notes) == (not self._is_proof)
+        """Partitions from which compaction has removed records, with the cleaner's offset."""
+        self._knows_cleaned = len(self.notes) == (not self._has_valid_recovery_points)
         self.log_starts = self._read(names.LOG_START_CHECKPOINT)
         self.high_watermarks = self._read(names.HIGH_WATERMARK_CHECKPOINT)
         if was_clean and present:
@@ -54,11 +56,11 @@ class RootCheckpoints:
     ) -> Offset | None:
         """The checkpointed recovery point of a log; None when it is unknown.
 
-        A partition whose directory is missing was still durable up to its checkpointed offset.
+        For a missing directory, it is the offset below which the lost records had been fsynced.
         """
         if not is_present:
             return self._missing.pop(partition, 0)
-        if after_clean_shutdown and not self._is_proof:
+        if after_clean_shutdown and not self._has_valid_recovery_points:
             return None
         return self.recovery_points.get(partition)
 
@@ -67,7 +69,7 @@ class RootCheckpoints:
         return partition in self.cleaned or (is_compacted and not self._knows_cleaned)
 
     def note_cleaned(self, partition: TopicPartition) -> None:
-        """Record, before a gap left by compaction is written, that the gap is not damage."""
+        """Record durably, before the first gap is written, that gaps come from compaction."""
         self.cleaned.setdefault(partition, 0)
         self._write(names.CLEANER_CHECKPOINT, self.cleaned, durable=True)
 
@@ -85,7 +87,7 @@ class RootCheckpoints:
         self._missing = {}
 
     def lower_recovery_point(self, partition: TopicPartition, offset: Offset) -> None:
-        """Checkpoint a lower recovery point before a cut: later bytes have not been fsynced."""
+        """Checkpoint a lower recovery point before the log is cut and written again from there."""
         if self.recovery_points.get(partition, 0) > offset:
             self.recovery_points[partition] = offset
             self._write(names.RECOVERY_POINT_CHECKPOINT, self._all_recovery_points, durable=True)

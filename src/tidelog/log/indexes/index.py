@@ -5,8 +5,8 @@ stay in memory (a page at most) and the others are searched on disk, so the memo
 not depend on the size of its segment. Kafka leaves zeros behind the last entry of a preallocated
 index; they are cut when the index is first used and are never read as entries.
 
-An index is derived from its segment and has no checksum: every user of an entry compares it with
-the batch that it names (F55, F56), and finds earlier entries with `steps_back`.
+An index is derived from its segment and has no checksum. Callers therefore compare each entry with
+its batch before they use it (F55, F56). If the entry is wrong, `steps_back` finds earlier ones.
 """
 
 from collections.abc import Iterator
@@ -34,7 +34,7 @@ class SparseIndex:
         self._entry = entry
         self._file: File | None = None
         self._pending = bytearray()
-        self._count = -1  # entries in the file; -1: not loaded yet
+        self._count = -1  # entries in the file; -1 before they are loaded
         self._last = (-1, -1)
 
     @property
@@ -168,7 +168,7 @@ class SparseIndex:
             self._last = self._read(kept - 1) if kept else (-1, -1)
 
     def _count_below(self, field: int, bound: int) -> int:
-        """The number of entries on file with a key or value below the bound."""
+        """The number of entries in the file whose key or value is below the bound."""
         low, high = 0, self._count
         while low < high:
             middle = (low + high) // 2
@@ -242,7 +242,7 @@ class OffsetIndex:
         return None if entry is None else OffsetEntry(self._base + entry[0], entry[1])
 
     def entry_before(self, offset: Offset) -> OffsetEntry | None:
-        """The last entry on file whose offset is not above `offset`."""
+        """The last entry whose offset is not above `offset`."""
         entry = self.entries.floor(offset - self._base)
         return None if entry is None else OffsetEntry(self._base + entry[0], entry[1])
 
@@ -262,7 +262,7 @@ class TimeEntry(NamedTuple):
 
 
 class TimeIndex:
-    """Maps the largest timestamp so far to the offset of its record, for some positions."""
+    """Maps some timestamps to offsets: each is the largest timestamp up to its offset."""
 
     __slots__ = ("_base", "entries")
 
@@ -281,7 +281,7 @@ class TimeIndex:
         return None if entry is None else TimeEntry(entry[0], self._base + entry[1])
 
     def entry_before(self, timestamp: Millis) -> TimeEntry | None:
-        """The last entry older than `timestamp`: no record up to its offset is newer."""
+        """The last entry older than `timestamp`; so are all records up to its offset."""
         entry = self.entries.floor(timestamp - 1)
         return None if entry is None else TimeEntry(entry[0], self._base + entry[1])
 

@@ -1,6 +1,6 @@
 """Rebuilds the indexes of a segment from its batch headers, a limited number at a time.
 
-Indexes are derived data: until they are rebuilt, a wrong entry costs only a longer scan (F55, F56).
+Indexes are derived data. Until they are rebuilt, a wrong entry only makes scans longer (F55, F56).
 New entries stay in memory (5 MB per gigabyte of segment) and replace the files when the scan has
 reached the end of the segment. Readers use the entries built so far.
 """
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tidelog.log.segments.segment import Segment
 
 SLICE = 2_000
-"""Headers per step, which take a few milliseconds."""
+"""Headers per step; scanning them takes a few milliseconds."""
 PATIENCE = 8 * SLICE
 """Headers that one read may scan before the client has to retry."""
 
@@ -60,7 +60,7 @@ class IndexRebuild:
         return self._segment.headers(position)
 
     def step(self, budget: int = SLICE) -> bool:
-        """Scan up to `budget` headers. -> whether the end of the segment was reached."""
+        """Scan up to `budget` headers; returns whether the scan is complete."""
         if self.broken is not None:
             return True
         try:

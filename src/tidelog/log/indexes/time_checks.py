@@ -1,7 +1,7 @@
 """Verifies time index entries against the batches (F56).
 
-Invariant: a time index is only a hint. An entry is used only if the batch that it names has its
-timestamp, and a segment's largest timestamp only if the batches have confirmed it.
+Invariant: a time index is only a hint. An entry is used only if its batch has the same timestamp.
+The largest timestamp of a segment is used only after the batches have confirmed it.
 """
 
 from tidelog.log.indexes.index import TimeEntry
@@ -11,7 +11,7 @@ from tidelog.log.segments.segment import Segment
 from tidelog.model.ids import NO_TIMESTAMP, Millis, Offset
 
 SMALL = 8 * 1024 * 1024
-"""Segments up to this size have all headers read before their time index is used."""
+"""In segments up to this size, all headers are read before the time index is used."""
 
 
 def confirmed_max_timestamp(segment: Segment) -> Millis:

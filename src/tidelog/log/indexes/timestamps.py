@@ -1,4 +1,4 @@
-"""Finds an offset by timestamp: the time index selects the range, a job reads the batches.
+"""Finds an offset by timestamp: the time index selects a range, and a job reads its batches.
 
 A search unpacks client batches of any content, so it has a budget. When the budget is spent, or
 when records cannot be read, the result is the first offset that was not examined. No matching
@@ -24,11 +24,11 @@ from tidelog.protocol.records.records import codec_of
 from tidelog.protocol.records.unpacking import UnreadableRecords, unpack
 
 SEARCHED_BYTES = 32 * 1024 * 1024
-"""The most bytes to unpack of one batch."""
+"""The maximum number of bytes to unpack from one batch."""
 SEARCHED_RECORDS = 200_000
-"""The most records to read of one batch: far more than any ordinary producer writes."""
+"""The maximum number of records to read from one batch, far more than producers write."""
 _SEARCHED_BATCHES = 64
-"""The most batches to open whose header announces a record that they do not contain."""
+"""The maximum number of batches to unpack whose header promises a match but that have none."""
 
 _PIECE = 64 * 1024
 _HEADERS_PER_STEP = 256

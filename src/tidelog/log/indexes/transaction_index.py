@@ -1,8 +1,8 @@
-"""The aborted transactions that end in a segment (`.txnindex`), which read_committed skips.
+"""The aborted transactions that end in a segment (`.txnindex`); read_committed skips their records.
 
-Entries are in the order of their markers. Most segments have none: the file appears with the
-first. The file has no checksum: entries that cannot be right are not used, and the verification of
-the log compares the others with the batches.
+Entries are in the order of their markers. Most segments have no entries; the file is created with
+the first one. The file has no checksum. Invalid entries are ignored, and the verification of the
+log compares the others with the batches.
 """
 
 from collections.abc import Iterator
@@ -25,9 +25,9 @@ class TransactionIndex:
         self._base = base_offset
         self._entries: list[AbortedTxn] | None = None
         self._at_rest = 0
-        """So many of the first entries were written by an earlier run."""
+        """The number of entries, from the first on, that an earlier run wrote."""
         self._is_whole = True
-        """Whether every byte of the file is part of an entry that can be right."""
+        """Whether the file contains nothing but valid entries."""
 
     def __iter__(self) -> Iterator[AbortedTxn]:
         return iter(self._load())
@@ -35,12 +35,12 @@ class TransactionIndex:
     def add(self, aborted: AbortedTxn) -> None:
         entries = self._load()
         if entries and entries[-1].last_offset >= aborted.last_offset:
-            # The file names a marker that was not written yet.
+            # The last entry is wrong: its marker would come after the one appended now.
             self.cut(aborted.last_offset)
             self._is_whole = False
             entries = self._load()
         if not self._is_whole:
-            # Behind bytes that are no whole entries, a new one would not be found again.
+            # Loading stops at the first invalid entry, so remove it and all bytes behind it.
             self._disk.open(self.path).truncate(len(entries) * _ENTRY.size)
         self._disk.open(self.path).append((_ENTRY.pack(_VERSION, *aborted),))
         entries.append(aborted)
@@ -64,8 +64,10 @@ class TransactionIndex:
         return self._disk.open(self.path) if self._disk.exists(self.path) else None
 
     def correct(self, at_rest: list[AbortedTxn]) -> bool:
-        """Compare the entries of earlier runs with those found in the batches. -> whether they
-        were wrong. A wrong file is written anew, and the entries of this run stay.
+        """Compare the entries of earlier runs with `at_rest`, which was read from the batches.
+
+        If they differ, rewrite the file with `at_rest` and the entries of this run. Returns
+        whether they differed.
         """
         entries = self._load()
         if self._is_whole and entries[: self._at_rest] == at_rest:
@@ -90,7 +92,7 @@ class TransactionIndex:
 
 
 def _sound_entries(raw: bytes, base: Offset) -> Iterator[AbortedTxn]:
-    """Entries of a known version, in order, of transactions that ended in the segment."""
+    """The valid entries: known version, in order, and ending in the segment; stops at any other."""
     end = base - 1
     for version, *fields in _ENTRY.iter_unpack(raw[: len(raw) - len(raw) % _ENTRY.size]):
         entry = AbortedTxn(*fields)

@@ -1,7 +1,7 @@
-"""Finds the aborted transactions of a log again, from its batches alone.
+"""Finds the aborted transactions of a log from its batches alone.
 
-It follows the rules of `ProducerStates`, and keeps only the open transactions. It is used to check
-transaction indexes, which have no checksum (F55).
+The rules are those of `ProducerStates`, but only open transactions are kept. The result is used to
+check transaction indexes, which have no checksum (F55).
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ from tidelog.protocol.records.batch import BatchHeader
 
 
 class AbortedReplay:
-    """One walk over the batches of a log, from where its open transactions are known."""
+    """One pass over the batches of a log, starting where the open transactions are known."""
 
     __slots__ = ("_open", "found")
 
@@ -28,10 +28,10 @@ class AbortedReplay:
             producer: first for first, producer in sorted(first_offsets)
         }
         self.found: list[AbortedTxn] = []
-        """In the order of their markers."""
+        """The aborted transactions, in the order of their markers."""
 
     def take(self, header: BatchHeader, batch: memoryview) -> None:
-        """The next batch of the log."""
+        """Process the next batch of the log."""
         producer = header.producer_id
         if producer < 0:
             return
@@ -49,6 +49,6 @@ class AbortedReplay:
             self.found.append(AbortedTxn(producer, first, last, stable))
 
     def take_found(self) -> list[AbortedTxn]:
-        """Those found since the last call."""
+        """Return the aborted transactions found since the last call."""
         taken, self.found = self.found, []
         return taken

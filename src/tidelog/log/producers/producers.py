@@ -15,7 +15,10 @@ from tidelog.model.ids import NO_OFFSET, NO_TIMESTAMP, Millis, Offset, ProducerI
 from tidelog.protocol.records.batch import TRANSACTIONAL_MASK, BatchHeader
 
 WINDOW = 5
-"""Batches per producer that are recognised as duplicates; a client has no more in flight."""
+"""The number of latest batches per producer in which duplicates are recognised.
+
+A producer has at most this number in flight.
+"""
 
 _MAX_SEQUENCE = (1 << 31) - 1
 _NO_SEQUENCE = -1
@@ -88,10 +91,10 @@ class ProducerStates:
         return None
 
     def refusal(self, header: BatchHeader, *, check_sequence: bool) -> AppendRefused | None:
-        """Why the batch is refused: its epoch is fenced or its sequence is out of order."""
+        """Refuse a batch with an old epoch, a wrong sequence, or outside the open transaction."""
         entry = self.entries.get(header.producer_id)
         if entry is None:
-            # A new or expired producer has no state: any sequence number may come first.
+            # A new or expired producer has no state, so any first sequence number is valid.
             return None
         if header.producer_epoch < entry.epoch:
             return AppendRefused(
@@ -115,7 +118,7 @@ class ProducerStates:
     def marker_refusal(
         self, header: BatchHeader, marker: EndTransactionMarker
     ) -> AppendRefused | None:
-        """Why a marker is refused: the coordinator or the producer has a newer epoch."""
+        """The refusal of a marker with an old producer epoch or an old coordinator epoch."""
         entry = self.entries.get(header.producer_id)
         if entry is None:
             return None
@@ -151,7 +154,7 @@ class ProducerStates:
     def ended(
         self, header: BatchHeader, marker: EndTransactionMarker, offset: Offset
     ) -> AbortedTxn | None:
-        """Update the state after a marker was appended. -> the aborted transaction, if any."""
+        """Update the state after a marker was appended; returns the aborted transaction, if any."""
         entry = self.entries.get(header.producer_id)
         if entry is None:
             entry = self.entries[header.producer_id] = ProducerEntry(header.producer_epoch)
@@ -172,7 +175,10 @@ class ProducerStates:
     # -- reading
 
     def last_stable_offset(self, high_watermark: Offset) -> Offset:
-        """The first offset of an open transaction, or of one whose marker is not committed."""
+        """The start of the earliest transaction that is open or whose marker is not committed.
+
+        Without such a transaction, it is the high watermark.
+        """
         if not self._ongoing and not self._completed:
             return high_watermark
         self.forget_completed(high_watermark)

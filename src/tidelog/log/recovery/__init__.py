@@ -1,1 +1,1 @@
-"""Opening a log after any kind of stop: what is whole, what is cut, what is set aside."""
+"""Opens a log after any kind of stop: cuts an invalid tail and sets aside files that do not fit."""

@@ -1,8 +1,8 @@
 """Checks cheaply whether the segments of a log are contiguous (F54).
 
-For each segment, the last index entry and the batches behind it are read: the next segment has to
-begin where they end. Only a log that was compacted may have gaps (the cleanup policy alone causes
-none), and even there a segment never begins before the end of the segment before it.
+For each segment, the last index entry and the batches behind it are read. The next segment must
+begin where these batches end. Only a log in which compaction has run may have gaps; its cleanup
+policy alone does not explain one. Even there, a segment never begins before the previous one ends.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ class Tail(NamedTuple):
 
 class ContinuityVerdict(NamedTuple):
     sound: int
-    """How many segments, from the first on, are valid and contiguous."""
+    """The number of segments, from the first on, that are valid and contiguous."""
     end: Offset
     """Where the last valid segment ends."""
     tails: tuple[Tail, ...]
@@ -49,7 +49,7 @@ def tail_of(segment: Segment, *, has_gaps: bool) -> Tail:
     for at, header in segment.headers(position):
         is_next = expected is None or header.base_offset == expected
         if not is_next and not has_gaps:
-            reason = f"offset {header.base_offset} in place of {expected}"
+            reason = f"offset {header.base_offset} instead of {expected}"
             raise BrokenChainError(at, expected or 0, reason)
         if at > 2 * segment.index_interval and segment.offset_index.last is None:
             segment.distrust_indexes("its offset index is empty")
@@ -64,8 +64,9 @@ def check(
 ) -> ContinuityVerdict:
     """How many of the first `count` segments are valid and contiguous.
 
-    If two segments do not meet, either may be wrong, because no checksum covers offsets: both are
-    left to a scan. The segment behind the first `count` is scanned anyway.
+    If a segment does not begin where the previous one ends, either may be wrong, because no
+    checksum covers offsets. Both then count as not valid, and the caller scans them. The caller
+    scans the segments behind the first `count` in any case.
     """
     tails: list[Tail] = []
     end = segments[0].base_offset if segments else 0
@@ -122,11 +123,12 @@ def readable(
     has_gaps: bool,
     epochs: LeaderEpochs | None,
 ) -> tuple[int, Offset | None]:
-    """How many bytes from a batch boundary on may be served: those with contiguous offsets.
+    """The number of bytes from `position`, a batch boundary, that have contiguous offsets.
 
-    No checksum covers offsets, so nothing else would detect wrong ones. The second result is the
-    offset of the first break, if any. Raises BrokenChainError if the first batch does not hold
-    `offset`. If `epochs` is given, leader epochs and checksums are verified as well.
+    Only these bytes may be served. No checksum covers offsets, so no other check detects wrong
+    ones. The second result is the offset of the first break, if any. Raises BrokenChainError if the
+    first batch does not hold `offset`. If `epochs` is given, leader epochs and checksums are
+    verified as well.
     """
     end, checks_sums = position + length, epochs is not None
     first, checked_to = segment.summed if checks_sums else segment.chained
@@ -136,7 +138,7 @@ def readable(
     try:
         for number, (at, header) in enumerate(_walk(segment, position, checks_sums)):
             if expected < 0 and header.base_offset > offset and not has_gaps:
-                reason = f"offset {header.base_offset} in place of {offset}"
+                reason = f"offset {header.base_offset} instead of {offset}"
                 raise BrokenChainError(at, offset, reason)
             if at >= end or number == READ_AT_ONCE:
                 break
@@ -165,7 +167,7 @@ def _walk(segment: Segment, position: int, checks_sums: bool) -> Iterator[tuple[
 
 
 def _remember(segment: Segment, position: int, checked_to: int, checks_sums: bool) -> None:
-    """Record how far the batches are verified, so that they are verified once per run."""
+    """Record the verified range, so that its batches are verified only once per run."""
     first, before = segment.summed if checks_sums else segment.chained
     if first <= position <= before:
         position, checked_to = first, max(before, checked_to)

@@ -1,7 +1,7 @@
 """The unreadable or lost ranges of a log (`damage-checkpoint`), kept across restarts.
 
 After a clean shutdown the scan that finds such ranges is skipped. Without this file the next start
-would take the log for complete (F54). The file exists only while there is damage.
+would treat the log as complete (F54). The file exists only while there is damage.
 """
 
 from collections.abc import Sequence

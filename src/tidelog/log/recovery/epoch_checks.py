@@ -46,9 +46,9 @@ def learn(epochs: LeaderEpochs, segment: Segment) -> None:
 
 
 def fit_boundaries(epochs: LeaderEpochs, segments: SegmentList, start: Offset, end: Offset) -> bool:
-    """Whether each epoch begins and ends with a batch of its own; two look-ups for each.
+    """Whether the first and the last batch of each epoch carry that epoch.
 
-    Epochs never decrease from batch to batch, so no other epoch can lie between the two.
+    Epochs never decrease from batch to batch, so the batches between these two match as well.
     """
     entries = [entry for entry in epochs.entries if entry.start_offset < end]
     for number, (epoch, begins) in enumerate(entries):

@@ -2,8 +2,9 @@
 
 `.deleted` and `.cleaned` files are removed. A `.swap` file is the finished result of a compaction
 that was about to replace segments: it replaces them, unless a `.cleaned` file beside it shows that
-the compaction was not complete. In a log that is not compacted nothing replaces a segment: such
-files are set aside. So is a damaged `.swap` file, which would replace valid records (F54).
+the compaction was not complete. In a log without compaction nothing replaces a segment, so `.swap`
+and `.cleaned` files are set aside. A damaged `.swap` file is set aside too, because it would
+replace valid records (F54).
 """
 
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from tidelog.model.disk import Disk
 from tidelog.model.ids import Offset
 
 _SNAPSHOT_OF_METADATA = ".checkpoint"
-"""KRaft's own snapshots follow other rules."""
+"""Snapshots of the metadata log, which are handled elsewhere."""
 
 
 class Cleared(NamedTuple):
@@ -63,7 +64,7 @@ def clear(
 
 
 def _is_unwanted(disk: Disk, directory: str, name: str, is_compacted: bool) -> bool:
-    """Whether the file is named like a part of a compaction and cannot be one."""
+    """Whether the file has the name of a compaction's file but cannot be one."""
     if not name.endswith((names.CLEANED, names.SWAP)):
         return False
     if not is_compacted:
@@ -77,7 +78,7 @@ def _is_unwanted(disk: Disk, directory: str, name: str, is_compacted: bool) -> b
 
 
 def _is_sound(disk: Disk, path: str, base_offset: Offset) -> bool:
-    """Whether the file holds valid batches, or is empty and there is no file that it replaces."""
+    """Whether the file holds valid batches only; an empty file must not replace another file."""
     file = disk.open(path)
     try:
         for _ in scan.batches(file, 0, file.size, base_offset):

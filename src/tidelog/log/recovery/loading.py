@@ -1,9 +1,9 @@
 """Opens a partition's directory: finds its segments, its log end offset and its derived state.
 
-Invariant: no record is readable that power loss could still remove (F11). After a clean shutdown
-only the last batches of each segment are read: the segments have to be contiguous and to end at the
-recovery point (F54). Otherwise the tail from the recovery point on is scanned and fsynced, because
-the page cache survives the process but not the machine.
+Invariant: a record that power loss could still remove cannot be read (F11). After a clean shutdown
+only the last batches of each segment are read. The segments must be contiguous, and the log must
+end at the recovery point (F54). Otherwise the tail from the recovery point on is scanned and
+fsynced, because the page cache survives the end of the process but not a power loss.
 """
 
 from bisect import bisect_right
@@ -36,7 +36,7 @@ class LoadedLog(NamedTuple):
     was_cleaned: bool
     """Whether compaction may have removed records."""
     is_modified: bool
-    """Whether the files differ from what a clean shutdown would leave."""
+    """Whether the files have changed since a clean shutdown."""
     before_change: Callable[[], None]
     """To be called before the files change."""
 
@@ -56,7 +56,7 @@ class LogLoader:
         *,
         was_cleaned: bool,
     ) -> None:
-        """A recovery point of None means that it is unknown how much of the log was durable."""
+        """A recovery point of None means that it is unknown."""
         self._disk = disk
         self._before_change = before_change
         self._directory = directory
@@ -111,10 +111,16 @@ class LogLoader:
         producers, end = self._load_segments(clean_shutdown)
         promised = self._recovery_point or 0
         if max(end, self._log_start) < promised and not self._is_reported(end):
-            self._damage(Damage(max(end, self._log_start), promised, "its end is missing"))
+            self._damage(
+                Damage(max(end, self._log_start), promised, "the end of the log is missing")
+            )
         for first, lost_to in self._known or ():
             if first >= end and not self._is_reported(first):
-                self._damage(Damage(first, lost_to, "an earlier start found its end missing"))
+                self._damage(
+                    Damage(
+                        first, lost_to, "an earlier start found that the end of the log is missing"
+                    )
+                )
         if end < self._log_start or not self._segments:
             end = self._start_over()
             producers = ProducerStates(end)
@@ -171,7 +177,7 @@ class LogLoader:
         return self._state_before(self._segments, end), end
 
     def _check_end(self, verdict: ContinuityVerdict) -> int:
-        """Where to scan from if, after a clean shutdown, the end is not the recovery point."""
+        """The index of the first segment to scan, if the log does not end at the recovery point."""
         point, end = self._recovery_point, verdict.end
         if point is None or end == point or not self._segments:
             return len(self._segments)
@@ -191,7 +197,10 @@ class LogLoader:
     # -- where the log begins
 
     def _find_start(self) -> None:
-        """Set the log start offset from the checkpoint and the epochs, which are written first."""
+        """Set the log start offset from the checkpoint, the epochs and the first segment.
+
+        The epochs are written before segments are deleted.
+        """
         first = self._segments[0].base_offset if self._segments else None
         entries = self._epochs.entries if self._epochs.was_sound else ()
         known = entries[0].start_offset if entries else None
@@ -204,11 +213,11 @@ class LogLoader:
         if first is None:
             return
         if known is None:
-            # Without epochs, a leftover index proves that there was a segment.
+            # Without epochs, a leftover index still proves that the log had a segment there.
             known = min(self._without_log, default=None)
         missing_from = self._log_start if known is None else max(known, self._log_start)
         if known is not None and missing_from < first:
-            self._damage(Damage(missing_from, first, "its first segments are missing"))
+            self._damage(Damage(missing_from, first, "the first segments are missing"))
         self._log_start = max(self._log_start, first)
 
     # -- epochs

@@ -2,7 +2,7 @@
 file in place of a directory, a dangling link.
 
 Otherwise the first read or write of that name would fail and count as a failed disk. This runs
-before anything else in a log directory is read; other checks then handle the missing files.
+before anything else in a log directory is read. Other checks then find that a file is missing.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _OF_IDENTITY = (
     names.META_PROPERTIES_COPY + _TEMPORARY,
     names.META_PROPERTIES + _TEMPORARY,
 )
-"""Files that can be rewritten; an operator handles a directory in place of `meta.properties`."""
+"""Files that the node can write again. `meta.properties` itself is left to the operator."""
 
 
 def clear_identity(disk: Disk) -> list[str]:
@@ -34,7 +34,7 @@ def clear_identity(disk: Disk) -> list[str]:
 
 
 def clear(disk: Disk) -> list[str]:
-    """Check a whole log directory. -> one sentence for each entry that was renamed."""
+    """Check a whole log directory; returns one sentence for each entry that was renamed."""
     directories = disk.list_directories("")
     partitions = {name for name in disk.list("") if names.partition_of(name) is not None}
     found = sorted(partitions.difference(directories))

@@ -16,7 +16,7 @@ def resume(
 ) -> tuple[int, Offset] | None:
     """Position and offset of the next valid batch past `least` that ends at or before `limit`.
 
-    No checksum covers its offset, so an offset past the limit is wrong.
+    No checksum covers offsets. A batch that ends past the limit has a wrong offset and is skipped.
     """
     limit = min(limit, segment.base_offset + MAX_RELATIVE_OFFSET)
     at: int | None = position
@@ -42,10 +42,10 @@ def _is_chained(segment: Segment, position: int, header: BatchHeader, has_gaps: 
 def find(
     segment: Segment, offset: Offset, end: Offset, epochs: LeaderEpochs, *, has_gaps: bool
 ) -> Hole | None:
-    """The first unknown hole, from a batch boundary before `offset` on.
+    """The first hole that is not known yet, from a batch boundary before `offset` on.
 
-    `end` is where the segment ends, whatever its batches contain. Checksums are verified too,
-    because the batch before a gap may be the broken one.
+    `end` is the end of the segment's offset range. Checksums are verified too, because the batch
+    before a gap may be the broken one.
     """
     position = segment.position_before(offset)
     expected = segment.base_offset if position == 0 else None
@@ -54,7 +54,7 @@ def find(
             for at, header, _ in scan.batches(segment.file, position, stop, segment.base_offset):
                 if expected is not None and header.base_offset != expected and not has_gaps:
                     raise BrokenChainError(
-                        at, expected, f"offset {header.base_offset} in place of {expected}"
+                        at, expected, f"offset {header.base_offset} instead of {expected}"
                     )
                 if epochs.at(header.base_offset) != header.leader_epoch:
                     expected = header.base_offset
@@ -72,7 +72,7 @@ def find(
 
 
 def _runs(segment: Segment, position: int) -> Iterator[tuple[int, int, Offset | None]]:
-    """Where each run of batches ends at a known hole, and where the next run begins."""
+    """The end of each run of batches between known holes, and the start of the next run."""
     for hole in segment.holes:
         if hole.end > position or (hole.position == hole.end >= position):
             yield hole.position, hole.end, hole.end_offset

@@ -1,9 +1,9 @@
 """Scans segments that may be invalid, and makes a contiguous log of them or reports the damage.
 
 Invariant: invalid bytes at or past the recovery point end the log at the last valid batch, because
-nothing there was acknowledged as durable. Invalid bytes below it were fsynced: they are damage to
-acknowledged records, which is reported and never cut off while valid batches follow. A segment that
-does not belong at its base offset is set aside, not deleted.
+nothing there was acknowledged as durable. Invalid bytes below the recovery point were fsynced, so
+acknowledged records are damaged. This damage is reported, and it is not cut off while valid batches
+follow. A segment that does not fit at its base offset is set aside, not deleted.
 """
 
 from tidelog.log.checkpoints.epochs import LeaderEpochs
@@ -53,7 +53,7 @@ class SegmentRecovery:
     def run(
         self, before: Segment | None, end: Offset, segments: list[Segment], files: SnapshotFiles
     ) -> list[Segment]:
-        """The segments to keep after the valid one that ends at `end`; the last may be cut."""
+        """Recover the segments after `before`, which ends at `end`; returns those to keep."""
         kept: list[Segment] = []
         self.end_offset = end
         previous = before
@@ -78,7 +78,7 @@ class SegmentRecovery:
     # -- one segment behind another
 
     def _follows(self, previous: Segment, segment: Segment) -> bool:
-        """Whether the segment follows; a gap below the recovery point becomes a hole in the log."""
+        """Whether the segment continues the log; a gap in durable offsets becomes a hole."""
         end, base = self.end_offset, segment.base_offset
         known = self._recovery_point
         if misplaced(segment, end, has_gaps=self._has_gaps, recovery_point=known) is None:
@@ -95,7 +95,7 @@ class SegmentRecovery:
         return self.end_offset >= self._durable_to and segment.base_offset > self.end_offset
 
     def _starts_at_base(self, segment: Segment) -> bool:
-        """Whether it begins at its base offset, or is empty where the log had certainly reached."""
+        """Whether it begins at its base offset, or is empty and not past the recovery point."""
         if not segment.size:
             known = self._recovery_point
             return known is not None and segment.base_offset <= known
@@ -103,7 +103,7 @@ class SegmentRecovery:
         return first is not None and first.base_offset == segment.base_offset
 
     def _proves_reach(self, segment: Segment) -> bool:
-        """Whether the segment proves that the log reached it, so damage may extend up to it."""
+        """Whether the segment proves that the log extended to it, so that a hole may end there."""
         return (self._has_gaps and segment.size > 0) or self._starts_at_base(segment)
 
     def _set_aside(self, segment: Segment) -> None:
@@ -125,7 +125,7 @@ class SegmentRecovery:
     # -- inside one segment
 
     def _recover(self, segment: Segment, following: Segment | None) -> bool:
-        """Scan one segment and rebuild its indexes. -> whether its tail was cut."""
+        """Scan one segment and rebuild its indexes; returns whether its tail was cut."""
         segment.reset_indexes()
         self.end_offset = segment.base_offset
         if self.end_offset < self._durable_to:
@@ -207,14 +207,14 @@ class SegmentRecovery:
     def _invalid_reason(
         self, segment: Segment, header: BatchHeader, following: BatchHeader | None
     ) -> str | None:
-        """Why the batch is invalid: no checksum covers its offset and leader epoch."""
+        """Why the offset or leader epoch is wrong, which no checksum covers; None if both fit."""
         if header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
             return f"offset {header.last_offset} is too far from the segment's base"
         if header.base_offset != self.end_offset and not self._has_gaps:
             return f"offset {header.base_offset} comes after {self.end_offset - 1}"
         epoch = header.leader_epoch
         if epoch < self._epoch:
-            # Old bytes behind new ones, left by a truncation that was not fsynced.
+            # These are old bytes behind newer ones, left by a truncation that was not fsynced.
             return f"leader epoch {epoch} comes after {self._epoch}"
         if (
             following is not None
@@ -227,7 +227,7 @@ class SegmentRecovery:
     def _hole(
         self, segment: Segment, broken: BrokenChainError, following: Segment | None
     ) -> Hole | None:
-        """The damaged range below the recovery point; None when the log ends here."""
+        """The damaged range, if its bytes were durable; None if the log ends here."""
         first = self.end_offset
         if first >= self._durable_to:
             return None

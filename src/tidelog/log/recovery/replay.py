@@ -1,4 +1,4 @@
-"""Rebuilds the state that follows from the batches: producers and transactions."""
+"""Rebuilds the producer state, including open transactions, from the batches."""
 
 from collections.abc import Iterable
 from contextlib import suppress
@@ -21,7 +21,7 @@ _REFILL_ENTRIES = 32
 def apply(
     producers: ProducerStates, header: BatchHeader, batch: memoryview | None
 ) -> AbortedTxn | None:
-    """Apply a batch with final offsets to the state. -> the transaction that it aborts, if any."""
+    """Apply a batch with final offsets; returns the transaction that it aborts, if any."""
     aborted = None
     if header.producer_id >= 0:
         if header.is_control:
@@ -53,7 +53,7 @@ def rebuild_producers(
 
 
 def _refill_windows(segments: list[Segment], producers: ProducerStates) -> None:
-    """Find each producer's batches before the snapshot's one, which may be repeated (F44)."""
+    """Add each producer's earlier batches, which a snapshot lacks but clients may repeat (F44)."""
     if not producers.entries:
         return
     end = producers.end_offset
@@ -86,7 +86,7 @@ def _some_way_before(segment: Segment, end: Offset) -> int:
 
 
 def _replay(segment: Segment, producers: ProducerStates, end: Offset) -> None:
-    # A broken batch in an old segment costs the state behind it, not the log: reads report it.
+    # At a broken batch, only the producer state behind it is lost. Reads report the broken batch.
     with suppress(BrokenChainError):
         for position, header in segment.headers_from(producers.end_offset):
             if header.base_offset >= end:

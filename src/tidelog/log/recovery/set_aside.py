@@ -1,6 +1,6 @@
-"""Renames files that do not fit their log, so that loading ignores them and an operator can look.
+"""Renames files that do not fit their log. Loading ignores them, and an operator can inspect them.
 
-Invariant: nothing here deletes, because the bytes may be the only copy of the records.
+Invariant: no file is deleted, because it may be the only copy of the records.
 """
 
 from tidelog.log import names
@@ -8,7 +8,7 @@ from tidelog.model.disk import Disk
 
 
 def set_aside(disk: Disk, path: str) -> str:
-    """Rename a file or directory so that loading ignores it. -> its new path."""
+    """Rename a file or directory so that loading ignores it; returns its new path."""
     new, number = path + names.SET_ASIDE, 1
     while disk.exists(new):
         number += 1

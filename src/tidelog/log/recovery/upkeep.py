@@ -1,7 +1,7 @@
 """Handles problems found in a log while it is in use: reports, records and repairs them in steps.
 
-Indexes are rebuilt from the batches. Broken batches cannot be repaired here: their offset range is
-not served, and is recorded so that the next start knows it.
+Indexes are rebuilt from the batches. Broken batches cannot be repaired here. Their offset range is
+not served, and it is written to `damage-checkpoint` for the next start.
 """
 
 from contextlib import suppress
@@ -83,7 +83,7 @@ class Upkeep:
     def _write(self) -> None:
         damage_file.write(self._disk, self._directory, (*self.damages, *self._lost))
 
-    def mend(
+    def repair_indexes(
         self,
         segments: SegmentList,
         end: Offset,
@@ -92,9 +92,9 @@ class Upkeep:
         *,
         has_gaps: bool,
     ) -> int:
-        """Scan up to `budget` headers to rebuild or confirm indexes. -> the unused budget.
+        """Scan up to `budget` headers to rebuild or confirm indexes.
 
-        The result is 0 while there is more to do.
+        Returns the unused budget, or 0 while work is left.
         """
         for number, segment in enumerate(segments):
             rebuild = segment.rebuild

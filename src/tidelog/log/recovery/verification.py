@@ -1,9 +1,9 @@
-"""Reads the segments of earlier runs again and finds bytes that changed on disk (F54).
+"""Verifies the segments of earlier runs and finds bytes that have changed on disk (F54).
 
-Opening a log looks at the ends of its segments only. The batches between them are verified in the
-background, once in a run and in small slices: their checksums, and that offsets and leader epochs,
-which no checksum covers, are those of the log. The aborted transactions found in the batches are
-compared with the transaction index of each segment, and a wrong index is written anew (F55).
+Opening a log reads only the ends of its segments. All other batches are verified in the background,
+once per run and in small slices. Their checksums must match. Their offsets and leader epochs, which
+no checksum covers, must continue the log. The aborted transactions found in the batches are
+compared with the transaction index of each segment, and a wrong index is rewritten (F55).
 """
 
 from bisect import bisect_right
@@ -27,7 +27,7 @@ from tidelog.protocol.records.batch import BatchHeader
 SLICE_BATCHES, SLICE_BYTES = 200, 1 << 20
 STEP_BATCHES = 100
 WHOLE, LEAST = 100, 6
-"""The cost of a full slice, and the least cost of any slice."""
+"""The cost of a full slice, and the minimum cost of a slice."""
 
 Extent = tuple[Offset, int]
 """The base offset of a segment, and its size when the log was opened."""
@@ -44,7 +44,7 @@ class Verified(NamedTuple):
 
 @dataclass(slots=True)
 class VerifySlice:
-    """A job: verify the next batches of a segment."""
+    """A job that verifies the next batches of a segment."""
 
     work: ClassVar[Work] = Work.LOAD
     file: File
@@ -54,7 +54,7 @@ class VerifySlice:
     epochs: Sequence[tuple[LeaderEpoch, Offset]]
     has_gaps: bool
     aborted: AbortedReplay | None
-    """Follows the transactions; None where they are not known."""
+    """Finds aborted transactions; None if it is unknown which transactions are open."""
 
     def run(self) -> Steps[Verified]:
         position, offset, number, is_broken = self.position, self.offset, 0, False
@@ -79,7 +79,7 @@ class VerifySlice:
         return Verified(position, offset, cost, is_broken)
 
     def _is_misplaced(self, header: BatchHeader, expected: Offset) -> bool:
-        """Whether the offset or leader epoch of the batch differs from the log's at that place."""
+        """Whether the batch has another offset or leader epoch than the log has at its position."""
         if header.base_offset != expected and not self.has_gaps:
             return True
         return self._epoch_at(header.base_offset) not in (None, header.leader_epoch)
@@ -142,7 +142,7 @@ class LogVerification:
     def _open_transactions(self, base: Offset) -> AbortedReplay | None:
         """The transactions that are open where this segment begins; None when they are unknown.
 
-        A cleaner removes records of aborted transactions, so its log cannot be checked this way.
+        Compaction removes records of aborted transactions, so a compacted log is not checked.
         """
         if self._has_gaps:
             return None
@@ -152,7 +152,7 @@ class LogVerification:
         return None if snapshot is None else AbortedReplay(snapshot[1])
 
     def _check_transactions(self, segment: Segment, size: int) -> None:
-        """Called when everything that the segment held at rest was read and is sound."""
+        """Check the transaction index once all batches of earlier runs in the segment are valid."""
         if self._aborted is None:
             return
         found = self._aborted.take_found()

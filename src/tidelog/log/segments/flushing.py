@@ -15,7 +15,7 @@ class FlushProgress:
         self._asked = recovery_point
         self._last_flush = now
         self._in_flight: dict[Offset, Offset] = {}
-        """By requested offset: the offset that the fsync still covers after truncations."""
+        """For each requested offset, the offset that its fsync still covers after truncations."""
 
     def is_due(
         self, log_end_offset: Offset, active_base: Offset, config: LogConfig, now: Millis
@@ -45,7 +45,7 @@ class FlushProgress:
             self.recovery_point = counts
 
     def truncated(self, offset: Offset) -> None:
-        """Lower the recovery point: bytes written behind the cut have not been fsynced."""
+        """Lower the recovery point to the cut, because later bytes there are not fsynced yet."""
         self.recovery_point = min(self.recovery_point, offset)
         self._asked = min(self._asked, offset)
         self._in_flight = {asked: min(n, offset) for asked, n in self._in_flight.items()}

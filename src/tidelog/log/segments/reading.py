@@ -70,7 +70,7 @@ def read(
 
 
 def _bounded(available: int, first_size: int, max_bytes: int, at_least_one: bool) -> int:
-    """The bytes to return: the last batch may be partial, the first is whole or left out."""
+    """The number of bytes to return. Only the last of several batches may be partial."""
     if available <= max_bytes:
         return available
     if max_bytes >= first_size:

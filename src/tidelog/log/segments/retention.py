@@ -64,7 +64,7 @@ PURGED_AT_ONCE = 20
 
 
 class DeletedFiles:
-    """Files renamed on deletion, so that a restart ignores them, and removed after the delay."""
+    """Files of deleted segments. They are renamed at once, so that no start loads them."""
 
     __slots__ = ("_disk", "_waiting")
 

@@ -24,8 +24,7 @@ NEAR = 4096 + HEADER_SIZE
 FAR = 1 << 20
 """Bytes to read ahead for a pass over a whole segment."""
 _BLOCK_BITS = 24
-"""Bits of the offset range in which the batch after a broken one is searched: at least 16 million.
-"""
+"""The batch after a broken one is searched among the next 2^24 offsets or more."""
 
 
 class Hole(NamedTuple):
@@ -38,13 +37,13 @@ class Hole(NamedTuple):
 
 
 class BrokenChainError(Exception):
-    """The bytes at `position` are not the next batch. Never leaves this package."""
+    """The bytes at `position` are not the next batch. It is always handled inside this package."""
 
     def __init__(self, position: int, next_offset: Offset, reason: str) -> None:
         super().__init__(f"position {position}: {reason}")
         self.position = position
         self.next_offset = next_offset
-        """The end offset of the last valid batch before it; -1 if there is none."""
+        """The end offset of the last valid batch before `position`; -1 if there is none."""
         self.reason = reason
 
 
@@ -87,8 +86,8 @@ def batches(
 def resume_after(file: File, position: int, end: int, least: Offset) -> int | None:
     """The position of the next valid batch behind a broken one; None if there is none.
 
-    Offsets grow slowly, so the leading bytes of its base offset are those of `least` or the next
-    value after them. A byte search finds candidates, and a candidate counts only if its checksum
+    Offsets grow slowly, so the leading bytes of its base offset equal those of `least` or are
+    larger by one. A byte search finds candidates, and a candidate counts only if its checksum
     matches.
     """
     block = least >> _BLOCK_BITS

@@ -1,7 +1,7 @@
 """One segment: a file of batches and its indexes.
 
 Invariant: the first `size` bytes are whole batches in offset order. The positions of the newest
-batches are kept in memory, so a tail read costs no file access. Wrong indexes are rebuilt.
+batches are kept in memory, so locating them needs no file access. Wrong indexes are rebuilt.
 """
 
 from array import array
@@ -64,7 +64,7 @@ class Segment:
         self.base_offset = base_offset
         self.created = now
         self.size = 0
-        self.first_timestamp: Millis | None = None  # None: read it from the first batch
+        self.first_timestamp: Millis | None = None  # None until it is read from the first batch
         self.holes: tuple[Hole, ...] = ()
         self.index_interval = index_interval
         """index.interval.bytes."""
@@ -83,7 +83,7 @@ class Segment:
         self.transaction_index = TransactionIndex(
             disk, self.path(names.TRANSACTION_INDEX), base_offset
         )
-        self._max_timestamp: Millis | None = None  # None: read it from the time index
+        self._max_timestamp: Millis | None = None  # None until it is read from the time index
         self.offset_of_max_timestamp = base_offset
         self._since_index_entry = 0
         self._recent_from = base_offset
@@ -256,7 +256,7 @@ class Segment:
             self.rebuild = IndexRebuild(self, self.index_interval, "")
 
     def end_rebuild(self) -> str | None:
-        """Replace wrong indexes by the rebuilt ones. -> the reason for the rebuild, if any."""
+        """Replace wrong indexes by the rebuilt ones; returns why they were wrong, or None."""
         self.adopt_times()
         built, self.rebuild = self.rebuild, None
         assert built is not None
@@ -289,7 +289,7 @@ class Segment:
         return memoryview(self.file.read(position, length))
 
     def first_batch_timestamp(self) -> Millis:
-        """The start of segment.ms: the first batch's timestamp; -1 when it has none."""
+        """The first batch's timestamp, from which segment.ms counts; -1 if there is none."""
         if self.first_timestamp is None and self.size:
             try:
                 self.first_timestamp = next(self.headers())[1].max_timestamp
@@ -297,7 +297,7 @@ class Segment:
                 self.first_timestamp = NO_TIMESTAMP
         return NO_TIMESTAMP if self.first_timestamp is None else self.first_timestamp
 
-    # -- changing shape
+    # -- cutting, sealing and renaming
 
     def truncate(self, position: int, offset: Offset) -> None:
         """Drop everything from a cut position on."""
@@ -342,7 +342,7 @@ class Segment:
         self.unread_to = 0
 
     def cut_at(self, position: int, holes: tuple[Hole, ...]) -> None:
-        """Drop the bytes from a position on, which no index entry refers to."""
+        """Drop the bytes from a position on; no index entry may refer to them."""
         self.size = position
         self.file.truncate(position)
         self.holes = holes
@@ -352,7 +352,7 @@ class Segment:
             self.rebuild = IndexRebuild(self, self.index_interval, self.rebuild.reason)
 
     def seal(self) -> None:
-        """End appends: write the indexes, with the largest timestamp last in the time index."""
+        """Write the indexes after the last append; the last time entry is the largest timestamp."""
         if self.max_timestamp != NO_TIMESTAMP:
             self.time_index.add(self.max_timestamp, self.offset_of_max_timestamp)
         self.offset_index.entries.write_out()
@@ -374,7 +374,7 @@ class Segment:
             self._disk.remove(self.path(kind))
 
     def set_aside(self) -> str:
-        """Rename the segment's files so that loading ignores them. -> the log's new path."""
+        """Rename the segment's files so that loading ignores them; returns the log's new path."""
         kept = ""
         for kind in reversed(names.SEGMENT_SUFFIXES):
             path = self.path(kind)
@@ -390,7 +390,7 @@ class Segment:
         self.time_index.entries.forget()
 
     def rename_files(self, suffix: str) -> list[str]:
-        """Add a suffix to the name of every file of the segment. -> the new paths."""
+        """Add a suffix to the name of every file of the segment; returns the new paths."""
         renamed = []
         for kind in names.SEGMENT_SUFFIXES:
             path = self.path(kind)

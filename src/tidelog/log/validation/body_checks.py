@@ -19,7 +19,7 @@ from tidelog.protocol.varint import read_varint
 _SMALLEST_RECORD = 7
 """Length, attributes, two deltas, no key, no value and no headers: one byte each."""
 _WALKED = 16
-"""The most records of a batch to read: reading thousands would cost too much."""
+"""The maximum number of records to read from a batch, because reading thousands is slow."""
 _BEGINNINGS = {1: b"\x1f\x8b", 3: b"\x04\x22\x4d\x18", 4: b"\x28\xb5\x2f\xfd"}
 """The first bytes of gzip, lz4 and zstd data; snappy has no fixed first bytes."""
 

@@ -1,6 +1,7 @@
 """Checks that need the records of a batch, run only if the batch or its topic requires them.
 
-A batch whose codec this broker cannot read is judged by its header, because clients can read it.
+A batch with a codec that this broker cannot read is accepted if its header is valid, because
+clients may be able to read it.
 """
 
 from dataclasses import dataclass
@@ -17,14 +18,14 @@ from tidelog.protocol.records.records import codec_of
 from tidelog.protocol.records.unpacking import OverBudget, UnreadableRecords, unpack
 
 CHECKED_BYTES = 256 * 1024 * 1024
-"""The most bytes of a compressed batch to unpack; a batch that holds more is refused."""
+"""A compressed batch that unpacks to more bytes than this is refused."""
 CHECKED_RECORDS = 1_000_000
-"""The most records in a compressed batch, unless it has at least one byte for each."""
+"""The maximum number of records in a compressed batch with fewer bytes than records."""
 _AT_ONCE_BYTES = 16 * 1024
 _AT_ONCE_RECORDS = 64
 """Larger batches are checked in a job."""
 _MOST_REPORTED = 1_000
-"""The most invalid records of a batch to report."""
+"""The maximum number of invalid records to report for a batch."""
 
 
 class RecordRules(NamedTuple):
@@ -35,11 +36,11 @@ class RecordRules(NamedTuple):
     newest: Millis | None
     """None means that there is no bound."""
     is_counted: bool
-    """Whether to verify the record count: the offsets must be contiguous as well."""
+    """Whether to verify that the number of records is correct and their offsets are contiguous."""
 
 
 def rules_of(config: LogConfig, now: Millis, *, is_counted: bool = False) -> RecordRules:
-    """Compaction requires keys; the timestamp bounds apply to each record."""
+    """The rules of a topic: compaction requires keys, and timestamps have bounds."""
     oldest = newest = None
     if not config.stamps_append_time:
         oldest = now - config.message_timestamp_before_max_ms
@@ -48,7 +49,7 @@ def rules_of(config: LogConfig, now: Millis, *, is_counted: bool = False) -> Rec
 
 
 def looks_inside(config: LogConfig) -> bool:
-    """Whether a topic has rules that a batch header cannot prove."""
+    """Whether a topic has rules that cannot be checked with a batch header alone."""
     return "compact" in config.cleanup_policy or (
         not config.stamps_append_time and config.message_timestamp_before_max_ms != UNLIMITED
     )
@@ -56,7 +57,8 @@ def looks_inside(config: LogConfig) -> bool:
 
 @dataclass(slots=True)
 class RecordCheck:
-    """A job: unpack a batch, count its records and apply the rules. -> the refusal, or None.
+    """A job that unpacks a batch, counts its records and applies the rules. Its result is a
+    refusal or None.
 
     The job owns its bytes, because the host reuses the buffer of the request.
     """
@@ -77,7 +79,7 @@ class RecordCheck:
 
 
 def check_records(batch: memoryview, rules: RecordRules) -> AppendRefused | RecordCheck | None:
-    """Why a batch is refused; for a large batch, the job that checks it."""
+    """Check a small batch; returns its refusal, if any. For a large batch, returns a job."""
     steps = _check(batch, rules, _AT_ONCE_BYTES, _AT_ONCE_RECORDS)
     try:
         while True:

@@ -91,7 +91,7 @@ def _unsound(error: ErrorCode, batches: memoryview) -> AppendRefused:
 
 
 def _is_cut_short(batches: memoryview, position: int) -> bool:
-    """Whether the bytes could be the start of a batch, which Kafka does not count as a batch."""
+    """Whether the bytes may be an incomplete batch, which Kafka does not count as a batch."""
     rest = batches[position:]
     if len(rest) < LOG_OVERHEAD:
         return True
@@ -161,9 +161,9 @@ def check_whole(batches: memoryview) -> list[tuple[int, BatchHeader]] | AppendRe
 def check_replicated(
     batches: memoryview, newest_epoch: LeaderEpoch, *, has_gaps: bool
 ) -> list[tuple[int, BatchHeader]] | AppendRefused:
-    """As `check_whole`, for batches with offsets from the leader, up to the first gap.
+    """As `check_whole`, for batches from the leader, which have offsets; up to the first gap.
 
-    The checksum does not cover offset and epoch, so damage to them shows only in the sequence.
+    No checksum covers offset and epoch. Damage to them is found by comparing with other batches.
     """
     found = check_whole(batches)
     if isinstance(found, AppendRefused):

@@ -59,7 +59,7 @@ def open_metadata_log(
     opened = directory.open(
         METADATA_PARTITION, METADATA_TOPIC_ID, metadata_log_config(settings), now
     )
-    while not opened.mend():
+    while not opened.repair_indexes():
         pass
     for note in (*opened.recovery.notes, *opened.take_notes()):
         log.warning("%s", note)

@@ -117,7 +117,7 @@ class Housekeeping:
     def _repair(self, replica: Replica, budget: int) -> int:
         """Repair the log's indexes and log its notes; returns the rest of the budget."""
         self._verify(replica)
-        left = replica.log.mend(budget)
+        left = replica.log.repair_indexes(budget)
         for note in replica.log.take_notes():
             log.warning("%s", note)
         if replica.log.retention_waits and not replica.log.is_upkeep_due:

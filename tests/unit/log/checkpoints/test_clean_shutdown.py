@@ -38,7 +38,7 @@ def stopped(epoch: int = 9) -> SimDisk:
 def by_time(log: PartitionLog) -> None:
     """Apply retention by time; it deletes once the batch headers have confirmed the time index."""
     log.apply_retention(NOW + 10**12, log.log_end_offset)
-    log.mend()
+    log.repair_indexes()
     log.apply_retention(NOW + 10**12, log.log_end_offset)
 
 

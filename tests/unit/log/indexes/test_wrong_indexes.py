@@ -21,8 +21,8 @@ def opened(wrote: Written) -> PartitionLog:
     return open_log(wrote.disk, CONFIG, clean=True, recovery_point=wrote.end)
 
 
-def mended(log: PartitionLog) -> list[str]:
-    while not log.mend():
+def repaired(log: PartitionLog) -> list[str]:
+    while not log.repair_indexes():
         pass
     return [*log.recovery.notes, *log.take_notes()]
 
@@ -56,7 +56,7 @@ def test_f55_a_wrong_offset_index_is_rebuilt_as_it_was_and_reported(damage: str)
         wrote.disk.make_directory(path)
     log = opened(wrote)
     assert consume(log, wrote) == (set(wrote.batches), set())
-    reported = mended(log)
+    reported = repaired(log)
     assert consume(log, wrote) == (set(wrote.batches), set())
     if damage != "cut":
         assert any("index" in note for note in reported), reported
@@ -95,7 +95,7 @@ def test_f56_a_wrong_time_index_does_not_let_live_records_be_deleted(damage: str
     log = open_log(wrote.disk, config, clean=True, recovery_point=wrote.end)
     for _ in range(3):
         assert log.apply_retention(NOW + DAY // 2, log.log_end_offset) == []
-        while not log.mend():
+        while not log.repair_indexes():
             pass
     assert consume(log, wrote).batches == set(wrote.batches)
     assert damage in ("older", "absent") or any("time index" in note for note in log.take_notes())
@@ -109,7 +109,7 @@ def test_f56_retention_by_time_goes_on_once_the_headers_have_confirmed_it() -> N
     assert log.apply_retention(later, log.log_end_offset) == []
     deleted: list[int] = []
     while log.retention_waits:
-        while not log.mend():
+        while not log.repair_indexes():
             pass
         deleted += log.apply_retention(later, log.log_end_offset)
     assert len(deleted) > 3
