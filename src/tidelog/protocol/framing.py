@@ -14,10 +14,10 @@ A frame is a writable view without its length. It is a view of the fed buffer if
 (nothing is copied), or else of its own buffer. It is valid until the host receives the next bytes,
 or, if it is longer than `SHARED_BYTES`, as long as a view of it exists.
 
-Invariants: between frames a splitter holds no buffer. Inside a frame it takes at most `GROWTH`
-times the memory of the bytes received, whatever length the frame claims, or an existing buffer;
-each byte is copied at most a few times. A frame larger than `SPARE_BYTES` gets pages that cost
-nothing until they are written, and that are freed with its last view.
+Invariants: between frames a splitter holds no buffer. Inside a frame it reuses an existing buffer,
+or it allocates at most `GROWTH` times the bytes received, whatever length the frame claims. Each
+byte is copied at most a few times. A frame larger than `SPARE_BYTES` gets memory that is allocated
+page by page when it is written, and freed with the last view.
 """
 
 from collections.abc import Mapping
@@ -32,14 +32,14 @@ GROWTH = 4
 """How much larger than the bytes received a buffer may be."""
 
 DIRECT = 64 * 1024
-"""A frame of which this many bytes are received and missing is received in place."""
+"""A frame is received in place if it has this many received bytes and this many missing bytes."""
 
 SHARED_BYTES = 256 * 1024
 """The buffer that all connections share. A longer frame has its own buffer, which its views keep
 alive, so it may be kept beyond the call that delivers it."""
 
 SPARE_BYTES = 16 * 1024 * 1024
-"""The most bytes kept for later frames, all connections together."""
+"""The maximum size of all buffers that are kept for later frames."""
 
 _GRAIN = 128 * 1024
 _KEY_BYTES = 2
@@ -104,7 +104,7 @@ class BadFrame(Exception):
 
 
 class FrameSplitter:
-    """Bytes in, whole frames out."""
+    """Splits the bytes that one connection receives into frames."""
 
     __slots__ = ("_apis", "_buffers", "_frame", "_head", "_max_size", "_size", "filled")
 
@@ -119,7 +119,7 @@ class FrameSplitter:
         self._buffers = buffers
         self._head = b""  # the first bytes of a length, at most three
         self._size = -1  # the length of the current frame; -1 between frames
-        self._frame: Store = _EMPTY  # its first `filled` bytes
+        self._frame: Store = _EMPTY  # the first `filled` bytes are received
         self.filled = 0
         """The received bytes of an incomplete frame."""
 
@@ -150,7 +150,7 @@ class FrameSplitter:
         return frames
 
     def space(self) -> memoryview | None:
-        """Where to receive the rest of a large frame; None to `feed` from the shared buffer."""
+        """The buffer for the rest of a large frame; None if the host should call `feed`."""
         missing = self._size - self.filled
         if missing < DIRECT or self.filled < DIRECT:
             return None
@@ -158,7 +158,7 @@ class FrameSplitter:
         return memoryview(self._frame)[self.filled : self._size]
 
     def received(self, count: int) -> list[memoryview]:
-        """Account for `count` bytes received into `space()`. -> the frame, if it is complete."""
+        """Count the bytes received into `space()`; returns the frame if it is complete."""
         assert 0 <= count <= len(self._frame) - self.filled
         self.filled += count
         return [self._finish()] if self.filled == self._size else []
@@ -183,7 +183,7 @@ class FrameSplitter:
             raise BadFrame(f"sent {name} of {self._size} bytes, over the limit of {limit}", frames)
 
     def _take(self, data: memoryview, start: int, size: int, frames: list[memoryview]) -> int:
-        """Extract the frame at `start`, or keep its first part. -> the position after it."""
+        """Extract the frame at `start`, or keep its first part; returns the position after it."""
         stop = start + size
         if stop <= len(data):
             frames.append(data[start:stop])

@@ -24,7 +24,7 @@ ReadTopic: TypeAlias = Callable[[Buffer, int], tuple[TopicRef, int]]
 ANY_NUMBER = 2**31
 
 MAX_TAGGED_FIELDS = 64
-"""The most tagged fields of one structure; no Kafka message has more than a few."""
+"""The maximum number of tagged fields per structure; no Kafka message has more than a few."""
 
 I16 = Struct(">h")
 I32 = Struct(">i")
@@ -129,7 +129,7 @@ def entries_left(most: int, count: int) -> int:
 
 
 def read_tagged_fields(frame: Buffer, position: int) -> tuple[dict[int, tuple[int, int]], int]:
-    """-> the start and end of each tagged field, and the position after all of them."""
+    """Returns the start and end of each tagged field, and the position after all of them."""
     fields = {}
     count, position = read_java_int(frame, position)
     if count > MAX_TAGGED_FIELDS:

@@ -23,7 +23,7 @@ SLICE_BYTES = 16 * 1024
 
 
 class Meter:
-    """The rest of a slice, and the number of array elements that a message may still have."""
+    """Counts the fields that are left in a slice and the array elements left for a message."""
 
     __slots__ = ("_elements", "_left", "_limit")
 
@@ -32,7 +32,7 @@ class Meter:
         self._limit = self._elements = max_elements
 
     def spend(self, fields: int) -> bool:
-        """Count completed work. -> whether the slice is used up."""
+        """Count completed work; returns whether the slice is used up."""
         self._left -= fields
         if self._left > 0:
             return False

@@ -4,9 +4,9 @@ from tidelog.model.disk import Buffer
 from tidelog.protocol.malformed import MalformedMessage
 
 LONGEST_STRING = 0x7FFF
-"""In bytes, for lengths of two bytes and for varint lengths."""
+"""The maximum length of a string in bytes, in the classic and in the compact encoding."""
 _MAY_GROW = LONGEST_STRING // 3
-"""A byte that is not UTF-8 is decoded to a character of three bytes."""
+"""Shorter text always fits: an invalid byte is decoded to a character of three bytes."""
 
 
 def read_text(octets: Buffer) -> str:

@@ -13,7 +13,7 @@ _LONG_SHIFTS = (7, 14, 21, 28, 35, 42, 49, 56, 63)
 def read_uvarint(
     buffer: Buffer, position: int, shifts: tuple[int, ...] = _INT_SHIFTS
 ) -> tuple[int, int]:
-    """-> the value and the position after it."""
+    """Returns the value and the position after it."""
     byte = buffer[position]
     position += 1
     if byte < 0x80:

@@ -5,7 +5,7 @@ import socket
 
 
 class Alarm:
-    """Readable from the first `ring` until the next `quiet`; further rings have no effect."""
+    """Its descriptor is readable from the first `ring` until the next `quiet`."""
 
     def __init__(self) -> None:
         self._bell, self._button = socket.socketpair()

@@ -1,8 +1,8 @@
-"""The host's clock: milliseconds that never go back, and their distance from the wall clock.
+"""The host's clock: milliseconds that never go back, and their difference to the wall clock.
 
-The wall clock is read once, at the start. From then on, time is what the boot clock has counted,
-including time in suspend. Setting the wall clock therefore moves no deadline; it only changes
-`ahead_ms`.
+The wall clock is read once, at the start. From then on, time advances with the boot clock, which
+also counts time in suspend. Setting the wall clock therefore does not move any deadline. It only
+changes `ahead_ms`.
 """
 
 from time import CLOCK_BOOTTIME, clock_gettime_ns, time_ns

@@ -11,7 +11,7 @@ from tidelog.model.outbound import Run
 from tidelog.runtime.workers import Workers
 
 THREADS = {Work.FLUSH: 4, Work.COMPUTE: 1, Work.LOAD: 1}
-"""More computing threads would only take interpreter time from the node."""
+"""A second COMPUTE or LOAD thread would only take interpreter time from the node."""
 
 log = logging.getLogger(__name__)
 

@@ -13,7 +13,7 @@ LEVEL_VARIABLE = "TIDELOG_LOG_LEVEL"
 
 
 class FewOfAKind(logging.Filter):
-    """Passes a limited number of lines of one kind per second; a later line counts the rest."""
+    """Limits the lines of one kind per second; a later line reports how many were omitted."""
 
     def __init__(self, clock: Callable[[], Millis]) -> None:
         super().__init__()

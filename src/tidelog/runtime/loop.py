@@ -1,6 +1,6 @@
 """The real host of a node: one thread and one epoll, between sockets and the node.
 
-A pass: wait, read every ready connection once, pass its frames to the node, tick, then send.
+A pass waits for events, passes received frames to the node, runs due timers and sends responses.
 
 Invariants: no connection takes more than its share of a pass (one read, `FRAMES_PER_PASS` frames,
 or one frame once the pass has taken `SHARED_MS`); a connection with slow requests is served last.
@@ -124,7 +124,7 @@ class Host:
         return self._meter.metrics()
 
     def run(self, ready: Callable[[], None]) -> int:
-        """Serve. -> the exit status. `ready` is called once, when the node accepts writes."""
+        """Serve and return the exit status. Calls `ready` once, when the node accepts writes."""
         is_announced = False
         try:
             self._perform(self._node.start())
@@ -315,7 +315,7 @@ class Host:
             self.connections.hold(conn, frames[done:])
 
     def _resume_holding(self, until: Millis) -> None:
-        """Handle held frames, of as many connections as there is time for."""
+        """Handle held frames of as many connections as time allows."""
         holding = self.connections.take_holding()
         for done, conn in enumerate(holding, start=1):
             self._resume(conn)
@@ -334,7 +334,7 @@ class Host:
             self.connections.watch(conn)
 
     def _deliver(self, conn: Connection, frames: list[memoryview]) -> int:
-        """Deliver frames up to the connection's share, or until it is muted. -> how many."""
+        """Deliver frames until the connection's share is used or it is muted; returns how many."""
         handle, perform, clock, meter = self._node.handle, self._perform, self._clock, self._meter
         done = 0
         try:

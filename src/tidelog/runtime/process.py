@@ -5,7 +5,7 @@ import os
 
 
 class CannotStart(Exception):
-    """Why a node cannot start, in one sentence."""
+    """A node cannot start; the message is one sentence."""
 
 
 class UnusableDirectory(CannotStart):
@@ -23,7 +23,7 @@ def keep_freed_memory() -> None:
 
 
 def lock_directory(path: str) -> int:
-    """Lock a directory against other processes, Apache Kafka included. -> the lock's descriptor."""
+    """Lock a directory against other processes, even Apache Kafka; returns the descriptor."""
     try:
         os.makedirs(path, exist_ok=True)
         lock = os.open(f"{path}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -40,7 +40,7 @@ log = logging.getLogger(__name__)
 
 
 def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> int:
-    """Run a node with these settings. -> the exit status.
+    """Run a node with these settings, and return the exit status.
 
     A supervisor is notified when the node accepts writes, and the node ends with its supervisor.
     """
@@ -78,7 +78,8 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
     try:
         return host.run(ready)
     finally:
-        # The locks are kept until the process ends, so the next owner finds the ports free, too.
+        # The locks are kept until the process ends. A process that then gets them finds the ports
+        # free, too.
         signal.set_wakeup_fd(-1)
 
 
@@ -92,7 +93,7 @@ def _share_out_descriptors(settings: BrokerSettings) -> Shares:
 
 
 def _lock_directories(settings: BrokerSettings) -> dict[str, int]:
-    """The locks by directory, without directories that do not work and are not needed."""
+    """Lock the directories. Only the directory of the metadata log must work; others may fail."""
     locks: dict[str, int] = {}
     for path in settings.log_dirs:
         try:

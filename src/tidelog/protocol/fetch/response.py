@@ -52,7 +52,7 @@ _SNAPSHOT = Struct(">qi")
 
 
 class SnapshotId(NamedTuple):
-    """The metadata snapshot to fetch instead (KIP-630)."""
+    """The metadata snapshot that the reader must fetch instead of records (KIP-630)."""
 
     end_offset: Offset
     epoch: LeaderEpoch
@@ -107,7 +107,7 @@ def encode_response(version: int, correlation_id: int, response: FetchResponse) 
 def _encode_flexible(
     version: int, response: FetchResponse, out: bytearray, chunks: list[Chunk]
 ) -> int:
-    """Append to `out`, the last chunk, and continue in new chunks. -> the total length."""
+    """Append to `out`, the last chunk, and continue in new chunks; returns the total length."""
     write_topic = topic_by_id if version >= _TOPIC_IDS else topic_by_compact_name
     length = 0
     out += uvarint(len(response.topics) + 1)

@@ -5,10 +5,10 @@ carries, the canonical shape is a subclass in this module that has the field aga
 of any version is lost, and a handler can answer all versions with one value:
 
 - OffsetCommit and OffsetFetch name a topic by `name` up to version 9 and by `topic_id` from 10 on.
-  A request has the one that its version carries (the other is "" or None). A response has both,
-  and the encoder takes the one of its version.
+  A request has the field of its version; the other field is "" or None. A response has both, and
+  the encoder uses the field of its version.
 - Metadata 8 to 10 can ask for the operations allowed on the cluster, as DescribeCluster does now.
-- OffsetCommit up to 4 has a retention time; UpdateFeatures up to 1 a result for each feature.
+- OffsetCommit up to 4 has a retention time. UpdateFeatures up to 1 has a result for each feature.
 
 If the structure of a message changed, `reshape` converts it. Produce and Fetch are not here: they
 have their own codecs.

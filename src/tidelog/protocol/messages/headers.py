@@ -1,7 +1,7 @@
 """The headers of requests and responses.
 
-A request header is read before its sender is known, so it is read as far as possible even for an
-unknown API key or version. A prefix reserves four bytes for the length.
+A request header is read before it is known whether its API and version are supported, so it is read
+as far as possible even if they are unknown. A prefix is a header behind four bytes for the length.
 """
 
 import struct
@@ -81,5 +81,5 @@ def correlation_id_of(frame: Buffer) -> int:
 
 
 def _has_tagged_header(api_key: int, version: int) -> bool:
-    # A client that sends ApiVersions does not know yet whether the response has version 0.
+    # The broker may answer ApiVersions in version 0, so its response header never has tags.
     return api_key != API_VERSIONS and is_flexible(api_key, version)

@@ -63,7 +63,7 @@ def decode_request(
 def decode_request_steps(
     api_key: int, version: int, frame: Buffer, position: int, meter: Meter
 ) -> Steps[Any]:
-    """As `decode_request`, in slices; MalformedMessage for more elements than the meter allows."""
+    """As `decode_request`, in slices; raises MalformedMessage if there are too many elements."""
     assert api_key not in _HAND_TUNED, "Produce and Fetch have their own codecs"
     entity = yield from decode_steps(request_class(api_key, version), frame, position, meter)
     return (yield from lift_steps(entity, canonical_request(api_key), meter))

@@ -6,8 +6,8 @@ no length beyond the bytes that are there, decodes text that is not UTF-8 with r
 characters, and reads any negative length of a nullable field as null. The tests compare this reader
 with kio's writer for every version.
 
-A message without arrays is read at once, any other in slices (`decode_steps`): the API limits the
-number of its elements, and a node serves other clients between two slices.
+A message without arrays is read at once, any other in slices (`decode_steps`). The number of
+elements is limited per API, and the node serves other clients between two slices.
 """
 
 import struct
@@ -33,7 +33,7 @@ Reader: TypeAlias = Callable[[Buffer, int], tuple[Any, int]]
 """(buffer, position) -> (value, the position after it)."""
 
 SteppedReader: TypeAlias = Callable[[Buffer, int, Meter], Steps[tuple[Any, int]]]
-"""The same in slices, for types with arrays."""
+"""As `Reader`, in slices, for types with arrays."""
 
 _LONGEST_MS = timedelta.max // timedelta(milliseconds=1)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -145,7 +145,7 @@ def _tag_count(buffer: Buffer, position: int) -> tuple[int, int]:
 
 
 def _tag(buffer: Buffer, position: int) -> tuple[int, int, int]:
-    """-> a tag, and the start and end of its field."""
+    """Returns a tag, and the start and end of its field."""
     tag, position = read_uvarint(buffer, position)
     size, position = read_uvarint(buffer, position)
     return tag, position, _bounded(buffer, position, size)
@@ -170,7 +170,7 @@ def _flat_reader(field: MessageField, flexible: bool) -> Reader:
 def _stepped_field(
     field: MessageField, flexible: bool
 ) -> tuple[Reader | None, SteppedReader | None]:
-    """The reader of a field: one of the two."""
+    """The reader of a field; exactly one of the two is set."""
     if field.is_array:
         if field.entity is None:
             return None, _flat_array(field, _primitive(field, flexible), 1, flexible)

@@ -21,7 +21,7 @@ class Reshape(NamedTuple):
 
 
 def _one(elements: tuple[Any, ...]) -> Any:
-    """The only element: a request of an old version has one, so its response has one."""
+    """The only element. A request of an old version has exactly one, and so has its response."""
     assert len(elements) == 1, elements
     return elements[0]
 
@@ -79,7 +79,7 @@ def _offset_fetch_response_down(new: Any) -> Fields:
 
 
 def _join_group_request_up(old: Any) -> Fields:
-    # Before KIP-62 one timeout was used for both.
+    # Before KIP-62 the session timeout was also the rebalance timeout.
     return {"rebalance_timeout": old.session_timeout}
 
 

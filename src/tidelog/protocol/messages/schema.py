@@ -34,7 +34,7 @@ _FLEXIBLE_SINCE: Mapping[int, int] = {
 def is_flexible(api_key: int, version: int) -> bool:
     """Whether this version has compact lengths and tagged fields (KIP-482).
 
-    This also holds for unknown newer versions: a request's header is read before it is refused.
+    Unknown newer versions count as flexible. The header of such a request is still read.
     """
     return version >= _FLEXIBLE_SINCE.get(api_key, 0)
 

@@ -1,8 +1,8 @@
 """Converts a message of any version to its canonical shape, and back.
 
 Fields are matched by name, and nested messages likewise. A field that the source lacks takes the
-default of its schema, or Kafka's implicit default (0, "", no elements). So does a null in a field
-that is not nullable in the target. `reshape` covers structural changes. Both directions are
+default of its schema, or Kafka's implicit default (0, "", no elements). A null becomes this default
+too if the target field is not nullable. `reshape` covers structural changes. Both directions are
 compiled once per pair of classes, and a message of the target class is returned as is.
 
 Messages with arrays are converted in slices.
@@ -25,7 +25,7 @@ def lift(entity: Entity, canonical: type[Entity]) -> Any:
 
 
 def lower(entity: Entity, cls: type[Entity]) -> Any:
-    """A canonical message in the shape of one version; fields that it lacks are dropped."""
+    """A canonical message in the shape of one version, without the fields that it lacks."""
     return entity if type(entity) is cls else finish(lower_steps(entity, cls, Meter()))
 
 
@@ -44,7 +44,7 @@ class _Plan(NamedTuple):
 
     constant: dict[str, Any]
     copied: list[tuple[str, MessageField | None]]
-    """Fields of the same name; None if the value needs no conversion."""
+    """Fields that both classes have, with None if the value needs no conversion."""
     reshape: Callable[[Any], Fields] | None
     wanted: Mapping[str, MessageField]
 

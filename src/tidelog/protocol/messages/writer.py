@@ -1,7 +1,7 @@
 """Encodes kio's classes, in slices if they have arrays, to exactly the bytes of kio's writer.
 
-kio's writer cannot pause, and takes several times as long: a response about ten thousand partitions
-would block the node for a quarter of a second.
+kio's writer cannot pause, and it takes several times as long. A response with ten thousand
+partitions would block the node for a quarter of a second.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ from tidelog.protocol.varint import uvarint
 
 Writer: TypeAlias = Callable[[bytearray, Any], None]
 SteppedWriter: TypeAlias = Callable[[bytearray, Any, Meter], Steps[None]]
-"""The same in slices, for types with arrays."""
+"""As `Writer`, in slices, for types with arrays."""
 
 _Pair: TypeAlias = tuple[Writer | None, SteppedWriter | None]
 """Exactly one of the two is set."""

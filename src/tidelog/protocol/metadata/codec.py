@@ -246,7 +246,7 @@ def _array(write_one: Write, read_one: Read) -> tuple[Write, Read]:
         length, position = read_uvarint(data, position)
         if length == 0:
             return None, position
-        # Every element takes at least one byte: a larger count is false and must cost no memory.
+        # Every element takes at least one byte. A larger count is false: allocate nothing for it.
         if length - 1 > len(data) - position:
             raise MalformedMessage("an array claims more elements than there are bytes")
         values = []

@@ -1,7 +1,7 @@
 """Kafka's KRaft metadata records: one class per record for all of its versions.
 
 A field declares its encoding: its type, the first version that has it (`Since`), and its tag if it
-is a tagged field (`Tag`). `metadata_codec` reads and writes them; the classes hold no code. A field
+is a tagged field (`Tag`). `codec` reads and writes the records; the classes hold no code. A field
 that a version lacks has its default.
 """
 

@@ -45,7 +45,7 @@ class ProduceRequest:
     acks: int
     timeout_ms: int
     topics: list[tuple[TopicRef, Partitions]]
-    """Each topic with its partitions, each with its records: a writable view of the frame."""
+    """The partitions of each topic, with their records as writable views of the frame."""
     entries: int = field(default=0, compare=False)
     """The number of topics and partitions."""
 
@@ -124,7 +124,7 @@ def _decode_legacy(frame: memoryview, position: int, max_entries: int) -> Produc
 def encode_request(
     version: int, correlation_id: int, client_id: str | None, request: ProduceRequest
 ) -> list[Buffer]:
-    """Encode a whole frame with its length, as chunks: the records are the caller's own views."""
+    """Encode a whole frame with its length, as chunks; the records are not copied."""
     out = bytearray(request_prefix(PRODUCE, version, correlation_id, client_id))
     chunks: list[Buffer] = [out]
     if version >= _FLEXIBLE:

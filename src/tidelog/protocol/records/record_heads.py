@@ -22,7 +22,7 @@ _LONGEST_HEAD = 5 + 1 + 10 + 5 + 5
 def record_heads(chunks: Iterable[bytes], count: int) -> Iterator[list[RecordHead]]:
     """The heads in each chunk, in order, of exactly `count` records.
 
-    Raises UnreadableRecords if a record is invalid, and if there are fewer or more records.
+    Raises UnreadableRecords if a record is invalid, or if there are fewer or more records.
     """
     buffer, position = b"", 0
     for chunk in chunks:

@@ -1,8 +1,8 @@
 """The records inside a batch, for logs that the broker itself writes, for tools and for tests.
 
 The data plane does not use this module: a client's batch is never unpacked between socket and disk.
-kio's record classes are not used, because they round timestamps. A timestamp here is the exact
-millisecond: base plus delta, or that of the batch for message.timestamp.type=LogAppendTime.
+kio's record classes are not used, because they round timestamps. A timestamp here is exact: base
+plus delta, or the timestamp of the batch if message.timestamp.type is LogAppendTime.
 """
 
 import struct
@@ -83,7 +83,7 @@ class Record(NamedTuple):
     timestamp: Millis = NO_TIMESTAMP
     headers: tuple[Header, ...] = ()
     offset: Offset = NO_OFFSET
-    """Set in every record that is read; a record built without it follows the one before."""
+    """Always set in a record that was read. `build_batch` gives other records the next offset."""
 
 
 # -- Control records -------------------------------------------------------------------------------
@@ -226,7 +226,7 @@ def _records(header: BatchHeader, body: Buffer) -> Iterator[Record]:
 
 
 def _packed_records(header: BatchHeader, chunks: Iterator[bytes]) -> Iterator[Record]:
-    """As `_records`, unpacked while read: at most one record and one chunk are in memory."""
+    """As `_records`, for packed chunks; at most one record and one chunk are in memory."""
     body, position = b"", 0
 
     def await_bytes(size: int) -> None:

@@ -1,8 +1,8 @@
 """Streaming decompression of records: compressed pieces in, small chunks out.
 
-Invariant: a budget bounds the output, and so the memory in use: a batch of a few kilobytes that
-unpacks to gigabytes is abandoned when the budget is spent, not when everything is unpacked. gzip is
-always available; snappy, lz4 and zstd are used if their modules are installed.
+Invariant: a budget limits the output and therefore the memory. If a batch of a few kilobytes would
+unpack to gigabytes, unpacking stops when the budget is spent. gzip is always available; snappy, lz4
+and zstd are used if their modules are installed.
 """
 
 import zlib

@@ -2,11 +2,11 @@
 
 Invariant: the number of open descriptors is bounded, however many files are in use. A file opens
 its descriptor on demand, and the disk closes the least recently used ones beyond a limit. A `File`
-stays usable: it reopens by its path, which the disk updates on renames, and it keeps a descriptor
-permanently before its path is removed. A descriptor is closed when its last holder releases it, and
-only the thread that owns the disk takes one away from a file. Other threads may call `File.read`
-and `File.sync`, and `Disk.write_file` for a path that has no other user. When the system refuses a
-descriptor, others are closed or waited for: this is never an error of the disk (F65).
+stays usable: it reopens by its path, which the disk updates on renames. Before its path is removed,
+it takes a descriptor that it keeps. A descriptor is closed when its last holder releases it. Only
+the thread that owns the disk takes a descriptor away from a file. Other threads may call
+`File.read` and `File.sync`, and `Disk.write_file` for a path that has no other user. If the system
+refuses a descriptor, the disk closes others or waits. This is never an error of the disk (F65).
 """
 
 import errno
@@ -27,7 +27,7 @@ from tidelog.runtime.transport.descriptors import FILES_PER_DIRECTORY, Room
 
 _READ_WRITE = os.O_RDWR | os.O_CLOEXEC
 _READ_ONLY = os.O_RDONLY | os.O_CLOEXEC
-_WRITE_ANEW = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+_REPLACE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _MAX_CHUNKS = 512
 """Buffers per pwritev, well below IOV_MAX."""
@@ -68,7 +68,7 @@ class RealFile:
         self.size = os.fstat(descriptor.number).st_size
 
     def fileno(self) -> int:
-        """An open descriptor's number, valid in the owning thread until its next call here."""
+        """The number of an open descriptor, valid until the next call in the owning thread."""
         return self.descriptor().number
 
     def descriptor(self) -> Descriptor:
@@ -159,7 +159,7 @@ class RealFile:
         self.path = ""
 
     def let_go(self) -> bool:
-        """Release the descriptor, if the file can open another."""
+        """Release the descriptor, if the file has one and can reopen by its path."""
         if not self.path or self._descriptor is None:
             return False
         self._descriptor = None
@@ -190,7 +190,7 @@ class RealDisk:
         self._room.add_source(self._give_back)
         self._owner = get_ident()
         self._open: deque[ref[RealFile]] = deque()
-        """Files with a descriptor, in the order in which they were last considered."""
+        """Files with a descriptor, in the order in which `opened` last considered them."""
         self._files: dict[str, dict[str, ref[RealFile]]] = {}
         """Files in use, by directory and name; unused files are dropped."""
         self._new_directories: set[str] = set()
@@ -300,7 +300,7 @@ class RealDisk:
 
     def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
         full, temporary = self.full(path), self.full(path) + ".tmp"
-        with open(self.open_number(path + ".tmp", _WRITE_ANEW), "wb") as file:
+        with open(self.open_number(path + ".tmp", _REPLACE), "wb") as file:
             file.write(data)
             if durable:
                 file.flush()

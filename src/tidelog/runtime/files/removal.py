@@ -22,7 +22,7 @@ def unlink(path: str) -> None:
     try:
         number = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
-        os.unlink(path)  # too many files are open, so remove it slowly
+        os.unlink(path)  # too many files are open, so free the blocks in this thread
         return
     try:
         os.unlink(path)

@@ -12,13 +12,13 @@ from typing import Any
 from wsgiref.simple_server import WSGIRequestHandler, WSGIServer, make_server
 
 SCRAPES = 8
-"""The most concurrent scrapes."""
+"""The maximum number of concurrent scrapes."""
 PATIENCE_SECONDS = 5.0
 REST_SECONDS = 0.1
 
 
 def server_at(host: str, port: int, application: Any) -> WSGIServer:
-    """Create a listening server; an empty host is every interface."""
+    """Create a listening server; an empty host means every interface."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     kind = type("_Server", (_Server,), {"address_family": family})
     return make_server(host or "0.0.0.0", port, application, kind, _Handler)

@@ -1,8 +1,8 @@
 """One connection: splits received bytes into frames, and queues responses until they are sent.
 
 Invariants: an idle connection owns no buffer. The queue is bounded, because the caller stops
-reading at a limit of `unsent`, which counts the memory that the queue holds; bytes that are still
-in a file cost almost nothing there.
+reading at a limit of `unsent`. `unsent` counts the memory of the queue. Queued bytes that are still
+in a file take almost no memory.
 """
 
 import os
@@ -29,10 +29,10 @@ JOIN_BYTES = 64 * 1024
 """Chunks are joined into one send up to this size; larger chunks are not copied."""
 
 SENDFILE_BYTES = 4 * 1024 * 1024
-"""The most bytes that one connection sends from files per pass."""
+"""The maximum number of bytes that one connection sends from files per pass."""
 
 TAIL_BYTES = 8 * 1024 * 1024
-"""The last bytes of a file are in the page cache; only slices further back are checked."""
+"""The last bytes of a file count as cached; only slices further back are checked."""
 
 COLD_READ_BYTES = 256 * 1024
 
@@ -50,7 +50,7 @@ class ShortFile(Exception):
 
 
 class HeldFrames:
-    """Received frames that are not handled yet, in one buffer to keep small frames small."""
+    """Received frames that are not handled yet, in one buffer to save memory for small frames."""
 
     __slots__ = ("_bytes", "_sizes", "capacity")
 
@@ -104,7 +104,7 @@ class Connection:
         return self.active_at < self.opened_at
 
     def receive(self, shared: memoryview) -> list[memoryview] | None:
-        """Read once. -> the frames that are complete; None at the end of the stream."""
+        """Read once; returns the frames that are complete, or None at the end of the stream."""
         space = self.splitter.space()
         if space is not None:
             self.is_bulk = True
@@ -225,7 +225,7 @@ def _is_tail(part: FileSlice) -> bool:
 
 
 def _is_cold(part: FileSlice) -> bool:
-    """Whether sending it now would wait for the disk, judged by both ends of the bytes to send."""
+    """Whether sending it now would wait for the disk; checks the first and the last byte."""
     if _is_tail(part):
         return False
     source = cast(RealFile, part.file).descriptor()

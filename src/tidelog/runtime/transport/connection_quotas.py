@@ -2,9 +2,9 @@
 
 This class only counts: `listeners` accepts and `connections` closes. As in Kafka, a connection over
 max.connections waits in the kernel's queue, and one over max.connections.per.ip is closed at once.
-The inter-broker listener, if it is a separate one, never waits: connections of other listeners are
-closed for it. Controller listeners are counted separately, because they belong to another server in
-Kafka.
+The inter-broker listener, if it is a separate one, never waits. Connections of other listeners are
+closed to make room. Controller listeners are counted separately, because in Kafka they belong to
+another server.
 """
 
 import socket
@@ -68,7 +68,7 @@ class ConnectionQuotas:
     # -- Rules -------------------------------------------------------------------------------------
 
     def obstacle(self, listener: str) -> str | None:
-        """Why this listener must wait until a connection closes, if it must."""
+        """The reason why this listener must wait until a connection closes, or None."""
         most = self._limits.per_listener.get(listener)
         if most is not None and self._by_listener[listener] >= most:
             return f"listener.name.{listener.lower()}.max.connections is {most}"
@@ -84,7 +84,7 @@ class ConnectionQuotas:
         return self._total >= self._shares.clients
 
     def refusal(self, listener: str, address: str) -> str | None:
-        """Why a connection from this address is closed at once, if it is."""
+        """The reason to close a new connection from this address at once, or None."""
         most = self._overrides.get(address, self._limits.per_ip)
         if self._by_address.get((listener in self._controllers, address), 0) >= most:
             return f"{address} has {most} connections, the limit of max.connections.per.ip"

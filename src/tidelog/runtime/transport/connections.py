@@ -1,9 +1,8 @@
 """All open connections: the ones to read, the ones with responses to send, the closed ones.
 
-Invariants: a connection whose peer does not read its responses is not read either, so no queue
-grows without bound, and neither do all such queues together. All responses of one pass leave in one
-send per connection. A connection that is reported as `gone` was dropped once, and nothing is sent
-to it.
+Invariants: a connection whose peer does not read its responses is not read either, so each queue,
+and the sum of all queues, is bounded. All responses of one pass leave in one send per connection. A
+dropped connection is reported once, by `take_gone`, and nothing more is sent to it.
 """
 
 import logging
@@ -47,8 +46,8 @@ FEW = 2
 FEWEST_SENT_BYTES = 32 * 1024
 
 BY_NODE, BY_UNSENT, BY_CLOSE, BY_MEMORY = 1, 2, 4, 8
-"""Why a connection is not read: by request of the node, for its unsent responses, because it is
-closing, or for the memory of half-received requests."""
+"""Reasons not to read a connection: the node requests it, too many responses are unsent, it is
+closing, or half-received requests take too much memory."""
 
 _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
 
@@ -56,7 +55,7 @@ log = logging.getLogger(__name__)
 
 
 class Connections:
-    """The connections of a host by id and by descriptor, and what each waits for."""
+    """The connections of a host, by id and by descriptor."""
 
     def __init__(
         self,
@@ -135,7 +134,7 @@ class Connections:
         self.admit(conn, sock, peer)
         admitted = self._by_id[conn]
         admitted.listener, admitted.address = listener, address
-        # A later activity has this time at the earliest.
+        # Any activity sets `active_at` to `now` or later, which ends `is_silent`.
         admitted.opened_at, admitted.active_at = self.now, self.now - 1
         admitted.costly_until = self.now + COSTLY_FOR_MS  # its cost is not known yet
         self.quotas.opened(listener, address)
@@ -219,8 +218,8 @@ class Connections:
     def watch(self, conn: Connection) -> None:
         """Let epoll watch for the events that the connection can handle now.
 
-        Muting takes effect here only when input has arrived: most muting ends before. The same
-        holds for held frames: more is read once they are handled.
+        The loop calls this for a muted connection only when input has arrived, because most muting
+        ends before that. The same holds for a connection with held frames.
         """
         interest = (0 if conn.muted or conn.held is not None else _IN) | (
             _OUT if conn.waits_for == SOCKET else 0
@@ -378,7 +377,7 @@ class Connections:
                 self.drop(conn)
 
     def spare(self) -> int:
-        """Close a few idle connections to free descriptors. -> how many."""
+        """Close a few idle connections to free descriptors; returns how many."""
         silent_since, idle_since = self.now - SILENT_MS, self.now - SPARED_IDLE_MS
         clients = (
             conn

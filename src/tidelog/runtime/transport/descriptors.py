@@ -1,9 +1,9 @@
-"""The descriptors of this process: how they are shared, and what happens when they run out (F65).
+"""Divides the descriptors of this process, and frees some when they run out (F65).
 
-Clients, peers and log files share one limit. Each has its own share, so that clients which open all
-the connections they can get leave the node its files and its peers. If the system still refuses a
-descriptor, that is not an error of a disk: `Room` closes descriptors that can be reopened, and
-waits if there is none left to close.
+Clients, peers and log files share one limit. Each has its own share, so that clients with many
+connections cannot take the descriptors of files and peers. If the system still refuses a
+descriptor, this does not count as an error of a disk. `Room` closes descriptors that can be
+reopened, and waits if there is none left to close.
 """
 
 import errno
@@ -45,7 +45,7 @@ UNLIMITED = Shares(FILES_PER_DIRECTORY, 2**31 - 1)
 
 
 def raise_limit() -> int:
-    """Raise the limit to the hard limit of this process. -> the limit."""
+    """Raise the limit of this process to its hard limit, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -53,12 +53,12 @@ def raise_limit() -> int:
 
 
 def fewest(directories: int) -> int:
-    """The fewest descriptors that a node needs."""
+    """The minimum number of descriptors that a node needs."""
     return 128 + 8 * directories
 
 
 def share_out(limit: int, directories: int) -> Shares:
-    """Divide the limit: files get up to half, clients the rest; each directory has a lock."""
+    """Divide the limit, less one lock per directory: files get up to half, clients the rest."""
     assert limit >= fewest(directories)
     free = limit - OWN - PEERS - directories
     files = min(FILES_PER_DIRECTORY * directories, free // 2)
@@ -94,11 +94,11 @@ class Room:
             self.make()
 
     def make(self) -> bool:
-        """Close descriptors that can be reopened. -> whether there were any."""
+        """Close descriptors that can be reopened; returns whether there were any."""
         return get_ident() == self._owner and any(give_back() for give_back in self._sources)
 
     def retry(self, attempt: Callable[[], T]) -> T:
-        """Retry the attempt until the system has a descriptor for it. -> its result."""
+        """Retry the attempt until the system has a descriptor for it; returns its result."""
         while True:
             try:
                 return attempt()

@@ -37,7 +37,7 @@ class Dialler:
         return fd in self._by_fd
 
     def dial(self, wish: Connect) -> OSError | None:
-        """Start to connect. -> the error, if that fails at once."""
+        """Start to connect; returns the error if that fails at once."""
         try:
             found = socket.getaddrinfo(wish.host, wish.port, type=socket.SOCK_STREAM)
             family, _, _, _, address = found[0]
@@ -73,7 +73,7 @@ class Dialler:
         return dialled
 
     def hang_up(self, conn: ConnId) -> None:
-        """Abandon a connection that is still being opened, if it is."""
+        """Abandon a connection attempt, if it is still in progress."""
         for fd, dialled in list(self._by_fd.items()):
             if dialled.conn == conn:
                 self._by_fd.pop(fd).sock.close()

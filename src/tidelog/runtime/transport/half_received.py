@@ -38,7 +38,7 @@ class HalfReceived:
         return bool(self._waiting)
 
     def changed(self, conn: Connection, received: int) -> bool:
-        """Account for the received bytes of a request, 0 at its end. -> whether to read on."""
+        """Record the received bytes of a request, 0 at its end; returns whether to read on."""
         self.bytes += received - conn.half_received
         conn.half_received = received
         if not received:
@@ -73,7 +73,7 @@ class HalfReceived:
         gets_on = before[0] != first.id or first.half_received - before[1] >= ENOUGH_BYTES
         too_much = self.bytes - self._most // 2
         slow: list[Connection] = []
-        # The youngest is kept: once the others are closed, it is the first.
+        # Keep the newest connection: once the others are closed, it is the first and is read.
         for conn, began in list(self._begun.values())[:-1]:
             if too_much <= 0 or self._checks - began < PATIENCE:
                 break

@@ -10,7 +10,8 @@ from tidelog.runtime.transport.descriptors import UNLIMITED, Shares
 COSTLY_MS: Millis = 3
 """A connection with a request that takes this long is served last for `COSTLY_FOR_MS`.
 
-So is a new connection: many connections with one slow request each delay no other client.
+A new connection is served last, too. Otherwise many connections with one slow request each would
+delay other clients.
 """
 COSTLY_FOR_MS: Millis = 1_000
 
@@ -27,11 +28,11 @@ class Limits:
     request_bytes: int = 100 * 1024 * 1024
     unsent_bytes: int = 2 * 1024 * 1024
     stalled_bytes: int = 32 * 1024 * 1024
-    """Unsent responses of all stalled connections, before these are muted."""
+    """Above this size of unsent responses of all stalled connections, these are muted."""
     half_received_bytes: int = 64 * 1024 * 1024
-    """Half-received requests of all clients, before only one is received at a time."""
+    """Above this size of half-received requests, only one request is received at a time."""
     held_bytes: int = 16 * 1024 * 1024
-    """Held requests of all connections, before less is read at once."""
+    """Above this size of held requests of all connections, each read is smaller."""
     backlog: int = 1024
     http_hint: str = ""
     """A hint for the log line about an HTTP request at a Kafka port."""

@@ -1,4 +1,4 @@
-"""The listening sockets, and the pause in accepting while there is no room."""
+"""The listening sockets, which stop accepting while there is no room for a connection."""
 
 import logging
 import select
@@ -33,7 +33,7 @@ class Accepted(NamedTuple):
 
 
 def bind(name: str, host: str, port: int, *, awaits_ready: bool = False) -> ListeningSocket:
-    """Bind the address without listening; an empty host is every interface."""
+    """Bind the address without listening; an empty host means every interface."""
     family, _, _, _, address = socket.getaddrinfo(
         host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]
