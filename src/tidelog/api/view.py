@@ -71,7 +71,7 @@ class ListenerView:
         return [listed[id] for id in sorted(listed)]
 
     def controller(self, answering: NodeId) -> NodeId:
-        """The controller id for clients: the answering broker, because every broker forwards."""
+        """The controller id for clients: the answering broker, which forwards their requests."""
         if answering in self.nodes:
             return answering
         return next(iter(self.nodes), NO_NODE)

@@ -127,7 +127,7 @@ class BrokerSettings:
     raw: Mapping[str, str] = field(default_factory=dict)
     """The keys and texts of the file."""
     warnings: tuple[str, ...] = ()
-    """Messages about unknown keys, and about keys that would protect a cluster but do not yet."""
+    """Messages about unknown keys, and about security keys that have no effect yet."""
 
     @classmethod
     def from_properties(

@@ -35,7 +35,7 @@ DEFAULT_DELETE_DELAY_MS: Millis = 60_000
 
 
 class LogDirectory:
-    """All partition logs of one `log.dirs` entry. Its disk is rooted there."""
+    """All partition logs of one `log.dirs` entry, which is the root of its disk."""
 
     def __init__(
         self, disk: Disk, dice: Dice, delete_delay_ms: Millis = DEFAULT_DELETE_DELAY_MS
@@ -250,7 +250,7 @@ class LogDirectory:
     def adopt(
         self, partition: TopicPartition, future: PartitionLog, topic_id: TopicId, now: Millis
     ) -> PartitionLog:
-        """Make the future log the partition's log, under its name and durably."""
+        """Rename the future log durably, so that it becomes the log of the partition."""
         self.clean_mark.withdraw()
         path = partition_metadata.path_in(future.directory)
         self._disk.write_file(path, partition_metadata.encode(topic_id, partition.partition))

@@ -44,7 +44,7 @@ def offset_name(offset: Offset, suffix: str) -> str:
 
 
 def offset_of(name: str, suffix: str) -> Offset | None:
-    """The offset in a file name that has this suffix and Kafka's form."""
+    """The offset in a file name of Kafka's form with this suffix; None for any other name."""
     stem = name.removesuffix(suffix)
     if len(stem) != _DIGITS or len(stem) == len(name) or not (stem.isascii() and stem.isdigit()):
         return None

@@ -122,7 +122,7 @@ class ReadableLog:
             return ReadResult(None, offset)
 
     def begin_verification(self) -> LogVerification | None:
-        """Verify the segments of earlier runs once; None if there are none or this was called."""
+        """The verification of segments of earlier runs; None if there are none or it has begun."""
         at_rest, self._at_rest = self._at_rest, []
         if not at_rest:
             return None
@@ -205,7 +205,7 @@ class ReadableLog:
         return self._tail.epochs.end(requested, self.log_end_offset)
 
     def _check_epochs(self) -> None:
-        """Compare the epochs with the batches once, before they determine a truncation."""
+        """Compare the epochs with the batches, once, before a truncation relies on them."""
         self._epochs_are_checked = True
         epochs, segments = self._tail.epochs, self._tail.segments
         start, end = self.log_start_offset, self.log_end_offset
@@ -243,7 +243,10 @@ class ReadableLog:
         return self._upkeep.take_notes()
 
     def repair_indexes(self, budget: int = SLICE) -> int:
-        """Scan up to `budget` headers; returns the unused budget, or 0 while work is left."""
+        """Scan up to `budget` headers to repair indexes.
+
+        Returns the unused budget, or 0 while work is left.
+        """
         tail, has_gaps = self._tail, self.was_cleaned
         return self._upkeep.repair_indexes(
             tail.segments, tail.end_offset, budget, tail.epochs, has_gaps=has_gaps

@@ -10,9 +10,10 @@ There is one `FrameSplitter` per connection; the host owns the socket and one la
         count = sock.recv_into(space)
         frames = splitter.received(count)
 
-A frame is a writable view without its length. It is a view of the fed buffer if it lies there whole
-(nothing is copied), or else of its own buffer. It is valid until the host receives the next bytes,
-or, if it is longer than `SHARED_BYTES`, as long as a view of it exists.
+A frame is a writable view without its length. If the whole frame lies in the fed buffer, it is a
+view of that buffer, and nothing is copied. Otherwise it is a view of its own buffer. A frame is
+valid until the host receives the next bytes. A frame longer than `SHARED_BYTES` is valid as long as
+a view of it exists.
 
 Invariants: between frames a splitter holds no buffer. Inside a frame it reuses an existing buffer,
 or it allocates at most `GROWTH` times the bytes received, whatever length the frame claims. Each
@@ -29,7 +30,7 @@ from typing import TypeAlias
 from tidelog.protocol.strangers import stranger
 
 GROWTH = 4
-"""How much larger than the bytes received a buffer may be."""
+"""The maximum ratio of the size of a buffer to the bytes received."""
 
 DIRECT = 64 * 1024
 """A frame is received in place if it has this many received bytes and this many missing bytes."""
@@ -208,7 +209,7 @@ class FrameSplitter:
         elif self._size >= DIRECT and self._buffers is not None:
             grown = self._buffers.take(self._size)
         if grown is None:
-            # A new buffer, not a resize: the host may still hold a view of the old one. Sizes are
+            # Do not resize the old buffer, because the host may still hold a view of it. Sizes are
             # rounded, so that the buffer fits the next frame of about this length as well.
             round_size = -(-self._size // _GRAIN) * _GRAIN if self._size >= DIRECT else self._size
             grown = bytearray(min(round_size, GROWTH * received))
@@ -225,7 +226,7 @@ class FrameSplitter:
 
 
 def _pages(size: int) -> mmap | None:
-    """Memory that is allocated page by page when it is written; None if there is none."""
+    """Memory that is allocated page by page when it is written; None if it is exhausted."""
     try:
         return mmap(-1, size, flags=MAP_PRIVATE | MAP_ANONYMOUS | _MAP_NORESERVE)
     except OSError:

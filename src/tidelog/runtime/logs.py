@@ -18,7 +18,9 @@ class FewOfAKind(logging.Filter):
     def __init__(self, clock: Callable[[], Millis]) -> None:
         super().__init__()
         self._clock = clock
-        self._seen: dict[str, tuple[int, int]] = {}  # kind -> the second, lines in it
+        self._seen: dict[
+            str, tuple[int, int]
+        ] = {}  # by kind: the current second and its number of lines
 
     def filter(self, record: logging.LogRecord) -> bool:
         kind, second = record.msg, self._clock() // 1000

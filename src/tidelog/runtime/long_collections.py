@@ -2,8 +2,9 @@
 
 A full collection visits every object, which takes 100 ms and more on a node with thousands of
 partitions or parked requests. Objects that survive a long collection are not visited again until
-`THAW_SECONDS` have passed. Reference counting still frees them; a cycle that becomes garbage waits
-for the thaw, so that a node on which topics come and go does not grow without bound.
+`THAW_SECONDS` have passed. Reference counting still frees them. A cycle that becomes garbage is
+freed after the thaw. Without a thaw, a node on which topics are created and deleted would grow
+without bound.
 """
 
 import gc

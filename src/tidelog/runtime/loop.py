@@ -1,4 +1,4 @@
-"""The real host of a node: one thread and one epoll, between sockets and the node.
+"""The real host of a node: one thread with one epoll, which connects the node to its sockets.
 
 A pass waits for events, passes received frames to the node, runs due timers and sends responses.
 

@@ -27,7 +27,7 @@ class Workers:
 
     def submit(self, job: Job, then: Then) -> None:
         if len(self._threads) < self._limit:
-            # Daemon threads, so that a hanging disk cannot keep the process from ending.
+            # A daemon thread, because a hanging disk must not keep the process from ending.
             thread = Thread(target=self._work, daemon=True)
             try:
                 thread.start()

@@ -66,9 +66,7 @@ class _Config(NamedTuple):
     key: ConfigKey
     text: str | None
     synonyms: tuple[_Synonym, ...]
-    """In order of precedence. The first one is the source of the value. Without any, it is the
-    default.
-    """
+    """The possible values in order of precedence. The first applies, or else the default."""
     read_only: bool = False
 
 

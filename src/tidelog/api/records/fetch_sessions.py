@@ -123,7 +123,7 @@ class FetchSession(SessionWatch[CachedPartition]):
                     del self.moved[cached]
 
     def _asked_by(self, request: FetchRequest) -> None:
-        """Mark all partitions as changed if the reader changes, because idleness depends on it."""
+        """Mark all partitions as changed if the reader changes: they may have changed for it."""
         asker = (
             request.replica_id,
             request.replica_epoch,

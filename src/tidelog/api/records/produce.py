@@ -44,7 +44,7 @@ class _Topic(NamedTuple):
 
 
 _Refusals: TypeAlias = dict[tuple[TopicRef, int], ErrorCode]
-"""Topic and partition -> the error of records refused before the append. Almost always empty."""
+"""By topic and partition, the error of records refused before the append. Almost always empty."""
 
 
 def handle(request: Request) -> Handling:

@@ -1,10 +1,10 @@
 """The clean-shutdown mark of a log directory (`.kafka_cleanshutdown`).
 
-Invariant: while the mark exists, every data log in the directory is as the broker left it at the
-clean shutdown in the broker epoch that the mark names. Opening the directory does not change the
-mark. The mark is removed, durably, before the first change of a data log, so a start that is
-interrupted before that still counts as a start after a clean shutdown. The mark does not cover the
-metadata log, which changes as soon as a node starts and is checked at every start, as in Kafka.
+Invariant: while the mark exists, no data log in the directory has changed since a clean shutdown.
+The mark names the broker epoch of that shutdown. Opening the directory does not change the mark.
+The mark is removed, durably, before the first change of a data log, so a start that is interrupted
+before that still counts as a start after a clean shutdown. The mark does not cover the metadata
+log, which changes as soon as a node starts and is checked at every start, as in Kafka.
 """
 
 import json

@@ -89,7 +89,7 @@ class LeaderEpochs:
             self._replace(kept)
 
     def truncate_from_start(self, start_offset: Offset) -> None:
-        """Drop epochs that end before the new log start offset; the first one left begins there."""
+        """Drop epochs that end before the new log start; the first remaining epoch begins there."""
         above = bisect_right(self._entries, start_offset, key=_by_start)
         if above == 0 or (above == 1 and self._entries[0].start_offset == start_offset):
             return

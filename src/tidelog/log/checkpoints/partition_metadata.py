@@ -1,8 +1,8 @@
 """The file `partition.metadata`, which names the topic and partition of a directory.
 
 Kafka reads the first two lines. Tidelog adds a third: a copy of the topic id with the partition
-number and a checksum. A flipped bit therefore neither hides the topic id nor turns it into another
-one, and a directory under a wrong name is detected (F58).
+number and a checksum. A flipped bit is therefore detected, and the topic id is not lost. A
+directory under a wrong name is detected, too (F58).
 """
 
 import re

@@ -27,7 +27,7 @@ class RootCheckpoints:
     def __init__(self, disk: Disk, present: Collection[TopicPartition], *, was_clean: bool) -> None:
         """`present` are the partitions that have a directory.
 
-        If there are any, a checkpoint that is missing after a clean shutdown is a problem.
+        If there are any, every checkpoint must exist after a clean shutdown.
         """
         self._disk = disk
         self._written: dict[str, bytes] = {}
@@ -100,7 +100,7 @@ class RootCheckpoints:
         durable: bool,
         is_beside_mark: bool,
     ) -> None:
-        """Write recovery points, log start offsets and high watermarks; unopened logs keep theirs.
+        """Write recovery points, log start offsets and high watermarks of opened and unopened logs.
 
         A torn checkpoint would make the clean-shutdown mark useless, so a checkpoint that changes
         while the mark exists is fsynced.

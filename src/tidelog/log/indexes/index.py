@@ -56,7 +56,7 @@ class SparseIndex:
         return self._entry.size
 
     def add(self, key: int, value: int) -> None:
-        """Append an entry, unless its key is not larger than the last key."""
+        """Append an entry if its key is larger than the last key."""
         if self._count < 0:
             self._load()
         if key <= self._last[_KEY]:
@@ -83,7 +83,7 @@ class SparseIndex:
             number, step = number - step, step * 2
 
     def some_before(self, value: int, steps: int) -> tuple[int, int] | None:
-        """The entry `steps` entries before the first whose value is not below `value`."""
+        """The entry that is `steps` entries before the first one with `value` or more."""
         self.write_out()
         number = self._count_below(_VALUE, value) - steps
         return self._read(number) if number >= 0 else None
@@ -281,7 +281,7 @@ class TimeIndex:
         return None if entry is None else TimeEntry(entry[0], self._base + entry[1])
 
     def entry_before(self, timestamp: Millis) -> TimeEntry | None:
-        """The last entry older than `timestamp`; so are all records up to its offset."""
+        """The last entry older than `timestamp`. All records up to its offset are older, too."""
         entry = self.entries.floor(timestamp - 1)
         return None if entry is None else TimeEntry(entry[0], self._base + entry[1])
 

@@ -28,7 +28,7 @@ SEARCHED_BYTES = 32 * 1024 * 1024
 SEARCHED_RECORDS = 200_000
 """The maximum number of records to read from one batch, far more than producers write."""
 _SEARCHED_BATCHES = 64
-"""The maximum number of batches to unpack whose header promises a match but that have none."""
+"""A search ends after this number of batches without a match, although the headers promise one."""
 
 _PIECE = 64 * 1024
 _HEADERS_PER_STEP = 256
@@ -56,7 +56,7 @@ class _Batch(NamedTuple):
 
 @dataclass(slots=True)
 class TimeSearch:
-    """Finds the first record of one segment in [start, limit) not older than `timestamp`."""
+    """Finds, in one segment, the first record in [start, limit) not older than `timestamp`."""
 
     work: ClassVar[Work] = Work.COMPUTE
     stretch: Stretch

@@ -92,7 +92,10 @@ class TransactionIndex:
 
 
 def _sound_entries(raw: bytes, base: Offset) -> Iterator[AbortedTxn]:
-    """The valid entries: known version, in order, and ending in the segment; stops at any other."""
+    """The entries before the first invalid one.
+
+    A valid entry has a known version, follows the previous entry and ends in the segment.
+    """
     end = base - 1
     for version, *fields in _ENTRY.iter_unpack(raw[: len(raw) - len(raw) % _ENTRY.size]):
         entry = AbortedTxn(*fields)

@@ -15,7 +15,7 @@ from tidelog.model.ids import NO_OFFSET, NO_TIMESTAMP, Millis, Offset, ProducerI
 from tidelog.protocol.records.batch import TRANSACTIONAL_MASK, BatchHeader
 
 WINDOW = 5
-"""The number of latest batches per producer in which duplicates are recognised.
+"""The number of latest batches per producer that are kept to recognise duplicates.
 
 A producer has at most this number in flight.
 """
@@ -74,7 +74,7 @@ class ProducerStates:
         self.end_offset = end_offset
         """The state covers the batches below this offset."""
         self.entries: dict[ProducerId, ProducerEntry] = {}
-        self._ongoing: dict[Offset, ProducerId] = {}  # by first offset, growing
+        self._ongoing: dict[Offset, ProducerId] = {}  # by first offset, in ascending order
         self._completed: list[_Completed] = []  # in the order of their markers
 
     # -- before an append

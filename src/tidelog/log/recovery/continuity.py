@@ -1,8 +1,9 @@
 """Checks cheaply whether the segments of a log are contiguous (F54).
 
 For each segment, the last index entry and the batches behind it are read. The next segment must
-begin where these batches end. Only a log in which compaction has run may have gaps; its cleanup
-policy alone does not explain one. Even there, a segment never begins before the previous one ends.
+begin where these batches end. Only a log in which compaction has run may have gaps;
+cleanup.policy=compact alone does not explain one. Even in such a log, a segment never begins before
+the previous one ends.
 """
 
 from collections.abc import Iterator, Sequence

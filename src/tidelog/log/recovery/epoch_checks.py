@@ -24,7 +24,7 @@ def fit_tails(epochs: LeaderEpochs, tails: Sequence[Tail]) -> bool:
 
 
 def rebuild(epochs: LeaderEpochs, segments: Sequence[Segment], tails: Sequence[Tail]) -> None:
-    """Rebuild the epochs from the batches of these segments, dropping all others."""
+    """Rebuild the epochs from the batches of these segments, and drop all other epochs."""
     epochs.forget()
     for segment, tail in zip(segments, tails, strict=True):
         first = segment.header_at(0)

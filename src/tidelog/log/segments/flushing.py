@@ -34,7 +34,7 @@ class FlushProgress:
         return self._last_flush + flush_ms
 
     def begin(self, up_to: Offset, now: Millis) -> None:
-        # If the same offset is requested twice with a cut in between, the lower coverage counts.
+        # After a cut, an earlier fsync of the same offset covers less: keep the lower coverage.
         self._in_flight[up_to] = min(up_to, self._in_flight.get(up_to, up_to))
         self._asked = up_to
         self._last_flush = now

@@ -49,7 +49,7 @@ class RollPolicy:
         return occupied > self._safe_bytes and self._is_index_full(segment)
 
     def _is_old(self, segment: Segment, waited: Millis) -> bool:
-        """Whether segment.ms has passed. The jitter depends on the path: a restart keeps it."""
+        """Whether segment.ms has passed. The jitter depends on the path, so a restart keeps it."""
         if not self._jitter_ms:
             return waited > self._segment_ms
         jitter = crc32c(segment.path("").encode()) % self._jitter_ms

@@ -1,9 +1,9 @@
 """Checks whether the body of a batch can hold the number of records in its header.
 
-The check reads only the edges of the batch. Consecutive records differ at least in their offset,
-which costs any codec some bits. Tiny records with equal timestamps, the best case, take 1.4 bytes
-each with gzip, 4 with snappy and lz4, and 0.4 with zstd. If a compressed batch counts more records
-than it has bytes, its records are therefore counted before it is appended (F64).
+The check reads only the beginning of the batch. Consecutive records differ at least in their
+offset, which costs any codec some bits. Tiny records with equal timestamps, the best case, take 1.4
+bytes each with gzip, 4 with snappy and lz4, and 0.4 with zstd. If the header of a compressed batch
+counts more records than the batch has bytes, the records are counted before the append (F64).
 """
 
 from enum import Enum

@@ -161,7 +161,7 @@ def check_whole(batches: memoryview) -> list[tuple[int, BatchHeader]] | AppendRe
 def check_replicated(
     batches: memoryview, newest_epoch: LeaderEpoch, *, has_gaps: bool
 ) -> list[tuple[int, BatchHeader]] | AppendRefused:
-    """As `check_whole`, for batches from the leader, which have offsets; up to the first gap.
+    """As `check_whole`, for batches from the leader, up to the first gap in their offsets.
 
     No checksum covers offset and epoch. Damage to them is found by comparing with other batches.
     """

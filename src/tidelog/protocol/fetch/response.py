@@ -255,7 +255,7 @@ def _read_partition(frame: memoryview, position: int) -> tuple[PartitionFetched,
 def _read_aborted(
     count: int, padding: int, frame: memoryview, position: int
 ) -> tuple[tuple[AbortedTransaction, ...] | None, int]:
-    """Read entries that are each followed by `padding` bytes: the empty tagged fields."""
+    """Read entries, each followed by tagged fields if `padding` is not 0."""
     if count < 0:
         return None, position
     aborted = []

@@ -25,7 +25,7 @@ def lift(entity: Entity, canonical: type[Entity]) -> Any:
 
 
 def lower(entity: Entity, cls: type[Entity]) -> Any:
-    """A canonical message in the shape of one version, without the fields that it lacks."""
+    """A canonical message in the shape of one version, without fields unknown to that version."""
     return entity if type(entity) is cls else finish(lower_steps(entity, cls, Meter()))
 
 

@@ -2,7 +2,7 @@
 
 A field declares its encoding: its type, the first version that has it (`Since`), and its tag if it
 is a tagged field (`Tag`). `codec` reads and writes the records; the classes hold no code. A field
-that a version lacks has its default.
+that a version lacks takes its default.
 """
 
 from dataclasses import dataclass
@@ -180,7 +180,7 @@ class PartitionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChangeRecord:
-    """Absent fields (None, or the defaults of the leader and its recovery state) do not change."""
+    """A field with its default (None; -2 for the leader; -1 for its recovery) is not changed."""
 
     API_KEY: ClassVar = 5
     MAX_VERSION: ClassVar = 2

@@ -190,7 +190,7 @@ class RealDisk:
         self._room.add_source(self._give_back)
         self._owner = get_ident()
         self._open: deque[ref[RealFile]] = deque()
-        """Files with a descriptor, in the order in which `opened` last considered them."""
+        """Files with a descriptor, in the order in which `opened` checks them."""
         self._files: dict[str, dict[str, ref[RealFile]]] = {}
         """Files in use, by directory and name; unused files are dropped."""
         self._new_directories: set[str] = set()

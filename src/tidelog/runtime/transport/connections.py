@@ -179,7 +179,7 @@ class Connections:
             self.check_at = min(self.check_at, self.now + CHECK_MS)
 
     def resume_first(self, conns: list[Connection]) -> None:
-        """Handle these first in the next pass, because time ran out."""
+        """Handle these connections first in the next pass, because time ran out."""
         self._holding[:0] = conns
 
     def release(self, conn: Connection) -> None:

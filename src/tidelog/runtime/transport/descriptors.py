@@ -69,8 +69,8 @@ class Room:
     """Frees a descriptor when the system has refused one, and retries.
 
     `sources` release a few descriptors each and return how many. They are called in order, in the
-    thread that created this object, until one of them has released some. Another thread waits, and
-    lets that thread call them.
+    thread that created this object, until one of them has released some. Any other thread waits
+    until the owner thread has called them.
     """
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class Room:
         self._sources.append(give_back)
 
     def wake_with(self, wake: Callable[[], None]) -> None:
-        """Set how another thread wakes the owner, which then calls `relieve`."""
+        """Set the function that wakes the owner thread, which then calls `relieve`."""
         self._wake = wake
 
     def relieve(self) -> None:

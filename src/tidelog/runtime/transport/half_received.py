@@ -27,7 +27,7 @@ class HalfReceived:
         self._most = most
         self.bytes = 0
         self._begun: dict[ConnId, _Begun] = {}
-        """Connections with a half-received request, in the order in which these began."""
+        """Connections with a half-received request, in the order in which the requests began."""
         self._waiting: dict[ConnId, Connection] = {}
         self._checks = 0
         self._before: tuple[ConnId, int] = (0, 0)

@@ -28,11 +28,11 @@ class Limits:
     request_bytes: int = 100 * 1024 * 1024
     unsent_bytes: int = 2 * 1024 * 1024
     stalled_bytes: int = 32 * 1024 * 1024
-    """Above this size of unsent responses of all stalled connections, these are muted."""
+    """The limit of unsent responses of all stalled connections; above it, these are muted."""
     half_received_bytes: int = 64 * 1024 * 1024
-    """Above this size of half-received requests, only one request is received at a time."""
+    """The limit of half-received requests; above it, they are received one at a time."""
     held_bytes: int = 16 * 1024 * 1024
-    """Above this size of held requests of all connections, each read is smaller."""
+    """The limit of held requests; above it, less is read from each connection at once."""
     backlog: int = 1024
     http_hint: str = ""
     """A hint for the log line about an HTTP request at a Kafka port."""
