@@ -29,7 +29,7 @@ def read_uvarint(
 
 
 def read_java_int(buffer: Buffer, position: int) -> tuple[int, int]:
-    """An unsigned varint as Kafka reads counts and lengths: a signed 32-bit integer."""
+    """Read an unsigned varint as a signed 32-bit integer, as Kafka reads counts and lengths."""
     value, position = read_uvarint(buffer, position)
     return as_java_int(value), position
 

@@ -45,7 +45,7 @@ class FlushProgress:
             self.recovery_point = counts
 
     def truncated(self, offset: Offset) -> None:
-        """Lower the recovery point to the cut, because later bytes there are not fsynced yet."""
+        """Lower the recovery point to the cut: bytes written there later need a new fsync."""
         self.recovery_point = min(self.recovery_point, offset)
         self._asked = min(self._asked, offset)
         self._in_flight = {asked: min(n, offset) for asked, n in self._in_flight.items()}

@@ -39,7 +39,7 @@ FEWER_READ_BYTES, FEWEST_READ_BYTES = 16 * 1024, 4 * 1024
 
 CHECK_MS: Millis = 1_000
 SWEEPS_PER_IDLE = 8
-"""Sweeps for idle connections per connections.max.idle.ms."""
+"""How many times to look for idle connections within connections.max.idle.ms."""
 
 FEW = 2
 """Up to this number, each connection may send the full share from files."""

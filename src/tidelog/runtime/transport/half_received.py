@@ -73,7 +73,7 @@ class HalfReceived:
         gets_on = before[0] != first.id or first.half_received - before[1] >= ENOUGH_BYTES
         too_much = self.bytes - self._most // 2
         slow: list[Connection] = []
-        # Keep the newest connection: once the others are closed, it is the first and is read.
+        # Keep the newest connection. Once the others are closed, it is the first and may be read.
         for conn, began in list(self._begun.values())[:-1]:
             if too_much <= 0 or self._checks - began < PATIENCE:
                 break
