@@ -126,7 +126,7 @@ def test_f54_garbage_behind_a_segment_costs_no_record(known: str, garbage: bytes
 
         assert log.log_end_offset == wrote.end
         for _ in range(100):
-            log.mend()
+            log.repair_indexes()
         assert consume(log, wrote) == (set(wrote.batches), set())
         assert log.recovery.notes or log.take_notes()
         assert not log.recovery.damages
