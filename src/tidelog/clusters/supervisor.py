@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 from tidelog.clusters.child import PROGRAM, Child, NodeToRun
 from tidelog.clusters.control import ControlSocket, Reply
-from tidelog.clusters.restarts import RestartDelay
+from tidelog.clusters.restart_delay import RestartDelay
 from tidelog.model.ids import NodeId
 from tidelog.model.user_error import UserError
 from tidelog.runtime.alarm import Alarm

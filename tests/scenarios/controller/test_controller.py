@@ -29,6 +29,7 @@ from tests.unit.controller.support import CountingDice, cluster, context
 
 from tidelog.controller.decide import elections
 from tidelog.controller.decide.decide import DecideContext, decide
+from tidelog.controller.decide.leader_balance import balance_leaders
 from tidelog.controller.image.apply import apply_all
 from tidelog.controller.image.image import BrokerImage, ClusterImage, PartitionImage
 from tidelog.controller.liveness import Liveness
@@ -84,7 +85,8 @@ class Storyteller:
         return []
 
     def do_chore(self, words: Words) -> list[str]:
-        self.apply(getattr(elections, words.text("name"))(self.image, self.context()))
+        chores = {"balance_leaders": balance_leaders, "elect_uncleanly": elections.elect_uncleanly}
+        self.apply(chores[words.text("name")](self.image, self.context()))
         return []
 
 

@@ -43,5 +43,5 @@ class DecideContext:
     sessions: Sessions
     kraft_version: int = 0
     """1 if the voter set can change (KIP-853); read from the metadata log, not from the image."""
-    unheard_voters: tuple[NodeId, ...] = ()
+    voters_without_directory_id: tuple[NodeId, ...] = ()
     """Voters whose directory ids the leader does not know."""

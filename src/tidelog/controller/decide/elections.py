@@ -1,4 +1,4 @@
-"""Partition changes when brokers are fenced, unfenced, shut down or rebalanced.
+"""Partition changes when brokers are fenced, unfenced or shut down.
 
 A broker that may not lead leaves every in-sync set in the same batch of records, so no image
 contains a fenced leader (KIP-841).
@@ -33,9 +33,6 @@ from tidelog.protocol.metadata.metadata_records import (
     MetadataRecord,
     PartitionChangeRecord,
 )
-
-BALANCE_LIMIT = 1_000
-"""The most leaderships that one decision moves, so that other decisions do not wait for long."""
 
 Located = tuple[TopicImage, int, PartitionImage]
 
@@ -133,26 +130,6 @@ def leads_anything(image: ClusterImage, broker: NodeId) -> bool:
 
 
 # -- Timers ----------------------------------------------------------------------------------------
-
-
-def balance_leaders(image: ClusterImage, context: DecideContext) -> list[PartitionChangeRecord]:
-    """Move leadership back to in-sync preferred leaders (auto.leader.rebalance.enable)."""
-    records: list[PartitionChangeRecord] = []
-    for located in partitions_where(image, _is_imbalanced):
-        if not image.is_active(located[2].preferred_leader):
-            continue
-        record = elect(image, located, Election.PREFERRED, context)
-        if record is not None:
-            records.append(record)
-        if len(records) == BALANCE_LIMIT:
-            break
-    return records
-
-
-def _is_imbalanced(partition: PartitionImage) -> bool:
-    return partition.leader != partition.preferred_leader and (
-        partition.preferred_leader in partition.isr
-    )
 
 
 def elect_uncleanly(image: ClusterImage, context: DecideContext) -> list[PartitionChangeRecord]:

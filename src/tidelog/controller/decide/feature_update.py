@@ -103,8 +103,8 @@ def _kraft_problem(level: int, kind: int, context: DecideContext) -> str | None:
     if level > context.kraft_version:
         if kind != _UPGRADE:
             return "Can't downgrade to a newer version."
-        if context.unheard_voters:
-            missing = ", ".join(str(voter) for voter in context.unheard_voters)
+        if context.voters_without_directory_id:
+            missing = ", ".join(str(voter) for voter in context.voters_without_directory_id)
             return f"Voters that have not fetched from the leader yet: {missing}."
     return None
 

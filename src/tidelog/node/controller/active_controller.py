@@ -15,7 +15,8 @@ from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
 from tidelog.config.settings import BrokerSettings
 from tidelog.controller.decide.decide import decide
 from tidelog.controller.decide.decision import DecideContext
-from tidelog.controller.decide.elections import balance_leaders, elect_uncleanly, fence_expired
+from tidelog.controller.decide.elections import elect_uncleanly, fence_expired
+from tidelog.controller.decide.leader_balance import balance_leaders
 from tidelog.controller.decide.refusals import refusal
 from tidelog.controller.features import activation_records
 from tidelog.controller.liveness import Liveness
@@ -188,7 +189,7 @@ class ActiveController:
             next_offset=self._quorum.next_offset,
             sessions=self._liveness,
             kraft_version=self._quorum.kraft_version,
-            unheard_voters=self._voter_changes.unheard,
+            voters_without_directory_id=self._voter_changes.voters_without_directory_id,
         )
 
     # -- failure detection -------------------------------------------------------------------------

@@ -97,7 +97,7 @@ class VoterChanges:
                 self._update(message, resume)
 
     @property
-    def unheard(self) -> tuple[NodeId, ...]:
+    def voters_without_directory_id(self) -> tuple[NodeId, ...]:
         """Voters whose directory ids this leader does not know."""
         role = self._quorum.machine.role
         known = role.directories if isinstance(role, Leader) else {}

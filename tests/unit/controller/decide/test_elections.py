@@ -11,7 +11,7 @@ from tests.unit.controller.support import (
     partition,
 )
 
-from tidelog.controller.decide import elections
+from tidelog.controller.decide import elections, leader_balance
 from tidelog.controller.image.apply import apply_all
 from tidelog.controller.image.image import RECOVERING, ClusterImage, PartitionImage
 from tidelog.protocol.metadata.metadata_records import MetadataRecord
@@ -163,16 +163,18 @@ def test_the_lead_goes_back_to_preferred_replicas_that_are_in_sync() -> None:
             ]
         },
     )
-    records = elections.balance_leaders(image, context(image))
+    records = leader_balance.balance_leaders(image, context(image))
 
     assert [(record.partition_id, record.leader) for record in records] == [(0, 1)]
 
 
 def test_only_so_many_leaderships_move_at_once() -> None:
-    moved = [partition((1, 2), leader=2)] * (elections.BALANCE_LIMIT + 5)
+    moved = [partition((1, 2), leader=2)] * (leader_balance.BALANCE_LIMIT + 5)
     image = cluster(2, {"t": moved})
 
-    assert len(elections.balance_leaders(image, context(image))) == elections.BALANCE_LIMIT
+    assert (
+        len(leader_balance.balance_leaders(image, context(image))) == leader_balance.BALANCE_LIMIT
+    )
 
 
 def test_allowing_unclean_elections_later_elects_later() -> None:

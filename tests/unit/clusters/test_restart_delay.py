@@ -1,6 +1,6 @@
 """When the supervisor starts a dead node again."""
 
-from tidelog.clusters.restarts import LONG_LIFE_SECONDS, LONGEST_SECONDS, RestartDelay
+from tidelog.clusters.restart_delay import LONG_LIFE_SECONDS, LONGEST_SECONDS, RestartDelay
 
 
 def test_the_first_death_costs_no_time_and_each_further_one_twice_as_much() -> None:
