@@ -375,9 +375,7 @@ class _Call:
 
 
 def _is_much(frame: memoryview, session: ClientSession) -> bool:
-    """Whether no more fetches of this connection may wait: a large one takes memory meanwhile, and
-    one append resumes all that wait, in one pass.
-    """
+    """Whether no more fetches of this connection may wait: each takes memory and a wake-up."""
     return len(frame) > SHORT_BYTES or session.has_several
 
 

@@ -26,6 +26,7 @@ from tidelog.runtime.transport.connection_quotas import ConnectionQuotas
 from tidelog.runtime.transport.half_received import HalfReceived
 from tidelog.runtime.transport.limits import COSTLY_FOR_MS, Limits
 from tidelog.runtime.transport.listeners import Accepted
+from tidelog.runtime.transport.unread_responses import UnreadResponses
 from tidelog.runtime.workers import Workers
 
 SPARED_AT_ONCE = 16
@@ -81,8 +82,7 @@ class Connections:
         self._answered: list[Connection] = []  # have responses to send in this pass
         self._holding: list[Connection] = []  # have frames to handle in the next pass
         self._gone: list[ConnId] = []
-        self._unsent_limit = limits.unsent_bytes
-        self._stalled = 0
+        self._unread = UnreadResponses(limits.stalled_bytes, limits.unsent_bytes)
         self._held = 0
         self._half_received = HalfReceived(limits.half_received_bytes)
         self._sweep_at = now + limits.idle_ms // SWEEPS_PER_IDLE
@@ -239,10 +239,10 @@ class Connections:
         conn.enqueue(answer.chunks)
         if conn.waits_for:
             self._count_stalled(conn, conn.unsent)
-        if conn.unsent > self._unsent_limit:
+        if conn.unsent > self._unread.per_connection:
             if not conn.waits_for:
                 self.send(conn)
-            if conn.unsent > self._unsent_limit:
+            if conn.unsent > self._unread.per_connection:
                 conn.muted |= BY_UNSENT
 
     def share_sending(self, connections: int) -> None:
@@ -280,34 +280,17 @@ class Connections:
         elif not conn.waits_for and conn.muted & BY_CLOSE:
             self.drop(conn)
             return
-        if conn.muted & BY_UNSENT and 2 * conn.unsent <= self._unsent_limit:
+        if conn.muted & BY_UNSENT and 2 * conn.unsent <= self._unread.per_connection:
             self.unmute(conn, BY_UNSENT)
         if conn.waits_for == SOCKET or conn.interest & _OUT:
             self.watch(conn)
 
     def _count_stalled(self, conn: Connection, unsent: int) -> None:
-        """Bound the unsent responses of all stalled connections together.
-
-        Over the limit they are muted until they have received everything. Over twice the limit,
-        those with the most unsent bytes are closed.
-        """
-        self._stalled += unsent - conn.stalled
-        conn.stalled = unsent
-        most = self._limits.stalled_bytes
-        if self._stalled > most:
-            self._unsent_limit = 0
-            if self._stalled > 2 * most:
-                self._close_the_slowest(self._stalled - most)
-        elif 2 * self._stalled <= most:
-            self._unsent_limit = self._limits.unsent_bytes
-
-    def _close_the_slowest(self, too_much: int) -> None:
-        for conn in sorted(self, key=lambda conn: conn.stalled, reverse=True):
-            if too_much <= 0:
-                return
-            too_much -= conn.stalled
-            self._log_closed(conn, f"its peer does not read {conn.stalled} bytes of responses")
-            self.drop(conn)
+        self._unread.changed(conn, unsent)
+        if self._unread.is_far_over:
+            for slow in self._unread.to_close(self):
+                self._log_closed(slow, f"its peer does not read {slow.stalled} bytes of responses")
+                self.drop(slow)
 
     def _log_closed(self, conn: Connection, reason: object) -> None:
         log.warning("%s: closed: %s", conn.peer, reason)
@@ -347,7 +330,7 @@ class Connections:
         conn.waiting.clear()
         conn.unsent = 0
         if conn.stalled:
-            self._count_stalled(conn, 0)
+            self._unread.changed(conn, 0)
         if conn.half_received:
             self._half_received.changed(conn, 0)
             self._choose_read_size()
