@@ -35,7 +35,10 @@ class LongRequest(NamedTuple):
     version: int
     shape: Shape
     is_plausible: bool
-    """Whether the request is within the limits of its API, and so must be answered, not closed."""
+    """Whether the request is within the limits of its API.
+
+    The node must then answer it, and must not close the connection.
+    """
     frame: bytes
     """The frame with its length."""
 

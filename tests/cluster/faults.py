@@ -42,6 +42,8 @@ class Faults:
         self._rng = rng
         self._hold_seconds = hold_seconds
         self.happened: Counter[str] = Counter()
+        self.mixes = 0
+        """Mixes of two or three faults, which are counted one by one in `happened`."""
 
     def each(self) -> list[Callable[[], None]]:
         """Every kind of fault once."""
@@ -70,7 +72,7 @@ class Faults:
         for repair in repairs:
             repair()
             time.sleep(self._rng.uniform(0, 0.5))
-        self.happened["mix"] += 1
+        self.mixes += 1
 
     def rolling_restart(self) -> None:
         """Restart all nodes in turn; the next one when the one before is in sync again."""

@@ -207,7 +207,7 @@ class Rounds:
         return harm, can_be_known(harm, self._before, self._after, was_clean=was_clean)
 
     def _draw(self, site: Site, seed: int) -> tuple[str, Harm]:
-        """The kind whose turn it is, or the next one that applies: a new node has few files."""
+        """The kind of damage for this seed, or the next kind for which the node has a file."""
         for turn in range(len(self._kinds)):
             kind = self._kinds[(seed + turn) % len(self._kinds)]
             for _ in range(ATTEMPTS):

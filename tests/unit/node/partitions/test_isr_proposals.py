@@ -121,7 +121,10 @@ def test_a_replica_that_was_surely_not_added_is_not_waited_for() -> None:
     ],
 )
 def test_f12_a_replica_that_may_have_been_added_is_waited_for(error: ErrorCode) -> None:
-    """A retry after a lost answer finds a later partition epoch."""
+    """After these errors the replica may already be in the ISR.
+
+    For example, the first answer was lost, and the retry fails for its old partition epoch.
+    """
     owner = ProposingLeader()
     owner.answer(error)
 
