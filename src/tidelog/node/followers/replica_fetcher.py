@@ -14,11 +14,10 @@ from kio.schema.api_versions.v4.request import ApiVersionsRequest
 from tidelog.config.settings import BrokerSettings
 from tidelog.log.results import AppendRefused
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import BrokerEpoch, LeaderEpoch, Millis, TopicId, TopicPartition
+from tidelog.model.ids import BrokerEpoch, LeaderEpoch, Millis, Offset, TopicId, TopicPartition
 from tidelog.model.outbound import Chunk
 from tidelog.node.clock import Clock
-from tidelog.node.followers.fetch_suspects import FetchSuspects
-from tidelog.node.followers.followed import RETRY_MS, Followed, back_off_ms
+from tidelog.node.followers.followed import Followed
 from tidelog.node.partitions.replica import Replica
 from tidelog.node.partitions.throttles import Throttles
 from tidelog.node.peers import Channel, Unanswered, coded
@@ -31,15 +30,24 @@ from tidelog.protocol.fetch import (
     decode_response,
     encode_request,
 )
-from tidelog.replication.divergence import truncation_point
+from tidelog.replication.isr.fetch_suspects import FetchSuspects
+from tidelog.replication.isr.follower import (
+    RETRY_MS,
+    AdvanceLogStart,
+    AppendFetched,
+    BackOff,
+    FollowerEffect,
+    NextFetch,
+    RestartAt,
+    TruncateTo,
+    back_off_ms,
+)
 
 VERSION = 17
 PARTITION_BYTES = 96
 """The most bytes that one partition takes in a request that adds it and forgets another."""
 REQUEST_BYTES = 256
 """The bytes of a request without its partitions."""
-THROTTLED_MS: Millis = 1_000
-"""The longest time that a throttled partition is left out before its rate is checked again."""
 _NUDGE = ApiVersionsRequest(client_software_name="", client_software_version="")
 
 log = logging.getLogger(__name__)
@@ -70,7 +78,7 @@ class ReplicaFetcher:
         self._lost = lost
         self._found = found
         self._is_lost = False
-        self._suspects = FetchSuspects()
+        self._suspects: FetchSuspects[Followed] = FetchSuspects()
         room = settings.socket_request_max_bytes - REQUEST_BYTES
         self._at_most = max(1, room // PARTITION_BYTES)
         """The most partitions in a request; a leader refuses a request that is too long (F60)."""
@@ -178,46 +186,47 @@ class ReplicaFetcher:
         now, room = self._clock.now, self._at_most
         looked_at, self._due = self._due, {}
         for followed in looked_at:
-            replica = followed.replica
             if followed.is_held_back or not room:
                 self._due[followed] = None
                 continue
-            if replica.is_flush_due:
+            replica, is_flush_due = followed.replica, followed.replica.is_flush_due
+            throttled_ms = 0
+            if not is_flush_due:
+                throttled_ms = self._throttles.wait_ms(replica, in_sync=followed.is_in_sync)
+            decided = followed.next_fetch(replica.log, now, throttled_ms, is_flush_due=is_flush_due)
+            if decided is NextFetch.UNCHANGED:
+                continue
+            if decided is NextFetch.FETCH:
+                room -= 1
+                self._add_to_session(followed)
+                topics.setdefault(replica.topic_id, []).append(self._partition(followed))
+                continue
+            self._due[followed] = None
+            if decided is NextFetch.LEAVE_OUT:
                 self._forget(followed)
-                self._due[followed] = None
-                continue
-            throttled_ms = self._throttles.wait_ms(replica, in_sync=followed.is_in_sync)
-            if throttled_ms:
-                self._later(followed, min(throttled_ms, THROTTLED_MS))
-                self._due[followed] = None
-                continue
-            held = replica.log
-            start, end = held.log_start_offset, held.log_end_offset
-            if end == followed.sent_offset and start == followed.sent_start:
-                continue
-            if now < followed.retry_at:
-                self._due[followed] = None
-                continue
-            followed.sent_offset, followed.sent_start = end, start
-            room -= 1
-            if not followed.is_in_session:
-                followed.is_in_session = True
-                self._in_session += 1
-            if self._forgotten:
-                # A leader handles the forgotten partitions of a request after the added ones.
-                self._forgotten.pop(followed.key, None)
-            topics.setdefault(replica.topic_id, []).append(
-                FetchPartition(
-                    replica.partition.partition,
-                    followed.epoch,
-                    end,
-                    held.epoch_at(end - 1),
-                    start,
-                    self._settings.replica_fetch_max_bytes,
-                )
-            )
+            elif decided is NextFetch.BACK_OFF:
+                self._leave_out_until(followed, followed.retry_at)
         self._has_more = not room and bool(self._due)
         return list(topics.items())
+
+    def _add_to_session(self, followed: Followed) -> None:
+        if not followed.is_in_session:
+            followed.is_in_session = True
+            self._in_session += 1
+        if self._forgotten:
+            # A leader handles the forgotten partitions of a request after the added ones.
+            self._forgotten.pop(followed.key, None)
+
+    def _partition(self, followed: Followed) -> FetchPartition:
+        end = followed.sent_offset
+        return FetchPartition(
+            followed.replica.partition.partition,
+            followed.epoch,
+            end,
+            followed.replica.log.epoch_at(end - 1),
+            followed.sent_start,
+            self._settings.replica_fetch_max_bytes,
+        )
 
     def _to_forget(self) -> list[tuple[TopicId, list[int]]]:
         topics: dict[TopicId, list[int]] = {}
@@ -271,7 +280,7 @@ class ReplicaFetcher:
                 "are fetched without it",
                 one.replica.partition,
             )
-            self._later(one, back_off_ms(one.blames))
+            self._carry_out(one, one.back_off(self._clock.now, back_off_ms(one.blames)))
 
     def _restart_session(self) -> None:
         """Start a new session with the old session's id, so that the leader closes the old one."""
@@ -279,7 +288,7 @@ class ReplicaFetcher:
         self._forgotten = {}
         self._in_session = 0
         for followed in self._followed.values():
-            followed.sent_offset, followed.is_in_session = -1, False
+            followed.leave_session()
             self._due[followed] = None
 
     # -- one answer --------------------------------------------------------------------------------
@@ -293,99 +302,81 @@ class ReplicaFetcher:
                     self._take_one(followed, fetched)
 
     def _take_one(self, followed: Followed, fetched: PartitionFetched) -> None:
-        replica = followed.replica
-        if replica.log.log_end_offset != followed.sent_offset:
-            return  # the response to a fetch of an earlier epoch (F09)
+        replica, now = followed.replica, self._clock.now
+        effect = followed.answered(fetched, replica.log, now)
+        if effect is None:
+            return
         self._due[followed] = None
         try:
-            if fetched.error is ErrorCode.offset_out_of_range:
-                self._out_of_range(followed, fetched)
-            elif fetched.error is not ErrorCode.none:
-                self._later(followed)
-            elif fetched.diverging_epoch is not None:
-                mine = replica.log.epoch_end(fetched.diverging_epoch.epoch)
-                start = replica.log.log_start_offset
-                cut = truncation_point(fetched.diverging_epoch, mine, start)
-                self._truncate(followed, cut)
-            else:
+            if isinstance(effect, AppendFetched):
                 self._append(followed, fetched)
+            else:
+                self._carry_out(followed, effect)
         except OSError as failure:
             self._storage_failed(replica.partition, failure)
-            self._set_aside(followed)
+            self._carry_out(followed, followed.failed(now))
         except Exception:
             # This is a bug in this node. The other partitions are still followed.
             log.exception("%s: the leader's response could not be processed", replica.partition)
-            self._set_aside(followed)
+            self._carry_out(followed, followed.failed(now))
 
     def _append(self, followed: Followed, fetched: PartitionFetched) -> None:
         replica, records = followed.replica, fetched.records
-        held = replica.log
         if isinstance(records, memoryview) and records:
-            outcome = held.append_as_follower(records, followed.epoch)
+            outcome = replica.log.append_as_follower(records, followed.epoch)
             if isinstance(outcome, AppendRefused):
                 log.error("%s: the leader sent %s", replica.partition, outcome.message)
-                self._set_aside(followed)
+                self._carry_out(followed, followed.failed(self._clock.now))
                 return
-            followed.failures = 0
             replica.appended()
             self._throttles.taken(replica, len(records), in_sync=followed.is_in_sync)
-        followed.is_in_sync = held.log_end_offset >= fetched.high_watermark
-        if fetched.log_start_offset > held.log_start_offset:
-            if fetched.log_start_offset > held.log_end_offset:
-                replica.restart_at(fetched.log_start_offset)
-            else:
-                held.advance_log_start(fetched.log_start_offset)
-                replica.moved()
+        effect = followed.appended(fetched, replica.log)
+        if effect is not None:
+            self._carry_out(followed, effect)
         replica.learn_high_watermark(fetched.high_watermark)
 
-    def _truncate(self, followed: Followed, cut: int) -> None:
+    def _carry_out(self, followed: Followed, effect: FollowerEffect) -> None:
+        replica = followed.replica
+        match effect:
+            case TruncateTo(offset):
+                self._truncate(followed, offset)
+            case RestartAt(offset):
+                log.info(
+                    "%s: starts again at %d, the log start offset of its leader",
+                    replica.partition,
+                    offset,
+                )
+                replica.restart_at(offset)
+            case AdvanceLogStart(offset):
+                replica.log.advance_log_start(offset)
+                replica.moved()
+            case BackOff(until):
+                self._leave_out_until(followed, until)
+            case AppendFetched():
+                raise AssertionError("the records are part of the response")
+
+    def _truncate(self, followed: Followed, offset: Offset) -> None:
         replica = followed.replica
         end = replica.log.log_end_offset
         log.info(
             "%s: truncated from %d to %d, where it diverges from its leader",
             replica.partition,
             end,
-            cut,
+            offset,
         )
-        replica.truncate(cut)
-        if replica.log.log_end_offset == end:
-            self._later(followed)
+        replica.truncate(offset)
+        backs_off = followed.truncated(end, replica.log, self._clock.now)
+        if backs_off is not None:
+            self._carry_out(followed, backs_off)
 
-    def _out_of_range(self, followed: Followed, fetched: PartitionFetched) -> None:
-        """Start again at the leader's log start offset: the leader has deleted the next records.
-
-        The same applies to an empty log whose start offset is above the leader's log end offset.
-        """
-        replica, start = followed.replica, fetched.log_start_offset
-        held = replica.log
-        is_empty = held.log_start_offset == held.log_end_offset
-        if start > held.log_end_offset or (is_empty and 0 <= start < held.log_end_offset):
-            log.info(
-                "%s: starts again at %d, the log start offset of its leader",
-                replica.partition,
-                start,
-            )
-            replica.restart_at(start)
-        else:
-            self._later(followed)
-
-    def _set_aside(self, followed: Followed) -> None:
-        """Leave out a partition whose response cannot be used, with a growing back-off.
-
-        The leader may be repaired meanwhile, or another replica may lead.
-        """
-        followed.failures += 1
-        self._later(followed, back_off_ms(followed.failures))
-
-    def _later(self, followed: Followed, delay: Millis = RETRY_MS) -> None:
-        """Leave the partition out for `delay`, or until its assignment changes."""
-        followed.retry_at = self._clock.now + delay
+    def _leave_out_until(self, followed: Followed, time: Millis) -> None:
+        """Leave the partition out until this time, or until its assignment changes."""
         self._forget(followed)
-        self._timers.at(followed.retry_at, self._fetch)
+        self._timers.at(time, self._fetch)
 
     def _forget(self, followed: Followed) -> None:
         """Remove the partition from the leader's session, so that it no longer ends a long poll."""
         if followed.is_in_session:
             self._forgotten[followed.key] = None
             self._in_session -= 1
-        followed.sent_offset, followed.is_in_session = -1, False
+        followed.leave_session()

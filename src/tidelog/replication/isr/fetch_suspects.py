@@ -8,23 +8,27 @@ the leader itself has failed, and no partition is blamed.
 """
 
 from collections.abc import Iterable
+from typing import Generic, TypeVar
 
-from tidelog.node.followers.followed import Followed
+from tidelog.replication.isr.follower import PartitionFollower
 
 BAD_ANSWERS = 2
 """The number of failures in a row that start a search; a leader that stops causes only one."""
 
 
-class FetchSuspects:
+F = TypeVar("F", bound=PartitionFollower)
+
+
+class FetchSuspects(Generic[F]):
     def __init__(self) -> None:
         self._in_a_row = 0
-        self._tested: list[Followed] = []
+        self._tested: list[F] = []
         """The partitions that the fetch under way tests."""
-        self._later: list[list[Followed]] = []
+        self._later: list[list[F]] = []
         """Groups that are tested later and left out until then."""
-        self._blamed: list[Followed] = []
+        self._blamed: list[F] = []
         """Partitions that this search has blamed; they are left out until it ends."""
-        self._tried_again: list[Followed] = []
+        self._tried_again: list[F] = []
         """Partitions that an earlier search has blamed and that have not passed since."""
         self._has_passed = False
 
@@ -32,7 +36,7 @@ class FetchSuspects:
         """Reset the count: a fetch without a connection tests no partition."""
         self._in_a_row = 0
 
-    def failed(self, asked: Iterable[Followed]) -> list[Followed]:
+    def failed(self, asked: Iterable[F]) -> list[F]:
         """A fetch of these partitions has failed; returns the partitions to blame, if known."""
         self._in_a_row += 1
         if not self._tested:
@@ -49,7 +53,7 @@ class FetchSuspects:
             self._blamed.append(one)
         return self._test_next()
 
-    def passed(self) -> list[Followed]:
+    def passed(self) -> list[F]:
         """A fetch of the tested partitions succeeded; returns the partitions to blame, if known."""
         self._in_a_row = 0
         self._has_passed = True
@@ -59,13 +63,13 @@ class FetchSuspects:
         self._tried_again = [one for one in self._tried_again if one.blames]
         return self._test_next()
 
-    def forget(self, followed: Followed) -> None:
+    def forget(self, followed: F) -> None:
         """The partition is not followed any more."""
         for group in (self._tested, *self._later, self._blamed, self._tried_again):
             if followed in group:
                 group.remove(followed)
 
-    def _begin(self, asked: list[Followed]) -> None:
+    def _begin(self, asked: list[F]) -> None:
         """Start a search; partitions that were blamed before are tested first."""
         tried_again = [one for one in asked if one.blames]
         if tried_again and len(tried_again) < len(asked):
@@ -73,7 +77,7 @@ class FetchSuspects:
         elif self._in_a_row >= BAD_ANSWERS and len(asked) > 1:
             self._tested, self._has_passed = asked, False
 
-    def _test_next(self) -> list[Followed]:
+    def _test_next(self) -> list[F]:
         """Test the next group; at the end of the search, returns the partitions to blame."""
         self._tested = self._later.pop() if self._later else []
         _hold_back(self._tested, False)
@@ -89,6 +93,6 @@ class FetchSuspects:
         return []
 
 
-def _hold_back(group: Iterable[Followed], is_held_back: bool) -> None:
+def _hold_back(group: Iterable[PartitionFollower], is_held_back: bool) -> None:
     for one in group:
         one.is_held_back = is_held_back

@@ -88,7 +88,7 @@ def _one_lookup() -> Iterable[Replacement]:
         return answer.end_offset
 
     yield from _with_lookups(until_they_match=False)
-    yield Replacement("tidelog.node.followers.replica_fetcher:truncation_point", truncation_point)
+    yield Replacement("tidelog.replication.isr.follower:truncation_point", truncation_point)
 
 
 def _without_epochs(asked: _Asked) -> _Asked:

@@ -5,7 +5,7 @@ from tests.unit.log.support import SMALL
 from tests.unit.node.following import Following, fetched, records
 
 from tidelog.log.partition import PartitionLog
-from tidelog.node.followers.followed import LONGEST_RETRY_MS, RETRY_MS
+from tidelog.replication.isr.follower import LONGEST_RETRY_MS, RETRY_MS
 
 
 def corrupt(base_offset: int, epoch: int) -> memoryview:

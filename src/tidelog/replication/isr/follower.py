@@ -1,0 +1,219 @@
+"""The rules of a follower for one partition in one leader epoch.
+
+They decide what to fetch, what to do with each response, and how long to back off. The node carries
+out the effects.
+
+Invariants: a fetch offset proves to the leader that the follower holds every record below it, so a
+partition whose flush is due is not fetched. A response that belongs to another log end offset was
+sent for an earlier epoch and changes nothing (F09). Only a diverging epoch in a response truncates
+the log (F03).
+"""
+
+from enum import Enum
+from typing import NamedTuple, Protocol, TypeAlias
+
+from tidelog.model.effects import EpochEnd
+from tidelog.model.errors import ErrorCode
+from tidelog.model.ids import LeaderEpoch, Millis, Offset
+from tidelog.replication.divergence import truncation_point
+
+RETRY_MS: Millis = 50
+LONGEST_RETRY_MS: Millis = 5_000
+THROTTLED_MS: Millis = 1_000
+"""The longest time that a throttled partition is left out before its rate is checked again."""
+
+
+class FollowerLog(Protocol):
+    """The follower's own log, which these rules only read."""
+
+    @property
+    def log_start_offset(self) -> Offset: ...
+
+    @property
+    def log_end_offset(self) -> Offset: ...
+
+    def epoch_end(self, epoch: LeaderEpoch) -> EpochEnd:
+        """The largest epoch not above this one, and its end offset."""
+
+
+class LeaderResponse(Protocol):
+    """The part of a fetch response that belongs to one partition."""
+
+    @property
+    def error(self) -> ErrorCode: ...
+
+    @property
+    def high_watermark(self) -> Offset: ...
+
+    @property
+    def log_start_offset(self) -> Offset: ...
+
+    @property
+    def diverging_epoch(self) -> EpochEnd | None: ...
+
+
+class NextFetch(Enum):
+    """What the next fetch request says about a partition."""
+
+    FETCH = "fetch from the log end offset"
+    UNCHANGED = "the leader's session has the right offsets"
+    WAIT = "it backs off"
+    LEAVE_OUT = "remove it from the leader's session until its flush ends"
+    BACK_OFF = "remove it from the leader's session until `retry_at`"
+
+
+# -- effects ---------------------------------------------------------------------------------------
+
+
+class AppendFetched(NamedTuple):
+    """Append the records of the response, if there are any, and then call `appended`."""
+
+
+class TruncateTo(NamedTuple):
+    """Truncate the log, which diverges from the leader's at this offset, and call `truncated`."""
+
+    offset: Offset
+
+
+class RestartAt(NamedTuple):
+    """Drop all records: the leader's log starts at this offset, past the end of this log."""
+
+    offset: Offset
+
+
+class AdvanceLogStart(NamedTuple):
+    """Delete the records below the leader's log start offset."""
+
+    offset: Offset
+
+
+class BackOff(NamedTuple):
+    """Remove the partition from the leader's session until `until`."""
+
+    until: Millis
+
+
+FollowerEffect: TypeAlias = AppendFetched | TruncateTo | RestartAt | AdvanceLogStart | BackOff
+
+_APPEND = AppendFetched()
+
+
+class PartitionFollower:
+    """A partition that is followed in one leader epoch."""
+
+    __slots__ = (
+        "blames",
+        "epoch",
+        "failures",
+        "is_held_back",
+        "is_in_session",
+        "is_in_sync",
+        "retry_at",
+        "sent_offset",
+        "sent_start",
+    )
+
+    def __init__(self, epoch: LeaderEpoch) -> None:
+        self.epoch = epoch
+        self.is_in_session = False
+        self.is_in_sync = False
+        """Whether it held every committed record at the leader's last response."""
+        self.sent_offset: Offset = -1
+        """The fetch offset in the leader's session; -1 if it must be sent again."""
+        self.sent_start: Offset = -1
+        """The log start offset in the leader's session."""
+        self.retry_at: Millis = 0
+        self.failures = 0
+        """The number of responses in a row that could not be appended."""
+        self.blames = 0
+        """The number of searches in a row that have blamed it for failed fetches."""
+        self.is_held_back = False
+        """Whether it is left out while a fetch without it is tested."""
+
+    # -- asking ------------------------------------------------------------------------------------
+
+    def next_fetch(
+        self, held: FollowerLog, now: Millis, throttled_ms: Millis, *, is_flush_due: bool
+    ) -> NextFetch:
+        """Decide what the next fetch request says about this partition.
+
+        `throttled_ms` is how long the replication quota makes it wait. A partition that is in sync
+        never waits for it.
+        """
+        if is_flush_due:
+            return NextFetch.LEAVE_OUT
+        if throttled_ms:
+            self.retry_at = now + min(throttled_ms, THROTTLED_MS)
+            return NextFetch.BACK_OFF
+        start, end = held.log_start_offset, held.log_end_offset
+        if end == self.sent_offset and start == self.sent_start:
+            return NextFetch.UNCHANGED
+        if now < self.retry_at:
+            return NextFetch.WAIT
+        self.sent_offset, self.sent_start = end, start
+        return NextFetch.FETCH
+
+    def leave_session(self) -> None:
+        """The leader's session no longer has this partition."""
+        self.sent_offset, self.is_in_session = -1, False
+
+    # -- responses ---------------------------------------------------------------------------------
+
+    def answered(
+        self, response: LeaderResponse, held: FollowerLog, now: Millis
+    ) -> FollowerEffect | None:
+        """Decide what to do with a response; None if it belongs to a fetch of an earlier epoch."""
+        end = held.log_end_offset
+        if end != self.sent_offset:
+            return None
+        if response.error is ErrorCode.offset_out_of_range:
+            return self._out_of_range(response.log_start_offset, held, now)
+        if response.error is not ErrorCode.none:
+            return self.back_off(now)
+        if response.diverging_epoch is not None:
+            mine = held.epoch_end(response.diverging_epoch.epoch)
+            start = held.log_start_offset
+            return TruncateTo(truncation_point(response.diverging_epoch, mine, start))
+        return _APPEND
+
+    def _out_of_range(self, start: Offset, held: FollowerLog, now: Millis) -> FollowerEffect:
+        """Start again at the leader's log start offset, if the leader has deleted the next records.
+
+        The same applies to an empty log whose start offset is above the leader's log end offset.
+        """
+        end = held.log_end_offset
+        is_empty = held.log_start_offset == end
+        if start > end or (is_empty and 0 <= start < end):
+            return RestartAt(start)
+        return self.back_off(now)
+
+    def appended(self, response: LeaderResponse, held: FollowerLog) -> FollowerEffect | None:
+        """Decide what else the response requires, after its records were appended to `held`."""
+        start, end = response.log_start_offset, held.log_end_offset
+        if end > self.sent_offset:
+            self.failures = 0
+        self.is_in_sync = end >= response.high_watermark
+        if start > held.log_start_offset:
+            return RestartAt(start) if start > end else AdvanceLogStart(start)
+        return None
+
+    def truncated(self, end_before: Offset, held: FollowerLog, now: Millis) -> BackOff | None:
+        """Back off if nothing was truncated: the same fetch would get the same response."""
+        return self.back_off(now) if held.log_end_offset == end_before else None
+
+    def failed(self, now: Millis) -> BackOff:
+        """Back off for longer after each response in a row that could not be used.
+
+        The leader may be repaired meanwhile, or another replica may lead.
+        """
+        self.failures += 1
+        return self.back_off(now, back_off_ms(self.failures))
+
+    def back_off(self, now: Millis, delay: Millis = RETRY_MS) -> BackOff:
+        self.retry_at = now + delay
+        return BackOff(self.retry_at)
+
+
+def back_off_ms(failures: int) -> Millis:
+    """The back-off after this number of failures; it doubles each time."""
+    return min(LONGEST_RETRY_MS, RETRY_MS << min(failures - 1, 16))
