@@ -13,7 +13,6 @@ from tidelog.sim.checks.shadow import Batch, ShadowLog
 from tidelog.sim.clients.history import ClientWrite, History
 from tidelog.sim.invariants.acknowledged_kept import AcknowledgedKept
 from tidelog.sim.invariants.counted_is_held import CountedIsHeld
-from tidelog.sim.invariants.epochs_asked_for import EpochsAskedFor
 from tidelog.sim.invariants.fit_to_join import FitToJoin
 from tidelog.sim.invariants.idempotent_once import IdempotentOnce
 from tidelog.sim.invariants.leader_completeness import LeaderCompleteness
@@ -21,6 +20,7 @@ from tidelog.sim.invariants.left_for_lag import LeftForLag
 from tidelog.sim.invariants.log_matching import LogMatching
 from tidelog.sim.invariants.metadata_matches import MetadataMatches
 from tidelog.sim.invariants.one_leader_per_epoch import OneLeaderPerEpoch
+from tidelog.sim.invariants.pre_vote_before_epoch import PreVoteBeforeEpoch
 from tidelog.sim.invariants.quorum_superset import QuorumSuperset
 from tidelog.sim.invariants.reads_stay import ReadsStay
 from tidelog.sim.invariants.watermark_monotonic import WatermarkMonotonic
@@ -206,8 +206,8 @@ def stance(node: NodeId, role: type[Role], epoch: int, *, is_content: bool = Fal
     return Stance(node, 1, epoch, role, is_content, (1, 2, 3))
 
 
-def quorum_led_by_1() -> EpochsAskedFor:
-    rule = EpochsAskedFor(scene_of([])[0])
+def quorum_led_by_1() -> PreVoteBeforeEpoch:
+    rule = PreVoteBeforeEpoch(scene_of([])[0])
     rule.stance_changed(stance(1, Leader, 1, is_content=True), 0)
     for follower in (2, 3):
         rule.stance_changed(stance(follower, Follower, 1, is_content=True), 0)

@@ -44,7 +44,7 @@ class LocalCluster:
     overrides: Mapping[str, str] = field(default_factory=dict)
     node_overrides: Mapping[NodeId, Mapping[str, str]] = field(default_factory=dict)
     """Properties of single nodes; they take precedence over `overrides`."""
-    has_doors: bool = False
+    has_proxies: bool = False
     """Whether a `tidelog.network` proxies each listener; others connect to the proxy's port."""
     has_metrics: bool = False
     """Whether each node serves metrics for Prometheus on a separate port."""
@@ -106,11 +106,11 @@ class LocalCluster:
     @property
     def _width(self) -> int:
         """The number of ports for each kind of listener."""
-        return 2 * self.brokers if self.has_doors else self.brokers
+        return 2 * self.brokers if self.has_proxies else self.brokers
 
     def places(self) -> list[Place]:
         """The listeners behind the proxies of `tidelog.network`."""
-        assert self.has_doors
+        assert self.has_proxies
         return [
             Place(node, listener, port + self.brokers, port)
             for node in self.node_ids
@@ -220,7 +220,7 @@ class LocalCluster:
         copies = min(3, self.brokers)
         in_sync = max(1, copies - 1)
         voters = (f"{one}@{at}" for one, at in self.controller_addresses().items())
-        behind = self.brokers if self.has_doors else 0
+        behind = self.brokers if self.has_proxies else 0
         listeners = [
             f"{BROKER_LISTENER}://{_in_address(self.host)}:{self.port(node) + behind}",
             f"{CONTROLLER_LISTENER}://{HOST}:{self.controller_port(node) + behind}",
@@ -308,13 +308,13 @@ def on_free_ports(
     overrides: Mapping[str, str] | None = None,
     node_overrides: Mapping[NodeId, Mapping[str, str]] | None = None,
     *,
-    has_doors: bool = False,
+    has_proxies: bool = False,
 ) -> LocalCluster:
     """A layout on reserved ports, which no other cluster takes even while a node is down."""
     while True:
         block = PortBlock(2 * brokers)
         layout = LocalCluster(
-            directory, brokers, block.first, overrides or {}, node_overrides or {}, has_doors
+            directory, brokers, block.first, overrides or {}, node_overrides or {}, has_proxies
         )
         layout.block = block
         try:

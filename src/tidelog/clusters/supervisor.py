@@ -23,7 +23,7 @@ from tidelog.runtime.alarm import Alarm
 
 log = logging.getLogger(__name__)
 
-Told: TypeAlias = Callable[[NodeId, int | None], object]
+NodeChanged: TypeAlias = Callable[[NodeId, int | None], object]
 """Called with (node, pid) when a node is ready, and with (node, None) when it has ended."""
 
 
@@ -51,7 +51,7 @@ class Supervisor:
     def __init__(
         self,
         nodes: list[NodeToRun],
-        tell: Told,
+        tell: NodeChanged,
         *,
         restart: bool = True,
         control: ControlSocket | None = None,

@@ -35,7 +35,7 @@ class ThrowawayCluster:
     ) -> None:
         self.directory = Path(tempfile.mkdtemp(prefix="tidelog-demo-"))
         self._layout: LocalCluster = on_free_ports(
-            self.directory, brokers, properties, has_doors=has_network
+            self.directory, brokers, properties, has_proxies=has_network
         )
         self._network: Network | None = None
         self._nodes = {
@@ -58,7 +58,7 @@ class ThrowawayCluster:
 
     def __enter__(self) -> Self:
         try:
-            if self._layout.has_doors:
+            if self._layout.has_proxies:
                 self._network = Network(self._layout.places())
             self._layout.prepare()
             for node in self._nodes.values():

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from tidelog.insight import wording
 from tidelog.insight.partition_facts import Facts
 from tidelog.insight.remedies import remedies
-from tidelog.insight.replica_history import IsrMembership, PartitionStanding
+from tidelog.insight.replica_history import BrokerStanding, IsrMembership
 from tidelog.model.ids import Millis, NodeId
 
 
@@ -127,7 +127,7 @@ def _reason(facts: Facts, broker: NodeId, left: IsrMembership) -> str:
             return f"{left.reason}"
 
 
-def _death(standing: PartitionStanding | None, left_at: Millis) -> str:
+def _death(standing: BrokerStanding | None, left_at: Millis) -> str:
     if standing is None or standing.since < left_at:
         return ""
     return {

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tidelog.insight.replica_history import PartitionHistory, PartitionStanding
+from tidelog.insight.replica_history import BrokerStanding, PartitionHistory
 from tidelog.model.ids import NO_NODE, Millis, NodeId, Offset, TopicPartition
 from tidelog.model.replication_events import FenceReason, LeaveReason
 
@@ -39,7 +39,7 @@ class Facts:
     controller: NodeId | None = NO_NODE
     """The active controller; None if there is none."""
     history: PartitionHistory = field(default_factory=PartitionHistory)
-    brokers: dict[NodeId, PartitionStanding] = field(default_factory=dict)
+    brokers: dict[NodeId, BrokerStanding] = field(default_factory=dict)
     events_missing: str | None = None
     events_since: Millis | None = None
     """The time before which events are unknown; None if the history is complete."""

@@ -72,7 +72,7 @@ class Loss(NamedTuple):
         )
 
 
-class PartitionStanding(NamedTuple):
+class BrokerStanding(NamedTuple):
     """Whether a broker is fenced, since when, and why."""
 
     is_fenced: bool
@@ -125,7 +125,7 @@ class PartitionHistory:
 class ReplicaHistory:
     def __init__(self) -> None:
         self.partitions: dict[TopicPartition, PartitionHistory] = {}
-        self.brokers: dict[NodeId, PartitionStanding] = {}
+        self.brokers: dict[NodeId, BrokerStanding] = {}
         self.begins_at: Millis | None = None
         """The time before which events are unknown; None if no events are missing."""
 
@@ -136,7 +136,7 @@ class ReplicaHistory:
         """Add the next event of the topic; an unknown event is ignored."""
         kind, ts = event.get("event"), event["ts"]
         if kind in ("broker_fenced", "broker_unfenced"):
-            standing = PartitionStanding(kind == "broker_fenced", ts, event["reason"])
+            standing = BrokerStanding(kind == "broker_fenced", ts, event["reason"])
             self.brokers[event["broker"]] = standing
             return
         if "topic" not in event:

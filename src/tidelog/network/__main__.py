@@ -6,17 +6,17 @@ import signal
 import socket
 import sys
 
-from tidelog.network.door import Place
-from tidelog.network.exchange import Exchange
+from tidelog.network.proxy_listener import Place
+from tidelog.network.proxy_loop import ProxyLoop
 
 
 def main(orders_fd: str, places: str) -> None:
-    # Ctrl-C is for the parent process; this one ends when the orders end.
+    # Ignore Ctrl-C: this process ends when its parent closes the socket for orders.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Every connection takes two descriptors here, and a cluster may have many clients.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
-    Exchange(
+    ProxyLoop(
         [Place(*one) for one in json.loads(places)], socket.socket(fileno=int(orders_fd))
     ).run()
 

@@ -17,7 +17,7 @@ Party = int
 CHUNK = 256 * 1024
 MIN_CHUNK = 1024
 TURNS_PER_SECOND = 50
-"""The number of chunks per second on a slow link, so that small requests get past large ones."""
+"""The number of chunks per second on a slow link. Small chunks let connections take turns."""
 
 
 class Way(NamedTuple):
@@ -69,14 +69,14 @@ class Conditions:
         return way.speaker in self._slow or way.hearer in self._slow
 
     def chunk(self, way: Way) -> int:
-        """The most bytes that may be read from a sender at once."""
+        """The maximum number of bytes to read from the sender at once."""
         rates = [rate for one in self._both(way) if (rate := one.bytes_per_second)]
         return max(MIN_CHUNK, min((int(rate / TURNS_PER_SECOND) for rate in rates), default=CHUNK))
 
     def send(self, way: Way, size: int, now: float) -> tuple[float, float]:
         """Send bytes; return when the next bytes may be sent, and when these arrive.
 
-        All peers of a node share its one outgoing and its one incoming line.
+        The bandwidth of a node, in each direction, is shared by all of its connections.
         """
         gone = now
         for party, is_out in ((way.speaker, True), (way.hearer, False)):

@@ -9,7 +9,7 @@ from typing import Any
 
 from tidelog.network import sockets
 from tidelog.network.conditions import Party
-from tidelog.network.door import Place
+from tidelog.network.proxy_listener import Place
 
 PATIENCE_SECONDS = 60.0
 PROGRAM = (sys.executable, "-P", "-m", "tidelog.network")
@@ -20,7 +20,7 @@ class NetworkFailed(Exception):
 
 
 class Network:
-    """Proxies for these listeners, each open while the node listens.
+    """A process with a proxy for each of these listeners.
 
     The constructor does not wait for the process; the first order does.
     """
@@ -46,7 +46,7 @@ class Network:
         self._process.wait(PATIENCE_SECONDS)
 
     def know(self, pids: Mapping[int, int]) -> None:
-        """Set the process ids of the nodes, which identify the node of a connection."""
+        """Set the process ids of the nodes, which identify the owner of each connection."""
         self._order(pids=dict(pids))
 
     def look(self) -> None:
@@ -59,7 +59,7 @@ class Network:
         hearers: Collection[Party],
         listener: str | None = None,
     ) -> None:
-        """Hold all bytes from the speakers to the hearers, on one listener or on all."""
+        """Hold all bytes that `speakers` send to `hearers`, on one listener or on all."""
         listeners = self._listeners if listener is None else [listener]
         self._order(cut=(list(speakers), list(hearers), listeners))
 

@@ -32,7 +32,7 @@ TODAYS = Rules()
 
 
 @contextmanager
-def wired(rules: Rules) -> Iterator[None]:
+def applied_rules(rules: Rules) -> Iterator[None]:
     """Apply these rules until the end of the block."""
     before: list[tuple[Any, str, Any]] = []
     try:

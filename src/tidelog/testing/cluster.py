@@ -61,7 +61,7 @@ class Cluster(ClusterView):
         self._is_temporary = directory is None
         self.directory = Path(directory or tempfile.mkdtemp(prefix="tidelog-test-"))
         self.layout = on_free_ports(
-            self.directory, brokers, common, single, has_doors=network_faults
+            self.directory, brokers, common, single, has_proxies=network_faults
         )
         self.nodes = Nodes({node: self.new_node(node) for node in self.layout.node_ids})
         self.has_ended = False
@@ -79,7 +79,7 @@ class Cluster(ClusterView):
 
     def __enter__(self) -> Self:
         try:
-            if self.layout.has_doors:
+            if self.layout.has_proxies:
                 self._network = Network(self.layout.places())
             self.format()
             self.start()
@@ -157,7 +157,7 @@ class Cluster(ClusterView):
 
     def port_to_ask(self, node: NodeId) -> int:
         """The node's own port, which saves CPU; the proxy's port if the node is cut off."""
-        is_past = self.layout.has_doors and node not in self._cut_off
+        is_past = self.layout.has_proxies and node not in self._cut_off
         return self.port(node) + (len(self.nodes) if is_past else 0)
 
     def controller_port(self, node: NodeId) -> int:
@@ -281,7 +281,7 @@ class Cluster(ClusterView):
         return one if one == CLIENTS else self.nodes[one].node_id
 
     def _faulty_network(self, fault: str) -> Network:
-        if not self.layout.has_doors:
+        if not self.layout.has_proxies:
             raise FaultRefused(f"{fault}: this cluster was made with network_faults=False")
         if self._network is None:
             raise FaultRefused(f"{fault}: the cluster does not run")

@@ -13,7 +13,7 @@ RESULT = (
     "query_id STRING, epoch BIGINT, window_start TIMESTAMP, window_end TIMESTAMP, "
     "name STRING, count BIGINT, total DOUBLE"
 )
-WINDOW_OF = ("query_id", "window_start", "window_end", "name")
+TOTAL_KEY = ("query_id", "window_start", "window_end", "name")
 """The identity of a total; a newer value of the same total has a later epoch."""
 
 
@@ -69,11 +69,11 @@ def results(records: DataFrame) -> DataFrame:
 
 def without_retries(found: DataFrame) -> DataFrame:
     """Each total of each epoch once, however often its batch was run."""
-    return found.dropDuplicates([*WINDOW_OF, "epoch"])
+    return found.dropDuplicates([*TOTAL_KEY, "epoch"])
 
 
 def newest(found: DataFrame) -> DataFrame:
     """Only the last total of each window and name."""
-    latest = Window.partitionBy(*WINDOW_OF).orderBy(f.desc("epoch"))
+    latest = Window.partitionBy(*TOTAL_KEY).orderBy(f.desc("epoch"))
     ranked = without_retries(found).withColumn("rank", f.row_number().over(latest))
     return ranked.where("rank = 1").drop("rank")

@@ -10,7 +10,7 @@ from tests.unit.cli.partition import AGO_20_S, NOON, facts, left
 from tidelog.cli.explain import find
 from tidelog.insight.explanation import explain, summary
 from tidelog.insight.partition_facts import Facts, Speed
-from tidelog.insight.replica_history import Loss, PartitionHistory, PartitionStanding, PastElection
+from tidelog.insight.replica_history import BrokerStanding, Loss, PartitionHistory, PastElection
 from tidelog.model.user_error import UserError
 
 
@@ -44,7 +44,7 @@ def test_a_broker_that_was_killed() -> None:
         up=frozenset({1, 3}),
         ends={1: 20_000, 3: 20_000},
         history=left("dead"),
-        brokers={2: PartitionStanding(True, AGO_20_S, "connection-refused")},
+        brokers={2: BrokerStanding(True, AGO_20_S, "connection-refused")},
     )
     assert said(known) == (
         "orders-0 is under-replicated: brokers 1 and 3 are in sync, broker 2 is not.\n"
@@ -68,7 +68,7 @@ def test_a_broker_that_is_silent() -> None:
         isr=(1, 3),
         up=frozenset({1, 3}),
         history=left("dead"),
-        brokers={2: PartitionStanding(True, AGO_20_S, "session-expired")},
+        brokers={2: BrokerStanding(True, AGO_20_S, "session-expired")},
     )
     text = said(known)
     assert "it was dead (it sent no heartbeat in time: paused, cut off or" in text

@@ -5,7 +5,7 @@ from dataclasses import replace
 from tests.unit.cli.partition import AGO_20_S, facts, left
 
 from tidelog.insight.remedies import remedies
-from tidelog.insight.replica_history import PartitionStanding
+from tidelog.insight.replica_history import BrokerStanding
 
 MEND_2 = "Repair or replace the log directory of broker 2, and start it again."
 
@@ -88,8 +88,8 @@ def test_an_eligible_replica_that_fell_silent_may_only_have_to_be_resumed() -> N
         up=frozenset({3}),
         ends={3: 9},
         brokers={
-            1: PartitionStanding(True, AGO_20_S, "session-expired"),
-            2: PartitionStanding(True, AGO_20_S, "connection-refused"),
+            1: BrokerStanding(True, AGO_20_S, "session-expired"),
+            2: BrokerStanding(True, AGO_20_S, "connection-refused"),
         },
     )
     either, _ = remedies(known)

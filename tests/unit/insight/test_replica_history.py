@@ -3,10 +3,10 @@
 from typing import Any
 
 from tidelog.insight.replica_history import (
+    BrokerStanding,
     FollowerHistory,
     IsrMembership,
     Loss,
-    PartitionStanding,
     ReplicaHistory,
 )
 from tidelog.model.ids import TopicPartition
@@ -93,8 +93,8 @@ def test_a_topic_that_was_made_anew_has_lost_nothing_and_has_no_old_followers() 
 def test_a_broker_is_as_it_was_told_of_last() -> None:
     fenced = {"event": "broker_fenced", "broker": 2, "reason": "session-expired"}
     back = {"event": "broker_unfenced", "broker": 2, "reason": "returned"}
-    assert history(fenced).brokers[2] == PartitionStanding(True, 100, "session-expired")
-    assert history(fenced, back).brokers[2] == PartitionStanding(False, 101, "returned")
+    assert history(fenced).brokers[2] == BrokerStanding(True, 100, "session-expired")
+    assert history(fenced, back).brokers[2] == BrokerStanding(False, 101, "returned")
 
 
 def test_a_follower_is_as_its_leader_told_of_it_last() -> None:

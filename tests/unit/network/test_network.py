@@ -61,7 +61,7 @@ class World:
         self.network.know({1: os.getpid()})
 
     def dial(self) -> socket.socket:
-        return socket.create_connection((HOST, self.place.door_port), PATIENCE)
+        return socket.create_connection((HOST, self.place.proxy_port), PATIENCE)
 
 
 @pytest.fixture

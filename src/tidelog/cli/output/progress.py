@@ -11,13 +11,13 @@ import click
 EVERY_SECONDS = 15.0
 
 
-class Told(Protocol):
+class ShowProgress(Protocol):
     def __call__(self, more: int, shown: str = "") -> None:
         """Count `more` units as done; `shown` is printed beside the progress."""
 
 
 @contextmanager
-def progress(label: str, length: int) -> Iterator[Told]:
+def progress(label: str, length: int) -> Iterator[ShowProgress]:
     """Show the completed share and the remaining time on standard error."""
     if sys.stderr.isatty():
         with click.progressbar(

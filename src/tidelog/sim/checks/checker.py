@@ -253,14 +253,14 @@ class Checker:
         The result has the batches from disk up to the first damaged one, and the earlier batches
         from there on. Batches that were fetched after the start never count as damaged.
         """
-        left = self.scene.left.get(copy.node, {}).get(copy.partition)
-        if left is None or left.ledger is not copy.ledger or copy.ledger.is_metadata:
+        stopped = self.scene.copies_at_stop.get(copy.node, {}).get(copy.partition)
+        if stopped is None or stopped.ledger is not copy.ledger or copy.ledger.is_metadata:
             return found
         for number, batch in enumerate(found):
-            before = left.log.at(batch.base) if batch.last < copy.opened_end else None
+            before = stopped.log.at(batch.base) if batch.last < copy.opened_end else None
             if before is not None and before != batch:
                 copy.rotten_at = before.base
-                return found[:number] + left.log.between(before.base, end)
+                return found[:number] + stopped.log.between(before.base, end)
         return found
 
     def _drop_closed(self, node: NodeId, seen: _Seen, still: set[Replica]) -> None:
@@ -279,7 +279,7 @@ class Checker:
 
     def _leave(self, node: NodeId) -> None:
         if copies := self.scene.copies.pop(node, None):
-            self.scene.left[node] = copies
+            self.scene.copies_at_stop[node] = copies
 
     def _tell(self, listeners: "list[tuple[str, Callable[..., None]]]", *news: Any) -> None:
         for name, listener in listeners:

@@ -114,7 +114,7 @@ class Scene:
     """The broker epoch of each running node."""
     image: ClusterImage = field(default_factory=ClusterImage)
     """The newest image of any node."""
-    left: dict[NodeId, dict[TopicPartition, Copy]] = field(default_factory=dict)
+    copies_at_stop: dict[NodeId, dict[TopicPartition, Copy]] = field(default_factory=dict)
     """The copies of each node when it last ran."""
     damaged: set[NodeId] = field(default_factory=set)
     """Nodes whose files were damaged while they were down."""
@@ -139,7 +139,7 @@ class Scene:
         topic = self.image.topic(ledger.topic_id)
         return None if topic is None else topic.partitions.get(ledger.partition.partition)
 
-    def own_up(self, ledger: CommittedRecords, end: Offset) -> None:
+    def accept_loss(self, ledger: CommittedRecords, end: Offset) -> None:
         """Accept the loss of the committed records from `end` on, which was reported."""
         ledger.lost += ledger.committed_end - end
         ledger.committed.cut(end)

@@ -68,7 +68,7 @@ def back_as_the_leader_goes(dice: SeededDice, at: Millis, nodes: int) -> tuple[F
     )
 
 
-def lead_and_lead_again(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
+def quick_leader_changes(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
     """Leaders change quickly, and one node misses the changes but still follows (F03, F04, F05)."""
     deaf: NodeId = 1 + dice.below(nodes)
     first = 100 + dice.below(1_200)
@@ -80,7 +80,7 @@ def lead_and_lead_again(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault
     )
 
 
-def old_news(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
+def late_fetch_after_loss(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
     """A fetch arrives after its sender has lost the records below the fetch offset (F15, F17)."""
     follower: NodeId = 1 + dice.below(nodes)
     return (
@@ -92,8 +92,8 @@ def old_news(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...]:
 RECIPES: tuple[Recipe, ...] = (
     last_one_standing,
     back_as_the_leader_goes,
-    lead_and_lead_again,
-    old_news,
+    quick_leader_changes,
+    late_fetch_after_loss,
     unheard_commit,
     deaf_follower,
 )

@@ -6,7 +6,6 @@ invariants, which always hold. `liveness` holds some time after the last fault.
 
 from tidelog.sim.invariants.acknowledged_kept import AcknowledgedKept
 from tidelog.sim.invariants.counted_is_held import CountedIsHeld
-from tidelog.sim.invariants.epochs_asked_for import EpochsAskedFor
 from tidelog.sim.invariants.fit_to_join import FitToJoin
 from tidelog.sim.invariants.idempotent_once import IdempotentOnce
 from tidelog.sim.invariants.invariant import Invariant
@@ -15,6 +14,7 @@ from tidelog.sim.invariants.left_for_lag import LeftForLag
 from tidelog.sim.invariants.log_matching import LogMatching
 from tidelog.sim.invariants.metadata_matches import MetadataMatches
 from tidelog.sim.invariants.one_leader_per_epoch import OneLeaderPerEpoch
+from tidelog.sim.invariants.pre_vote_before_epoch import PreVoteBeforeEpoch
 from tidelog.sim.invariants.quorum_superset import QuorumSuperset
 from tidelog.sim.invariants.reads_stay import ReadsStay
 from tidelog.sim.invariants.watermark_monotonic import WatermarkMonotonic
@@ -30,7 +30,7 @@ ALL: tuple[type[Invariant], ...] = (
     CountedIsHeld,
     FitToJoin,
     LeftForLag,
-    EpochsAskedFor,
+    PreVoteBeforeEpoch,
     MetadataMatches,
     IdempotentOnce,
     AcknowledgedKept,

@@ -26,7 +26,7 @@ class LeaderCompleteness(Invariant):
             return
         kept = ledger.committed.agreed_end(copy.log)
         if self.scene.is_beyond and copy.epoch in ledger.unclean_epochs:
-            self.scene.own_up(ledger, kept)
+            self.scene.accept_loss(ledger, kept)
             return
         raise self.violated(
             f"node {copy.node} leads in epoch {copy.epoch} without offsets {kept} to "

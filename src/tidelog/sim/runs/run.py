@@ -25,7 +25,7 @@ from tidelog.sim.faults.wounds import Wounds
 from tidelog.sim.invariants import liveness
 from tidelog.sim.machines.cluster import SimCluster
 from tidelog.sim.machines.host import SimHost
-from tidelog.sim.rules import wired
+from tidelog.sim.rules import applied_rules
 from tidelog.sim.runs.drawing import filled_in
 from tidelog.sim.runs.outcome import Counts, Failure, Outcome
 from tidelog.sim.runs.plan import Plan, TopicPlan
@@ -40,7 +40,7 @@ CALM_STEP_MS: Millis = 250
 
 def simulate(plan: Plan, recorder: Recorder | None = None) -> Outcome:
     """Run the plan. Violated invariants and bugs of the node are reported in the outcome."""
-    with wired(plan.rules), kept() as reports:
+    with applied_rules(plan.rules), kept() as reports:
         return _Run(filled_in(plan), recorder, reports).outcome()
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from tidelog.model.ids import NodeId, Offset
 from tidelog.sim.mutants import MUTANTS
 from tidelog.sim.replay.scene import Frame, PartitionScene, ReplayScene
-from tidelog.sim.rules import TODAYS, wired
+from tidelog.sim.rules import TODAYS, applied_rules
 from tidelog.sim.stage.cast import Cast
 from tidelog.sim.stage.stage import Stage
 from tidelog.sim.stage.watching import Watcher
@@ -41,7 +41,7 @@ def play(story: Story, mutant: str | None = None) -> Played:
     cast, named, delay_ms = _cast(story)
     name = mutant or named
     played = Played(story, name, brokers=cast.broker_ids)
-    with wired(MUTANTS[name].rules() if name is not None else TODAYS):
+    with applied_rules(MUTANTS[name].rules() if name is not None else TODAYS):
         stage = Stage(cast)
         stage.network.delay_ms = delay_ms
         _Player(story, stage, played).play()

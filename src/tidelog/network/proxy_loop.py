@@ -1,4 +1,4 @@
-"""The event loop of the network's process: doors, links, and orders from the parent process."""
+"""The event loop of the proxy process: accepts and forwards connections, and obeys its parent."""
 
 import json
 import selectors
@@ -9,29 +9,29 @@ from contextlib import suppress
 
 from tidelog.network import sockets
 from tidelog.network.conditions import CLIENTS, Conditions, Party, Slowness, Way
-from tidelog.network.door import Door, Place
 from tidelog.network.link import Broken, Link
+from tidelog.network.proxy_listener import Place, ProxyListener
 
 LOOK_SECONDS = 0.01
-"""The interval at which the loop looks for listening nodes, while a node is not listening."""
+"""The interval of checks for listening nodes, while at least one node does not listen."""
 LOOK_SHARE = 10
-"""Checks may take about 1/LOOK_SHARE of the time; with very many connections they are slow."""
+"""Checks take at most about 1/LOOK_SHARE of the time: they are slow with many connections."""
 
 Handler = Callable[[socket.socket, int], None]
 
 
-class Exchange:
+class ProxyLoop:
     def __init__(self, places: Sequence[Place], orders: socket.socket) -> None:
         self._selector = selectors.DefaultSelector()
         self._conditions = Conditions()
         self._pids: dict[int, int] = {}
-        self._doors = [Door(place) for place in places]
-        self._links: dict[Link, Door] = {}
+        self._proxies = [ProxyListener(place) for place in places]
+        self._links: dict[Link, ProxyListener] = {}
         self._ports: dict[Link, int] = {}
         self._timed: dict[Link, float] = {}
         self._look_at = 0.0
         self._has_checked = False
-        """Whether the doors were checked in this pass of the loop; once per pass is enough."""
+        """Whether this pass of the loop has checked the proxies; once per pass is enough."""
         self._orders = orders
         self._ordered = b""
         self._has_ended = False
@@ -49,65 +49,65 @@ class Exchange:
             now = time.monotonic()
             for link in [link for link, at in self._timed.items() if at <= now]:
                 self._advance(link)
-            if self._look_at <= now and not all(door.is_open for door in self._doors):
-                self._check_doors()
+            if self._look_at <= now and not all(proxy.is_open for proxy in self._proxies):
+                self._check_proxies()
 
     def _patience(self) -> float | None:
         moments = list(self._timed.values())
-        if not all(door.is_open for door in self._doors):
+        if not all(proxy.is_open for proxy in self._proxies):
             moments.append(self._look_at)
         return max(0.0, min(moments) - time.monotonic()) if moments else None
 
-    # -- Doors -------------------------------------------------------------------------------------
+    # -- Proxy listeners ---------------------------------------------------------------------------
 
-    def _check_doors(self) -> None:
-        """Open the doors of listening nodes and shut the others.
+    def _check_proxies(self) -> None:
+        """Open the proxies of listening nodes and shut the others.
 
-        Also called when a node closes a connection, so that its next connections are refused.
+        Also called when a node closes a connection: if it has died, it must refuse new ones.
         """
         self._has_checked = True
         began = time.monotonic()
         listening = sockets.listening_ports()
-        for door in self._doors:
+        for proxy in self._proxies:
             # A party that is cut off must not learn from a refusal that the node is dead.
-            is_wanted = door.place.port in listening or self._hides(door.place)
-            if is_wanted and not door.is_open:
-                door.open()
-                self._watch(door.sock, selectors.EVENT_READ, self._let_in)
-            elif door.is_open and not is_wanted:
-                self._watch(door.sock, 0, self._let_in)
-                door.shut()
+            is_wanted = proxy.place.port in listening or self._hides(proxy.place)
+            if is_wanted and not proxy.is_open:
+                proxy.open()
+                self._watch(proxy.sock, selectors.EVENT_READ, self._let_in)
+            elif proxy.is_open and not is_wanted:
+                self._watch(proxy.sock, 0, self._let_in)
+                proxy.shut()
         ended = time.monotonic()
         self._look_at = ended + max(LOOK_SECONDS, LOOK_SHARE * (ended - began))
 
     def _hides(self, place: Place) -> bool:
-        others = {CLIENTS, *(door.place.node for door in self._doors)} - {place.node}
+        others = {CLIENTS, *(proxy.place.node for proxy in self._proxies)} - {place.node}
         return any(self._conditions.is_cut(Way(o, place.node, place.listener)) for o in others)
 
     def _let_in(self, sock: socket.socket, events: int) -> None:
-        door = next(door for door in self._doors if door.sock is sock)
+        proxy = next(proxy for proxy in self._proxies if proxy.sock is sock)
         while True:
             try:
                 accepted, (_, port) = sock.accept()
             except OSError:
                 return
-            # The dialling process is slow to find, and needed only if a way is cut or slow.
-            dialler = CLIENTS if self._conditions.is_calm else self._owner(port, door)
-            link = Link(dialler, door.place.node, door.place.listener, accepted)
-            self._links[link] = door
+            # Finding the dialling process is slow, and only needed if a way is cut or slow.
+            dialler = CLIENTS if self._conditions.is_calm else self._owner(port, proxy)
+            link = Link(dialler, proxy.place.node, proxy.place.listener, accepted)
+            self._links[link] = proxy
             self._ports[link] = port
             self._advance(link)
 
-    def _owner(self, port: int, door: Door) -> Party:
-        found = sockets.owner(port, door.place.door_port, self._pids)
+    def _owner(self, port: int, proxy: ProxyListener) -> Party:
+        found = sockets.owner(port, proxy.place.proxy_port, self._pids)
         return CLIENTS if found is None else found
 
     def _identify(self) -> None:
-        """Find the nodes that own connections which were counted as connections of clients."""
+        """Find out which connections, so far counted as connections of clients, belong to nodes."""
         owners = sockets.owners(self._pids)
-        for link, door in self._links.items():
+        for link, proxy in self._links.items():
             if link.dialler == CLIENTS:
-                link.identify(owners.get((self._ports[link], door.place.door_port), CLIENTS))
+                link.identify(owners.get((self._ports[link], proxy.place.proxy_port), CLIENTS))
 
     # -- Links -------------------------------------------------------------------------------------
 
@@ -128,14 +128,14 @@ class Exchange:
 
     def _on_link(self, link: Link, sock: socket.socket, events: int) -> None:
         if link not in self._links:
-            return  # closed in this pass because of its other end
+            return  # an event on its other socket has closed the link
         if events & selectors.EVENT_READ:
             try:
                 is_alone = self._conditions.is_calm and events == selectors.EVENT_READ
                 if is_alone and link.pass_on(sock):
                     return
                 if link.take(sock, self._conditions, time.monotonic()) and not self._has_checked:
-                    self._check_doors()
+                    self._check_proxies()
             except Broken:
                 self._forget(link, reset=True)
                 return
@@ -143,7 +143,7 @@ class Exchange:
 
     def _forget(self, link: Link, *, reset: bool) -> None:
         if reset and not self._has_checked:
-            self._check_doors()
+            self._check_proxies()
         for sock in link.sockets:
             self._watch(sock, 0, None)
         self._links.pop(link)
@@ -182,7 +182,7 @@ class Exchange:
             self._conditions.heal()
         if not self._conditions.is_calm:
             self._identify()
-        self._check_doors()
+        self._check_proxies()
         for link in list(self._links):
             if link in self._links:
                 self._advance(link)

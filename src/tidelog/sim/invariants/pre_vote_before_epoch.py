@@ -20,7 +20,7 @@ class _Asking(NamedTuple):
     since: Millis
 
 
-class EpochsAskedFor(Invariant):
+class PreVoteBeforeEpoch(Invariant):
     name = "a pre-vote precedes a new quorum epoch"
 
     def __init__(self, scene: Scene) -> None:

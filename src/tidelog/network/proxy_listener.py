@@ -1,7 +1,6 @@
-"""The proxy address of one listener of a node: open while the node itself listens.
+"""The proxy in front of one listener of a node, which listens only while the node itself does.
 
-A door that stayed open for a dead node would hide its death, because no connection would be
-refused.
+A proxy that kept listening for a dead node would accept connections that the node would refuse.
 """
 
 import socket
@@ -13,22 +12,22 @@ BACKLOG = 128
 
 
 class Place(NamedTuple):
-    """A listener of a node."""
+    """A listener of a node, and the port of its proxy."""
 
     node: int
     listener: str
     port: int
     """The port on which the node itself listens."""
-    door_port: int
-    """The port that the node advertises."""
+    proxy_port: int
+    """The port of the proxy, which the node advertises as its own."""
 
 
-class Door:
+class ProxyListener:
     def __init__(self, place: Place) -> None:
         self.place = place
         self.sock = socket.socket()
         self.sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        self.sock.bind((HOST, place.door_port))
+        self.sock.bind((HOST, place.proxy_port))
         self.sock.setblocking(False)
         self.is_open = False
 
@@ -37,6 +36,6 @@ class Door:
         self.is_open = True
 
     def shut(self) -> None:
-        """Stop listening and keep the port; pending connections are reset."""
+        """Stop listening, but keep the port. Connections that are not accepted yet are reset."""
         self.sock.shutdown(socket.SHUT_RDWR)
         self.is_open = False
