@@ -30,7 +30,7 @@ class Entity(NamedTuple):
 
     @property
     def changes(self) -> Source:
-        """The source of values that were set on this entity itself."""
+        """The config source of values that were set on this entity, not inherited."""
         if self.kind is ResourceType.TOPIC:
             return Source.DYNAMIC_TOPIC_CONFIG
         if self.name == ALL_BROKERS:

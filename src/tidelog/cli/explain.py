@@ -32,7 +32,7 @@ SAMPLE_SECONDS = 1.0
 """The time over which the speed of a replica that catches up is measured."""
 WIDTH = 100
 MOST = 10
-"""The most partitions of one topic that are explained in full."""
+"""The maximum number of partitions of a topic that are explained one by one."""
 
 
 @click.command("explain")
@@ -69,7 +69,7 @@ def show(lines: Iterable[str]) -> None:
 
 
 def find(subject: str, topics: Sequence[str]) -> tuple[str, int | None]:
-    """The topic, and the partition if one is named; the name of a topic takes precedence."""
+    """The topic, and the partition if one is named. `a-1` is a topic if there is such a topic."""
     if subject in topics:
         return subject, None
     named = re.fullmatch(r"(.+)-(\d+)", subject)

@@ -11,9 +11,9 @@ DEFAULT_DIRECTORY = Path("tidelog-data")
 
 
 def found_bootstrap() -> str:
-    """The addresses of the cluster that runs in the default directory, or of the only one.
+    """The addresses of the cluster that runs in the default directory, or of the only running one.
 
-    If no cluster runs, or one of several has the default address, this is the default address.
+    If no cluster runs, or if one of several has the default address, return the default address.
     """
     running = running_clusters()
     for one in running:
@@ -29,7 +29,10 @@ def found_bootstrap() -> str:
 
 
 def found_directory() -> Path:
-    """The directory of the only running cluster, unless one runs in the default directory."""
+    """The default directory.
+
+    If no cluster runs there and only one runs elsewhere, return the directory of that one.
+    """
     running = running_clusters()
     if len(running) == 1 and not (DEFAULT_DIRECTORY / NAME).exists():
         return running[0].directory

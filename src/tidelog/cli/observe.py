@@ -129,7 +129,7 @@ def _is_up(host: str, port: int) -> bool:
 
 
 def _ends(seen: PartitionOffsets, behind: dict[NodeId, int]) -> dict[NodeId, Offset]:
-    """The log end offset of each replica: reported by it, or high watermark minus its lag."""
+    """The log end offset of each replica, as it reports it, or computed from its lag."""
     ends = {}
     for replica in seen.replicas:
         end = replica.log_end_offset
@@ -149,7 +149,7 @@ def _behind(client: Client) -> dict[TopicPartition, dict[NodeId, int]]:
                 node, DescribeLogDirsRequest(topics=None), DescribeLogDirsResponse
             )
         except UserError:
-            continue  # dead, silent, or without support for this request
+            continue  # the broker is dead or silent, or does not support the request
         for directory in answer.results:
             for topic in directory.topics:
                 for one in topic.partitions:

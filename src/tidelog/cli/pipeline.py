@@ -29,7 +29,7 @@ JOBS = {
     "audit": "Prove that no acknowledged record was lost, duplicated, reordered or changed.",
 }
 DEMO = "demo"
-"""The demo starts its own brokers."""
+"""A job that starts its own brokers, so that it needs no cluster."""
 NAMES_CLUSTER = ("--bootstrap-server", "--config")
 """The options of a job that can name the cluster."""
 

@@ -40,7 +40,7 @@ def describe(
         raise click.UsageError("exactly one of --status and --replication is needed")
     if human_readable and not replication:
         raise click.UsageError("--human-readable goes with --replication only")
-    server, controller = context.obj  # Kafka's tool takes them before `describe`
+    server, controller = context.obj  # Kafka's tool takes these options before `describe`
     client, is_controller = options.connect(
         bootstrap_server or server, bootstrap_controller or controller
     )

@@ -68,7 +68,7 @@ class Watched:
 
 
 def report(partitions: Sequence[PartitionOffsets], memory: Memory | None) -> Iterator[str]:
-    """The table, one line per replica, the leader first; with a memory it includes times."""
+    """The table: one line per replica, the leader first. With `memory` it has columns of times."""
     shown = list(rows(partitions, memory))
     return table(HEADS, [row.cells for row in shown]) if memory is None else timed_report(shown)
 

@@ -24,7 +24,7 @@ def command(path: str, action: str, name: str | None) -> None:
 
     A node does not delete a directory that does not fit the cluster's metadata, but renames it to
     TOPIC-N.ID-stray. If no other replica has the records and the directory could be that of an
-    earlier topic of the same name, the node keeps its name and does not serve the partition.
+    earlier topic of the same name, the node does not rename it and does not serve the partition.
 
     `restore NAME` renames the directory back, and the node opens it as a replica of the topic that
     now has this name. Stop the node first. The node reads the whole replica, and the replica is not

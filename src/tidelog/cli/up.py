@@ -171,7 +171,7 @@ def run(cluster: LocalCluster, *, is_new: bool, restart: bool, verbose: bool) ->
 
     log_to_stderr()
     if not verbose:
-        os.environ[LEVEL_VARIABLE] = "WARNING"  # the nodes inherit it
+        os.environ[LEVEL_VARIABLE] = "WARNING"  # the node processes inherit the variable
     nodes = [NodeToRun(node, str(cluster.config(node))) for node in cluster.node_ids]
     control = ControlSocket(cluster.directory)
     return run_until_interrupted(Supervisor(nodes, tell, restart=restart, control=control))

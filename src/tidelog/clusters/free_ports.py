@@ -15,7 +15,7 @@ BLOCK = 32
 LOWEST, HIGHEST = 10_240, 15_200
 """The range of broker ports. The ports 5,000 and 10,000 above belong to the same block."""
 GRACE_SECONDS = 2.0
-"""How long to wait for a port: the system may free it a moment after the locks of its process."""
+"""How long to wait for the port of a process that has ended: the system frees it a bit later."""
 _PAUSE_SECONDS = 0.02
 
 

@@ -45,7 +45,7 @@ class LocalCluster:
     node_overrides: Mapping[NodeId, Mapping[str, str]] = field(default_factory=dict)
     """Properties of single nodes; they take precedence over `overrides`."""
     has_proxies: bool = False
-    """Whether a `tidelog.network` proxies each listener; others connect to the proxy's port."""
+    """Whether each listener is behind a proxy of `tidelog.network`, to which others connect."""
     has_metrics: bool = False
     """Whether each node serves metrics for Prometheus on a separate port."""
     host: str = HOST
@@ -75,7 +75,7 @@ class LocalCluster:
 
     @property
     def has_internal_listener(self) -> bool:
-        """Whether brokers use 127.0.0.1 among themselves, as they may not reach other addresses."""
+        """Whether brokers have a separate listener on 127.0.0.1 for traffic between them."""
         return self.host != HOST or self.advertised_host not in (None, HOST)
 
     def port(self, node: NodeId) -> int:
@@ -171,12 +171,12 @@ class LocalCluster:
         if self._lock is None:
             return
         self._state.unlink(missing_ok=True)
-        # Removed while it is locked: a process that has opened it meanwhile detects the removal.
+        # Remove the file while it is locked: a process that has opened it detects the removal.
         (self.directory / ".lock").unlink(missing_ok=True)
         self._lock.close()
         self._lock = None
         for path in self._made:
-            with suppress(OSError):  # not empty
+            with suppress(OSError):  # the directory is not empty
                 path.rmdir()
 
     def check_ports(self) -> None:
@@ -250,7 +250,7 @@ class LocalCluster:
             "transaction.state.log.replication.factor": str(copies),
             "transaction.state.log.min.isr": str(in_sync),
             "group.initial.rebalance.delay.ms": "0",
-            # The controller notices a dead process at once; these settings are for a silent one.
+            # How fast a broker that does not answer is fenced; a dead process is noticed at once.
             "broker.heartbeat.interval.ms": "250",
             "broker.session.timeout.ms": "2000",
             **({"tidelog.metrics.port": str(self.metrics_port(node))} if self.has_metrics else {}),
@@ -264,7 +264,7 @@ class LocalCluster:
                 return read_identity(str(self.data(node))).get("cluster.id")
         return None
 
-    # -- While it runs -----------------------------------------------------------------------------
+    # -- While the cluster runs --------------------------------------------------------------------
 
     def note(self, node: NodeId, pid: int | None) -> bool:
         """Record that a node is ready, or (without a pid) has ended.

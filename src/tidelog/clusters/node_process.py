@@ -16,7 +16,7 @@ from tidelog.clusters.child import PROGRAM
 from tidelog.model.ids import NodeId
 
 PATIENCE_SECONDS = 120.0
-"""A node that takes longer counts as stuck; the usual time is far shorter."""
+"""How long a node may take to start or stop before it counts as stuck."""
 _TAIL = 4000
 
 
@@ -147,7 +147,7 @@ class NodeProcess:
             return "paused"
         return "running" if self.is_ready else "starting"
 
-    # -- Its log -----------------------------------------------------------------------------------
+    # -- The log of the node -----------------------------------------------------------------------
 
     def log_text(self) -> str:
         return self.log.read_text(errors="replace") if self.log.exists() else ""

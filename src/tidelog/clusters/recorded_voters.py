@@ -24,7 +24,7 @@ def recorded_voters(directory: Path) -> dict[NodeId, str]:
 
 
 def _read(content: memoryview, known: VoterMembership) -> VoterMembership:
-    """The membership after the records of one file, up to the first damaged batch."""
+    """Apply the voter records of one file to `known`, up to the first damaged batch."""
     for position, header in iterate(content):
         if check(content, position) != header:
             break

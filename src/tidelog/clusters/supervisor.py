@@ -24,7 +24,7 @@ from tidelog.runtime.alarm import Alarm
 log = logging.getLogger(__name__)
 
 NodeChanged: TypeAlias = Callable[[NodeId, int | None], object]
-"""Called with (node, pid) when a node is ready, and with (node, None) when it has ended."""
+"""A callback: (node, pid) when a node is ready, and (node, None) when it has ended."""
 
 
 @dataclass(slots=True)
@@ -85,7 +85,7 @@ class Supervisor:
         return self._alarm.button_fd()
 
     def run(self) -> int:
-        """Start and supervise the nodes; return 0, or the status of the first that cannot start."""
+        """Supervise the nodes until all end. Return 0, or the status of the first failed start."""
         self._watch(self._alarm, self._answer_alarm)
         if self._control is not None:
             self._control.open(self._selector, self.obey)

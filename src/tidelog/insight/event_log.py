@@ -26,8 +26,8 @@ from tidelog.protocol.records.records import UnreadableRecords, iterate_records
 
 WHERE = TopicPartition(REPLICATION_EVENTS, 0)
 DEPTH = 20_000
-"""The number of past events to read: hours of a small cluster, or minutes of one with thousands of
-partitions, each of which records its state once a minute.
+"""The number of past events to read. Each partition records its state once a minute, so these are
+hours of a small cluster, or minutes of a cluster with thousands of partitions.
 """
 FETCH_BYTES = 4 * 1024 * 1024
 _OF_BROKERS = b"broker-"

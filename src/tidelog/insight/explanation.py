@@ -1,6 +1,6 @@
 """Explains the state of a partition in sentences, from the facts to the remedies. Pure.
 
-It names the facts that are unknown. This module sends no requests.
+The explanation says which facts are unknown. This module sends no requests.
 """
 
 from collections.abc import Iterator, Sequence
@@ -172,7 +172,7 @@ def _losses(facts: Facts) -> Iterator[str]:
         )
 
 
-# -- What it means ---------------------------------------------------------------------------------
+# -- What it means for producers and consumers -----------------------------------------------------
 
 
 def _meaning(facts: Facts) -> Iterator[str]:

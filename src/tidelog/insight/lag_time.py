@@ -2,9 +2,9 @@
 
 An observation has a time and the leader's log end offset. If the replica's log reaches that offset
 now, the replica fell behind after the observation, and counts as level at that time. Otherwise it
-has been behind at least since then. The leader also reports how long ago it last saw the replica
-level; that counts until the replica reaches the leader's end offset in the report. A change of
-leader invalidates all observations, because the new leader's log may end at another offset.
+has been behind at least since then. The leader also reports when it last saw the replica level, and
+its own end offset. A replica that has reached that offset was level at the time of the report. A
+change of leader invalidates all observations, because the new leader's log may end elsewhere.
 """
 
 from bisect import bisect_right
@@ -20,7 +20,7 @@ MOST = 256
 
 
 class LookTime(NamedTuple):
-    """The time of an observation: the brokers are queried in turn between these two moments."""
+    """The start and the end of an observation, which queries the brokers one after another."""
 
     began: Millis
     ended: Millis
@@ -64,7 +64,10 @@ class _Mark(NamedTuple):
 
 
 class LeaderEnds:
-    """The leader's log end offset in each observation, back to the slowest follower's offset."""
+    """The leader's log end offset in past observations.
+
+    Observations are dropped before the last one whose offset all followers have reached.
+    """
 
     def __init__(self) -> None:
         self._leader: NodeId = NO_NODE
@@ -73,7 +76,7 @@ class LeaderEnds:
     def note(
         self, leader: NodeId, end: Offset | None, followers: Iterable[Offset], look: LookTime
     ) -> None:
-        """Add an observation of the leader's end offset, if it answered, and of its followers'."""
+        """Add an observation of the leader's end offset, which is None if it did not answer."""
         if leader != self._leader:
             self._leader, self._marks = leader, []
         if end is None:
@@ -95,7 +98,7 @@ class LeaderEnds:
         )
 
     def _reached(self, replica_end: Offset) -> int:
-        """The number of marks, in ascending order, that the replica has reached."""
+        """The number of observations whose leader end offset the replica has reached."""
         return bisect_right(self._marks, replica_end, key=lambda mark: mark.leader_end)
 
 

@@ -78,7 +78,7 @@ class ClusterObserver:
         look = now.partitions[where]
         end = look.ends.get(look.leader)
         if end is None or look.high_watermark is None:
-            return None  # no leader (an election event reports that), or it does not answer
+            return None  # there is no leader (an election event reports that), or it is silent
         followers = []
         for broker in look.replicas:
             if broker != look.leader:

@@ -54,7 +54,7 @@ def _leaders_to_be(facts: Facts) -> Iterator[str]:
 
 
 def _ways_back(facts: Facts, awaited: Sequence[NodeId], title: str, will: str) -> Iterator[str]:
-    """The actions that let these replicas lead; `will` says what each can do then."""
+    """The actions that let these replicas lead. `will` is a verb phrase about each replica."""
     away = [one for one in awaited if one not in facts.up and not facts.has_lost_directory(one)]
     if away:
         yield (

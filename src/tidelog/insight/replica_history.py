@@ -86,13 +86,13 @@ class PartitionHistory:
     followers: dict[NodeId, FollowerHistory] = field(default_factory=dict)
     election: PastElection | None = None
     losses: list[Loss] = field(default_factory=list)
-    """In order of time; no two overlap."""
+    """The losses in order of time. Their offsets do not overlap."""
     _elected_in: int = NOT_KNOWN
     _told_in: dict[NodeId, int] = field(default_factory=dict)
     """The partition epoch of the latest event about each member."""
 
     def began(self, at: Millis) -> None:
-        """Drop facts from before the topic's creation; they belong to a deleted topic."""
+        """Drop older facts when a topic is created: they belong to a deleted topic of that name."""
         for broker, known in list(self.members.items()):
             if known.since < at:
                 del self.members[broker]

@@ -1,4 +1,4 @@
-"""The rows of the replica table; a terminal and a pipe format them differently. Pure."""
+"""The rows of the replica table, which terminals and pipes show in different forms. Pure."""
 
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
@@ -15,7 +15,7 @@ TIMED_HEADS = (*HEADS[:-1], "BEHIND", HEADS[-1], "SINCE")
 
 class ReplicaRow(NamedTuple):
     cells: tuple[str, ...]
-    """In the order of `HEADS`."""
+    """One cell for each column of `HEADS`."""
     behind: str
     since: str
     is_leader: bool
@@ -24,7 +24,7 @@ class ReplicaRow(NamedTuple):
 
 
 def timed_cells(row: ReplicaRow) -> tuple[str, ...]:
-    """The cells in the order of `TIMED_HEADS`."""
+    """One cell for each column of `TIMED_HEADS`."""
     return (*row.cells[:-1], row.behind, row.cells[-1], row.since)
 
 
@@ -38,7 +38,7 @@ class Memory:
         self._leader_ends: dict[TopicPartition, LeaderEnds] = {}
 
     def note(self, partitions: Sequence[PartitionOffsets], look: LookTime) -> None:
-        """Add an observation; partitions that it lacks are forgotten."""
+        """Add an observation, and forget partitions that are not in it."""
         if self._first_look.ended == 0:
             self._first_look = look
         self._look = look

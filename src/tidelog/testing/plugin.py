@@ -5,7 +5,8 @@
     @pytest.mark.tidelog(brokers=5, properties={"min.insync.replicas": "2"})
 
 `tidelog_shared_cluster` is one cluster for the whole session. After each test the plugin repairs it
-and deletes its topics. `tidelog_topic` is a new topic with a unique name, and also has a marker:
+and deletes its topics. `tidelog_topic` is a new topic with a unique name. Its marker sets the
+partitions and the configurations:
 
     @pytest.mark.tidelog_topic(partitions=3, retention_ms=60_000)
 

@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class ClusterView(ABC):
-    """The state of a cluster whose nodes are known."""
+    """Reads the state of a cluster; a subclass knows its nodes and their ports."""
 
     @property
     @abstractmethod
@@ -48,7 +48,7 @@ class ClusterView(ABC):
         """The port of the node for clients."""
 
     def port_to_ask(self, node: NodeId) -> int:
-        """The port of the node for requests of this class."""
+        """The port of the node to which this class sends its own requests."""
         return self.port(node)
 
     @property
@@ -101,8 +101,8 @@ class ClusterView(ABC):
         existed = self._wait_until(deadline, lambda: bool(self._topic(name)), "the topics")
 
         def is_made() -> bool:
-            # After a timeout the request is sent again, here and from the broker to the controller.
-            # The controller then answers TOPIC_ALREADY_EXISTS.
+            # After a timeout the request is sent again, by this loop or by the broker that forwards
+            # it. The controller may then answer TOPIC_ALREADY_EXISTS.
             with (
                 self._client() as client,
                 nullcontext() if existed else admin.topic_may_exist(),
@@ -136,7 +136,7 @@ class ClusterView(ABC):
                 try:
                     admin.delete_topics(client, left)
                 except admin.RequestRefused as refused:
-                    # The topic is deleted already, and a node has not learned of it yet.
+                    # The topic is already deleted, and a node does not know that yet.
                     if refused.error is not ErrorCode.unknown_topic_or_partition:
                         raise
             return None
@@ -146,7 +146,7 @@ class ClusterView(ABC):
 
     @contextmanager
     def _client(self) -> Iterator[Client]:
-        """A client of the running nodes; failures become NodeStuck, after which waits try again."""
+        """A client of the running nodes. Failures raise NodeStuck, so that waits try again."""
         known = ",".join(f"{HOST}:{self.port_to_ask(node)}" for node in self.to_ask)
         try:
             with Client(known, ANSWER_SECONDS) as client:

@@ -1,8 +1,8 @@
 """`audit`: compares the acknowledged records with the content of a topic.
 
-Only scans grow with the data: both sides are compared by digests of offset ranges, and only ranges
-that differ are joined. The exit status is 0 if no fault is found, 1 if there is a fault, and 2 if
-the audit could not be completed.
+Both sides are compared by digests of offset ranges, and only the records of ranges that differ are
+joined. The joins therefore grow with the damage, not with the topic. The exit status is 0 if no
+fault is found, 1 if there is a fault, and 2 if the audit could not be completed.
 """
 
 import sys
@@ -39,9 +39,9 @@ from tidelog_pipelines.transformations.verdict import MEANINGS, Verdict, counted
 CLEAN, FAULTY, UNKNOWN, INTERRUPTED = 0, 1, 2, 130
 SHOWN = 10
 FEW = 1000
-"""The most differing ranges that are collected on the driver and broadcast to every task."""
+"""The maximum number of differing ranges that the driver collects and broadcasts."""
 PUSHED = 50
-"""The most stretches that are pushed down to the ledger's reader as a filter."""
+"""The maximum number of stretches in the filter that is pushed down to the ledger's reader."""
 KEPT = (
     *("lost", "duplicated", "reordered", "corrupted", "damaged", "replicas"),
     *("expired", "unacknowledged"),
@@ -94,7 +94,7 @@ class Inputs:
     digests: DataFrame | None = None
     """Digests of the acknowledged records, if they are known already."""
     reread: Reread | None = None
-    """Reads a few stretches of the log, and possibly more, faster than the whole log."""
+    """Reads the given stretches of the log, and possibly other records, without a full scan."""
 
 
 def conduct(inputs: Inputs, stage: Stage) -> tuple[Verdict, dict[str, DataFrame]]:
@@ -137,7 +137,7 @@ def _suspects(inputs: Inputs, unlike: DataFrame, found: list[Row]) -> DataFrame:
 
 
 def _held(inputs: Inputs, found: list[Row]) -> DataFrame:
-    """The records of the log, only those of these ranges if there are few."""
+    """The readable records of these ranges, or of the whole log if there are many ranges."""
     if inputs.reread is None or len(found) > FEW:
         return inputs.readable.where("damage IS NULL")
     return inputs.reread(stretches(found)).where("damage IS NULL")

@@ -1,7 +1,7 @@
 """Spark's part of `tidelog pipeline demo`: runs ingest and health until the end, then audits.
 
-It reads standard input, whose end means that nothing more will be written. The last line of
-standard output is the result in JSON; progress goes to standard error.
+The end of standard input means that no more records will be written to the topic. The last line of
+standard output is the result in JSON. Progress goes to standard error.
 """
 
 import json

@@ -37,7 +37,7 @@ ANSWERS = {
     "availability": ("Availability", "watched_minutes"),
     "causes": ("Top causes", "times"),
 }
-"""The tables to print, with their titles and the column that selects the first rows."""
+"""The tables to print: the title of each, and the column by which its rows are sorted."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,7 +104,7 @@ def follow(spark: SparkSession, settings: HealthSettings) -> int:
 
 
 def started(spark: SparkSession, settings: HealthSettings) -> dict[str, StreamingQuery]:
-    """A query for each table that grows; each continues where it ended."""
+    """Start a query for each table that grows. Each query continues where it last ended."""
     out = absolute(settings.out)
     events = event_stream(spark, settings, settings.events)
     return {

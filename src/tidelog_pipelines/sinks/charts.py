@@ -9,17 +9,17 @@ from tidelog_pipelines.sinks.report_model import Failover, LagCell, Line
 
 WIDTH = 1120
 LABELS = 190
-"""The width of the names to the left of the charts."""
+"""The width of the column of names to the left of the charts, in pixels."""
 RIGHT = 16
 ROW, GAP = 18, 6
 HEAT_ROW, HEAT_GAP = 26, 3
 AXIS = 28
 LEVELS = 6
 LEAST_SPAN = 1.6
-"""In pixels: a short time without a leader must be visible."""
+"""The minimum width of a span in pixels, so that a short time without a leader is visible."""
 
 LONGEST_NAME = 30
-"""In characters: the space to the left of the charts."""
+"""The number of characters of a name that fit to the left of the charts."""
 
 DAY = 86_400
 _STEPS_SECONDS = (
@@ -87,7 +87,10 @@ def _svg(height: float, label: str, body: str) -> str:
 
 
 def _name(text: str, y: float) -> str:
-    """The name of a row; a long name is shortened in the middle, because its end differs most."""
+    """The name of a row.
+
+    A long name is shortened in the middle, because similar names usually differ at the end.
+    """
     shown = text
     if len(text) > LONGEST_NAME:
         shown = f"{text[: LONGEST_NAME // 2]}…{text[-LONGEST_NAME // 2 :]}"
@@ -145,7 +148,7 @@ def told(one: Failover) -> str:
 
 
 def failover_durations(failovers: Sequence[Failover], axis: TimeAxis) -> str:
-    """When each failover was, and how long there was no leader, on a logarithmic scale."""
+    """One point for each failover: its time, and how long there was no leader (log scale)."""
     height, top = 150.0, 12.0
     known = [one for one in failovers if one.duration_ms is not None]
     most = max([one.duration_ms or 0 for one in known] + [1000])

@@ -1,7 +1,7 @@
 """Commits the offsets of a query to a consumer group, so that the usual tools show its lag.
 
-The offsets are never read back: only the checkpoint determines where a query continues. A failed
-commit therefore only leaves an old offset until the next commit.
+The offsets are never read back: only the checkpoint determines where a query continues. If a commit
+fails, tools show an old offset until the next commit succeeds.
 """
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition

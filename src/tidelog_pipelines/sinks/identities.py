@@ -1,7 +1,7 @@
 """Records the topic id of each table, because a name may later refer to another topic.
 
-If a topic is deleted and created again, its offsets start at 0 and pass the old ones: only the id
-distinguishes the two topics (KIP-516).
+If a topic is deleted and created again, its offsets start at 0 and soon reach the old ones. Only
+the topic id distinguishes the two topics (KIP-516).
 """
 
 from pyspark.sql import functions as f

@@ -1,4 +1,4 @@
-"""The content of a report: few enough rows to keep, draw and read."""
+"""The content of a report, limited to as many rows as a page can show."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -44,7 +44,7 @@ class Tables(ABC):
         """All rows of a table; None if it does not exist yet."""
         try:
             found = self._read(self.path(name))
-            _ = found.schema  # with Connect, the table is not read before this
+            _ = found.schema  # with Spark Connect, only this raises if the table is absent
             return found
         except AnalysisException as error:
             if error.getCondition() in ABSENT:
@@ -57,7 +57,10 @@ class Tables(ABC):
 
     @abstractmethod
     def append(self, name: str, rows: DataFrame, batch: Batch, part: str = "") -> int:
-        """Add a batch's rows, or a part of them, once, even if it is run again. -> how many."""
+        """Add a batch's rows, or a part of them, only once, even if the batch is run again.
+
+        -> the number of added rows.
+        """
 
     @abstractmethod
     def not_of(self, rows: DataFrame, batch: Batch) -> DataFrame:

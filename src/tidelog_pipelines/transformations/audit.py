@@ -55,7 +55,7 @@ def moved(missing: DataFrame, strays: DataFrame) -> DataFrame:
 
 
 def _turn(*order: str) -> Column:
-    """The rank among records of equal content, which only their order distinguishes."""
+    """The rank of a record among records of equal content, in this order."""
     return f.row_number().over(Window.partitionBy(*CONTENT).orderBy(*order))
 
 
@@ -126,7 +126,7 @@ def lost(unfound: DataFrame) -> DataFrame:
 
 
 def unplaced(strays: DataFrame, moved: DataFrame, corrupted: DataFrame) -> DataFrame:
-    """Strays that are neither a moved record nor the rest of a corrupted one."""
+    """Strays that are neither a moved record nor the content found at a corrupted offset."""
     at = moved.select("topic", f.col("found_partition").alias("partition"), "found_offset")
     taken = at.withColumnRenamed("found_offset", "offset").union(corrupted.select(*RECORD))
     return strays.join(taken, list(RECORD), "left_anti")
@@ -138,7 +138,7 @@ def duplicated(unplaced: DataFrame, acknowledged: DataFrame) -> DataFrame:
         *CONTENT,
         f.struct("partition", "offset", "key").alias("original"),
     )
-    # A ledger that is still being written may meanwhile contain the stray itself.
+    # If the ledger is still being written, it may contain the stray itself by now.
     is_itself = (f.col("original.partition") == f.col("partition")) & (
         f.col("original.offset") == f.col("offset")
     )

@@ -6,14 +6,14 @@ from pyspark.sql import functions as f
 from tidelog_pipelines.transformations.events import PARTITION
 
 CHAIN_SECONDS = 60
-"""How long before an election the fencing of its leader still counts as its start."""
+"""The maximum time between a leader's fencing and the election that replaces it."""
 FLAPPING_GAP = "10 minutes"
 FLAPPING_LEAVES = 3
-"""A replica flaps if it leaves this often, with less than the gap between two departures."""
+"""A replica flaps if it leaves the ISR this often, at intervals below FLAPPING_GAP."""
 
 PLANNED = ("preferred", "reassigned", "created")
 HANDED_OVER = "shutting-down"
-"""The reason of an election in a controlled shutdown: there is a leader all the time."""
+"""The reason of an election in a controlled shutdown, which leaves no time without a leader."""
 MINUTE = 60.0
 
 
@@ -113,9 +113,9 @@ def lag(followers: DataFrame) -> DataFrame:
 def failovers(events: DataFrame) -> DataFrame:
     """Every unplanned change of a leader: brokers, reason, and the time without a leader.
 
-    It begins with the last sign of life of the leader, or if that is unknown, with its fencing or
-    with an election that found no leader. `duration_ms` is null if no such time was recorded: a
-    controller fences a broker and elects the next leaders at once, which gives no duration.
+    The time without a leader begins with the old leader's last sign of life. If that is unknown, it
+    begins with an election that found no leader, or with the old leader's fencing. `duration_ms` is
+    null if none of these is known, or if the fencing has the same time as the election.
     """
     in_order = Window.partitionBy(*PARTITION).orderBy("ts", "leader_epoch")
     before = in_order.rowsBetween(Window.unboundedPreceding, -1)

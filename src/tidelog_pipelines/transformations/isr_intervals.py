@@ -31,7 +31,7 @@ def states(events: DataFrame) -> DataFrame:
 
 
 def intervals(events: DataFrame) -> DataFrame:
-    """Every interval; the last interval of each partition ends with the last event of all."""
+    """Every interval. A partition's last interval ends with the last event of the cluster."""
     in_order = Window.partitionBy(*PARTITION).orderBy("ts", "leader_epoch")
     so_far = in_order.rowsBetween(Window.unboundedPreceding, 0)
     current = states(events).withColumn("newest", f.max("leader_epoch").over(so_far))

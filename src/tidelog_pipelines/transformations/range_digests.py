@@ -1,8 +1,8 @@
 """Compares two sets of records of any size by digests of their offset ranges.
 
 Each range of 64 Ki offsets is reduced to three numbers before the shuffle, and only ranges whose
-numbers differ are examined. A correct log of a hundred million records is compared by 1,526 rows;
-a damaged one costs more in proportion to the damage.
+numbers differ are examined. A correct log of a hundred million records has 1,526 such ranges. The
+additional cost for a damaged log is proportional to the damage.
 """
 
 from collections.abc import Iterable, Sequence
@@ -43,7 +43,7 @@ def stretches(ranges: Iterable[Any]) -> list[Stretch]:
 
 
 def lies_in(chosen: Sequence[Stretch]) -> Column:
-    """Whether a record lies in one of these; a source can use it to prune its files."""
+    """Whether a record lies in one of these stretches. A source can use it to prune its files."""
     inside = [
         (f.col("topic") == one.topic)
         & (f.col("partition") == one.partition)
@@ -62,7 +62,7 @@ def range_of(offset: Column) -> Column:
 def digests(records: DataFrame, *by: str) -> DataFrame:
     """One row per range: the number of records, and two sums that do not depend on their order.
 
-    Records with an unknown offset form a separate range, which equals no other.
+    Records with an unknown offset form a range of their own, which never matches another.
     """
     mixed = f.xxhash64("offset", "checksum")
     return (

@@ -14,11 +14,11 @@ RESULT = (
     "name STRING, count BIGINT, total DOUBLE"
 )
 TOTAL_KEY = ("query_id", "window_start", "window_end", "name")
-"""The identity of a total; a newer value of the same total has a later epoch."""
+"""The columns that identify a total. A newer value of the same total has a later epoch."""
 
 
 def events(records: DataFrame, name: str, amount: str, time: str = "") -> DataFrame:
-    """name, amount and event_time of each record; records that lack one of them are left out."""
+    """The columns name, amount and event_time; records that lack one of them are left out."""
     fields = f"`{name}` STRING, `{amount}` DOUBLE" + (f", `{time}` STRING" if time else "")
     value = f.from_json(f.col("value").cast("string"), fields)
     found = records.select(
@@ -51,7 +51,7 @@ def totals(happened: DataFrame, window: str, watermark: str) -> DataFrame:
 
 
 def result_records(found: DataFrame, query_id: str, epoch: int) -> DataFrame:
-    """Totals as records for a topic; all totals of one name share a key, which orders them."""
+    """Totals as records for a topic. All totals of one name share a key, so they stay in order."""
     stamped = found.select(
         f.lit(query_id).alias("query_id"),
         f.lit(epoch).cast("bigint").alias("epoch"),

@@ -45,7 +45,7 @@ PATIENCE_SECONDS = 120.0
 ATTEMPTS = 5
 POLL_SECONDS = 0.02
 PRODUCE_SECONDS = 300
-"""Longer than a trial, so that no write times out before its answer or the leader's death."""
+"""The request timeout of a producer: longer than a trial, so that no write times out."""
 UNCLEAN = 1
 """The election type of an unclean election in ElectLeaders."""
 
@@ -237,7 +237,8 @@ def _send(cell: Cell, connection: BrokerConnection) -> bool:
     )
     if cell.acks == 0:
         connection.tell(request)
-        # A write with acks=0 has no answer. The answer to this later request proves its arrival.
+        # A write with acks=0 has no answer. The answer to a later request on the same connection
+        # proves that the write has arrived.
         connection.ask(_NOTHING, MetadataResponse)
         return True
     (topic,) = connection.ask(request, ProduceResponse).responses

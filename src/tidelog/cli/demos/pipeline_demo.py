@@ -51,7 +51,7 @@ T = TypeVar("T")
     help="The directory for tables, page and ledger; by default a temporary directory.",
 )
 def command(pace: float, out: str | None) -> int:
-    """Ingest, health and audit on Spark while brokers are killed.
+    """Run ingest, health and audit on Spark while brokers are killed.
 
     The demo writes a stream of orders to three brokers. Spark writes the orders to a table and
     monitors the replicas. Meanwhile two brokers are killed. At the end the demo prints the table's
@@ -221,7 +221,7 @@ class PipelineDemo:
         self._await(lambda: time.monotonic() >= until, "the end of an act")
 
     def _await(self, attempt: Callable[[], T | None], what: str) -> T:
-        """Poll until `attempt` returns a true value; meanwhile, print the lines of Spark."""
+        """Poll until `attempt` returns a true value; meanwhile, print the output of Spark."""
         limit = time.monotonic() + PATIENCE_SECONDS
         while True:
             self._hear()

@@ -40,5 +40,5 @@ class Writing(ABC):
         try:
             self.write()
         except Exception as failure:
-            # `check` raises it in the main thread, because a demo without writes shows nothing.
+            # `check` raises the failure in the main thread, which ends the demo.
             self._failure = failure

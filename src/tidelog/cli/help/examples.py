@@ -1,4 +1,4 @@
-"""One example per command; its --help ends with it."""
+"""One example per command, which is printed at the end of its --help."""
 
 EXAMPLES = {
     "up": "tidelog up --brokers 3 --port 9092 --dir tidelog-data",

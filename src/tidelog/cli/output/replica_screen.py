@@ -22,7 +22,7 @@ FRAME_LINES = 8
 
 
 class Seen(NamedTuple):
-    """The rows of the last successful read, and the error of the read after it, if it failed."""
+    """The rows of the last successful read, and the error if a later read has failed."""
 
     rows: list[ReplicaRow]
     failure: str | None = None

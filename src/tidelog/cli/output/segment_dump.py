@@ -10,7 +10,7 @@ from tidelog.protocol.records.records import Record, UnreadableRecords, iterate_
 
 MAX_SEQUENCE = 2**31 - 1
 DELETE_HORIZON_MASK = 0x40
-"""Set in compacted batches whose base timestamp is the time to remove their tombstones."""
+"""The attribute bit of a batch whose base timestamp is its delete horizon."""
 
 
 class Detail(NamedTuple):

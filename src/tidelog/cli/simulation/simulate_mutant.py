@@ -82,7 +82,7 @@ def _results(name: str, plan: Plan, seeds: int, jobs: int) -> Iterator[Result]:
         return
     pool = ProcessPoolExecutor(jobs)
     try:
-        # In the order of the seeds, so that the first seed that detects it is the same every time.
+        # `map` keeps the order of the seeds, so every run reports the same detecting seed.
         yield from pool.map(partial(run_mutant, name), plans)
     finally:
         pool.shutdown(wait=True, cancel_futures=True)

@@ -1,1 +1,1 @@
-"""The checker: it compares all replicas after every event and feeds the invariants."""
+"""The checker: compares all replicas after every event, and reports changes to the invariants."""

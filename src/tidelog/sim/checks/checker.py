@@ -40,12 +40,12 @@ METADATA = TopicPartition(METADATA_TOPIC, 0)
 
 
 class CheckObserver(Protocol):
-    """Receives every change of a replica and of the cluster image, for example to record them."""
+    """Receives every change of a replica or of the cluster image, for example to record it."""
 
     def copy_changed(self, copy: Copy, what: str) -> None: ...
 
     def image_changed(self) -> None:
-        """Called when the scene has a newer image."""
+        """Called when a node has applied newer metadata than all others so far."""
 
 
 class _Seen:
@@ -250,8 +250,8 @@ class Checker:
     def _before_damage(self, copy: Copy, found: list[Batch], end: Offset) -> list[Batch]:
         """Replace damaged batches by those that the log held when the node last ran.
 
-        The result has the batches from disk up to the first damaged one, and the earlier batches
-        from there on. Batches that were fetched after the start never count as damaged.
+        The batches before the first damaged one come from `found`. All others come from the log of
+        the last run. Batches that were fetched after the start never count as damaged.
         """
         stopped = self.scene.copies_at_stop.get(copy.node, {}).get(copy.partition)
         if stopped is None or stopped.ledger is not copy.ledger or copy.ledger.is_metadata:

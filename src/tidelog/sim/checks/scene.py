@@ -46,13 +46,16 @@ class CommittedRecords:
     committed: ShadowLog = field(default_factory=ShadowLog)
     committed_end: Offset = 0
     committed_by: dict[LeaderEpoch, Offset] = field(default_factory=dict)
-    """The committed end offset by epoch; NO_EPOCH if a follower reported it."""
+    """The committed end offset that the leader of each epoch has reported.
+
+    The key NO_EPOCH stands for followers, whose high watermark counts in the metadata log.
+    """
     leaders: dict[LeaderEpoch, tuple[NodeId, int]] = field(default_factory=dict)
-    """The leader of each epoch, with the number of its run."""
+    """The node that leads each epoch, and the number of that node's starts so far."""
     unclean_epochs: set[LeaderEpoch] = field(default_factory=set)
-    """Epochs of unclean leaders, which may lack committed records and are marked as such."""
+    """Epochs of uncleanly elected leaders, which may lack committed records."""
     lost: int = 0
-    """The number of committed records that a marked unclean election has lost."""
+    """The number of committed records that unclean elections have lost."""
 
 
 @dataclass(eq=False)
@@ -65,24 +68,25 @@ class Copy:
     end: Offset = 0
     high_watermark: Offset = 0
     epoch: LeaderEpoch = NO_EPOCH
-    """The epoch in which it leads; NO_EPOCH if it does not lead."""
+    """The epoch in which this replica leads; NO_EPOCH if it does not lead."""
     maximal_isr: frozenset[NodeId] = frozenset()
     ends: dict[NodeId, Offset] = field(default_factory=dict)
-    """While it leads: the end offset that it assumes for each replica."""
+    """On the leader: the log end offset that it assumes for each replica."""
     runs: dict[NodeId, BrokerEpoch] = field(default_factory=dict)
-    """While it leads: the broker epoch of each follower's last fetch."""
+    """On the leader: the broker epoch in each follower's last fetch."""
     leader: PartitionLeader | None = None
-    """The leadership that the other fields describe."""
+    """On the leader: the object that `ends`, `level_at` and `proposed` were read from."""
     level_at: dict[NodeId, Millis] = field(default_factory=dict)
-    """While it leads: when each follower last fetched up to the log end, by the leader's clock."""
+    """On the leader: when each follower last fetched up to the log end, by the leader's clock."""
     proposed: frozenset[NodeId] | None = None
-    """While it leads: the in-sync set that it has requested."""
+    """On the leader: the ISR that it has proposed to the controller."""
 
     opened_end: Offset = 0
-    """The log end offset at opening: records below were on disk, later ones were fetched."""
+    """The log end offset when the log was opened. Records below it were read from disk."""
     rotten_at: Offset | None = None
-    """From this offset on, the files differ from `log` because their node was damaged. The replica
-    must detect the damage and fetch these records again before the run ends.
+    """The first damaged offset: from here on the files differ from `log`.
+
+    The replica must detect the damage and fetch these records again before the simulation ends.
     """
 
     @property
@@ -98,7 +102,7 @@ class Stance(NamedTuple):
     epoch: LeaderEpoch
     role: type[Role]
     is_content: bool
-    """Whether it leads or has contact with the leader; it then rejects pre-votes."""
+    """Whether the voter leads or has contact with the leader, so that it rejects pre-votes."""
     voters: tuple[NodeId, ...]
 
 
@@ -108,14 +112,14 @@ class Scene:
     is_beyond: bool = False
     ledgers: dict[tuple[TopicId, int], CommittedRecords] = field(default_factory=dict)
     by_name: dict[TopicPartition, CommittedRecords] = field(default_factory=dict)
-    """The latest partition of each name."""
+    """The newest partition of each name; earlier ones belong to deleted topics."""
     copies: dict[NodeId, dict[TopicPartition, Copy]] = field(default_factory=dict)
     broker_epochs: dict[NodeId, int] = field(default_factory=dict)
     """The broker epoch of each running node."""
     image: ClusterImage = field(default_factory=ClusterImage)
-    """The newest image of any node."""
+    """The newest metadata image that any node has applied."""
     copies_at_stop: dict[NodeId, dict[TopicPartition, Copy]] = field(default_factory=dict)
-    """The copies of each node when it last ran."""
+    """The copies that each node had when it last stopped."""
     damaged: set[NodeId] = field(default_factory=set)
     """Nodes whose files were damaged while they were down."""
 
@@ -130,17 +134,17 @@ class Scene:
         return found
 
     def copy(self, node: NodeId, ledger: CommittedRecords) -> Copy | None:
-        """The node's copy, if the node runs and has opened it."""
+        """The node's copy of the partition; None if the node is down or has not opened it."""
         found = self.copies.get(node, {}).get(ledger.partition)
         return found if found is not None and found.ledger is ledger else None
 
     def placed(self, ledger: CommittedRecords) -> PartitionImage | None:
-        """The partition in the newest image."""
+        """The metadata of the partition in the newest image."""
         topic = self.image.topic(ledger.topic_id)
         return None if topic is None else topic.partitions.get(ledger.partition.partition)
 
     def accept_loss(self, ledger: CommittedRecords, end: Offset) -> None:
-        """Accept the loss of the committed records from `end` on, which was reported."""
+        """Accept a reported loss: records from `end` on no longer count as committed."""
         ledger.lost += ledger.committed_end - end
         ledger.committed.cut(end)
         ledger.committed_end = end

@@ -49,7 +49,7 @@ class ShadowLog:
         self._bases += [batch.base for batch in batches]
 
     def cut(self, end: Offset) -> None:
-        """Drop every batch that reaches to `end` or past it."""
+        """Drop every batch that holds `end` or a later offset."""
         keep = len(self.batches)
         while keep and self.batches[keep - 1].last >= end:
             keep -= 1
@@ -85,7 +85,10 @@ class ShadowLog:
         return None
 
     def agreed_end(self, other: "ShadowLog") -> Offset:
-        """The offset up to which both logs agree; equal batches imply equal predecessors."""
+        """The offset after the last batch that both logs hold.
+
+        By log matching, the logs agree up to this offset.
+        """
         for batch in reversed(self.batches):
             found = other.at(batch.base)
             if found is not None and found.key == batch.key:

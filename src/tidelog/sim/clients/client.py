@@ -14,7 +14,7 @@ PATIENCE_MS: Millis = 30_000
 
 
 class SimClient:
-    """Connects on creation; requests are queued until it is connected."""
+    """A client that connects on creation, and queues requests until it is connected."""
 
     def __init__(
         self,
@@ -32,7 +32,7 @@ class SimClient:
         self._side = network.connect(name, address, self)
 
     def request(self, frame: bytes, answered: Answered) -> None:
-        """Send a frame with its length; the client closes if no response arrives in time."""
+        """Send a frame. If no response arrives in time, the client closes its connection."""
         if self.is_lost:
             answered(None)
             return

@@ -43,7 +43,7 @@ class History:
     acknowledged: list[ClientWrite] = field(default_factory=list)
     refused: Counter[ErrorCode] = field(default_factory=Counter)
     unanswered: int = 0
-    """Producer requests that were lost with their connection or given up."""
+    """Producer requests without a response: the connection was lost, or the client gave up."""
     records_read: int = 0
     lost: list[Lost] = field(default_factory=list)
     """Acknowledged writes that no log holds after all faults have ended."""

@@ -27,7 +27,7 @@ from tidelog.protocol.records.records import Record, build_batch, read_records
 PRODUCE_VERSION, FETCH_VERSION = 11, 12
 """The last versions that identify topics by name."""
 LEADER_ONLY_FETCH_VERSION = 10
-"""The last version that only leaders serve; a lagging follower may serve later ones (KIP-392)."""
+"""The last Fetch version that followers never serve to consumers (KIP-392)."""
 
 
 # -- frames ----------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ def answer_in(frame: bytes, message: Any, version: int | None = None) -> Any:
 
 
 def ask(api_key: int, **fields: Any) -> Any:
-    """A request in canonical form; omitted fields have the values of an old client."""
+    """A request in canonical form. An omitted field has the value of a version that lacks it."""
     cls = canonical_request(api_key)
     absent = {field.name: field.absent() for field in fields_of(cls)}
     return cls(**{**absent, **fields})
@@ -89,7 +89,7 @@ def create_topic(
     timeout_ms: int = 10_000,
     **configs: str,
 ) -> CreateTopicsRequest:
-    """`on` assigns each partition; underscores in config names stand for dots."""
+    """`on` lists the replicas of each partition. Underscores in config names stand for dots."""
     assignments = tuple(
         CreatableReplicaAssignment(partition_index=index, broker_ids=tuple(brokers))
         for index, brokers in enumerate(on)
@@ -126,7 +126,7 @@ def produce_to(
     acks: int = -1,
     timeout_ms: int = 10_000,
 ) -> ProduceRequest:
-    """One batch per partition; plain bytes go to partition 0."""
+    """A Produce request with one batch per partition. Plain bytes go to partition 0."""
     batches = records if isinstance(records, Mapping) else {0: records}
     views = [
         (index, None if data is None else memoryview(bytearray(data)))
@@ -144,7 +144,7 @@ def fetch_from(
     max_bytes: int = 1 << 20,
     epoch: int = -1,
 ) -> FetchRequest:
-    """One offset per partition; a plain number is for partition 0."""
+    """A Fetch request with one offset per partition. A plain number is for partition 0."""
     asked = offsets if isinstance(offsets, Mapping) else {0: offsets}
     partitions = [
         FetchPartition(index, epoch, offset, -1, -1, max_bytes) for index, offset in asked.items()

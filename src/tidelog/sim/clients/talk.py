@@ -17,7 +17,7 @@ class Asked:
     def __init__(self) -> None:
         self.is_done = False
         self.answer: Any = None
-        """None also if the connection was lost before the response arrived."""
+        """The response; None until it arrives, and if the connection was lost."""
 
 
 class Talk:
@@ -64,7 +64,7 @@ class Talk:
 
 
 def running(seed: int = 1, nodes: int = 3, **overrides: str) -> SimCluster:
-    """A cluster that is ready; overrides are Kafka's keys with underscores for dots."""
+    """Start a cluster and wait until it is ready. Underscores in config names stand for dots."""
     changed = {key.replace("_", "."): value for key, value in overrides.items()}
     cluster = SimCluster(seed, nodes, changed)
     cluster.start()

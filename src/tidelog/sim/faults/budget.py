@@ -5,19 +5,19 @@ At any moment the budget allows:
 * **Any network fault.** Any number of links may be cut, slow or lossy, in one direction or both.
   Committed records survive. Without a majority nothing progresses until the network heals.
 * **Faults of a minority of nodes.** A node is stopped, paused, isolated or given a bad disk only
-  while the others are a majority. More faults would lose no data, because metadata is synced before
-  it is committed, but a cluster without a majority does nothing. Only a blackout affects all nodes.
-* **Unclean ends of fewer than min.insync.replicas replicas of a partition, if one of them has lost
-  unsynced data** (power loss, failed fsync, flipped bit). At least min.insync.replicas replicas
-  hold a committed record. A replica counts until it is in sync again. Kills count as well, because
-  a replica that ended uncleanly is no longer eligible to lead (KIP-966).
-* **Any number of kills**, if there is no other fault: the page cache outlives the process.
+  while the others are a majority. Metadata is synced before it is committed, so more faults would
+  lose no data, but a cluster without a majority makes no progress. Only a blackout stops all nodes.
+* **Loss of unsynced data** (power loss, failed fsync, flipped bit), as long as fewer than
+  min.insync.replicas replicas of a partition have ended uncleanly. Every committed record is on at
+  least min.insync.replicas replicas. A replica counts until it is in sync again. Kills count as
+  well, because a replica that ended uncleanly is no longer eligible to lead (KIP-966).
+* **Any number of kills**, as long as no replica has lost data: the page cache survives a kill.
 * **Any power loss of a partition that flushes before it acknowledges (flush.messages=1)**,
   including a blackout.
 * **One bad disk at a time.** A full, read-only or failing disk stops its node or its directory.
 * **Damage to any file of one node at a time while it is down.** Another node may be damaged when
-  the first one is back in sync and has read the metadata again. A flush does not protect against
-  it.
+  the first one is back in sync and has read the metadata again. A flush does not protect a file
+  against damage.
 * **Clocks that differ and drift**, because they only measure timeouts.
 
 With `Plan.beyond` the budget is unlimited. A leader may then lack committed records only if its
@@ -33,7 +33,7 @@ from tidelog.sim.machines.cluster import SimCluster
 from tidelog.sim.machines.host import SimHost
 
 Ends = dict[NodeId, tuple[BrokerEpoch, bool]]
-"""Replicas that ended uncleanly: the broker epoch, and whether they lost data."""
+"""For each replica that ended uncleanly: its broker epoch, and whether it lost data."""
 
 
 class Budget:
@@ -49,7 +49,7 @@ class Budget:
     # -- allowed faults ----------------------------------------------------------------------------
 
     def allows_absence(self, host: SimHost) -> bool:
-        """Whether the other nodes are a majority without this node."""
+        """Whether this node works, and the other working nodes are still a majority without it."""
         if self._is_open:
             return host.is_up and not host.is_paused
         works = [one for one in self._cluster.hosts.values() if self._works(one)]
@@ -69,7 +69,7 @@ class Budget:
         )
 
     def allows_damage(self, host: SimHost) -> bool:
-        """Whether a file of this node may be damaged; a flush does not protect against that."""
+        """Whether a file of this node may be damaged, even if every write was flushed."""
         return self.allows_absence(host) and (
             self._is_open
             or (
@@ -82,7 +82,11 @@ class Budget:
         )
 
     def allows_blackout(self) -> bool:
-        """Whether all nodes may lose power; every partition must flush before it acknowledges."""
+        """Whether all nodes may lose power at once.
+
+        All nodes must be running, and every partition must flush before it acknowledges, unless
+        the budget is unlimited.
+        """
         image = self._newest()
         hosts = self._cluster.hosts.values()
         return all(host.is_up and not host.is_paused for host in hosts) and (

@@ -3,13 +3,13 @@
 `is_visible` returns whether Kafka's formats reveal the damage; a node must then report it. Damage
 is not visible in these cases:
 
-* An index, a producer snapshot or an older metadata snapshot is derived data. A node validates it,
-  and reports damage, only when it uses it. Only a missing index is visible at once. In the metadata
-  log, a missing index is visible only below the recovery point: every start scans the later
-  segments, and a crash may leave them without an index.
+* An index, a producer snapshot or an older metadata snapshot is derived data. A node validates
+  such a file only when it uses it. Only a missing index is visible, if the node stopped cleanly. In
+  the metadata log, a missing index is visible only for segments below the recovery point. A crash
+  may leave later segments without an index, so every start scans them and rebuilds it.
 * A text file (checkpoints, quorum-state, meta.properties) has no checksum. If it is still
   well-formed, its numbers may be wrong.
-* After an unclean end a log may end anywhere after its recovery point, as after any crash.
+* If the node stopped uncleanly, damage after the recovery point of a log looks like a torn write.
 * The topic id of the metadata log is constant, so its partition.metadata is never read.
 * Files that were set aside or are about to be deleted are never read.
 * The clean-shutdown mark is optional: without it the stop counts as unclean.
@@ -53,12 +53,12 @@ class Harm(NamedTuple):
 
     @property
     def names(self) -> set[str]:
-        """The names of which a report must contain at least one."""
+        """Names of the damaged files. A report of the damage must contain at least one of them."""
         return names_of(self.paths)
 
 
 def names_of(paths: tuple[str, ...]) -> set[str]:
-    """The first part of each path; for the metadata log, also other names that reports use."""
+    """The first part of each path. The metadata log has other names in reports, too."""
     found = {path.partition("/")[0] for path in paths}
     if METADATA in found:
         found |= {"metadata log", QUORUM_STATE, "snapshot"}
@@ -96,7 +96,7 @@ def _shows(path: str, before: Files, after: Files, was_clean: bool) -> bool:
         return was_clean if new is None else not _is_table(_OFFSETS, new)
     if name == names.PARTITION_METADATA:
         has_records = any(before[one] for one in before if _is_log_in(directory, one))
-        is_lost = new is None and not has_records  # it is written with the first record
+        is_lost = new is None and not has_records  # the file is written with the first record
         return directory != METADATA and not is_lost and _topic_id(new) != _topic_id(old)
     if new is None or old is None:
         return True
@@ -197,7 +197,7 @@ def damage(disk: SimDisk, dice: Dice) -> Harm | None:
 
 
 def _could_be(one: str, other: str) -> bool:
-    """Whether a swap of these files is undetectable: batches do not name their partition."""
+    """Whether a node would accept one file as the other: batches do not name their partition."""
     name = one.rpartition("/")[2]
     return one == other or (name.endswith(names.LOG) and name == other.rpartition("/")[2])
 

@@ -56,10 +56,11 @@ class Fault:
     nodes: tuple[NodeId, ...]
     lasts_ms: Millis = 0
     amount: int = 0
-    """The added delay in ms, lost segments per thousand, drift in parts per thousand, or the clock
-    step in ms.
+    """The size of the fault, in a unit that depends on its kind.
 
-    For damage: 1 after a controlled shutdown, 0 after a kill.
+    It is the added delay in ms (slow-link, slow-disk), the lost segments per thousand (lossy-link),
+    the drift in parts per thousand, or the clock step in ms. For damage, 1 means that a controlled
+    shutdown precedes it, and 0 means a kill.
     """
 
     def __post_init__(self) -> None:

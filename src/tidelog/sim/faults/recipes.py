@@ -27,8 +27,8 @@ def unheard_commit(dice: SeededDice, at: Millis, nodes: int) -> tuple[Fault, ...
     """The next leader does not know of a commit, and a follower returns without the record (F13).
 
     The last follower is killed, so the leader may commit without it. The leader's link is slow, so
-    the other follower learns late of the commit and is elected before it does. The last follower
-    cannot reach the new leader until the cluster knows of its return. Its slow link delays fetches.
+    the other follower is elected before it learns of the commit. The last follower starts again,
+    and registers before it can reach the new leader. Its own slow link delays its fetches.
     """
     slow = 200 + dice.below(400)
     down = dice.below(300)

@@ -302,7 +302,7 @@ class Strikes:
         return lambda: self._start(host)
 
     def _flip(self, host: SimHost) -> None:
-        """Flip a bit that a batch checksum covers in the unsynced data, if there is any."""
+        """Flip a bit in an unsynced batch, if there is one; the checksum of the batch covers it."""
         places: list[tuple[str, int]] = []
         for directory in host.disk.list(""):
             for name in host.disk.list(directory):

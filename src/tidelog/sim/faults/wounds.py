@@ -14,7 +14,7 @@ from tidelog.sim.machines.cluster import SimCluster
 from tidelog.sim.machines.host import SimHost
 
 AFTER_SHUTDOWN = 1
-"""The `amount` of a fault with a controlled shutdown before the damage; otherwise it is a kill."""
+"""The `amount` that requests a controlled shutdown before the damage, instead of a kill."""
 LOOK_AGAIN_MS: Millis = 50
 
 

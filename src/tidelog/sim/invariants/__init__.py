@@ -1,7 +1,7 @@
 """The invariants, one file for each; every invariant is checked after the events that concern it.
 
-An invariant receives the changes of a node's event and checks only those. `ALL` are the safety
-invariants, which always hold. `liveness` holds some time after the last fault.
+An invariant receives the changes that an event has made to a node, and checks only those. `ALL`
+lists the safety invariants, which always hold. `liveness` holds some time after the last fault.
 """
 
 from tidelog.sim.invariants.acknowledged_kept import AcknowledgedKept

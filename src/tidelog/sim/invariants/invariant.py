@@ -32,7 +32,7 @@ class Invariant:
         """A leader has changed the end offset that it assumes for a replica."""
 
     def shrinking(self, copy: Copy, left: Set[NodeId], since: Millis) -> None:
-        """A leader proposes an ISR without these; it must not drop one caught up after `since`."""
+        """A leader proposes to drop `left`. None of them may have been caught up after `since`."""
 
     def stance_changed(self, stance: Stance, now: Millis) -> None:
         """The election state of a metadata quorum voter has changed."""

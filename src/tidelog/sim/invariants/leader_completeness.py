@@ -1,8 +1,8 @@
 """Leader completeness: a leader holds all records that were committed in earlier epochs.
 
 A node that was elected and then paused may learn of its election after others have led and
-committed records that it lacks. It cannot commit any record, because its followers follow another
-leader.
+committed records that it lacks. Such a node does not violate the invariant: it cannot commit any
+record, because its followers follow another leader.
 
 The checker learns the committed offsets from the high watermarks of leaders (and, for the metadata
 log, of any node). By log matching it is enough to compare the last committed batch. Beyond the
@@ -40,7 +40,7 @@ class LeaderCompleteness(Invariant):
             return
         if self.scene.is_beyond and any(epoch > copy.epoch for epoch in ledger.unclean_epochs):
             ledger.lost += max(0, copy.high_watermark - before)
-            return  # an unclean leader that this node does not know yet will truncate these records
+            return  # lost: an unclean leader that this node does not know yet will truncate them
         settled = min(copy.high_watermark, ledger.committed_end)
         if not self._holds(copy, settled):
             raise self.violated(
@@ -59,5 +59,5 @@ class LeaderCompleteness(Invariant):
         settled = copy.ledger.committed.at(end - 1)
         found = copy.log.at(end - 1)
         if settled is None:
-            return end <= copy.end  # these records are older than the first observed log
+            return end <= copy.end  # committed before the checker first saw a log
         return found is not None and found.key == settled.key

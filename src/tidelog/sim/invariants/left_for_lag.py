@@ -2,7 +2,7 @@
 
 The number of missing records does not matter, because a burst makes every follower lag. A follower
 stays if a fetch within the lag time reached the log end, or if the leader was elected within the
-lag time. A violation loses no record, but makes the set shrink and grow with the load.
+lag time. A violation loses no record, but the ISR shrinks and grows with the load.
 """
 
 from collections.abc import Set

@@ -1,4 +1,4 @@
-"""Log matching: two logs with a batch of the same epoch at the same offset agree up to it.
+"""Log matching: if two logs hold a batch of the same epoch at the same offset, they agree up to it.
 
 The check is inductive: it compares such a batch, and the batch before it, in all logs.
 """

@@ -1,9 +1,9 @@
 """A voter starts a new epoch of the metadata quorum only if a majority would vote for it (F36).
 
 A new epoch deposes the current leader, so a pre-vote precedes it (KIP-996). The leader, and every
-voter in contact with it, rejects the pre-vote. When a voter starts an epoch, a majority including
-itself must therefore have had no leader since its pre-vote began. Needless elections lose no
-records, but they block all metadata changes.
+voter in contact with it, rejects the pre-vote. A voter that starts an epoch therefore belongs to a
+majority of voters that have been without a leader at some time since the pre-vote began. Needless
+elections lose no records, but they block all metadata changes.
 """
 
 from typing import NamedTuple
@@ -37,7 +37,7 @@ class PreVoteBeforeEpoch(Invariant):
         if before is None or before.is_content is not stance.is_content:
             self._turned[node] = now
         if stance.role is Prospective:
-            # Responses of an earlier round in the same epoch count, even if they arrive late.
+            # The first round of pre-votes in an epoch counts: late responses to it remain valid.
             since = self._asked_since(stance, stance.epoch, now)
             self._asking[node] = _Asking(stance.run, stance.epoch, since)
         if before is None or before.run != stance.run:
@@ -46,7 +46,7 @@ class PreVoteBeforeEpoch(Invariant):
             self._check(stance, before.epoch, now)
 
     def _asked_since(self, stance: Stance, epoch: LeaderEpoch, now: Millis) -> Millis:
-        """The time of the voter's first pre-vote in this epoch; now if there was none."""
+        """When the voter sent its first pre-vote in this epoch; now if it has sent none."""
         asking = self._asking.get(stance.node)
         if asking is None or (asking.run, asking.epoch) != (stance.run, epoch):
             return now
@@ -66,6 +66,6 @@ class PreVoteBeforeEpoch(Invariant):
             )
 
     def _was_content(self, voter: NodeId, since: Millis) -> bool:
-        """Whether the voter has had contact with a leader since before this time."""
+        """Whether the voter has had contact with a leader ever since this time."""
         stance = self._stances.get(voter)
         return stance is not None and stance.is_content and self._turned[voter] < since

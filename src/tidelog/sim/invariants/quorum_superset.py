@@ -41,7 +41,7 @@ class QuorumSuperset(Invariant):
 
     def _check_members(self, ledger: CommittedRecords, placed: PartitionImage) -> None:
         if self.scene.is_beyond and placed.leader_epoch in ledger.unclean_epochs:
-            return  # checked when the leader begins to lead
+            return  # LeaderCompleteness checks an unclean leader when it begins to lead
         end = ledger.committed_end
         settled = ledger.committed.at(end - 1)
         for member in placed.isr:

@@ -1,7 +1,7 @@
 """The high watermark of a replica never moves back while its node runs, in any role.
 
-There are two exceptions. At a start it is the checkpointed value, which may be older. And a replica
-that has left the in-sync set to fetch damaged records again may move it back.
+There are two exceptions. A node starts with the checkpointed high watermark, which may be older. A
+replica that has left the ISR to fetch damaged records again may move its high watermark back.
 """
 
 from tidelog.model.ids import Offset

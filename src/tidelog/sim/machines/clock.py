@@ -4,7 +4,7 @@ from tidelog.model.ids import Millis
 from tidelog.sim.machines.world import World
 
 MAX_DRIFT = 100
-"""In parts per thousand, far more than a real clock drifts."""
+"""The largest drift of a clock, in parts per thousand. Real clocks drift far less."""
 
 
 class DriftingClock:
@@ -20,7 +20,7 @@ class DriftingClock:
         return self._begun + (self._world.now - self._since) * self._rate // 1_000
 
     def skew(self, offset_ms: Millis) -> None:
-        """Shift the clock, ahead or behind; only while no process runs."""
+        """Move the clock forward or back. Allowed only while no process runs."""
         self._begun += offset_ms
 
     def drift(self, per_mille: int) -> None:

@@ -16,7 +16,7 @@ class SeededDice:
 
     def below(self, bound: int) -> int:
         assert bound > 0
-        # Like randrange of Python 3.11 without its checks, because this is called very often.
+        # This is `randrange` of Python 3.11 without its checks, which are slow.
         bits = bound.bit_length()
         drawn = self._bits(bits)
         while drawn >= bound:
@@ -26,6 +26,6 @@ class SeededDice:
     def uuid(self) -> UUID:
         while True:
             made = UUID(int=self._random.getrandbits(128), version=4)
-            # The base64 form must not start with a dash, as an option would.
+            # The base64 form must not start with a dash: a command line would read it as an option.
             if made.bytes[0] >> 2 != 62:
                 return made

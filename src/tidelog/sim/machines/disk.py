@@ -1,9 +1,9 @@
 """A disk in memory with a page cache: a power loss may lose or tear unsynced data.
 
 A write goes to the cache. `sync` makes a file's bytes durable, and `sync_directory` the names in a
-directory. At a crash every unsynced page is kept, lost or torn. A file that grew or shrank gets a
-size between the two. Changes of names in a directory survive in their order, up to a random one.
-The dice decide all of this, so the same seed has the same outcome.
+directory. At a crash every unsynced page is kept, lost or torn, and an unsynced file gets a size
+between its durable and its cached size. A random number of the unsynced changes to a directory
+survives, the oldest first. The dice decide all of this, so the same seed has the same outcome.
 """
 
 import errno
@@ -28,7 +28,7 @@ class DiskFaults:
     """The current faults of the disk."""
 
     capacity: int | None = None
-    """The limit of bytes in all files; an append beyond it fails with ENOSPC."""
+    """The maximum size of all files together, in bytes. A larger append fails with ENOSPC."""
     is_read_only: bool = False
     fails_sync: bool = False
     sync_ms: int = 0

@@ -53,11 +53,11 @@ class SimHost:
         self.name = settings.listeners[0].host
         self.node: Node | None = None
         self.exit: Stop | None = None
-        """The exit of the last process, if it stopped by itself."""
+        """The exit status of the last process and the reason; None if it runs or was killed."""
         self.is_paused = False
         self.clock = DriftingClock(self.world)
         self.told: Callable[[SimHost], None] = _nobody_listens
-        """Called after every event of its node, and after the node starts or ends."""
+        """The callback after every event of the node, and after the node starts or ends."""
         self.wall_ahead_ms: Millis = 0
         """How far the machine's clock was set ahead since its process started."""
         self._dice = self.world.dice.fork(self.name)
@@ -197,7 +197,7 @@ class SimHost:
         for conn in conns.values():
             conn.close()
 
-    # -- the network's side ------------------------------------------------------------------------
+    # -- called by the network ---------------------------------------------------------------------
 
     def _listen(self, listener: str, address: Address) -> None:
         def accept(side: Side, source: str) -> Party:
@@ -220,7 +220,7 @@ class SimHost:
         """Remove the connection; returns whether it was known."""
         return self._conns.pop(conn, None) is not None
 
-    # -- the node's side ---------------------------------------------------------------------------
+    # -- events and effects of the node ------------------------------------------------------------
 
     def tell(self, event: Event) -> None:
         if self.node is not None:
@@ -289,7 +289,7 @@ class SimHost:
                 self.forget(conn.id)
 
     def _run(self, run: Run) -> None:
-        """Start a job; it does its work at some time before the node receives the result."""
+        """Start a job. Its work happens at a random time before the node receives the result."""
         slower_by = 0
         if run.job.work is Work.FLUSH:
             slower_by = self.disk.faults.sync_ms

@@ -36,7 +36,7 @@ class Inode:
         self.durable_size = len(self.content)
 
     def survive(self, dice: Dice) -> "Inode":
-        """The file after a crash."""
+        """The file that a crash leaves: each unsynced page is kept, lost or torn."""
         size = _between(dice, self.durable_size, len(self.content))
         content = self.content[:size].ljust(size, b"\0")
         for page in sorted(self.hidden):

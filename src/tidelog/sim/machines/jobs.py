@@ -11,14 +11,18 @@ from tidelog.model.outbound import Run
 from tidelog.sim.machines.world import World
 
 JOB_MS = 8
-"""The maximum duration of a job on a healthy machine, except for additional steps."""
+"""The maximum duration of a job with one step, on a healthy machine."""
 STEP_MS = 4
+"""The maximum time between two steps of a job."""
 
 When = Callable[[Callable[[], None]], None]
 
 
 class SimJobs:
-    """`when_running` defers work of a paused process; `answer` delivers results to the node."""
+    """The unfinished jobs of one process.
+
+    `when_running` defers an action while the process is paused. `answer` delivers results.
+    """
 
     def __init__(
         self, world: World, dice: Dice, when_running: When, answer: Callable[[Ran], None]
@@ -37,7 +41,7 @@ class SimJobs:
         return sum(isinstance(task.run.job, kind) for task in self._tasks.values())
 
     def start(self, run: Run, slower_by: Millis) -> None:
-        """Start a job; its first step occurs within its minimum duration."""
+        """Start a job: draw its minimum duration, and a time within it for the first step."""
         takes = 1 + self._dice.below(JOB_MS + slower_by)
         task = self._tasks[run.token] = _Task(run)
         self._world.after(self._dice.below(takes), lambda: self._go_on(task))
@@ -56,7 +60,7 @@ class SimJobs:
 
     def _go_on(self, task: "_Task") -> None:
         if task.run.job.work is Work.FLUSH:
-            self._step(task)  # the kernel does this even if the process is paused
+            self._step(task)  # the kernel completes an fsync even if the process is paused
         else:
             self._when_running(lambda: self._step(task))
 

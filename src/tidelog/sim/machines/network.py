@@ -5,10 +5,10 @@ a link is cut, frames wait, because TCP retransmits them. A process that ends cl
 after all frames that it has sent. A machine without power does not answer, and resets its old
 connections when it is back.
 
-Packet faults therefore look different inside a stream. A lost segment delays itself and all later
-bytes until it is retransmitted; too many losses reset the connection. Duplicate or reordered
-requests require two connections: a client gives one up and repeats the request on the next while
-the first request is still in transit. This happens, because each connection has its own delays.
+A stream hides packet faults. A lost segment delays itself and all later bytes until it is
+retransmitted. Too many losses reset the connection. Duplicate or reordered requests therefore
+require two connections: a client gives one up and repeats the request on the next, while the first
+request is still in transit. Each connection has its own delays, so either request may arrive first.
 """
 
 from collections import Counter, deque
@@ -210,7 +210,7 @@ class SimNetwork:
         self._cuts[source, target] += 1
 
     def mend(self, source: str, target: str) -> None:
-        """Undo one cut; waiting frames continue after the last one."""
+        """Undo one cut of this direction. Waiting frames move on when no cut is left."""
         _take(self._cuts, (source, target))
         self._move_on()
 

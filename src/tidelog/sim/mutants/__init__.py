@@ -1,4 +1,4 @@
-"""Known wrong rules, by name. The simulator must detect each one, and pass without them."""
+"""Rules that are known to be wrong, by name. The simulator must detect each of them."""
 
 from tidelog.sim.mutants.controlling import CONTROLLING
 from tidelog.sim.mutants.damage import DAMAGE

@@ -1,7 +1,7 @@
 """The rule of replica.lag.max.messages, which Kafka removed in 0.9.
 
-A follower that lacks more than this number of records is out of sync. No number is right: a burst
-exceeds it, so the in-sync set shrinks, and grows again after the burst.
+A follower that lacks more than this number of records is out of sync. Every number is wrong: a
+large enough burst exceeds it, so the ISR shrinks during the burst and grows again afterwards.
 """
 
 from collections.abc import Iterable

@@ -19,7 +19,7 @@ class StepShown(NamedTuple):
     acknowledged: int | None = None
     """The number of acknowledged records after the step."""
     lost: int | None = None
-    """How many of these the leaders' logs lacked; None while a partition has no leader."""
+    """How many acknowledged records the leaders' logs lack; None if a partition has no leader."""
 
 
 class RecordedRun(NamedTuple):

@@ -68,7 +68,7 @@ class CampaignSummary:
 @silenced()
 def one(plan: Plan) -> Result:
     """Run one plan without terminal output."""
-    # A run creates few cycles, so the collector would scan the same objects repeatedly.
+    # A run creates few reference cycles, so garbage collection would only cost time.
     gc.collect()
     gc.disable()
     began = process_time()

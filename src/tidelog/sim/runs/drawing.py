@@ -54,7 +54,7 @@ def _drawn_workload(dice: SeededDice) -> Workload:
 def _drawn_topics(
     dice: SeededDice, nodes: int, beyond: bool, records: int
 ) -> tuple[TopicPlan, ...]:
-    """One or two topics; sometimes every write is flushed, so that all nodes may lose power."""
+    """One or two topics. In one run of four every write is flushed, which allows blackouts."""
     least = 4_096 if records <= _FEW else 131_072
     flushes = dice.below(4) == 0
     topics: list[TopicPlan] = []
@@ -89,7 +89,7 @@ def _drawn_settings(dice: SeededDice) -> tuple[tuple[str, str], ...]:
         ("offsets.topic.replication.factor", "3"),
         ("offsets.topic.num.partitions", "1"),
         ("unclean.leader.election.enable", "false"),
-        # Clocks are set back by days, and the workload's records have a fixed timestamp.
+        # Accept any timestamp: records have a fixed one, and clock steps set clocks back by days.
         ("log.message.timestamp.after.max.ms", str(2**63 - 1)),
     )
 
@@ -142,7 +142,7 @@ def _with_clock_steps(
 
 
 def _drawn_target(dice: SeededDice, nodes: int, leaders: int) -> NodeId:
-    """A machine; in `leaders` of four cases the current leader, where faults reveal the most."""
+    """The leader in `leaders` of four cases, the controller in one, otherwise a random node."""
     drawn = dice.below(4)
     if drawn < leaders:
         return LEADER

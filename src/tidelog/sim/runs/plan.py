@@ -88,4 +88,4 @@ class Plan:
     delay_ms: Millis | None = None
     """The maximum delay of a frame on a healthy link."""
     is_limited: bool = True
-    """Whether the budget limits faults. Without a limit, reported losses are only counted."""
+    """Whether the budget limits faults. Without a limit, a reported loss is not a failure."""

@@ -15,7 +15,7 @@ class ReplicaMoment(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """The state of a partition from `at_ms` on, as an observer could know it."""
+    """The state of a partition from `at_ms` on: newest metadata, and offsets on running nodes."""
 
     at_ms: Millis
     """The time since the workload began; negative while the cluster starts."""

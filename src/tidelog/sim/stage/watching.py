@@ -105,7 +105,7 @@ class Watcher:
             self._at_rest.pop((node, partition), None)
 
     def _on_disk(self, node: NodeId, partition: TopicPartition) -> ReplicaScene:
-        """The replica as it is on disk, for a process that does not run or has not opened it."""
+        """The replica in the files of a node that is down or has not opened it yet."""
         disk, directory = self._stage.hosts[node].disk, f"{partition.topic}-{partition.partition}"
         epochs: dict[int, int] = {}
         end = 0

@@ -21,7 +21,7 @@ class StageWrite:
         self.values = values
         self.is_done = False
         self.error: ErrorCode | None = None
-        """None also if the connection was lost before the response arrived."""
+        """The error code of the response; None until it arrives, and if the connection was lost."""
         self.base_offset: Offset = NO_OFFSET
 
     @property

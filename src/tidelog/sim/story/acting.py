@@ -27,7 +27,7 @@ class Actor:
         self._witness = witness
 
     def act(self, step: Step) -> str:
-        """Execute a step and return its result, if it is not visible otherwise."""
+        """Execute a step. Return a sentence about its result, or nothing if the scene shows it."""
         acting: Callable[[dict[str, str]], str] = getattr(self, f"_{step.kind}")
         return acting(step.places)
 
@@ -67,7 +67,7 @@ class Actor:
             done.append(self._begin_write(places))
             self._stage.run_until(lambda: done[-1].is_done, LIMIT_MS)
         if places.get("acks") == "0":
-            self._stage.run(20)  # no response reports their arrival
+            self._stage.run(20)  # there is no response, so wait until the records have arrived
         return _told(done)
 
     def _begin(self, places: dict[str, str]) -> str:
@@ -199,7 +199,7 @@ def millis(text: str) -> Millis:
 
 
 def _told(writes: list[StageWrite]) -> str:
-    """Summarise consecutive equal results: 3 acknowledged, then 1 refused."""
+    """Merge consecutive equal results into one text: `3 acknowledged, then 1 refused`."""
     told: list[tuple[str, int]] = []
     for write in writes:
         if write.is_acknowledged:

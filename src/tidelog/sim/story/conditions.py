@@ -27,7 +27,7 @@ class Witness:
         self._watcher = watcher
         self.partitions: list[TopicPartition] = []
         self.begun: StageWrite | None = None
-        """The last write that was started without waiting for it."""
+        """The last write that a step has started without waiting for its response."""
 
     # -- names -------------------------------------------------------------------------------------
 

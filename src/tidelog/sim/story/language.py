@@ -1,6 +1,6 @@
 """Parses a story: one step per line; a comment explains the step that follows it.
 
-All errors that do not depend on playing the story are reported here, with their line.
+It reports, with its line, every error that can be found without playing the story.
 """
 
 from dataclasses import dataclass, field

@@ -1,7 +1,7 @@
 """Plays a story and records it: a transcript for readers, frames for the replay page.
 
-A failed expectation does not end the story, so that the transcript shows the consequences. A wait
-that times out ends it, and so does a failed assertion of a node.
+A failed expectation does not end the story, so that the transcript shows the consequences. The
+story ends early if a wait times out, or if an assertion of a node fails.
 """
 
 from dataclasses import dataclass, field
@@ -28,12 +28,12 @@ class Played:
     """The failed conditions, each with its line."""
     frames: list[Frame] = field(default_factory=list)
     outcomes: dict[int, str] = field(default_factory=dict)
-    """By step: its result, in addition to the observed changes."""
+    """The result of each step, if the observed changes do not show it."""
     broken: dict[int, str] = field(default_factory=dict)
-    """By step: the failed condition."""
+    """The failed condition of each step that has failed."""
     brokers: list[NodeId] = field(default_factory=list)
     promised: dict[int, tuple[int, int | None]] = field(default_factory=dict)
-    """By step: the records acknowledged so far, and how many of them are lost after it."""
+    """After each step: the number of acknowledged records, and how many of them are lost."""
 
 
 def play(story: Story, mutant: str | None = None) -> Played:

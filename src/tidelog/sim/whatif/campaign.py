@@ -25,7 +25,7 @@ def questions(
     unclean: bool = False,
     flush: bool = False,
 ) -> list[Question]:
-    """All valid combinations; an omitted argument stands for all of its values."""
+    """One question for each valid combination of values; an empty argument stands for all."""
     factors = sorted(set(factors)) or list(range(1, LARGEST_FACTOR + 1))
     minimums = sorted(set(minimums)) or list(range(1, max(factors) + 1))
     chosen = [

@@ -65,7 +65,7 @@ class _Producer:
     def _tick(self) -> None:
         if self._is_on:
             self._stage.world.after(self.every_ms, self._tick)
-            # The buffer of a client is limited, so it does not grow during a whole outage.
+            # During an outage a producer's buffer fills up, and it accepts no more records.
             if self.pending < IN_FLIGHT:
                 self.pending += 1
                 self._send()

@@ -36,7 +36,7 @@ class Admin(WorkloadClient):
     ) -> None:
         super().__init__(around, name)
         self.made: dict[str, bool] = {}
-        """Its own topics: True if the topic must exist, False if it must not."""
+        """Each topic that this client created: True if it must exist, False if it must not."""
         self._partitions = partitions
         self._every_ms = every_ms
         self._number = 0

@@ -1,4 +1,6 @@
-"""A consumer of one partition that reads records and queries the end offset; neither may move back.
+"""A consumer of one partition, which reads records and queries the end offset.
+
+It reports a violation if the end offset is below the records that it has already read.
 
 Like real clients, it sends the newest leader epoch that it knows, so that a deposed leader refuses
 it. A reported end offset is compared with the position at the time of the request, because the

@@ -1,8 +1,8 @@
 """Members of a classic consumer group: they join, share partitions, read and commit offsets.
 
 The next owner of a partition starts at the last acknowledged commit or later. As in Kafka, a
-coordinator that does not know yet that it was replaced may return an earlier offset; then some
-records are read again, but none is skipped.
+coordinator that does not know yet that it was replaced may return an earlier offset. Some records
+are then read again, but none is skipped.
 """
 
 from typing import Any
@@ -20,7 +20,7 @@ from tidelog.sim.clients.workload.reading import batches_in
 GROUP = "audit"
 POLL_MS: Millis = 1_000
 PATIENCE_MS: Millis = 12_000
-"""Longer than for other clients, because a join waits for all members."""
+"""The time after which a member gives up a request: a JoinGroup waits for all members."""
 
 
 class Commits:

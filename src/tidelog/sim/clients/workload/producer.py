@@ -37,7 +37,7 @@ class _Batch:
 
 
 class IdempotentProducer(WorkloadClient):
-    """Writes with acks=all, up to five batches in flight; a failure resends all in order (F44)."""
+    """Writes with acks=all and up to five batches in flight, and retries in order (F44)."""
 
     def __init__(
         self, around: ClientSurroundings, name: str, partition: TopicPartition, workload: Workload
@@ -158,7 +158,7 @@ class IdempotentProducer(WorkloadClient):
         self._fail()
 
     def _is_forgotten(self, one: _Batch) -> bool:
-        """Whether the cluster lost acknowledged batches; a deposed leader sends the same error."""
+        """Whether lost records cause this error, which a deposed leader returns as well."""
         return one is self._queue[0] and self.around.checker.scene.by_name[self.partition].lost > 0
 
     def _acknowledge(self, one: _Batch, base_offset: int) -> None:
