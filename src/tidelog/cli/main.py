@@ -9,11 +9,11 @@ import sys
 from collections.abc import Callable
 
 from tidelog.model.user_error import UserError
-from tidelog.runtime.lean import keep_test_tools_out
+from tidelog.runtime.no_test_libraries import keep_test_libraries_out
 
 
 def main() -> int:
-    keep_test_tools_out()
+    keep_test_libraries_out()
     try:
         return run(sys.argv[1:])
     except KeyboardInterrupt:

@@ -15,7 +15,7 @@ from tidelog.log.checkpoints.partition_metadata import Belonging
 from tidelog.log.checkpoints.root_checkpoints import RootCheckpoints
 from tidelog.log.config import LogConfig
 from tidelog.log.partition import PartitionLog
-from tidelog.log.recovery import misfits
+from tidelog.log.recovery import wrong_file_types
 from tidelog.model.dice import Dice
 from tidelog.model.disk import Disk
 from tidelog.model.ids import (
@@ -59,7 +59,7 @@ class LogDirectory:
         """Directories whose partition.metadata names another partition of the topic."""
         self._left: set[TopicPartition] = set()
         """Partitions that were removed but are still in the checkpoints on disk."""
-        self.notes += misfits.clear(disk)
+        self.notes += wrong_file_types.clear(disk)
         for name in disk.list_directories(""):
             partition = names.partition_of(name)
             if names.is_deleted_directory(name):

@@ -52,7 +52,7 @@ class Disk(Protocol):
     def list_directories(self, directory: str) -> tuple[str, ...]:
         """Names of the directories in a directory, sorted; a link to a directory counts."""
 
-    def list_misfits(self, directory: str) -> tuple[str, ...]:
+    def list_non_files(self, directory: str) -> tuple[str, ...]:
         """Names of entries that are neither files nor links to files, sorted."""
 
     def make_directory(self, path: str) -> bool:

@@ -27,7 +27,7 @@ from struct import Struct
 from sys import getrefcount
 from typing import TypeAlias
 
-from tidelog.protocol.strangers import stranger
+from tidelog.protocol.foreign_protocols import foreign_protocol
 
 GROWTH = 4
 """The maximum ratio of the size of a buffer to the bytes received."""
@@ -167,7 +167,7 @@ class FrameSplitter:
     def _checked(self, size: int, frames: list[memoryview]) -> int:
         if 0 <= size <= self._max_size:
             return size
-        foreign = stranger(size)
+        foreign = foreign_protocol(size)
         if foreign is not None:
             raise BadFrame(f"sent {foreign} to a Kafka port", frames)
         if size < 0:

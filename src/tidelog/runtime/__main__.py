@@ -2,10 +2,10 @@
 
 import sys
 
-from tidelog.runtime.lean import keep_test_tools_out
+from tidelog.runtime.no_test_libraries import keep_test_libraries_out
 
 if __name__ == "__main__":
-    keep_test_tools_out()
+    keep_test_libraries_out()
     from tidelog.runtime.server import main
 
     sys.exit(main(sys.argv[1:]))

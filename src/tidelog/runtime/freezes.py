@@ -42,7 +42,7 @@ class FreezeMeter:
         "_waiting",
         "_waiting_lines",
         "began",
-        "longest_ms",
+        "report_from_ms",
     )
 
     def __init__(self, cpu_clock: Callable[[], int] = thread_time_ns) -> None:
@@ -55,7 +55,7 @@ class FreezeMeter:
         self._computing = self._waiting = 0
         self.began: Millis = -1
         """The start of this pass; passes that start in the same millisecond share it."""
-        self.longest_ms: Millis = STEP_MS
+        self.report_from_ms: Millis = STEP_MS
         """The loop reports a step of this pass to `blame` if it takes at least this long."""
 
     def begin(self, now: Millis) -> None:
@@ -75,8 +75,8 @@ class FreezeMeter:
 
     def end(self, now: Millis, events: int) -> None:
         """End a pass that took `SLOW_MS`, or that contains a recorded step."""
-        took_ms, step, step_ms = now - self.began, self._step, self.longest_ms
-        self._step, self.longest_ms = "", STEP_MS
+        took_ms, step, step_ms = now - self.began, self._step, self.report_from_ms
+        self._step, self.report_from_ms = "", STEP_MS
         if took_ms < SLOW_MS:
             return
         cpu_ms = (self._cpu_clock() - self._cpu_ns) // 1_000_000
@@ -117,7 +117,7 @@ class FreezeMeter:
 
     def _note(self, took_ms: Millis, step: str) -> None:
         self._step = step
-        self.longest_ms = took_ms + 1
+        self.report_from_ms = took_ms + 1
 
 
 def _described(frame: memoryview) -> str:

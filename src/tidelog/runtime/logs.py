@@ -12,7 +12,7 @@ LEVEL_VARIABLE = "TIDELOG_LOG_LEVEL"
 """The environment variable that sets the lowest level of log lines; INFO if it is not set."""
 
 
-class FewOfAKind(logging.Filter):
+class RepeatedLineFilter(logging.Filter):
     """Limits the lines of one kind per second; a later line reports how many were omitted."""
 
     def __init__(self, clock: Callable[[], Millis]) -> None:
@@ -68,6 +68,6 @@ def log_to_stderr(who: str = "") -> None:
     prefix = f"{who}: " if who else ""
     line = f"%(asctime)s.%(msecs)03d %(levelname)s {prefix}%(message)s"
     handler.setFormatter(logging.Formatter(line, "%H:%M:%S"))
-    handler.addFilter(FewOfAKind(HostClock()))
+    handler.addFilter(RepeatedLineFilter(HostClock()))
     level = logging.getLevelNamesMapping().get(os.environ.get(LEVEL_VARIABLE, ""), logging.INFO)
     logging.basicConfig(level=level, handlers=[handler])

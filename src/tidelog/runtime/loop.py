@@ -39,8 +39,8 @@ from tidelog.model.outbound import (
     Stop,
     StopReading,
 )
+from tidelog.protocol.foreign_protocols import AN_HTTP_REQUEST
 from tidelog.protocol.framing import BadFrame
-from tidelog.protocol.strangers import AN_HTTP_REQUEST
 from tidelog.runtime.alarm import Alarm
 from tidelog.runtime.clock import HostClock
 from tidelog.runtime.freezes import SLOW_MS, STEP_MS, FreezeMeter
@@ -48,7 +48,7 @@ from tidelog.runtime.hosted import HostedNode
 from tidelog.runtime.jobs import JobThreads
 from tidelog.runtime.transport.connection import SOCKET, Connection
 from tidelog.runtime.transport.connections import BY_CLOSE, BY_NODE, FEW, Connections
-from tidelog.runtime.transport.descriptors import Room
+from tidelog.runtime.transport.descriptors import DescriptorReserve
 from tidelog.runtime.transport.dialling import Dialler, connect_failed
 from tidelog.runtime.transport.limits import COSTLY_FOR_MS, COSTLY_MS, Limits
 from tidelog.runtime.transport.listeners import Acceptor, ListeningSocket
@@ -73,7 +73,7 @@ class Host:
         listeners: list[ListeningSocket],
         limits: Limits,
         clock: HostClock,
-        room: Room | None = None,
+        reserve: DescriptorReserve | None = None,
     ) -> None:
         self._node = node
         self._limits = limits
@@ -86,15 +86,15 @@ class Host:
         self._epoll.register(self._alarm.fileno(), select.EPOLLIN)
         self._jobs = JobThreads(self._alarm.ring, self._handle)
         self._readers = Workers(READING_THREADS, self._alarm.ring)
-        self._room = room or Room()
-        self._dialler = Dialler(self._epoll, self._room)
+        self._reserve = reserve or DescriptorReserve()
+        self._dialler = Dialler(self._epoll, self._reserve)
         names = [listener.name for listener in listeners]
         self.connections = Connections(self._epoll, limits, names, self._readers, self._now)
         self._acceptor = Acceptor(
             self._epoll, listeners, limits.backlog, self.connections.quotas, self.connections.spare
         )
-        self._room.add_source(self.connections.spare)
-        self._room.wake_with(self._alarm.ring)
+        self._reserve.add_source(self.connections.spare)
+        self._reserve.wake_with(self._alarm.ring)
         self._ids = count(1)
         self._failed_to_connect: list[ConnectFailed] = []  # not yet reported to the node
         self._interrupts = 0
@@ -177,13 +177,13 @@ class Host:
             self._keep_time()
         self._settle()
         self._step_ended("sending answers")
-        if self._now - now >= SLOW_MS or meter.longest_ms > STEP_MS:
+        if self._now - now >= SLOW_MS or meter.report_from_ms > STEP_MS:
             meter.end(self._now, len(ready))
 
     def _step_ended(self, step: str, conn: Connection | None = None) -> None:
         """Read the clock, and report the step to the meter if it took long."""
         now = self._clock()
-        if now - self._now >= self._meter.longest_ms:
+        if now - self._now >= self._meter.report_from_ms:
             self._meter.blame(now - self._now, step, conn)
         self._now = self.connections.now = now
 
@@ -200,7 +200,7 @@ class Host:
 
     def _answer_alarm(self) -> None:
         self._alarm.quiet()
-        self._room.relieve()
+        self._reserve.free_for_waiters()
         self._jobs.finish()
         self._readers.finish()
         if self._interrupts > 2:
@@ -316,7 +316,7 @@ class Host:
 
     def _resume_holding(self, until: Millis) -> None:
         """Handle held frames of as many connections as time allows."""
-        holding = self.connections.take_holding()
+        holding = self.connections.take_resumable()
         for done, conn in enumerate(holding, start=1):
             self._resume(conn)
             if self._now >= until:
@@ -347,7 +347,7 @@ class Host:
                 now = clock()
                 if now - self._now >= COSTLY_MS:
                     conn.costly_until = now + COSTLY_FOR_MS if conn.id > 0 else 0
-                    if now - self._now >= meter.longest_ms:
+                    if now - self._now >= meter.report_from_ms:
                         meter.blame_frame(now - self._now, conn, frame)
                 self._now = now
                 if now >= until:

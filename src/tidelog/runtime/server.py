@@ -32,7 +32,13 @@ from tidelog.runtime.process import (
     keep_freed_memory,
     lock_directory,
 )
-from tidelog.runtime.transport.descriptors import Room, Shares, fewest, raise_limit, share_out
+from tidelog.runtime.transport.descriptors import (
+    DescriptorReserve,
+    Shares,
+    fewest,
+    raise_limit,
+    share_out,
+)
 from tidelog.runtime.transport.limits import Limits
 from tidelog.runtime.transport.listeners import ListeningSocket, bind
 
@@ -112,10 +118,10 @@ def _open(settings: BrokerSettings, usable: Collection[str], shares: Shares) -> 
         _bind(one.name, one.host, one.port, awaits_ready=one.name not in controllers)
         for one in settings.listeners
     ]
-    clock, room = HostClock(), Room()
+    clock, reserve = HostClock(), DescriptorReserve()
     try:
         disks = [
-            RealDisk(path, shares.files, room) if path in usable else None
+            RealDisk(path, shares.files, reserve) if path in usable else None
             for path in settings.log_dirs
         ]
         node = Node(settings, disks, SystemDice(), clock())
@@ -139,7 +145,7 @@ def _open(settings: BrokerSettings, usable: Collection[str], shares: Shares) -> 
         backlog=max(settings.socket_listen_backlog_size, 4096),
         http_hint=_http_hint(settings),
     )
-    host = Host(node, listeners, limits, clock, room)
+    host = Host(node, listeners, limits, clock, reserve)
     log.info(
         "at most %d open files: %d for clients, %d for each log directory",
         raise_limit(),

@@ -6,7 +6,7 @@ from typing import TypeVar, cast
 from tidelog.log.config import LogConfig
 from tidelog.log.indexes.timestamps import Found
 from tidelog.log.partition import PartitionLog
-from tidelog.log.recovery import misfits
+from tidelog.log.recovery import wrong_file_types
 from tidelog.log.results import Appended, ReadResult
 from tidelog.model.disk import Disk
 from tidelog.model.errors import ErrorCode
@@ -85,7 +85,7 @@ def open_log(
     lower_recovery_point: Callable[[int], None] = lambda offset: None,
 ) -> PartitionLog:
     """Open a log as its log directory does."""
-    misfits.clear(disk)
+    wrong_file_types.clear(disk)
     return PartitionLog.open(
         disk,
         DIRECTORY,

@@ -14,7 +14,7 @@ import pytest
 from tidelog.runtime.alarm import Alarm
 from tidelog.runtime.clock import HostClock
 from tidelog.runtime.dice import SystemDice
-from tidelog.runtime.logs import SAME_PER_SECOND, FewOfAKind
+from tidelog.runtime.logs import SAME_PER_SECOND, RepeatedLineFilter
 from tidelog.runtime.process import CannotStart, lock_directory
 
 
@@ -56,7 +56,7 @@ def test_an_alarm_rings_until_it_is_quieted() -> None:
 
 def test_a_flood_of_one_kind_of_line_is_cut_and_counted() -> None:
     second = 0
-    seen = FewOfAKind(lambda: second * 1000)
+    seen = RepeatedLineFilter(lambda: second * 1000)
 
     def passes(message: str) -> str | None:
         record = logging.LogRecord("x", logging.INFO, "", 0, message, ("peer",), None)

@@ -16,7 +16,7 @@ from tidelog.log.checkpoints.checkpoints import (
 from tidelog.log.config import LogConfig
 from tidelog.log.directory import LogDirectory
 from tidelog.log.names import META_PROPERTIES, META_PROPERTIES_COPY, partition_of
-from tidelog.log.recovery import misfits
+from tidelog.log.recovery import wrong_file_types
 from tidelog.model.dice import Dice
 from tidelog.model.disk import Disk
 from tidelog.node.metadata.snapshot_schedule import SnapshotLimits
@@ -111,7 +111,7 @@ def restored_identity(disk: Disk) -> MetaProperties | None:
 
     The copy has a checksum. If both can be read and differ, the copy is used.
     """
-    for note in misfits.clear_identity(disk):
+    for note in wrong_file_types.clear_identity(disk):
         log.warning("%s", note)
     meta, copy = read_meta_properties(disk), read_meta_copy(disk)
     if copy is None:

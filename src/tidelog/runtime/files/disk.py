@@ -23,7 +23,7 @@ from weakref import ref
 from tidelog.model.disk import Buffer, File
 from tidelog.runtime.files.disposal import close_elsewhere
 from tidelog.runtime.files.removal import remove_tree, unlink
-from tidelog.runtime.transport.descriptors import FILES_PER_DIRECTORY, Room
+from tidelog.runtime.transport.descriptors import FILES_PER_DIRECTORY, DescriptorReserve
 
 _READ_WRITE = os.O_RDWR | os.O_CLOEXEC
 _READ_ONLY = os.O_RDONLY | os.O_CLOEXEC
@@ -182,12 +182,12 @@ class RealDisk:
         self,
         root: str | Path,
         max_open_files: int = FILES_PER_DIRECTORY,
-        room: Room | None = None,
+        reserve: DescriptorReserve | None = None,
     ) -> None:
         self._root = os.fspath(root)
         self._max_open = max_open_files
-        self._room = room or Room()
-        self._room.add_source(self._give_back)
+        self._reserve = reserve or DescriptorReserve()
+        self._reserve.add_source(self._give_back)
         self._owner = get_ident()
         self._open: deque[ref[RealFile]] = deque()
         """Files with a descriptor, in the order in which `opened` checks them."""
@@ -244,7 +244,7 @@ class RealDisk:
         try:
             return os.open(full, flags, 0o644)
         except OSError:
-            return self._room.retry(lambda: os.open(full, flags, 0o644))
+            return self._reserve.retry(lambda: os.open(full, flags, 0o644))
 
     def _give_back(self) -> int:
         """Close the descriptors of half of the files; they reopen on demand."""
@@ -268,20 +268,20 @@ class RealDisk:
 
     def list(self, directory: str) -> list[str]:
         try:
-            return sorted(self._room.retry(lambda: os.listdir(self.full(directory))))
+            return sorted(self._reserve.retry(lambda: os.listdir(self.full(directory))))
         except (FileNotFoundError, NotADirectoryError):
             return []
 
     def list_directories(self, directory: str) -> tuple[str, ...]:
         try:
-            with self._room.retry(lambda: os.scandir(self.full(directory))) as found:
+            with self._reserve.retry(lambda: os.scandir(self.full(directory))) as found:
                 return tuple(sorted(entry.name for entry in found if entry.is_dir()))
         except (FileNotFoundError, NotADirectoryError):
             return ()
 
-    def list_misfits(self, directory: str) -> tuple[str, ...]:
+    def list_non_files(self, directory: str) -> tuple[str, ...]:
         try:
-            with self._room.retry(lambda: os.scandir(self.full(directory))) as found:
+            with self._reserve.retry(lambda: os.scandir(self.full(directory))) as found:
                 return tuple(sorted(entry.name for entry in found if not entry.is_file()))
         except (FileNotFoundError, NotADirectoryError):
             return ()
@@ -345,7 +345,7 @@ class RealDisk:
             file = used()
             if file is not None:
                 file.pin()
-        self._room.retry(lambda: remove_tree(self.full(directory)))
+        self._reserve.retry(lambda: remove_tree(self.full(directory)))
 
     def space(self) -> tuple[int, int]:
         volume = os.statvfs(self._root)

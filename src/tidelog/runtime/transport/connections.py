@@ -203,7 +203,7 @@ class Connections:
         else:
             self.shared = self._whole
 
-    def take_holding(self) -> list[Connection]:
+    def take_resumable(self) -> list[Connection]:
         """The connections whose held frames may be handled now."""
         holding, self._holding = self._holding, []
         return [conn for conn in holding if conn.held is not None and not conn.muted]

@@ -2,8 +2,8 @@
 
 Clients, peers and log files share one limit. Each has its own share, so that clients with many
 connections cannot take the descriptors of files and peers. If the system still refuses a
-descriptor, this does not count as an error of a disk. `Room` closes descriptors that can be
-reopened, and waits if there is none left to close.
+descriptor, this does not count as an error of a disk. `DescriptorReserve` closes descriptors that
+can be reopened, and waits if there is none left to close.
 """
 
 import errno
@@ -65,7 +65,7 @@ def share_out(limit: int, directories: int) -> Shares:
     return Shares(files // directories, free - files)
 
 
-class Room:
+class DescriptorReserve:
     """Frees a descriptor when the system has refused one, and retries.
 
     `sources` release a few descriptors each and return how many. They are called in order, in the
@@ -84,16 +84,16 @@ class Room:
         self._sources.append(give_back)
 
     def wake_with(self, wake: Callable[[], None]) -> None:
-        """Set the function that wakes the owner thread, which then calls `relieve`."""
+        """Set the function that wakes the owner thread, which then calls `free_for_waiters`."""
         self._wake = wake
 
-    def relieve(self) -> None:
+    def free_for_waiters(self) -> None:
         """Free descriptors if another thread waits for one."""
         if self._is_awaited:
             self._is_awaited = False
-            self.make()
+            self.free_some()
 
-    def make(self) -> bool:
+    def free_some(self) -> bool:
         """Close descriptors that can be reopened; returns whether there were any."""
         return get_ident() == self._owner and any(give_back() for give_back in self._sources)
 
@@ -106,7 +106,7 @@ class Room:
                 if error.errno not in EXHAUSTED:
                     raise
                 reason = error.strerror
-            if not self.make():
+            if not self.free_some():
                 if self._lines.allow(time.monotonic_ns() // 1_000_000):
                     log.error(
                         "waiting for a file descriptor: %s; the limit of open files is too low%s",

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from tidelog.model.events import ConnectFailed
 from tidelog.model.ids import ConnId
 from tidelog.model.outbound import Connect
-from tidelog.runtime.transport.descriptors import EXHAUSTED, Room
+from tidelog.runtime.transport.descriptors import EXHAUSTED, DescriptorReserve
 
 
 class Dialled(NamedTuple):
@@ -28,9 +28,9 @@ class Dialled(NamedTuple):
 class Dialler:
     """Starts connections, and reports their outcome once epoll reports the socket writable."""
 
-    def __init__(self, epoll: select.epoll, room: Room) -> None:
+    def __init__(self, epoll: select.epoll, reserve: DescriptorReserve) -> None:
         self._epoll = epoll
-        self._room = room
+        self._reserve = reserve
         self._by_fd: dict[int, Dialled] = {}
 
     def dials_on(self, fd: int) -> bool:
@@ -59,7 +59,7 @@ class Dialler:
         try:
             return socket.socket(family, socket.SOCK_STREAM)
         except OSError as error:
-            if error.errno not in EXHAUSTED or not self._room.make():
+            if error.errno not in EXHAUSTED or not self._reserve.free_some():
                 raise
         return socket.socket(family, socket.SOCK_STREAM)
 

@@ -203,7 +203,7 @@ class SimDisk:
         inside = ((name, self._find(f"{directory}/{name}")) for name in self.list(directory))
         return tuple(name for name, node in inside if isinstance(node, Directory))
 
-    def list_misfits(self, directory: str) -> tuple[str, ...]:
+    def list_non_files(self, directory: str) -> tuple[str, ...]:
         return self.list_directories(directory)
 
     def make_directory(self, path: str) -> bool:

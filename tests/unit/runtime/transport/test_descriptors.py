@@ -14,7 +14,7 @@ from tidelog.runtime.transport.descriptors import (
     FILES_PER_DIRECTORY,
     OWN,
     PEERS,
-    Room,
+    DescriptorReserve,
     fewest,
     share_out,
 )
@@ -78,22 +78,22 @@ def test_f65_without_descriptors_a_disk_closes_files_that_it_can_open_again(
 def test_f65_where_nothing_can_be_closed_a_descriptor_is_waited_for(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    room, woken, refusals = Room(), [], [errno.EMFILE, errno.ENFILE, errno.ENOMEM]
-    room.wake_with(lambda: woken.append(True))
+    reserve, woken, refusals = DescriptorReserve(), [], [errno.EMFILE, errno.ENFILE, errno.ENOMEM]
+    reserve.wake_with(lambda: woken.append(True))
 
     def attempt() -> str:
         if refusals:
             raise OSError(refusals.pop(), "none left")
         return "opened"
 
-    assert room.retry(attempt) == "opened"
+    assert reserve.retry(attempt) == "opened"
     assert len(woken) == 3
     assert "waiting for a file descriptor: none left" in caplog.text
 
 
 def test_f65_another_thread_has_the_owner_make_room(tmp_path: Path) -> None:
-    room = Room()
-    disk = RealDisk(tmp_path, room=room)
+    reserve = DescriptorReserve()
+    disk = RealDisk(tmp_path, reserve=reserve)
     files = [disk.open(f"{number}") for number in range(4)]
     files[0].append((b"x",))
     files[0].close()
@@ -102,25 +102,25 @@ def test_f65_another_thread_has_the_owner_make_room(tmp_path: Path) -> None:
     with no_descriptor_left():
         reader.start()
         while reader.is_alive():
-            room.relieve()
+            reserve.free_for_waiters()
         reader.join()
     assert found == [b"x"]
 
 
 def test_other_errors_of_a_disk_are_not_waited_for(tmp_path: Path) -> None:
-    room = Room()
+    reserve = DescriptorReserve()
 
     def refuse() -> None:
         raise OSError(errno.EIO, "broken")
 
     with pytest.raises(OSError, match="broken"):
-        room.retry(refuse)
+        reserve.retry(refuse)
     with pytest.raises(FileNotFoundError):
         RealDisk(tmp_path).read_file("none")
 
 
 def test_clients_are_closed_after_files() -> None:
-    room, order = Room(), []
+    reserve, order = DescriptorReserve(), []
 
     def source(name: str, left: int) -> Callable[[], int]:
         def give_back() -> int:
@@ -131,7 +131,7 @@ def test_clients_are_closed_after_files() -> None:
 
         return give_back
 
-    room.add_source(source("files", 2))
-    room.add_source(source("clients", 1))
-    assert [room.make() for _ in range(4)] == [True, True, True, False]
+    reserve.add_source(source("files", 2))
+    reserve.add_source(source("clients", 1))
+    assert [reserve.free_some() for _ in range(4)] == [True, True, True, False]
     assert order == ["files", "files", "files", "clients", "files", "clients"]

@@ -5,7 +5,7 @@ from types import ModuleType
 from typing import cast
 
 
-def keep_test_tools_out() -> None:
+def keep_test_libraries_out() -> None:
     """Prevent the import of hypothesis; call this before the first import of kio.
 
     kio imports hypothesis if it is installed, which costs every broker 0.5 s and 24 MB.

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tidelog.protocol.foreign_protocols import foreign_protocol
 from tidelog.protocol.framing import BadFrame, FrameSplitter
-from tidelog.protocol.strangers import stranger
 
 HELLO = bytes.fromhex("160301020001000001fc0303")
 
@@ -24,7 +24,7 @@ HELLO = bytes.fromhex("160301020001000001fc0303")
     ],
 )
 @pytest.mark.parametrize("cut", [0, 2, 3])
-def test_a_stranger_is_named(sent: bytes, named: str, cut: int) -> None:
+def test_a_foreign_protocol_is_named(sent: bytes, named: str, cut: int) -> None:
     splitter = FrameSplitter(100 * 1024 * 1024)
     splitter.feed(memoryview(sent[:cut]))
     with pytest.raises(BadFrame) as refused:
@@ -33,8 +33,8 @@ def test_a_stranger_is_named(sent: bytes, named: str, cut: int) -> None:
 
 
 def test_a_length_that_nobody_knows_stays_a_number() -> None:
-    assert stranger(0x7F00_0001) is None
-    assert stranger(-5) is None
+    assert foreign_protocol(0x7F00_0001) is None
+    assert foreign_protocol(-5) is None
     with pytest.raises(BadFrame, match="negative frame length -5"):
         FrameSplitter(100).feed(memoryview((-5).to_bytes(4, "big", signed=True)))
     with pytest.raises(BadFrame, match="frame length 101 is over the limit of 100"):

@@ -30,7 +30,7 @@ _OF_IDENTITY = (
 
 def clear_identity(disk: Disk) -> list[str]:
     """Set aside misfits beside `meta.properties`, which is read before everything else."""
-    return _set_aside(disk, [name for name in disk.list_misfits("") if name in _OF_IDENTITY])
+    return _set_aside(disk, [name for name in disk.list_non_files("") if name in _OF_IDENTITY])
 
 
 def clear(disk: Disk) -> list[str]:
@@ -38,7 +38,7 @@ def clear(disk: Disk) -> list[str]:
     directories = disk.list_directories("")
     partitions = {name for name in disk.list("") if names.partition_of(name) is not None}
     found = sorted(partitions.difference(directories))
-    found += [name for name in disk.list_misfits("") if name.removesuffix(_TEMPORARY) in _IN_ROOT]
+    found += [name for name in disk.list_non_files("") if name.removesuffix(_TEMPORARY) in _IN_ROOT]
     for directory in directories:
         if directory in partitions:
             found += _inside(disk, directory)
@@ -47,7 +47,7 @@ def clear(disk: Disk) -> list[str]:
 
 def _inside(disk: Disk, directory: str) -> Iterator[str]:
     """Misfits in a partition directory, which contains only files."""
-    for name in disk.list_misfits(directory):
+    for name in disk.list_non_files(directory):
         if not name.endswith(names.SET_ASIDE):
             yield f"{directory}/{name}"
 

@@ -20,7 +20,7 @@ _OTHERS = {
 _TEXT = frozenset(b"\t\r\n" + bytes(range(0x20, 0x7F)))
 
 
-def stranger(length: int) -> str | None:
+def foreign_protocol(length: int) -> str | None:
     """The protocol whose first bytes are this length; None if they look like no known one."""
     first = length.to_bytes(4, "big", signed=True)
     if first in _HTTP:
