@@ -1,4 +1,4 @@
-"""The types of request handlers, which are pure generators of effects that return a response."""
+"""The types of request handlers: pure generators, which yield effects and return a response."""
 
 from collections.abc import Callable, Generator
 from dataclasses import dataclass

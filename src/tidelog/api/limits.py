@@ -19,25 +19,25 @@ class RequestLimit(NamedTuple):
 
 
 ONE = RequestLimit(1_000, 256 * _KIB)
-"""One member, producer, broker or cluster."""
+"""For a request about one member, producer, broker or cluster."""
 
 NAMES = RequestLimit(20_000, 2 * _MIB)
-"""A list of topics, groups or members by name."""
+"""For a request with a list of names: of topics, groups or members."""
 
 PARTITIONS = RequestLimit(50_000, 4 * _MIB)
-"""Every partition of a node, with its replicas or offsets."""
+"""For a request that may name every partition of a node, with replicas or offsets."""
 
 MEMBER = RequestLimit(100, 8 * _MIB)
-"""One member of a group, with its subscription in each of its few protocols."""
+"""For a request with the subscription of one group member, in each of its few protocols."""
 
 OPAQUE = RequestLimit(10_000, 8 * _MIB)
-"""The assignments of all members of a group, in bytes that are opaque to the broker."""
+"""For a request with the assignments of all members of a group, which are opaque bytes."""
 
 OFFSETS = RequestLimit(50_000, 8 * _MIB)
-"""Partitions with the metadata that clients commit with their offsets."""
+"""For a request with partitions and the metadata that clients commit with their offsets."""
 
 FETCH = RequestLimit(20_000, 4 * _MIB)
-"""Every partition of a node, each in its own topic. The codec of Fetch does not work in slices."""
+"""For a request with every partition of a node. The codec of Fetch does not work in slices."""
 
 RECORDS = RequestLimit(10_000, 2**31 - 1)
-"""Requests with records; `socket.request.max.bytes` is the limit."""
+"""For a request with records, whose size is limited by `socket.request.max.bytes`."""

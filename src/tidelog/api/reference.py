@@ -23,7 +23,7 @@ that a broker without them cannot decompress, and Apache Kafka 4 advertises the 
 
 
 def protocol_page() -> str:
-    """The whole page."""
+    """The whole text of docs/protocol.md."""
     return _HEAD + "".join(map(_row, REGISTRY.values())) + _TAIL
 
 

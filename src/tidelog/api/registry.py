@@ -48,7 +48,7 @@ _BOTH = frozenset(ListenerKind)
 
 
 class Codec(NamedTuple):
-    """A hand-tuned codec for the APIs that carry records; all others use kio."""
+    """A hand-tuned codec of an API that carries records; other APIs use `protocol.messages`."""
 
     decode: Callable[[int, memoryview, int, int], Any]
     """(version, frame, position of the body, maximum number of partitions) -> message"""
@@ -76,7 +76,7 @@ class Api:
     """The lowest version in ApiVersions, if clients require one that is no longer served."""
     codec: Codec | None = None
     parts: Parts | None = None
-    """How to split a long request; None if the request is short or the handler pauses itself."""
+    """How to split a long request; None if requests are short or the handler pauses by itself."""
 
     def supports(self, version: int) -> bool:
         return self.min_version <= version <= self.max_version

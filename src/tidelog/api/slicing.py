@@ -76,7 +76,7 @@ def chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 
 class Parts(NamedTuple):
-    """The paths to the elements of a request and its response, as nested array names."""
+    """Where the elements of a request and of its response are: the names of the nested arrays."""
 
     asked: tuple[str, ...]
     answered: tuple[str, ...]

@@ -1,7 +1,7 @@
 """The view of the cluster that a client has through one listener.
 
-A broker is reachable if it is unfenced and has an endpoint on the client's listener. The leaders
-and offline replicas in responses depend on reachability by Kafka's rules.
+A broker is reachable if it is unfenced and has an endpoint on the client's listener. By Kafka's
+rules, the leaders and offline replicas in a response depend on which brokers are reachable.
 """
 
 from collections.abc import Collection, Iterable, Iterator

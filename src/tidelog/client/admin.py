@@ -152,7 +152,7 @@ def delete_topics(client: Client, names: Iterable[str]) -> None:
 
 
 def describe(client: Client, names: Sequence[str], page: int) -> list[Described]:
-    """Describe the topics' partitions, in pages; without ELR if the broker does not support it."""
+    """Describe the topics' partitions, requested in pages; ELR is None if the broker lacks it."""
     if not names:
         return []  # an empty request would return all topics
     if not client.speaks(describe_partitions.DescribeTopicPartitionsRequest):

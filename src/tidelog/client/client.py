@@ -66,7 +66,7 @@ class Client:
         *,
         tell: Callable[[str], None] | None = None,
     ) -> None:
-        """`tell` is called with a sentence when a response or a new leader takes long."""
+        """`tell` gets a sentence for the user when a response or a new leader takes long."""
         self.bootstrap = parse_bootstrap(bootstrap)
         self.notice = WaitNotice(tell)
         self._answer_seconds = answer_seconds
@@ -183,7 +183,7 @@ class Client:
         return answer
 
     def partitions(self, topic: str, *, create: bool = False) -> list[int]:
-        """The topic's partition numbers; waits until it exists and every partition has a leader."""
+        """The topic's partition numbers, once the topic exists and every partition has a leader."""
         deadline = time.monotonic() + (CREATE_SECONDS if create else RETRY_SECONDS)
         while True:
             (found,) = self.metadata((topic,), create=create).topics

@@ -1,7 +1,7 @@
 """A connection to a broker that sends one request at a time and waits for its response.
 
-Every request of the command line has one fixed version, which brokers of recent years support and
-which includes topic ids. A broker without that version is detected before the request is sent.
+Each kind of request has one fixed version here, which recent brokers support and which includes
+topic ids. A broker without that version is detected before the request is sent.
 """
 
 import socket

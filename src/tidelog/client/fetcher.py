@@ -73,7 +73,7 @@ class Fetcher:
         return self._client.until_led(self._topic, attempt)
 
     def poll(self) -> Iterator[Fetched]:
-        """Yield the records of one round of fetches, by partition; waits briefly for more."""
+        """Yield the records of one round of fetches, by partition; waits briefly for records."""
         self._has_waited = False
         by_leader = self._by_leader()
         wait_ms = MAX_WAIT_MS // max(1, len(by_leader))

@@ -36,7 +36,7 @@ class Ledger:
         self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
         end = os.lseek(self._file, 0, os.SEEK_END)
         if end and os.pread(self._file, 1, end - 1) != b"\n":
-            os.write(self._file, b"\n")  # end the incomplete line of a killed writer
+            os.write(self._file, b"\n")  # ends the incomplete line that a killed writer left
 
     def __enter__(self) -> Self:
         return self

@@ -19,7 +19,7 @@ from tidelog.protocol.records.records import Record, build_batch
 
 ACKS_ALL = -1
 BATCH_BYTES = 512 * 1024
-"""Half of the default max.message.bytes of a topic, before compression."""
+"""The maximum size of a batch before compression: half of the default max.message.bytes."""
 
 MAX_SEQUENCE = 2**31
 PAUSE_SECONDS = 0.1

@@ -31,7 +31,7 @@ _NO_LEADER = (
 
 
 def describe_cluster(client: Client, *, controllers: bool = False) -> DescribeClusterResponse:
-    """Describe the cluster id and brokers, including fenced ones, or the controllers."""
+    """Describe the cluster id with the brokers, including fenced ones, or with the controllers."""
     answer = client.ask(
         DescribeClusterRequest(
             include_cluster_authorized_operations=False,
@@ -46,7 +46,7 @@ def describe_cluster(client: Client, *, controllers: bool = False) -> DescribeCl
 
 
 def describe_quorum(client: Client, *, controllers: bool = False) -> DescribeQuorumResponse:
-    """Describe the quorum as its leader sees it. Only brokers forward this request."""
+    """Describe the quorum as its leader sees it. Controllers do not forward this request."""
     try:
         answer = client.ask(_QUESTION, DescribeQuorumResponse)
     except UserError:

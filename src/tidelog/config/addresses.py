@@ -6,7 +6,7 @@ from typing import NamedTuple
 from tidelog.model.ids import NodeId
 
 SECURITY_PROTOCOLS = {"PLAINTEXT": 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
-"""Kafka's protocol names and ids."""
+"""The names and ids of Kafka's security protocols."""
 
 
 class BadSetting(ValueError):

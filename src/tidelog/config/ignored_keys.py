@@ -327,7 +327,7 @@ _CLUSTER_WIDE = frozenset(
         "transaction.partition.verification.enable",
     }
 )
-"""The keys above that can be changed while brokers run; all others are static."""
+"""The ignored keys that can be changed while brokers run; all others are static."""
 
 
 def _ignored(name: str, support: Support) -> IgnoredKey:

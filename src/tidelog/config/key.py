@@ -30,11 +30,11 @@ class ConfigScope(Enum):
     """Where a key can be set, and whether it can be changed while brokers run."""
 
     STATIC = "static"
-    """In the configuration file only."""
+    """The key can be set in the configuration file only."""
     PER_BROKER = "per broker"
-    """In the file, or dynamically; meant to differ between brokers."""
+    """The key can be set in the file or dynamically, and may differ between brokers."""
     CLUSTER_WIDE = "cluster-wide"
-    """In the file, or dynamically; meant to be the same on all brokers."""
+    """The key can be set in the file or dynamically, and should be the same on all brokers."""
     PER_TOPIC = "per topic"
     PER_GROUP = "per group"
     PER_SUBSCRIPTION = "per client metrics subscription"
@@ -47,9 +47,9 @@ class ConfigScope(Enum):
 class ConfigStatus(Enum):
     ENFORCED = "enforced"
     NO_EFFECT = "no effect here"
-    """Accepted. Kafka needs the key, Tidelog does not."""
+    """The key is accepted. Kafka needs it, but Tidelog does not."""
     NOT_YET = "not yet"
-    """Accepted. The feature that it configures is missing."""
+    """The key is accepted. Tidelog does not have the feature that it configures yet."""
 
 
 class Support(NamedTuple):
@@ -63,7 +63,7 @@ ENFORCED = Support(ConfigStatus.ENFORCED)
 
 
 class BadValue(ValueError):
-    """A text that is not a valid value of its key; the message names both."""
+    """A text is not a valid value of its key; the message names both."""
 
     def __init__(self, name: str, text: object, reason: str) -> None:
         super().__init__(f"Invalid value {_shown(text)} for configuration {name}: {reason}")
@@ -94,7 +94,7 @@ class ConfigKey:
     documentation: str
     check: Check | None = None
     internal: bool = False
-    """Hidden in DescribeConfigs unless it is set: for tests and experts."""
+    """Whether DescribeConfigs hides the key unless it is set; such keys are for experts."""
     scope: ConfigScope = ConfigScope.STATIC
     support: Support = ENFORCED
 
@@ -284,7 +284,7 @@ def _boolean(name: str, text: str) -> bool:
 def parse_whole_number(name: str, type_: ConfigType, text: str) -> int:
     """Parse a decimal number that fits the type."""
     digits = text[1:] if text[:1] in ("-", "+") else text
-    # int() raises an error of its own for thousands of digits; no valid number here has 100.
+    # int() raises another error for thousands of digits. No valid number here has 100 digits.
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 100:
         raise BadValue(name, text, f"Not a number of type {type_.name}")
     number, bound = int(text), _BOUNDS[type_]

@@ -73,7 +73,7 @@ class _Row(NamedTuple):
 
 
 def configuration_page() -> str:
-    """The whole page."""
+    """The whole text of docs/configuration.md."""
     rows = sorted(_rows(), key=lambda row: row.name)
     counts = Counter(row.support.status for row in rows)
     statuses = "".join(

@@ -4,7 +4,7 @@ from enum import IntEnum
 
 
 class ResourceType(IntEnum):
-    """In the order in which ListConfigResources lists them."""
+    """The types of resources, in the order in which ListConfigResources lists them."""
 
     CLIENT_METRICS = 16
     BROKER = 4

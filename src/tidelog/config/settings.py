@@ -1,8 +1,9 @@
 """The content of server.properties as typed values, which do not change while the node runs.
 
 Most fields are named as Kafka's key with underscores for dots: `num_partitions` is num.partitions.
-Only keys that other packages read have a field; a test checks this. Addresses are parsed here. The
-effective configuration of a topic also depends on the image: see `controller/configs/effective.py`.
+Only keys that other packages read have a field; a test checks this. Listener and voter addresses
+are parsed too. The effective configuration of a topic also depends on the image: see
+`controller/configs/effective.py`.
 """
 
 from collections.abc import Mapping
@@ -119,13 +120,13 @@ class BrokerSettings:
     fetch_max_bytes: int
     max_incremental_fetch_session_cache_slots: int
 
-    # Tidelog's own
+    # Keys that only Tidelog has
     tidelog_replication_events_enable: bool
     tidelog_replication_events_interval_ms: int
     tidelog_metrics_port: int | None
 
     raw: Mapping[str, str] = field(default_factory=dict)
-    """The keys and texts of the file."""
+    """The keys of the file, with their values as text."""
     warnings: tuple[str, ...] = ()
     """Messages about unknown keys, and about security keys that have no effect yet."""
 

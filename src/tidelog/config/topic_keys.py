@@ -240,7 +240,7 @@ TOPIC_KEYS: Mapping[str, ConfigKey] = {
 
 @dataclass(frozen=True, slots=True)
 class BrokerSynonym:
-    """A broker key that gives a topic key its default, and the factor between their units."""
+    """A broker key that gives a topic key its default; `factor` converts its unit."""
 
     name: str
     factor: int = 1

@@ -35,7 +35,7 @@ DEFAULT_DELETE_DELAY_MS: Millis = 60_000
 
 
 class LogDirectory:
-    """All partition logs of one `log.dirs` entry, which is the root of its disk."""
+    """The logs of all partitions in one directory of `log.dirs`, which is the root of `disk`."""
 
     def __init__(
         self, disk: Disk, dice: Dice, delete_delay_ms: Millis = DEFAULT_DELETE_DELAY_MS
@@ -48,7 +48,7 @@ class LogDirectory:
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._deleted: list[tuple[Millis, str]] = []
         self._leftovers: list[str] = []
-        """Directories whose deletion an earlier process began; the first `purge` schedules them.
+        """Directories that an earlier process began to delete; the first `purge` sets their delay.
         """
         self._delete_delay_ms = delete_delay_ms
         self.strays: list[str] = []
@@ -67,7 +67,7 @@ class LogDirectory:
             elif names.is_stray_directory(name):
                 self.strays.append(name)
             elif names.is_future_directory(name):
-                # An interrupted move between directories restarts when it is requested again.
+                # The log of an interrupted move is deleted: a new request starts the move again.
                 heappush(self._deleted, (0, name))
             elif partition is not None:
                 self._present[partition] = None
@@ -77,7 +77,7 @@ class LogDirectory:
         self._checkpoints = RootCheckpoints(disk, self._present, was_clean=self.clean_shutdown)
         self.notes += self._checkpoints.notes
         self.previous_broker_epoch = self.clean_mark.found.broker_epoch
-        """The broker epoch of that clean shutdown; -1 when unknown."""
+        """The broker epoch of the last clean shutdown; -1 when it is unknown."""
 
     @property
     def meta(self) -> checkpoints.MetaProperties | None:
@@ -160,7 +160,7 @@ class LogDirectory:
         return self.recovery_point(partition), sum(map(self._disk.size, logs))
 
     def hold(self, partition: TopicPartition) -> None:
-        """Mark a directory that may belong to another topic, until an operator restores it."""
+        """Mark a directory as held, because it may belong to another topic of the same name."""
         path = partition_metadata.path_in(str(partition))
         self._disk.write_file(path, partition_metadata.HELD)
 
@@ -182,7 +182,7 @@ class LogDirectory:
         self._detach(partition, None)
 
     def log(self, partition: TopicPartition) -> PartitionLog | None:
-        """The log if it has been opened."""
+        """The partition's log; None if it has not been opened."""
         return self._logs.get(partition)
 
     def open(
@@ -196,7 +196,7 @@ class LogDirectory:
         is_known = partition in self._present
         is_data = partition.topic != METADATA_TOPIC
         if partition in self._left:
-            # After a crash, the offsets of a deleted partition of this name must not be used.
+            # Remove the offsets of a deleted partition of this name, so that no start uses them.
             self.write_checkpoints({}, durable=True)
         log = PartitionLog.open(
             self._disk,
@@ -234,7 +234,7 @@ class LogDirectory:
     def open_future(
         self, partition: TopicPartition, config: LogConfig, start: Offset, now: Millis
     ) -> PartitionLog:
-        """Create an empty log that is to replace the partition's log in another directory."""
+        """Create an empty log to which the partition moves from another log directory."""
         unique = self._dice.uuid()
         directory = names.renamed_directory(partition, unique, names.FUTURE_DIRECTORY)
         return PartitionLog.open(
@@ -298,9 +298,9 @@ class LogDirectory:
     def restore(self, name: str) -> TopicPartition | None:
         """Make a stray directory belong to the topic of its name, whatever its topic id.
 
-        An operator calls this while no node uses the directory. It removes the clean-shutdown
-        mark, so the partition is scanned in full and does not count as in sync. Returns None if
-        there is no such directory, or if the partition has another directory with records.
+        An operator calls this while no node uses the directory. The clean-shutdown mark is removed,
+        so the partition is scanned in full and does not count as in sync. Returns None if there is
+        no such directory, or if the partition has another directory with records.
         """
         partition = names.stray_partition(name) or names.partition_of(name)
         if partition is None or not self._disk.list(name):
@@ -343,7 +343,7 @@ class LogDirectory:
             heappop(self._deleted)
 
     def next_deadline(self) -> Millis | None:
-        """When to call `purge` next."""
+        """When to call `purge` next; None if no directory waits for its removal."""
         return self._deleted[0][0] if self._deleted else None
 
     # -- checkpoints
@@ -388,4 +388,4 @@ class LogDirectory:
 
 
 def _do_nothing() -> None:
-    """The metadata log changes as soon as the node starts, so the mark does not cover it."""
+    """Used for the metadata log, which the clean-shutdown mark does not cover."""

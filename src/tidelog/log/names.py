@@ -13,12 +13,12 @@ DELETED = ".deleted"
 CLEANED = ".cleaned"
 SWAP = ".swap"
 SET_ASIDE = ".set-aside"
-"""Tidelog's own: a file that does not belong to its log but is kept. Kafka ignores it."""
+"""The suffix of a file that does not fit its log but is kept. Kafka ignores such files."""
 SEGMENT_SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
 DAMAGE_CHECKPOINT = "damage-checkpoint"
-"""Tidelog's own: offset ranges of this log that are known to be unreadable."""
+"""A file that only Tidelog uses: the offset ranges of a log that are known to be unreadable."""
 PARTITION_METADATA = "partition.metadata"
 RECOVERY_POINT_CHECKPOINT = "recovery-point-offset-checkpoint"
 HIGH_WATERMARK_CHECKPOINT = "replication-offset-checkpoint"
@@ -28,7 +28,7 @@ CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 META_PROPERTIES = "meta.properties"
 META_PROPERTIES_COPY = "meta.properties.copy"
 METADATA_LOG_MARK = "metadata-log-mark"
-"""Tidelog's own: how far the metadata log was synced."""
+"""A file that only Tidelog uses: the offset up to which the metadata log was synced."""
 
 DELETE_DIRECTORY = "-delete"
 STRAY_DIRECTORY = "-stray"
@@ -52,7 +52,7 @@ def offset_of(name: str, suffix: str) -> Offset | None:
 
 
 def segment_file(name: str) -> tuple[Offset, str] | None:
-    """(base offset, suffix) of a file that belongs to a segment."""
+    """The base offset and suffix of a segment's file; None for any other name."""
     digits, suffix = name[:_DIGITS], name[_DIGITS:]
     if suffix not in SEGMENT_SUFFIXES or not (digits.isascii() and digits.isdigit()):
         return None

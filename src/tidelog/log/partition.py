@@ -149,8 +149,9 @@ class PartitionLog(ReadableLog):
     ) -> Appended | AppendRefused:
         """Write batches byte for byte as the leader assigned them, without a partial last batch.
 
-        Batches behind a gap are left out too. The next fetch asks the leader for the missing
-        offset, and the leader either confirms the gap or reports that its log is damaged (F54).
+        Batches behind a gap in the offsets are not written either. The next fetch asks the leader
+        for the missing offset, and the leader either confirms the gap or reports that its log is
+        damaged (F54).
         """
         found = check_replicated(batches, newest_epoch, has_gaps=self.was_cleaned)
         if isinstance(found, AppendRefused):
@@ -307,7 +308,7 @@ class PartitionLog(ReadableLog):
         self._tail.write_before_first_record(path, content)
 
     def begin_flush(self, now: Millis) -> tuple[tuple[File, ...], Offset]:
-        """Return the files to fsync and the offset to pass to `flushed` when that is done."""
+        """Return the files to fsync, and the offset to pass to `flushed` after the fsync."""
         up_to = self.log_end_offset
         files, self._tail.unsynced = self._tail.unsynced, []
         if up_to > self.recovery_point:
@@ -324,7 +325,7 @@ class PartitionLog(ReadableLog):
         self._flush.ended(up_to)
 
     def next_deadline(self) -> Millis | None:
-        """When to call `needs_flush` or `purge` next."""
+        """When to call `needs_flush` or `purge` next; None if neither has work."""
         deadlines = (
             self._flush.deadline(self.log_end_offset, self._tail.config.flush_ms),
             self._deleted.next_due,

@@ -25,7 +25,7 @@ class Appended(NamedTuple):
     base_offset: Offset
     last_offset: Offset
     log_append_time: Millis
-    """-1 unless message.timestamp.type is LogAppendTime. For a duplicate, its stored timestamp."""
+    """-1 unless message.timestamp.type is LogAppendTime. A duplicate has the stored time."""
     duplicate: bool = False
     """Whether the batch was already in the log: the offsets are those of its first append."""
 
@@ -61,7 +61,7 @@ class AbortedTxn(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """An offset range that was durable and is now lost or unreadable. It is never served."""
+    """An offset range that was durable and is now lost or unreadable. Reads never return it."""
 
     first_offset: Offset
     end_offset: Offset
@@ -75,7 +75,7 @@ class Recovery(NamedTuple):
     truncated_bytes: int = 0
     damages: tuple[Damage, ...] = ()
     notes: tuple[str, ...] = ()
-    """One sentence each, for the broker's own log."""
+    """Findings for the broker's own log, one sentence each."""
     doubts: tuple[str, ...] = ()
     """Reasons why a log without visible damage may still be incomplete."""
 

@@ -139,7 +139,7 @@ class LogTail:
         return Appended(base_offset, end - 1, NO_TIMESTAMP)
 
     def _refusal(self, header: BatchHeader, batch: memoryview) -> AppendRefused | None:
-        """Check producer and coordinator epochs; a coordinator's batch has no sequence numbers."""
+        """The refusal of a coordinator's batch: epochs are checked, sequence numbers are not."""
         if not header.is_control:
             return self.producers.refusal(header, check_sequence=False)
         marker = read_marker(batch)
@@ -198,7 +198,7 @@ class LogTail:
             producers.end_offset = self.end_offset = last_offset + 1
 
     def roll(self, base_offset: Offset, now: Millis) -> Segment:
-        """Start a new active segment; steps that can fail for lack of space come first."""
+        """Start a new active segment. Steps that can fail for lack of space come first."""
         fresh = Segment(self._disk, self._directory, base_offset, now)
         fresh.start()
         former = self.segments.active

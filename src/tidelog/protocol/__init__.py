@@ -1,4 +1,4 @@
-"""Frames, message codecs and the record batch header. Does no I/O.
+"""Frames, message codecs and the record batch header. No module here does I/O.
 
     framing                         a byte stream becomes frames
     headers, messages               a frame becomes a request or a response, and back

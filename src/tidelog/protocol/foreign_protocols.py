@@ -1,7 +1,7 @@
 """Recognises other protocols at a Kafka port by their first four bytes.
 
 A client of another protocol sends text or a handshake in place of a frame length. Such a length is
-over any limit, and the bare number in the log would not reveal the protocol.
+over any limit, and the number alone would not tell an operator the reason.
 """
 
 AN_HTTP_REQUEST = "an HTTP request"
@@ -21,7 +21,7 @@ _TEXT = frozenset(b"\t\r\n" + bytes(range(0x20, 0x7F)))
 
 
 def foreign_protocol(length: int) -> str | None:
-    """The protocol whose first bytes are this length; None if they look like no known one."""
+    """The protocol whose first four bytes have this value; None if no known protocol does."""
     first = length.to_bytes(4, "big", signed=True)
     if first in _HTTP:
         return AN_HTTP_REQUEST

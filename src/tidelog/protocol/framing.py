@@ -11,9 +11,9 @@ There is one `FrameSplitter` per connection; the host owns the socket and one la
         frames = splitter.received(count)
 
 A frame is a writable view without its length. If the whole frame lies in the fed buffer, it is a
-view of that buffer, and nothing is copied. Otherwise it is a view of its own buffer. A frame is
-valid until the host receives the next bytes. A frame longer than `SHARED_BYTES` is valid as long as
-a view of it exists.
+view of that buffer, and nothing is copied. Otherwise it is a view of a buffer that belongs to this
+frame. A frame is valid until the host receives the next bytes. A frame longer than `SHARED_BYTES`
+is valid as long as a view of it exists.
 
 Invariants: between frames a splitter holds no buffer. Inside a frame it reuses an existing buffer,
 or it allocates at most `GROWTH` times the bytes received, whatever length the frame claims. Each
@@ -30,14 +30,15 @@ from typing import TypeAlias
 from tidelog.protocol.foreign_protocols import foreign_protocol
 
 GROWTH = 4
-"""The maximum ratio of the size of a buffer to the bytes received."""
+"""The maximum ratio of a buffer's size to the bytes received into it."""
 
 DIRECT = 64 * 1024
-"""A frame is received in place if it has this many received bytes and this many missing bytes."""
+"""A frame is received in place if at least this many bytes are received and as many missing."""
 
 SHARED_BYTES = 256 * 1024
-"""The buffer that all connections share. A longer frame has its own buffer, which its views keep
-alive, so it may be kept beyond the call that delivers it."""
+"""The size of the buffer that all connections share. A longer frame has its own buffer, which its
+views keep alive. Such a frame may be kept beyond the call that delivers it.
+"""
 
 SPARE_BYTES = 16 * 1024 * 1024
 """The maximum size of all buffers that are kept for later frames."""
@@ -45,7 +46,7 @@ SPARE_BYTES = 16 * 1024 * 1024
 _GRAIN = 128 * 1024
 _KEY_BYTES = 2
 _MAP_NORESERVE = 0x4000
-"""Linux: reserve address space only. Python's mmap module has the name from 3.13 on."""
+"""A flag of Linux: reserve address space only. Python's mmap module has this flag from 3.13 on."""
 
 Store: TypeAlias = bytearray | mmap
 

@@ -1,7 +1,8 @@
 """Field codecs shared by the hand-tuned codecs of Produce and Fetch.
 
 Invariant: every reader checks its bounds. A length that overruns the frame raises MalformedMessage.
-A fixed-size field raises struct.error or IndexError, which the codecs turn into MalformedMessage.
+A fixed-size field that overruns the frame raises struct.error or IndexError, which the codecs turn
+into MalformedMessage.
 """
 
 from collections.abc import Callable, Sequence

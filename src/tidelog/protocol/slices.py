@@ -1,8 +1,8 @@
 """Long work in slices, so that a node can serve other clients between two slices.
 
 `Steps` is work that pauses: a generator that yields between slices and returns its result. A
-`Meter` decides when a slice is used up. It counts fields, not time, so a slice is the same amount
-of work on every machine and in the simulator.
+`Meter` decides when a slice is used up. The meter counts fields, not time, so a slice is the same
+amount of work on every machine and in the simulator.
 """
 
 from collections.abc import Generator
@@ -16,7 +16,7 @@ R = TypeVar("R")
 Steps: TypeAlias = Generator[None, None, R]
 
 SLICE_FIELDS = 3_000
-"""The fields read, converted or written per slice; each takes about a microsecond."""
+"""The number of fields read, converted or written per slice; each takes about a microsecond."""
 
 SLICE_BYTES = 16 * 1024
 """A slice of reading ends after this many bytes, however few fields they contain."""

@@ -6,7 +6,7 @@ from tidelog.protocol.malformed import MalformedMessage
 LONGEST_STRING = 0x7FFF
 """The maximum length of a string in bytes, in the classic and in the compact encoding."""
 _MAY_GROW = LONGEST_STRING // 3
-"""Shorter text always fits: an invalid byte is decoded to a character of three bytes."""
+"""Text of up to this size always fits: an invalid byte becomes a character of three bytes."""
 
 
 def read_text(octets: Buffer) -> str:

@@ -5,7 +5,7 @@ import socket
 
 
 class Alarm:
-    """Its descriptor is readable from the first `ring` until the next `quiet`."""
+    """Has a descriptor that is readable from the first `ring` until the next `quiet`."""
 
     def __init__(self) -> None:
         self._bell, self._button = socket.socketpair()
@@ -17,11 +17,11 @@ class Alarm:
         return self._bell.fileno()
 
     def button_fd(self) -> int:
-        """The descriptor for `signal.set_wakeup_fd`: it rings as soon as a signal arrives."""
+        """The descriptor for `signal.set_wakeup_fd`, so that every signal rings the alarm."""
         return self._button.fileno()
 
     def ring(self) -> None:
-        # If the socket is full, it is ringing already. If it is closed, the loop has ended.
+        # A full socket means that the alarm rings already, a closed one that the loop has ended.
         with contextlib.suppress(OSError):
             self._button.send(b"!")
 

@@ -1,7 +1,7 @@
 """The host's clock: milliseconds that never go back, and their difference to the wall clock.
 
 The wall clock is read once, at the start. From then on, time advances with the boot clock, which
-also counts time in suspend. Setting the wall clock therefore does not move any deadline. It only
+also counts time in suspend. Setting the wall clock therefore does not move any deadline: it only
 changes `ahead_ms`.
 """
 
@@ -10,7 +10,7 @@ from time import CLOCK_BOOTTIME, clock_gettime_ns, time_ns
 from tidelog.model.ids import Millis
 
 SLACK_MS: Millis = 20
-"""How far the wall clock may drift before the node is notified."""
+"""The node is notified when the difference to the wall clock has changed by this much."""
 
 
 class HostClock:
@@ -23,11 +23,11 @@ class HostClock:
         return (clock_gettime_ns(CLOCK_BOOTTIME) + self._offset_ns) // 1_000_000
 
     def ahead_ms(self, now: Millis) -> Millis:
-        """How far the wall clock is ahead of a time that was just read."""
+        """How far the wall clock is ahead of `now`, which was just read from this clock."""
         return time_ns() // 1_000_000 - now
 
     def moved(self, now: Millis) -> Millis | None:
-        """How far the wall clock is ahead, if that has changed since the last report."""
+        """How far the wall clock is ahead; None if that is about the same as last reported."""
         ahead_ms = self.ahead_ms(now)
         if -SLACK_MS < ahead_ms - self._reported_ms < SLACK_MS:
             return None

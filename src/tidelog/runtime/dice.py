@@ -4,7 +4,7 @@ import os
 from uuid import UUID
 
 RESERVED = frozenset(UUID(int=value) for value in (0, 1))
-"""Kafka's null id and the id of the metadata topic."""
+"""The ids that are never drawn: Kafka's null id and the id of the metadata topic."""
 
 _DASH = 62 << 2
 """A first byte from here to `_DASH + 3` makes the base64 form begin with '-'."""

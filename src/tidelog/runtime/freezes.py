@@ -22,7 +22,7 @@ from tidelog.runtime.transport.connection import Connection
 
 SLOW_MS: Millis = 50
 STEP_MS: Millis = 10
-"""A shorter step is never reported; a slow pass may consist of many short steps."""
+"""A step that is shorter than this is never reported. A slow pass may have short steps only."""
 
 CLIENT_ID_LENGTH = 60
 
@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 
 
 class FreezeMeter:
-    """Measures one pass after the other."""
+    """Measures each pass of the loop."""
 
     __slots__ = (
         "_computing",
@@ -56,7 +56,9 @@ class FreezeMeter:
         self.began: Millis = -1
         """The start of this pass; passes that start in the same millisecond share it."""
         self.report_from_ms: Millis = STEP_MS
-        """The loop reports a step of this pass to `blame` if it takes at least this long."""
+        """The loop calls `blame` for a step that takes at least this long: STEP_MS, or 1 ms more
+        than the longest reported step of this pass.
+        """
 
     def begin(self, now: Millis) -> None:
         self.began = now
@@ -67,7 +69,7 @@ class FreezeMeter:
         self._note(took_ms, step if conn is None else f"{step} {conn.peer}")
 
     def blame_frame(self, took_ms: Millis, conn: Connection, frame: memoryview) -> None:
-        """As `blame`, for a request or a peer's response, whose buffer must still be valid."""
+        """As `blame`, for a frame whose buffer is still valid: a request or a peer's response."""
         if conn.id < 0:
             self._note(took_ms, f"an answer of {len(frame)} bytes from {conn.peer}")
         else:

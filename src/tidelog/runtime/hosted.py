@@ -15,7 +15,7 @@ class HostedNode(Protocol):
     def next_deadline(self) -> Millis | None: ...
 
     def in_work(self) -> str:
-        """The request that the latest event worked on; empty if there was none."""
+        """The request that the node handled in its latest event; empty if there was none."""
 
     def start(self) -> list[Outbound]:
         """Start the node, before the first event."""
@@ -28,4 +28,4 @@ class HostedNode(Protocol):
         """Begin a controlled shutdown, which ends with a `Stop`."""
 
     def stop_now(self, now: Millis) -> list[Outbound]:
-        """Close every log and `Stop`, without waiting for other nodes."""
+        """Close every log and return `Stop`, without waiting for other nodes."""

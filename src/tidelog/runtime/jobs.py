@@ -11,13 +11,15 @@ from tidelog.model.outbound import Run
 from tidelog.runtime.workers import Workers
 
 THREADS = {Work.FLUSH: 4, Work.COMPUTE: 1, Work.LOAD: 1}
-"""A second COMPUTE or LOAD thread would only take interpreter time from the node."""
+"""The number of threads per kind of work. A second COMPUTE or LOAD thread would only take
+interpreter time from the node.
+"""
 
 log = logging.getLogger(__name__)
 
 
 class JobThreads:
-    """Delivers one `Ran` per job in the loop's thread, unless the job was cancelled."""
+    """Runs jobs, and delivers one `Ran` for each in the loop's thread unless it was cancelled."""
 
     def __init__(self, wake: Callable[[], None], answer: Callable[[Ran], None]) -> None:
         self._answer = answer
@@ -77,4 +79,4 @@ class _Task:
             if self.is_cancelled:
                 steps.close()
                 return
-            time.sleep(0)  # let the node's thread run first
+            time.sleep(0)  # let the node's thread run in between

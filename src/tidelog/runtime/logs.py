@@ -13,14 +13,14 @@ LEVEL_VARIABLE = "TIDELOG_LOG_LEVEL"
 
 
 class RepeatedLineFilter(logging.Filter):
-    """Limits the lines of one kind per second; a later line reports how many were omitted."""
+    """Omits a message that was logged `SAME_PER_SECOND` times in this second. The next line with
+    the same message reports how many were omitted.
+    """
 
     def __init__(self, clock: Callable[[], Millis]) -> None:
         super().__init__()
         self._clock = clock
-        self._seen: dict[
-            str, tuple[int, int]
-        ] = {}  # by kind: the current second and its number of lines
+        self._seen: dict[str, tuple[int, int]] = {}  # by message: a second and its number of lines
 
     def filter(self, record: logging.LogRecord) -> bool:
         kind, second = record.msg, self._clock() // 1000
@@ -34,7 +34,7 @@ class RepeatedLineFilter(logging.Filter):
 
 
 class LineLimit:
-    """Limits a line that peers can trigger: `burst` lines at once, then one every `every_ms`."""
+    """Limits a line that peers can trigger: `burst` times at once, then once every `every_ms`."""
 
     __slots__ = ("_every_ms", "_left", "_most", "_omitted", "_refilled_at")
 
@@ -57,7 +57,7 @@ class LineLimit:
         return True
 
     def omitted(self) -> str:
-        """The suffix for a line that is written: how many similar lines were omitted."""
+        """The end of a line that is written: how many such lines were omitted before it."""
         omitted, self._omitted = self._omitted, 0
         return f" ({omitted} such lines were omitted before)" if omitted else ""
 

@@ -2,10 +2,10 @@
 
 A pass waits for events, passes received frames to the node, runs due timers and sends responses.
 
-Invariants: no connection takes more than its share of a pass (one read, `FRAMES_PER_PASS` frames,
-or one frame once the pass has taken `SHARED_MS`); a connection with slow requests is served last.
-The node receives `Connected` first and `Disconnected` last for every connection, and each event in
-a separate call, never from inside another.
+Invariants: a connection's share of a pass is one read and `FRAMES_PER_PASS` frames, or one frame
+once the pass has taken `SHARED_MS`. A connection with slow requests is served last. The node gets
+`Connected` first and `Disconnected` last for every connection. Each event is a separate call, never
+inside another call.
 """
 
 import logging
@@ -58,7 +58,7 @@ LATE_MS: Millis = 200
 FRAMES_PER_PASS = 64
 EVENTS_PER_PASS = 256
 SHARED_MS: Millis = 10
-"""After this time, a pass handles only one frame of each further connection."""
+"""When a pass has taken this long, it handles one frame of each further connection."""
 READING_THREADS = 4
 
 log = logging.getLogger(__name__)
@@ -224,7 +224,7 @@ class Host:
             self._step_ended("closing idle connections")
 
     def _settle(self) -> None:
-        """Send all responses and report failed connections to the node, until none is left."""
+        """Send all responses, and report ended connections to the node, until there are no more."""
         while True:
             self.connections.send_answers()
             gone = self.connections.take_gone()
@@ -276,7 +276,7 @@ class Host:
                 self.connections.watch(conn)
             else:
                 self._read(conn)
-        elif mask & ~select.EPOLLOUT:  # hung up or broken
+        elif mask & ~select.EPOLLOUT:  # the peer hung up, or the connection broke
             self.connections.drop(conn)
 
     def _serve_costly(self, ready: list[tuple[Connection, int]]) -> None:
@@ -315,7 +315,7 @@ class Host:
             self.connections.hold(conn, frames[done:])
 
     def _resume_holding(self, until: Millis) -> None:
-        """Handle held frames of as many connections as time allows."""
+        """Handle the held frames of as many connections as time allows."""
         holding = self.connections.take_resumable()
         for done, conn in enumerate(holding, start=1):
             self._resume(conn)
@@ -325,7 +325,7 @@ class Host:
 
     def _resume(self, conn: Connection) -> None:
         if conn.held is None or conn.muted:
-            return  # changed since it was selected
+            return  # its state has changed since it was selected
         conn.held.drop(self._deliver(conn, conn.held.first(FRAMES_PER_PASS)))
         if conn.held:
             self.connections.hold_on(conn)

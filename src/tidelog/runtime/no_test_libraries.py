@@ -1,4 +1,4 @@
-"""Keeps test dependencies out of a broker process."""
+"""Keeps test libraries out of a broker process."""
 
 import sys
 from types import ModuleType

@@ -15,15 +15,15 @@ class UnusableDirectory(CannotStart):
 def keep_freed_memory() -> None:
     """Let malloc keep some freed memory instead of returning it after every large frame.
 
-    glibc adapts its threshold to the largest block that was freed. Otherwise, page faults would
-    cost more than everything else in receiving a frame of a megabyte. The block freed here is
-    never touched and costs nothing.
+    glibc keeps freed memory up to a threshold, which grows to the largest block that was freed.
+    This function frees such a block, which is never touched and costs nothing. With the default
+    threshold, page faults cost more than everything else in receiving a frame of a megabyte.
     """
     bytes(8 * 1024 * 1024)
 
 
 def lock_directory(path: str) -> int:
-    """Lock a directory against other processes, even Apache Kafka; returns the descriptor."""
+    """Lock a directory against other processes, even Apache Kafka; returns a descriptor."""
     try:
         os.makedirs(path, exist_ok=True)
         lock = os.open(f"{path}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -70,7 +70,7 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
         signal.signal(number, lambda *_: host.interrupt())
     if supervisor is not None:
         Thread(target=_await_end_of, args=(supervisor, host.begin_shutdown), daemon=True).start()
-    # Objects that exist by now are permanent: the garbage collector need not visit them again.
+    # Most objects that exist now are permanent: the garbage collector need not visit them again.
     gc.collect()
     gc.freeze()
     gc.callbacks.append(LongCollections())
@@ -84,8 +84,7 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
     try:
         return host.run(ready)
     finally:
-        # The locks are kept until the process ends. A process that then gets them finds the ports
-        # free, too.
+        # Keep the locks until the process ends: a process that gets them then finds the ports free.
         signal.set_wakeup_fd(-1)
 
 
@@ -112,7 +111,7 @@ def _lock_directories(settings: BrokerSettings) -> dict[str, int]:
 
 
 def _open(settings: BrokerSettings, usable: Collection[str], shares: Shares) -> Host:
-    # Bind the ports first, because a start may take long and fail late; listen last.
+    # Bind the ports first, because a start may take long and must not fail late. Listen last.
     controllers = settings.controller_listener_names
     listeners = [
         _bind(one.name, one.host, one.port, awaits_ready=one.name not in controllers)

@@ -32,7 +32,7 @@ class Workers:
             try:
                 thread.start()
             except RuntimeError:
-                # No thread is available: the running workers take the job, or else the caller.
+                # No thread is available: a running worker does the job, or else the caller.
                 if not self._threads:
                     self._do(job, then)
                     return
@@ -60,7 +60,7 @@ class Workers:
         error: Exception | None = None
         try:
             job()
-        except Exception as failure:  # a dead thread would leave its jobs unanswered
+        except Exception as failure:  # if the thread died, nobody would get the job's result
             error = failure
         self._ended.append((then, error))
         self._wake()

@@ -30,7 +30,7 @@ _OPERATIONS = range(4)  # set, delete, append, subtract
 _MOST_CONFIGS = 1_000
 """The limit of configurations per resource, because one decision covers all of them.
 
-It is above the number of keys that exist.
+The limit is above the number of keys that exist.
 """
 
 
@@ -116,7 +116,7 @@ def _check_broker(resource: Any, request: Request) -> _Outcome | None:
     if not is_broker or resource.resource_name == CLUSTER_DEFAULT:
         return None
     if kind_of(request) is ListenerKind.CONTROLLER:
-        return None  # checked by the broker that forwards the request
+        return None  # the broker that forwarded the request has checked it
     return _check_node(resource.resource_name, request, "broker id, expected")
 
 

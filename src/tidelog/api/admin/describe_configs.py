@@ -1,10 +1,10 @@
 """DescribeConfigs (key 32), versions 1-4.
 
 Describes the configuration of a topic, of this broker, of all brokers (the broker resource with an
-empty name), of a group (KIP-848) or of client metrics (KIP-714), with the source of each value and
-the values that it overrides (synonyms, KIP-226). Types and, if requested, documentation are
-included from version 3 on (KIP-569). Empty or null keys request all keys; an unknown key is
-omitted.
+empty name), of a group (KIP-848) or of client metrics (KIP-714). The response contains the source
+of each value and the values that it overrides (synonyms, KIP-226). Types and, if requested,
+documentation are included from version 3 on (KIP-569). Empty or null keys request all keys; an
+unknown key is omitted.
 
 - An unknown topic gets UNKNOWN_TOPIC_OR_PARTITION, an invalid name INVALID_TOPIC_EXCEPTION.
 - A broker describes only itself. The id of another broker gets INVALID_REQUEST.
@@ -66,7 +66,7 @@ class _Config(NamedTuple):
     key: ConfigKey
     text: str | None
     synonyms: tuple[_Synonym, ...]
-    """The possible values in order of precedence. The first applies, or else the default."""
+    """The possible values in order of precedence. The first one applies, or else the default."""
     read_only: bool = False
 
 

@@ -35,7 +35,7 @@ from tidelog.model.ids import TopicPartition
 
 _SLICE = 2_000
 _MOVES = 50
-"""The number of moves started in one slice. Each move opens a log."""
+"""The maximum number of moves started in one slice. Each move opens a log."""
 
 
 def handle(request: Request) -> Handling:

@@ -37,7 +37,7 @@ from tidelog.model.errors import ErrorCode
 
 _FIRST_WITH_DELETION_DISABLED = 3
 _FEW = 50
-"""The number of topics in one decision of the controller."""
+"""The maximum number of topics in one decision of the controller."""
 
 
 def create_topics(request: Request) -> Handling:

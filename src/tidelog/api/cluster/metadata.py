@@ -10,14 +10,15 @@ Returns topics, partitions and brokers, as they are reachable through the client
   version 4 always allow it. As in Kafka, the response still contains UNKNOWN_TOPIC_OR_PARTITION,
   and the client retries. In Tidelog the topic exists by then. One request creates at most a hundred
   topics, while Kafka has no limit.
-- A partition without a leader has leader -1 and LEADER_NOT_AVAILABLE. If the leader has no endpoint
-  on the listener, the error is LISTENER_NOT_FOUND from version 6 on. Version 0 omits unreachable
+- A partition without a leader has leader -1 and LEADER_NOT_AVAILABLE. From version 6 on, the error
+  is LISTENER_NOT_FOUND if the leader has no endpoint on the listener. Version 0 omits unreachable
   replicas and returns REPLICA_NOT_AVAILABLE.
 - A request right after a leader failed is answered once the new leader is known, or half a second
   after the failure. The failed broker stays in the broker list for a while, because clients would
   otherwise refresh their metadata only after a second.
 - Authorized operations (KIP-430), if requested, are all operations, because there is no authorizer.
-- Every broker forwards to the controller, so the controller id is that of the answering broker.
+- Every broker forwards requests to the controller, so the controller id is the id of the answering
+  broker.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -54,7 +55,7 @@ _CREATIONS = 100
 
 
 def handle(request: Request) -> Handling:
-    """Returns topics, partitions and brokers; creates missing topics where that is allowed."""
+    """Returns topics, partitions and brokers; creates missing topics if that is allowed."""
     asked = request.message.topics
     error = _refusal(asked or (), request.version)
     if error is not ErrorCode.none:

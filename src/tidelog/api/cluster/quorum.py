@@ -3,8 +3,9 @@
     Vote (key 52)  0-2    BeginQuorumEpoch (53)  0-1    EndQuorumEpoch (54)  0-1
     FetchSnapshot (59)  0-1
 
-A voter answers these four itself, whether it leads or not. Vote 2 adds pre-votes (KIP-996). From
-Vote 1, BeginQuorumEpoch 1 and EndQuorumEpoch 1 on, a voter has an id and a directory (KIP-853).
+A voter answers these four requests itself, whether it is the leader or not. Vote 2 adds pre-votes
+(KIP-996). From Vote 1, BeginQuorumEpoch 1 and EndQuorumEpoch 1 on, a voter has an id and a
+directory (KIP-853).
 
 DescribeQuorum (55), versions 0-2 (KIP-595), is served on any listener. A broker forwards it to the
 leader, the only node that knows each replica's log end offset. Version 1 adds timestamps (KIP-836),
@@ -15,7 +16,8 @@ appending a record (KIP-853):
 
     AddRaftVoter (key 80)  0-1    RemoveRaftVoter (81)  0
 
-UpdateRaftVoter (82), version 0, is served on a controller listener. It updates a voter's addresses.
+UpdateRaftVoter (82), version 0, is served on a controller listener. This request updates a voter's
+addresses.
 """
 
 from tidelog.api.handler import Handling, Request

@@ -2,8 +2,8 @@
 
 The coordinator of a group is the leader of the `__consumer_offsets` partition that the group id
 hashes to. From version 4 on a request may contain several keys (KIP-699). The first request creates
-the topic and is answered once it exists. A partition without a reachable leader returns
-COORDINATOR_NOT_AVAILABLE, which clients retry.
+`__consumer_offsets` and is answered once that topic exists. A partition without a reachable leader
+returns COORDINATOR_NOT_AVAILABLE, which clients retry.
 
 Key type 1, a transaction coordinator, returns COORDINATOR_NOT_AVAILABLE, because Tidelog has no
 transaction coordinator yet. Share groups (type 2) and unknown types are INVALID_REQUEST.
@@ -87,7 +87,7 @@ def _group_coordinator(
 
 
 def _message(error: ErrorCode, version: int) -> str:
-    """Kafka sends the message NONE on success up to version 3, and an empty one since."""
+    """Kafka sends the message NONE on success up to version 3, and an empty message from 4 on."""
     if error is ErrorCode.none and version >= _FIRST_WITH_SEVERAL_KEYS:
         return ""
     return _MESSAGES[error]

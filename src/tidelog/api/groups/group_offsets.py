@@ -2,12 +2,12 @@
 
 A group's coordinator stores its committed offsets under topic names. From version 10 on
 OffsetCommit and OffsetFetch use topic ids (KIP-848). This module converts the ids of a request to
-names and back in the response; an unknown id is UNKNOWN_TOPIC_ID.
+names, and the names of the response back to ids. An unknown id is UNKNOWN_TOPIC_ID.
 
 A commit or deletion for a partition that does not exist is UNKNOWN_TOPIC_OR_PARTITION and never
-reaches the coordinator; OffsetFetch answers -1 for it, as for any partition without an offset. From
-version 8 on OffsetFetch accepts several groups (KIP-709); from version 2 on null topics request all
-offsets of a group.
+reaches the coordinator. OffsetFetch returns -1 for such a partition, as for any partition without
+an offset. From version 2 on, null topics in OffsetFetch request all offsets of a group. From
+version 8 on, OffsetFetch accepts several groups (KIP-709).
 """
 
 from collections.abc import Mapping, Sequence

@@ -31,7 +31,7 @@ from tidelog.model.errors import ErrorCode
 
 _FIRST_WITH_PROTOCOL = 5
 _DELETIONS = 50
-"""The number of groups deleted in one slice; each deletion is a write."""
+"""The maximum number of groups deleted in one slice. Each deletion is a write."""
 
 
 def join_group(request: Request) -> Handling:
@@ -50,7 +50,7 @@ def leave_group(request: Request) -> Handling:
 
 
 def sync_group(request: Request) -> Handling:
-    """Submits the leader's assignment, and returns the member's own."""
+    """Submits the leader's assignments, and returns the member's own assignment."""
     message = request.message
     if request.version >= _FIRST_WITH_PROTOCOL and None in (
         message.protocol_type,
@@ -73,8 +73,8 @@ def list_groups(request: Request) -> Handling:
     responses: list[ListGroupsResponse] = yield CoordinateAll(request.message)
     groups: list[ListedGroup] = []
     for response in responses:
-        # NOT_COORDINATOR: the coordinator has moved, and its new broker lists its groups. Any other
-        # error, for example while a coordinator loads, makes the client retry.
+        # NOT_COORDINATOR is no error here: the groups have moved to another broker, which lists
+        # them. Any other error, for example while a coordinator loads, makes the client retry.
         if response.error_code not in (ErrorCode.none, ErrorCode.not_coordinator):
             return response
         groups.extend(response.groups)
@@ -96,7 +96,7 @@ def describe_groups(request: Request) -> Handling:
             ),
         )
         described += response.groups
-        # The cost of a group depends on its number of members.
+        # A group takes more time to describe the more members it has.
         if pace.is_due(1 + sum(len(group.members) for group in response.groups)):
             yield PAUSE
     if wants_operations:

@@ -29,7 +29,7 @@ def creatable_topic(name: str, settings: BrokerSettings) -> CreatableTopic | Non
     if name == TRANSACTION_STATE:
         return _transaction_state(settings)
     if name in (SHARE_GROUP_STATE, REPLICATION_EVENTS):
-        return None  # the first is unused; brokers create the second themselves
+        return None  # share groups do not exist yet, and brokers create the event topic
     return _topic(name, settings.num_partitions, settings.default_replication_factor, {})
 
 

@@ -1,12 +1,12 @@
 """Fetch (key 1), versions 4-18.
 
-Waits until min_bytes can be read, a partition has an error, or max_wait expires. The first batch is
-returned whole even if it exceeds the limits, so that a reader always makes progress (KIP-74).
-Sessions are supported from version 7 on (KIP-227), and topics are named by id from version 13 on
-(KIP-516). From version 16 on, the response includes the address of a partition's new leader
-(KIP-951). On a controller listener the request fetches the metadata log, by the rules of the quorum
-(KIP-595). From version 11 on, a consumer is redirected to an in-sync replica in its rack if
-replica.selector.class selects one; any replica serves reads up to its own high watermark (KIP-392).
+The response is sent when min_bytes can be read, a partition has an error, or max_wait expires. The
+first batch is returned whole even if it exceeds the limits, so that a reader always makes progress
+(KIP-74). Sessions are supported from version 7 on (KIP-227), and topics are named by id from
+version 13 on (KIP-516). From version 16 on, the response includes the address of a partition's new
+leader (KIP-951). On a controller listener the request fetches the metadata log, by the rules of the
+quorum (KIP-595). From version 11 on, a consumer is redirected to an in-sync replica in its rack if
+replica.selector.class selects one (KIP-392). Any replica serves reads up to its own high watermark.
 """
 
 from collections.abc import Iterable, Sequence
@@ -36,7 +36,7 @@ READ_COMMITTED = 1
 LONG = 500
 """A request with more topics and partitions than this updates its session in slices."""
 MANY = 1_000
-"""More partitions than this are read in slices, without waiting for `min_bytes`."""
+"""A fetch of more partitions than this is read in slices, without waiting for `min_bytes`."""
 _FIRST_WITH_RACKS = 11
 _FIRST_WITH_TOPIC_IDS = 13
 
@@ -147,7 +147,7 @@ def _fetch(
 
 
 def _reader(request: Request) -> Reader | None:
-    """The consumer, if its version allows the broker to redirect it to a follower."""
+    """The consumer that may be redirected to a follower; None if its version is too old."""
     if request.version < _FIRST_WITH_RACKS or request.message.replica_id >= 0:
         return None
     return Reader(request.message.rack_id, request.listener)

@@ -24,7 +24,7 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 _MAX_EPOCH = 2**31 - 1
 EVICTABLE_AFTER_MS = 120_000
-"""Kafka's constant: a session that was used more recently is not evicted."""
+"""Kafka's constant: a session that was used more recently than this is not evicted."""
 
 MAX_CACHED = 100_000
 """The limit of partitions in all sessions together, which bounds their memory."""
@@ -50,18 +50,18 @@ class CachedPartition(PartitionWatch):
         self.place = place
         """The partition's position in the order in which partitions are served."""
         self.read: PartitionFetch | None = None
-        """The fetch under the topic's name; None while the topic does not exist."""
+        """The fetch, by the topic's name instead of its id; None while the topic does not exist."""
         self.high_watermark: Offset = NO_OFFSET
         self.log_start_offset: Offset = NO_OFFSET
 
     def read_as(self, name: str | None) -> PartitionFetch | None:
-        """The fetch for the topic's current name."""
+        """Set and return `read` for the topic's current name."""
         read = self.read
         if name is None:
             self.read = None
         elif read is None or read.partition.topic != name:
             partition, epoch, offset, last_epoch, start, max_bytes, _, _ = self.fetch
-            # Any negative epoch means that there is none.
+            # Any negative epoch means that the request has no epoch.
             self.read = PartitionFetch(
                 TopicPartition(name, partition),
                 offset,
@@ -93,7 +93,7 @@ class FetchSession(SessionWatch[CachedPartition]):
         self.epoch = 1
         self.uses_topic_ids = uses_topic_ids
         self.is_privileged = is_privileged
-        """Whether the session belongs to a follower. It may then evict a consumer's session."""
+        """Whether the session belongs to a follower, so that it may evict a consumer's session."""
         self.last_used: Millis = 0
         self.partitions: dict[Key, CachedPartition] = {}
         self.rack_id = ""
@@ -123,7 +123,7 @@ class FetchSession(SessionWatch[CachedPartition]):
                     del self.moved[cached]
 
     def _asked_by(self, request: FetchRequest) -> None:
-        """Mark all partitions as changed if the reader changes: they may have changed for it."""
+        """Mark all partitions as changed if the reader is another one: its view may differ."""
         asker = (
             request.replica_id,
             request.replica_epoch,
@@ -177,7 +177,7 @@ class FetchPlan(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        """Whether the fetch has no partitions, so that there is nothing to wait for."""
+        """Whether the fetch has no partitions; it then has nothing to wait for."""
         return not (self.sessionless if self.session is None else self.session.partitions)
 
 

@@ -44,7 +44,7 @@ class _Topic(NamedTuple):
 
 
 _Refusals: TypeAlias = dict[tuple[TopicRef, int], ErrorCode]
-"""By topic and partition, the error of records refused before the append. Almost always empty."""
+"""The errors of records that are refused before the append, by topic and partition."""
 
 
 def handle(request: Request) -> Handling:
@@ -161,7 +161,7 @@ def _refusal(request: Request, name: str | None, has_valid_acks: bool) -> ErrorC
 
 
 def _missing_partition(request: Request, name: str | None, index: int) -> ErrorCode | None:
-    """UNKNOWN_TOPIC_OR_PARTITION if the partition does not exist; it precedes other errors."""
+    """UNKNOWN_TOPIC_OR_PARTITION if the partition does not exist; this error precedes others."""
     if name is None or request.image.partition(TopicPartition(name, index)) is not None:
         return None
     return ErrorCode.unknown_topic_or_partition

@@ -45,7 +45,7 @@ def decode_id(text: str) -> UUID | None:
     return UUID(bytes=raw) if len(raw) == 16 else None
 
 
-# -- Checkpoints: a line with the version, a line with the count, and that number of lines
+# -- Checkpoints: the version, the number of entries, then the entries, one per line
 
 
 def read_offsets(disk: Disk, path: str) -> OffsetsRead:
@@ -88,7 +88,7 @@ def encode_epochs(starts: Iterable[tuple[LeaderEpoch, Offset]]) -> bytes:
 
 
 def read_pairs(disk: Disk, path: str) -> tuple[list[tuple[int, int]], bool]:
-    """Read a file with two numbers per line; the second result is whether all of it is valid."""
+    """Read a file with two numbers per line; returns the pairs, and whether all lines are valid."""
     rows, was_sound = _read_rows(disk, path, 2)
     if not all(_is_number(one) and _is_number(other) for one, other in rows):
         return [], False
@@ -133,12 +133,12 @@ class MetaProperties:
 
 
 def read_meta_properties(disk: Disk) -> MetaProperties | None:
-    """The content that `format` wrote; None when the file is absent or incomplete."""
+    """The content of meta.properties; None when the file is absent or incomplete."""
     return decode_meta_properties(_content(disk, names.META_PROPERTIES))
 
 
 def read_meta_copy(disk: Disk) -> MetaProperties | None:
-    """The content of Tidelog's copy of the file, if its checksum matches."""
+    """The content of Tidelog's copy of meta.properties; None unless its checksum matches."""
     return decode_meta_copy(_content(disk, names.META_PROPERTIES_COPY))
 
 

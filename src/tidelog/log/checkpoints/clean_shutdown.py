@@ -25,7 +25,7 @@ class CleanShutdown(NamedTuple):
     broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
     """The broker epoch of the shutdown; -1 when the mark does not name it."""
     incarnation: UUID | None = None
-    """The incarnation id of a later process that sent a registration with unknown outcome."""
+    """The incarnation id of a later process, which added it to the mark before it registered."""
 
 
 class CleanShutdownMark:
@@ -37,7 +37,7 @@ class CleanShutdownMark:
         """The content of the mark when the directory was opened."""
         self._is_there = self.found.was_clean
         self._registering: tuple[BrokerEpoch, UUID] | None = None
-        # A killed process may not have synced the names of its partition directories.
+        # Sync the names of the partition directories: a killed process may not have done so.
         disk.sync_directory("")
 
     @property
@@ -75,7 +75,7 @@ def _read(disk: Disk) -> CleanShutdown:
     try:
         content = json.loads(disk.read_file(names.CLEAN_SHUTDOWN))
     except ValueError:
-        return CleanShutdown(True)  # older brokers leave an empty file
+        return CleanShutdown(True)  # older brokers leave an empty mark
     if not isinstance(content, dict):
         return CleanShutdown(True)
     epoch, incarnation = content.get("brokerEpoch"), content.get("incarnation")

@@ -52,16 +52,16 @@ class LeaderEpochs:
             self.write()
 
     def announce(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """As `assign`, for an epoch without records; its first append writes the file."""
+        """Record the start of an epoch without records; its first append writes the file."""
         if self._assign(epoch, start_offset):
             self.is_written = False
 
     def learn(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """As `assign`, for a pass over many batches: the caller writes the file afterwards."""
+        """Record the start of an epoch; the caller writes the file after many such calls."""
         self._assign(epoch, start_offset)
 
     def end(self, requested: LeaderEpoch, log_end_offset: Offset) -> EpochEnd:
-        """The largest epoch not above `requested` and its end, as in OffsetForLeaderEpoch."""
+        """The largest epoch up to `requested`, and its end offset, as in OffsetForLeaderEpoch."""
         if requested == NO_EPOCH:
             return EpochEnd(NO_EPOCH, NO_OFFSET)
         if requested == self.latest:
@@ -89,7 +89,7 @@ class LeaderEpochs:
             self._replace(kept)
 
     def truncate_from_start(self, start_offset: Offset) -> None:
-        """Drop epochs that end before the new log start; the first remaining epoch begins there."""
+        """Drop epochs before the new log start, where the first remaining epoch then begins."""
         above = bisect_right(self._entries, start_offset, key=_by_start)
         if above == 0 or (above == 1 and self._entries[0].start_offset == start_offset):
             return

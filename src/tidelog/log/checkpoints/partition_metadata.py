@@ -32,20 +32,20 @@ class Belonging(Enum):
 
     YES = "yes"
     NO = "no"
-    """It belongs to another topic of the same name."""
+    """The directory belongs to another topic of the same name."""
     UNKNOWN = "unknown"
-    """It holds records, and its partition.metadata is missing or damaged."""
+    """The directory holds records, and its partition.metadata is missing or damaged."""
     HELD = "held"
-    """It was UNKNOWN at an earlier start, and may belong to another topic of the same name."""
+    """The directory was UNKNOWN at an earlier start, and may belong to another topic."""
     MISPLACED = "misplaced"
-    """Its partition.metadata names another partition: the file or the directory was moved."""
+    """partition.metadata names another partition: the file or the directory was moved."""
 
 
 class TopicIdRead(NamedTuple):
     topic_id: TopicId | None
     """None when the file is absent or damaged."""
     partition: int | None = None
-    """None when the file does not name it, as in files of Kafka and of earlier versions."""
+    """None when the file does not name the partition, as in files of Kafka."""
     is_restored: bool = False
     is_held: bool = False
     is_absent: bool = False

@@ -1,9 +1,9 @@
 """The checkpoints in the root of a log directory: offsets of all its partitions.
 
-Invariant: a clean shutdown writes the offsets of all partitions. After it, a log without a valid
-recovery point is not trusted (F54, F59). The files are fsynced only on request, because an fsync
-can block the node for long. After power loss, an old file makes the scan of a log longer, and a
-torn file leads to a full scan.
+Invariant: a clean shutdown writes the offsets of all partitions. After a clean shutdown, a log
+without a valid recovery point is not trusted (F54, F59). The files are fsynced only on request,
+because an fsync can block the node for long. After power loss, an old file makes the scan of a log
+longer, and a torn file leads to a full scan.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -27,7 +27,7 @@ class RootCheckpoints:
     def __init__(self, disk: Disk, present: Collection[TopicPartition], *, was_clean: bool) -> None:
         """`present` are the partitions that have a directory.
 
-        If there are any, every checkpoint must exist after a clean shutdown.
+        If there are such partitions, every checkpoint must exist after a clean shutdown.
         """
         self._disk = disk
         self._written: dict[str, bytes] = {}
@@ -69,7 +69,7 @@ class RootCheckpoints:
         return partition in self.cleaned or (is_compacted and not self._knows_cleaned)
 
     def note_cleaned(self, partition: TopicPartition) -> None:
-        """Record durably, before the first gap is written, that gaps come from compaction."""
+        """Record durably that compaction leaves gaps in this log, before it has the first gap."""
         self.cleaned.setdefault(partition, 0)
         self._write(names.CLEANER_CHECKPOINT, self.cleaned, durable=True)
 

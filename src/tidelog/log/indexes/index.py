@@ -1,12 +1,13 @@
 """Sparse indexes of a segment: offset to position, and timestamp to offset.
 
-An entry is a key and a value. Both grow from entry to entry, the keys strictly. Unwritten entries
-stay in memory (a page at most) and the others are searched on disk, so the memory of an index does
-not depend on the size of its segment. Kafka leaves zeros behind the last entry of a preallocated
-index; they are cut when the index is first used and are never read as entries.
+An entry is a key and a value. Keys increase strictly from entry to entry, and values never
+decrease. Entries that are not written yet, a page at most, stay in memory. The others are searched
+on disk, so the memory of an index does not depend on the size of its segment. Kafka leaves zeros
+behind the last entry of a preallocated index. These zeros are cut when the index is first used, and
+are never read as entries.
 
 An index is derived from its segment and has no checksum. Callers therefore compare each entry with
-its batch before they use it (F55, F56). If the entry is wrong, `steps_back` finds earlier ones.
+its batch before they use it (F55, F56). If an entry is wrong, `steps_back` finds earlier entries.
 """
 
 from collections.abc import Iterator
@@ -18,13 +19,13 @@ from tidelog.model.ids import Millis, Offset
 
 _PENDING_BYTES = 4096
 _SCAN_ENTRIES = 512
-"""Entries to read at once at the end of a binary search."""
+"""The number of entries to read at once at the end of a binary search."""
 
 _KEY, _VALUE = 0, 1
 
 
 class SparseIndex:
-    """Sorted entries of fixed size in a file, the newest of them in memory."""
+    """A file of sorted entries of fixed size; the newest entries are still in memory."""
 
     __slots__ = ("_count", "_disk", "_entry", "_file", "_last", "_pending", "path")
 
@@ -34,7 +35,7 @@ class SparseIndex:
         self._entry = entry
         self._file: File | None = None
         self._pending = bytearray()
-        self._count = -1  # entries in the file; -1 before they are loaded
+        self._count = -1  # the number of entries in the file; -1 until it is known
         self._last = (-1, -1)
 
     @property
@@ -83,7 +84,7 @@ class SparseIndex:
             number, step = number - step, step * 2
 
     def some_before(self, value: int, steps: int) -> tuple[int, int] | None:
-        """The entry that is `steps` entries before the first one with `value` or more."""
+        """The entry that lies `steps` entries before the first entry with at least `value`."""
         self.write_out()
         number = self._count_below(_VALUE, value) - steps
         return self._read(number) if number >= 0 else None
@@ -262,7 +263,7 @@ class TimeEntry(NamedTuple):
 
 
 class TimeIndex:
-    """Maps some timestamps to offsets: each is the largest timestamp up to its offset."""
+    """Maps timestamps to offsets; each timestamp is the largest one up to its offset."""
 
     __slots__ = ("_base", "entries")
 
@@ -281,7 +282,7 @@ class TimeIndex:
         return None if entry is None else TimeEntry(entry[0], self._base + entry[1])
 
     def entry_before(self, timestamp: Millis) -> TimeEntry | None:
-        """The last entry older than `timestamp`. All records up to its offset are older, too."""
+        """The last entry older than `timestamp`. Records up to its offset are older, too."""
         entry = self.entries.floor(timestamp - 1)
         return None if entry is None else TimeEntry(entry[0], self._base + entry[1])
 
@@ -291,5 +292,5 @@ class TimeIndex:
         return None if entry is None else TimeEntry(entry[0], self._base + entry[1])
 
     def cut(self, offset: Offset) -> None:
-        """Drop entries for `offset` and later offsets."""
+        """Drop the entries for `offset` and for later offsets."""
         self.entries.cut_values(offset - self._base)

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from tidelog.log.segments.segment import Segment
 
 SLICE = 2_000
-"""Headers per step; scanning them takes a few milliseconds."""
+"""The number of headers that one step scans, in a few milliseconds."""
 PATIENCE = 8 * SLICE
-"""Headers that one read may scan before the client has to retry."""
+"""The number of headers that one read may scan before the client has to retry."""
 
 
 _MAX_RELATIVE_OFFSET = (1 << 31) - 1
-"""An index entry stores the relative offset in four signed bytes."""
+"""The largest relative offset, which an index entry stores in four signed bytes."""
 
 
 class StillIndexing(Exception):
@@ -44,7 +44,7 @@ class IndexRebuild:
         self.broken: BrokenChainError | None = None
         """The broken batch that ended the scan, if any."""
         self.walked = 0
-        """Headers scanned so far."""
+        """The number of headers scanned so far."""
         self._segment = segment
         self._interval = index_interval
         self._position = 0

@@ -28,7 +28,7 @@ SEARCHED_BYTES = 32 * 1024 * 1024
 SEARCHED_RECORDS = 200_000
 """The maximum number of records to read from one batch, far more than producers write."""
 _SEARCHED_BATCHES = 64
-"""A search ends after this number of batches without a match, although the headers promise one."""
+"""A search ends after this number of batches without a match, even if headers promise one."""
 
 _PIECE = 64 * 1024
 _HEADERS_PER_STEP = 256
@@ -64,7 +64,7 @@ class TimeSearch:
     start: Offset
     limit: Offset
     next_offset: Offset
-    """The start of the next segment, to search if this one has no match."""
+    """The offset where the next segment starts; the search continues there if nothing is found."""
 
     def run(self) -> Steps[Found]:
         opened = 0
@@ -91,7 +91,7 @@ class TimeSearch:
 def first_not_older(
     segments: SegmentList, timestamp: Millis, start: Offset, limit: Offset
 ) -> TimeSearch | None:
-    """The search in the first segment that may hold a matching record in [start, limit)."""
+    """Returns a search of the first segment that may hold a matching record in [start, limit)."""
     for number in range(segments.index_of(start), len(segments)):
         segment = segments[number]
         if segment.base_offset >= limit:
@@ -112,7 +112,7 @@ class NewestSearch:
     timestamp: Millis
     """The largest timestamp of the segments that end below the limit; -1 if there is none."""
     whole: Stretch | None
-    """The range of the batch with that timestamp."""
+    """The bytes of a segment from the batch with `timestamp` on."""
     rest: Stretch | None
     """The range of the segment that holds the limit, from its last usable time index entry on."""
     start: Offset
@@ -150,7 +150,7 @@ class NewestSearch:
 def newest(
     segments: SegmentList, start: Offset, log_end_offset: Offset, limit: Offset
 ) -> NewestSearch | None:
-    """The search for the first record with the largest timestamp in [start, limit)."""
+    """Returns a search for the first record with the largest timestamp in [start, limit)."""
     best, where, rest = NO_TIMESTAMP, None, None
     for number, segment in enumerate(segments):
         if segment.base_offset >= limit:

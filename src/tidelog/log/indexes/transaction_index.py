@@ -1,8 +1,8 @@
 """The aborted transactions that end in a segment (`.txnindex`); read_committed skips their records.
 
-Entries are in the order of their markers. Most segments have no entries; the file is created with
-the first one. The file has no checksum. Invalid entries are ignored, and the verification of the
-log compares the others with the batches.
+Entries are in the order of their markers. The file is created with the first entry, so most
+segments have no such file. The file has no checksum. Invalid entries are ignored, and the
+verification of the log compares the others with the batches.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class TransactionIndex:
         self._base = base_offset
         self._entries: list[AbortedTxn] | None = None
         self._at_rest = 0
-        """The number of entries, from the first on, that an earlier run wrote."""
+        """The number of entries at the start of the file that earlier runs wrote."""
         self._is_whole = True
         """Whether the file contains nothing but valid entries."""
 
@@ -35,7 +35,7 @@ class TransactionIndex:
     def add(self, aborted: AbortedTxn) -> None:
         entries = self._load()
         if entries and entries[-1].last_offset >= aborted.last_offset:
-            # The last entry is wrong: its marker would come after the one appended now.
+            # The last entry is wrong: its marker cannot come after the marker appended now.
             self.cut(aborted.last_offset)
             self._is_whole = False
             entries = self._load()

@@ -1,4 +1,4 @@
-"""The record of a control batch that ends a transaction."""
+"""Reads transaction markers: the records of control batches that end a transaction."""
 
 from struct import Struct
 from typing import NamedTuple

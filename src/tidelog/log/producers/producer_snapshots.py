@@ -1,7 +1,7 @@
 """Producer state on disk (`<offset>.snapshot`, version 1), one file per roll and clean shutdown.
 
-A snapshot covers the batches below the offset in its name. It is written without an fsync: its
-CRC reveals a torn file, and an older snapshot with more batches to replay gives the same state.
+A snapshot covers the batches below the offset in its name. It is written without an fsync. Its CRC
+reveals a torn file, and an older snapshot plus the batches after it gives the same state.
 """
 
 from collections.abc import Mapping
@@ -96,7 +96,7 @@ class SnapshotFiles:
     def newest(
         self, start: Offset, end: Offset
     ) -> tuple[Offset, dict[ProducerId, ProducerEntry]] | None:
-        """The newest valid snapshot with start < offset <= end; removes invalid ones it finds."""
+        """The newest valid snapshot with start < offset <= end; removes newer invalid ones."""
         for offset in reversed(self._offsets.copy()):
             if start < offset <= end:
                 entries = self._read(offset)

@@ -17,7 +17,7 @@ from tidelog.protocol.records.batch import TRANSACTIONAL_MASK, BatchHeader
 WINDOW = 5
 """The number of latest batches per producer that are kept to recognise duplicates.
 
-A producer has at most this number in flight.
+A producer has at most this number of batches in flight.
 """
 
 _MAX_SEQUENCE = (1 << 31) - 1
@@ -80,7 +80,7 @@ class ProducerStates:
     # -- before an append
 
     def duplicate_of(self, header: BatchHeader) -> BatchSpan | None:
-        """The earlier batch that this one repeats, if any."""
+        """The appended batch that this batch repeats; None if it is new."""
         entry = self.entries.get(header.producer_id)
         if entry is None or entry.epoch != header.producer_epoch:
             return None
@@ -91,7 +91,7 @@ class ProducerStates:
         return None
 
     def refusal(self, header: BatchHeader, *, check_sequence: bool) -> AppendRefused | None:
-        """Refuse a batch with an old epoch, a wrong sequence, or outside the open transaction."""
+        """Why to refuse a batch: old epoch, wrong sequence, or not part of the open transaction."""
         entry = self.entries.get(header.producer_id)
         if entry is None:
             # A new or expired producer has no state, so any first sequence number is valid.

@@ -1,9 +1,9 @@
 """Checks cheaply whether the segments of a log are contiguous (F54).
 
 For each segment, the last index entry and the batches behind it are read. The next segment must
-begin where these batches end. Only a log in which compaction has run may have gaps;
-cleanup.policy=compact alone does not explain one. Even in such a log, a segment never begins before
-the previous one ends.
+begin where these batches end. Only a log in which compaction has run may have gaps. The setting
+cleanup.policy=compact alone does not explain a gap. Even in such a log, a segment never begins
+before the previous one ends.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Millis, Offset
 from tidelog.protocol.records.batch import BatchHeader
 
 READ_AT_ONCE = 2_000
-"""Batches that one read checks, which takes a few milliseconds; the next read checks the rest."""
+"""The number of batches that one read checks, in a few milliseconds. The next read checks more."""
 
 
 class Tail(NamedTuple):
@@ -66,8 +66,8 @@ def check(
     """How many of the first `count` segments are valid and contiguous.
 
     If a segment does not begin where the previous one ends, either may be wrong, because no
-    checksum covers offsets. Both then count as not valid, and the caller scans them. The caller
-    scans the segments behind the first `count` in any case.
+    checksum covers offsets. Both segments then count as not valid, and the caller scans them. The
+    caller scans the segments behind the first `count` in any case.
     """
     tails: list[Tail] = []
     end = segments[0].base_offset if segments else 0

@@ -18,7 +18,7 @@ from tidelog.model.disk import Disk
 from tidelog.model.ids import Offset
 
 _SNAPSHOT_OF_METADATA = ".checkpoint"
-"""Snapshots of the metadata log, which are handled elsewhere."""
+"""The suffix of snapshots of the metadata log, which are not leftovers."""
 
 
 class Cleared(NamedTuple):
@@ -64,7 +64,7 @@ def clear(
 
 
 def _is_unwanted(disk: Disk, directory: str, name: str, is_compacted: bool) -> bool:
-    """Whether the file has the name of a compaction's file but cannot be one."""
+    """Whether the file is named like a compaction's file but cannot be used as one."""
     if not name.endswith((names.CLEANED, names.SWAP)):
         return False
     if not is_compacted:
@@ -78,7 +78,7 @@ def _is_unwanted(disk: Disk, directory: str, name: str, is_compacted: bool) -> b
 
 
 def _is_sound(disk: Disk, path: str, base_offset: Offset) -> bool:
-    """Whether the file holds valid batches only; an empty file must not replace another file."""
+    """Whether the file holds valid batches only, and is not empty if it would replace a segment."""
     file = disk.open(path)
     try:
         for _ in scan.batches(file, 0, file.size, base_offset):

@@ -38,7 +38,7 @@ class LoadedLog(NamedTuple):
     is_modified: bool
     """Whether the files have changed since a clean shutdown."""
     before_change: Callable[[], None]
-    """To be called before the files change."""
+    """The function to call before the files first change."""
 
 
 class LogLoader:
@@ -177,7 +177,7 @@ class LogLoader:
         return self._state_before(self._segments, end), end
 
     def _check_end(self, verdict: ContinuityVerdict) -> int:
-        """The index of the first segment to scan, if the log does not end at the recovery point."""
+        """The index of the first segment to scan, or the number of segments if the end is right."""
         point, end = self._recovery_point, verdict.end
         if point is None or end == point or not self._segments:
             return len(self._segments)
@@ -230,7 +230,7 @@ class LogLoader:
             self._note("the leader epochs do not match the batches and are rebuilt from them")
         epoch_checks.rebuild(self._epochs, self._segments[: verdict.sound], verdict.tails)
 
-    # -- the scan
+    # -- scanning and fsyncing the tail
 
     def _recover(self, first: int, verdict: ContinuityVerdict) -> tuple[ProducerStates, Offset]:
         self._before_change()
@@ -280,14 +280,14 @@ class LogLoader:
     def _is_reported(self, offset: Offset) -> bool:
         return any(one.first_offset <= offset < one.end_offset for one in self._damages)
 
-    # -- clean and unclean shutdown
+    # -- segments and producers on disk
 
     def _state_before(self, segments: list[Segment], end: Offset) -> ProducerStates:
         """The producer state after the batches of these segments."""
         return replay.rebuild_producers(segments, self._snapshots, self._log_start, end)
 
     def _find_segments(self, found: list[str]) -> list[Segment]:
-        """One segment per .log file, in order; indexes without a .log file are removed."""
+        """Returns one segment per .log file, in order. Indexes without a .log file are removed."""
         kinds: dict[Offset, set[str]] = {}
         for name in found:
             parsed = names.segment_file(name)
@@ -304,7 +304,8 @@ class LogLoader:
                 if size and not suffixes >= {names.OFFSET_INDEX, names.TIME_INDEX}:
                     segment.distrust_indexes("an index is missing")
                 continue
-            # Indexes without a log only prove that the log is missing, so they are removed.
+            # Remember that the log file is missing, and remove its indexes, which have no other
+            # use.
             self._without_log.append(base)
             for suffix in sorted(suffixes):
                 self._disk.remove(segment.path(suffix))

@@ -30,7 +30,7 @@ def resume(
 
 
 def _is_chained(segment: Segment, position: int, header: BatchHeader, has_gaps: bool) -> bool:
-    """Whether the batch is valid and the one behind it, if any, is contiguous with it."""
+    """Whether the batch is valid, and the next batch, if there is one, begins where it ends."""
     try:
         next(scan.batches(segment.file, position, segment.size))
     except BrokenChainError:
@@ -42,7 +42,7 @@ def _is_chained(segment: Segment, position: int, header: BatchHeader, has_gaps: 
 def find(
     segment: Segment, offset: Offset, end: Offset, epochs: LeaderEpochs, *, has_gaps: bool
 ) -> Hole | None:
-    """The first hole that is not known yet, from a batch boundary before `offset` on.
+    """Search for a hole that is not known yet, starting at a batch boundary before `offset`.
 
     `end` is the end of the segment's offset range. Checksums are verified too, because the batch
     before a gap may be the broken one.

@@ -53,7 +53,7 @@ class SegmentRecovery:
     def run(
         self, before: Segment | None, end: Offset, segments: list[Segment], files: SnapshotFiles
     ) -> list[Segment]:
-        """Recover the segments after `before`, which ends at `end`; returns those to keep."""
+        """Recover the segments after `before`, which ends at `end`; returns the ones to keep."""
         kept: list[Segment] = []
         self.end_offset = end
         previous = before
@@ -75,7 +75,7 @@ class SegmentRecovery:
                 break
         return kept
 
-    # -- one segment behind another
+    # -- between two segments
 
     def _follows(self, previous: Segment, segment: Segment) -> bool:
         """Whether the segment continues the log; a gap in durable offsets becomes a hole."""
@@ -95,7 +95,7 @@ class SegmentRecovery:
         return self.end_offset >= self._durable_to and segment.base_offset > self.end_offset
 
     def _starts_at_base(self, segment: Segment) -> bool:
-        """Whether it begins at its base offset, or is empty and not past the recovery point."""
+        """Whether the segment begins at its base offset, or is empty below the recovery point."""
         if not segment.size:
             known = self._recovery_point
             return known is not None and segment.base_offset <= known
@@ -153,7 +153,7 @@ class SegmentRecovery:
         return False
 
     def _trim(self, segment: Segment, position: int, holes: tuple[Hole, ...]) -> None:
-        """Remove the bytes behind the last record: the next segment has the record after it."""
+        """Remove invalid bytes behind the last record, because the next segment continues there."""
         self.notes.append(
             f"segment {segment.base_offset}: removed {segment.size - position} bytes behind its "
             "last record"
@@ -184,7 +184,7 @@ class SegmentRecovery:
         batch: memoryview,
         following: BatchHeader | None,
     ) -> None:
-        """Add a batch to the log, once the batch after it is known."""
+        """Add a batch to the log, after checking it against the batches before and after it."""
         reason = self._invalid_reason(segment, header, following)
         if reason is not None:
             raise BrokenChainError(at, self.end_offset, reason)
@@ -207,7 +207,7 @@ class SegmentRecovery:
     def _invalid_reason(
         self, segment: Segment, header: BatchHeader, following: BatchHeader | None
     ) -> str | None:
-        """Why the offset or leader epoch is wrong, which no checksum covers; None if both fit."""
+        """Why the batch's offset or leader epoch is wrong; None if both fit its neighbours."""
         if header.last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
             return f"offset {header.last_offset} is too far from the segment's base"
         if header.base_offset != self.end_offset and not self._has_gaps:
@@ -227,7 +227,7 @@ class SegmentRecovery:
     def _hole(
         self, segment: Segment, broken: BrokenChainError, following: Segment | None
     ) -> Hole | None:
-        """The damaged range, if its bytes were durable; None if the log ends here."""
+        """The damaged range if its records were durable; None if the log ends before it."""
         first = self.end_offset
         if first >= self._durable_to:
             return None

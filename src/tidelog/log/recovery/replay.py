@@ -15,7 +15,9 @@ from tidelog.model.ids import Offset, ProducerId
 from tidelog.protocol.records.batch import BatchHeader
 
 _REFILL_ENTRIES = 32
-"""Index entries to step back: each covers one large batch, or several small ones."""
+"""How many index entries to step back to find batches that a snapshot lacks. An entry covers one
+large batch or several small ones.
+"""
 
 
 def apply(
@@ -86,7 +88,7 @@ def _some_way_before(segment: Segment, end: Offset) -> int:
 
 
 def _replay(segment: Segment, producers: ProducerStates, end: Offset) -> None:
-    # At a broken batch, only the producer state behind it is lost. Reads report the broken batch.
+    # Stop at a broken batch: its producer state is lost, and the next read reports the batch.
     with suppress(BrokenChainError):
         for position, header in segment.headers_from(producers.end_offset):
             if header.base_offset >= end:

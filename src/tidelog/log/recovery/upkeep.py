@@ -30,7 +30,7 @@ class Upkeep:
         self._lost = tuple(one for one in damages if one.first_offset >= end)
         """Ranges past the log end offset that the log has lost."""
         self.notes: list[str] = []
-        """One sentence each, for the broker's own log."""
+        """Findings for the broker's own log, one sentence each."""
         self.is_due = True
         """Whether there may be notes to report, or indexes to rebuild or confirm."""
 

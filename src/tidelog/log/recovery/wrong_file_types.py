@@ -2,7 +2,7 @@
 file in place of a directory, a dangling link.
 
 Otherwise the first read or write of that name would fail and count as a failed disk. This runs
-before anything else in a log directory is read. Other checks then find that a file is missing.
+before anything else in a log directory is read. A file that was set aside then counts as missing.
 """
 
 from collections.abc import Iterator
@@ -25,11 +25,11 @@ _OF_IDENTITY = (
     names.META_PROPERTIES_COPY + _TEMPORARY,
     names.META_PROPERTIES + _TEMPORARY,
 )
-"""Files that the node can write again. `meta.properties` itself is left to the operator."""
+"""Files that the node can write again. An operator must repair `meta.properties` itself."""
 
 
 def clear_identity(disk: Disk) -> list[str]:
-    """Set aside misfits beside `meta.properties`, which is read before everything else."""
+    """Check the files beside `meta.properties`, which is read before everything else."""
     return _set_aside(disk, [name for name in disk.list_non_files("") if name in _OF_IDENTITY])
 
 
@@ -46,7 +46,7 @@ def clear(disk: Disk) -> list[str]:
 
 
 def _inside(disk: Disk, directory: str) -> Iterator[str]:
-    """Misfits in a partition directory, which contains only files."""
+    """The entries of a partition directory that are not files."""
     for name in disk.list_non_files(directory):
         if not name.endswith(names.SET_ASIDE):
             yield f"{directory}/{name}"

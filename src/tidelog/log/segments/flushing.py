@@ -34,7 +34,7 @@ class FlushProgress:
         return self._last_flush + flush_ms
 
     def begin(self, up_to: Offset, now: Millis) -> None:
-        # After a cut, an earlier fsync of the same offset covers less: keep the lower coverage.
+        # An earlier fsync of this offset may still run, and cover less after a truncation.
         self._in_flight[up_to] = min(up_to, self._in_flight.get(up_to, up_to))
         self._asked = up_to
         self._last_flush = now

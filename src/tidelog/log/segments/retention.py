@@ -60,11 +60,11 @@ def awaits_confirmation(segments: SegmentList, count: int) -> bool:
 
 
 PURGED_AT_ONCE = 20
-"""Segments removed per call of `purge`."""
+"""The maximum number of segments that one call of `purge` removes."""
 
 
 class DeletedFiles:
-    """Files of deleted segments. They are renamed at once, so that no start loads them."""
+    """Files of deleted segments. The files are renamed at once, so that no start loads them."""
 
     __slots__ = ("_disk", "_waiting")
 

@@ -8,7 +8,7 @@ from tidelog.log.segments.segment import Segment
 from tidelog.model.ids import Millis, Offset
 
 MAX_RELATIVE_OFFSET = (1 << 31) - 1
-"""An index entry stores the relative offset in four signed bytes."""
+"""The largest relative offset, which an index entry stores in four signed bytes."""
 
 
 class RollPolicy:
@@ -32,7 +32,7 @@ class RollPolicy:
         timestamp: Millis,
         now: Millis,
     ) -> bool:
-        """Whether a batch needs a new segment, given `pending` bytes about to be written here."""
+        """Whether a batch needs a new segment, if `pending` bytes go to this one before it."""
         occupied = segment.size + pending
         if last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
             return True

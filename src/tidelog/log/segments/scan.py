@@ -1,7 +1,7 @@
 """Iterates over the batches of a segment file: headers only, or whole batches with checksums.
 
-Invariant: a scan never trusts a length that it has read. It continues only while each batch has
-magic 2, lies inside the file, and begins at or past the end offset of the batch before it.
+Invariant: a scan never trusts a length that it has read. The scan continues only while each batch
+has magic 2, lies inside the file, and begins at or past the end offset of the batch before it.
 """
 
 import re
@@ -20,9 +20,9 @@ from tidelog.protocol.records.batch import (
 )
 
 NEAR = 4096 + HEADER_SIZE
-"""Bytes to read ahead for a look-up: one index interval and a header."""
+"""The number of bytes to read ahead for a look-up: one index interval and a header."""
 FAR = 1 << 20
-"""Bytes to read ahead for a pass over a whole segment."""
+"""The number of bytes to read ahead for a pass over a whole segment."""
 _BLOCK_BITS = 24
 """The batch after a broken one is searched among the next 2^24 offsets or more."""
 
@@ -37,7 +37,7 @@ class Hole(NamedTuple):
 
 
 class BrokenChainError(Exception):
-    """The bytes at `position` are not the next batch. It is always handled inside this package."""
+    """The bytes at `position` are not the next batch. This error does not leave the package."""
 
     def __init__(self, position: int, next_offset: Offset, reason: str) -> None:
         super().__init__(f"position {position}: {reason}")
@@ -50,7 +50,7 @@ class BrokenChainError(Exception):
 def headers(
     file: File, position: int, end: int, read_ahead: int, least: Offset = 0
 ) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of each batch between two positions; raises at the first broken batch."""
+    """Yield (position, header) of each batch between two positions; raise at a broken batch."""
     buffer, start = b"", position
     while position < end:
         at = position - start
@@ -65,7 +65,7 @@ def headers(
 def batches(
     file: File, position: int, end: int, least: Offset = 0
 ) -> Iterator[tuple[int, BatchHeader, memoryview]]:
-    """(position, header, bytes) of each batch; raises at the first broken or corrupt batch."""
+    """Yield (position, header, bytes) of each batch; raise at a broken or corrupt batch."""
     buffer, start = memoryview(b""), position
     while position < end:
         at = position - start
@@ -86,7 +86,7 @@ def batches(
 def resume_after(file: File, position: int, end: int, least: Offset) -> int | None:
     """The position of the next valid batch behind a broken one; None if there is none.
 
-    Offsets grow slowly, so the leading bytes of its base offset equal those of `least` or are
+    Offsets grow slowly, so the leading bytes of the next base offset equal those of `least` or are
     larger by one. A byte search finds candidates, and a candidate counts only if its checksum
     matches.
     """
@@ -148,7 +148,7 @@ class Stretch(NamedTuple):
     base_offset: Offset
 
     def headers(self, read_ahead: int = NEAR) -> Iterator[tuple[int, BatchHeader]]:
-        """(position, header) of each batch outside the holes."""
+        """Yield (position, header) of each batch outside the holes."""
         position = self.position
         for hole in self.holes:
             if position < hole.position:

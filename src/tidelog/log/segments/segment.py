@@ -69,15 +69,15 @@ class Segment:
         self.index_interval = index_interval
         """index.interval.bytes."""
         self.rebuild: IndexRebuild | None = None
-        """The running rebuild or comparison of the indexes, if any."""
+        """The rebuild or comparison of the indexes that is in progress; None if there is none."""
         self.is_time_confirmed = False
         """Whether the batches have confirmed the largest timestamp of the time index."""
         self.unread_to = 0
         """The end of the bytes that an earlier run wrote; they may have changed on disk."""
         self.chained = (0, 0)
-        """Positions between which the batches are known to be contiguous."""
+        """Start and end of the bytes whose batches are known to be contiguous."""
         self.summed = (0, 0)
-        """Positions between which the checksums are known to match as well."""
+        """Start and end of the bytes whose checksums are known to match as well."""
         self.offset_index = OffsetIndex(disk, self.path(names.OFFSET_INDEX), base_offset)
         self.time_index = TimeIndex(disk, self.path(names.TIME_INDEX), base_offset)
         self.transaction_index = TransactionIndex(
@@ -123,7 +123,7 @@ class Segment:
     # -- writing
 
     def append(self, batches: memoryview) -> int:
-        """Write at the end and return the position; the caller then calls `note` per batch."""
+        """Append the batches and return their position; the caller then calls `note` for each."""
         position = self.size
         self.file.append((batches,))
         self.size = position + len(batches)
@@ -190,7 +190,7 @@ class Segment:
     def headers(
         self, position: int = 0, read_ahead: int = scan.NEAR
     ) -> Iterator[tuple[int, BatchHeader]]:
-        """(position, header) of each batch from a batch boundary on."""
+        """Yield (position, header) of each batch from a batch boundary on."""
         return self._stretch(position).headers(read_ahead)
 
     def _stretch(self, position: int) -> Stretch:
@@ -201,7 +201,7 @@ class Segment:
         return self._stretch(self.position_before(offset))
 
     def headers_from(self, offset: Offset) -> Iterator[tuple[int, BatchHeader]]:
-        """(position, header) of each batch from the one that holds `offset` on."""
+        """Yield (position, header) of each batch, starting with the one that holds `offset`."""
         for position, header in self.headers(self.position_before(offset)):
             if header.last_offset >= offset:
                 yield position, header
@@ -246,7 +246,7 @@ class Segment:
             return None
 
     def distrust_indexes(self, reason: str) -> None:
-        """Start to rebuild the indexes; until that is done, look-ups scan the batches."""
+        """Start to rebuild the indexes. Until the rebuild ends, look-ups scan the batches."""
         if self.rebuild is None or not self.rebuild.reason:
             self.rebuild = IndexRebuild(self, self.index_interval, reason)
 
@@ -300,7 +300,7 @@ class Segment:
     # -- cutting, sealing and renaming
 
     def truncate(self, position: int, offset: Offset) -> None:
-        """Drop everything from a cut position on."""
+        """Drop the bytes from `position` on, and the index entries from `offset` on."""
         self.offset_index.cut(offset)
         self.time_index.cut(offset)
         self.transaction_index.cut(offset)

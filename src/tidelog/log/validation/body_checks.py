@@ -17,7 +17,7 @@ from tidelog.protocol.records.batch import COMPRESSION_MASK, HEADER_SIZE, BatchH
 from tidelog.protocol.varint import read_varint
 
 _SMALLEST_RECORD = 7
-"""Length, attributes, two deltas, no key, no value and no headers: one byte each."""
+"""The size of the smallest record: seven fields (no key, value or headers) of one byte each."""
 _WALKED = 16
 """The maximum number of records to read from a batch, because reading thousands is slow."""
 _BEGINNINGS = {1: b"\x1f\x8b", 3: b"\x04\x22\x4d\x18", 4: b"\x28\xb5\x2f\xfd"}
@@ -30,7 +30,7 @@ class _InDoubt(Enum):
 
 IN_DOUBT: Literal[_InDoubt.IN_DOUBT] = _InDoubt.IN_DOUBT
 InDoubt: TypeAlias = Literal[_InDoubt.IN_DOUBT]
-"""The records of the batch must be counted."""
+"""The result of a check that cannot decide: the records of the batch must be counted."""
 
 
 def check_body(batch: memoryview, header: BatchHeader) -> AppendRefused | InDoubt | None:

@@ -20,10 +20,10 @@ from tidelog.protocol.records.unpacking import OverBudget, UnreadableRecords, un
 CHECKED_BYTES = 256 * 1024 * 1024
 """A compressed batch that unpacks to more bytes than this is refused."""
 CHECKED_RECORDS = 1_000_000
-"""The maximum number of records in a compressed batch with fewer bytes than records."""
+"""The maximum number of records in a compressed batch that has fewer bytes than records."""
 _AT_ONCE_BYTES = 16 * 1024
 _AT_ONCE_RECORDS = 64
-"""Larger batches are checked in a job."""
+"""A compressed batch with more bytes or records than these limits is checked in a job."""
 _MOST_REPORTED = 1_000
 """The maximum number of invalid records to report for a batch."""
 
@@ -34,7 +34,7 @@ class RecordRules(NamedTuple):
     needs_keys: bool
     oldest: Millis | None
     newest: Millis | None
-    """None means that there is no bound."""
+    """The latest allowed timestamp; None if there is no bound, as for `oldest`."""
     is_counted: bool
     """Whether to verify that the number of records is correct and their offsets are contiguous."""
 

@@ -22,7 +22,7 @@ from tidelog.protocol.records.batch import (
 _NEWEST_CODEC = 4
 _MAGIC_AT = 16
 _SMALLEST_LENGTH = 14
-"""The smallest message of magic 0: a smaller length is invalid."""
+"""The length of the smallest message of magic 0. A smaller length is invalid."""
 _NOT_ONE_BATCH = "There must be exactly one record batch"
 
 
@@ -144,7 +144,7 @@ def _is_batch(batches: memoryview, position: int) -> bool:
 
 
 def check_whole(batches: memoryview) -> list[tuple[int, BatchHeader]] | AppendRefused:
-    """(position, header) of each batch, all valid; a partial batch at the end is left out."""
+    """Check all batches; returns (position, header) of each, without a partial one at the end."""
     found: list[tuple[int, BatchHeader]] = []
     position = 0
     while position + HEADER_SIZE <= len(batches):

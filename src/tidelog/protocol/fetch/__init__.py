@@ -1,4 +1,4 @@
-"""Fetch (key 1), versions 4 to 18, both directions: records are file slices or views of a frame."""
+"""The codec of Fetch (key 1), versions 4 to 18. Records are file slices or views of a frame."""
 
 from tidelog.protocol.fetch.request import (
     FetchPartition,

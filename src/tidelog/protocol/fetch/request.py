@@ -48,7 +48,7 @@ _LOG_START, _SESSIONS, _LEADER_EPOCH, _RACK = 5, 7, 9, 11
 _FLEXIBLE, _TOPIC_IDS, _REPLICA_STATE, _DIRECTORY, _HIGH_WATERMARK = 12, 13, 15, 17, 18
 
 NO_HIGH_WATERMARK: Offset = 2**63 - 1
-"""The follower does not report a high watermark."""
+"""The value of a follower that does not report its high watermark."""
 
 _PARTITION = Struct(">iiqiqi")
 _PARTITION_V4 = Struct(">iqi")

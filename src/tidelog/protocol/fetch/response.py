@@ -44,7 +44,7 @@ _LOG_START, _SESSIONS, _READ_REPLICA, _FLEXIBLE, _TOPIC_IDS, _ENDPOINTS = 5, 7, 
 _PARTITION = Struct(">ihqqq")
 _PARTITION_V4 = Struct(">ihqq")
 _UNABORTED = Struct(">ihqqqBi")
-"""A partition in the flexible encoding up to its records, without aborted transactions."""
+"""The fields before a partition's records (flexible encoding, no aborted transactions)."""
 _ABORTED = Struct(">qq")
 _SESSION = Struct(">ihi")
 _EPOCH_END = Struct(">iq")
@@ -107,7 +107,7 @@ def encode_response(version: int, correlation_id: int, response: FetchResponse) 
 def _encode_flexible(
     version: int, response: FetchResponse, out: bytearray, chunks: list[Chunk]
 ) -> int:
-    """Append to `out`, the last chunk, and continue in new chunks; returns the total length."""
+    """Append the body to `out`, which is the last chunk, and to new chunks; returns its length."""
     write_topic = topic_by_id if version >= _TOPIC_IDS else topic_by_compact_name
     length = 0
     out += uvarint(len(response.topics) + 1)
@@ -255,7 +255,7 @@ def _read_partition(frame: memoryview, position: int) -> tuple[PartitionFetched,
 def _read_aborted(
     count: int, padding: int, frame: memoryview, position: int
 ) -> tuple[tuple[AbortedTransaction, ...] | None, int]:
-    """Read entries, each followed by tagged fields if `padding` is not 0."""
+    """Read aborted transactions, each followed by tagged fields if `padding` is not 0."""
     if count < 0:
         return None, position
     aborted = []

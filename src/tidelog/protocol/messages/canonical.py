@@ -1,8 +1,8 @@
 """The canonical shape of each message, which the rest of Tidelog uses for every version.
 
-It is kio's newest class of the message. If the newest version lost a field that an older one
-carries, the canonical shape is a subclass in this module that has the field again. No information
-of any version is lost, and a handler can answer all versions with one value:
+The canonical shape is kio's newest class of the message. If the newest version lost a field that an
+older one carries, the canonical shape is a subclass in this module that has the field again. No
+information of any version is lost, and a handler can answer all versions with one value:
 
 - OffsetCommit and OffsetFetch name a topic by `name` up to version 9 and by `topic_id` from 10 on.
   A request has the field of its version; the other field is "" or None. A response has both, and

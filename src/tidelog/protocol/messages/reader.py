@@ -170,7 +170,7 @@ def _flat_reader(field: MessageField, flexible: bool) -> Reader:
 def _stepped_field(
     field: MessageField, flexible: bool
 ) -> tuple[Reader | None, SteppedReader | None]:
-    """The reader of a field; exactly one of the two is set."""
+    """The reader of a field: a `Reader` or a `SteppedReader`. The other result is None."""
     if field.is_array:
         if field.entity is None:
             return None, _flat_array(field, _primitive(field, flexible), 1, flexible)
@@ -213,7 +213,7 @@ def _sized(name: str, length: Reader, convert: Callable[[Any], Any], is_nullable
 
 
 def _flat_array(field: MessageField, element: Reader, cost: int, flexible: bool) -> SteppedReader:
-    """Reads an array whose elements have no arrays; an element costs `cost` fields of a slice."""
+    """Reads an array whose elements have no arrays; each element counts as `cost` fields."""
     length = _compact_length if flexible else _i32
     most = max(1, SLICE_FIELDS // cost)
 

@@ -1,7 +1,8 @@
 """kio's message classes as data: the class of a message in a version, and its fields.
 
-kio declares every version of every message as a frozen dataclass in a separate module. The module
-is imported when its version is first used, so a broker does not load the hundreds it never uses.
+kio declares every version of every message as a frozen dataclass in a separate module. A module is
+imported when its version is first used, so a broker does not load hundreds of modules that it never
+uses.
 """
 
 from collections.abc import Mapping

@@ -2,8 +2,8 @@
 
 Fields are matched by name, and nested messages likewise. A field that the source lacks takes the
 default of its schema, or Kafka's implicit default (0, "", no elements). A null becomes this default
-too if the target field is not nullable. `reshape` covers structural changes. Both directions are
-compiled once per pair of classes, and a message of the target class is returned as is.
+too if the target field is not nullable. `reshape` covers structural changes. Each conversion is
+planned once per pair of classes. A message that already has the target class is returned as is.
 
 Messages with arrays are converted in slices.
 """
@@ -44,7 +44,7 @@ class _Plan(NamedTuple):
 
     constant: dict[str, Any]
     copied: list[tuple[str, MessageField | None]]
-    """Fields that both classes have, with None if the value needs no conversion."""
+    """Fields of both classes, with the target field, or None if the value is copied as is."""
     reshape: Callable[[Any], Fields] | None
     wanted: Mapping[str, MessageField]
 

@@ -22,14 +22,14 @@ SteppedWriter: TypeAlias = Callable[[bytearray, Any, Meter], Steps[None]]
 """As `Writer`, in slices, for types with arrays."""
 
 _Pair: TypeAlias = tuple[Writer | None, SteppedWriter | None]
-"""Exactly one of the two is set."""
+"""Either a `Writer` or a `SteppedWriter`; the other one is None."""
 
 _NO_UUID = bytes(16)
 _MILLISECOND = timedelta(milliseconds=1)
 
 
 def write_steps(out: bytearray, entity: Any, meter: Meter) -> Steps[None]:
-    """Append the message to `out`."""
+    """Append the encoded message to `out`, in slices if it has arrays."""
     cls: type[Entity] = type(entity)
     if is_flat(cls):
         _writer_of(cls)(out, entity)
@@ -139,7 +139,7 @@ def _field_writer(field: MessageField, flexible: bool) -> _Pair:
 
 
 def _flat_array(element: Writer, cost: int, flexible: bool) -> SteppedWriter:
-    """Writes an array whose elements have no arrays; an element costs `cost` fields of a slice."""
+    """Writes an array whose elements have no arrays; each element counts as `cost` fields."""
     count = _compact_count if flexible else _legacy_count
     most = max(1, SLICE_FIELDS // cost)
 

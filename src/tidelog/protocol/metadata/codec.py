@@ -80,9 +80,9 @@ class _Plan:
     record_type: Callable[..., Any]
     members: tuple[_Member, ...]
     tagged: dict[int, _Member]
-    """In ascending order of tags, as they are written."""
+    """The tagged fields by tag, in the ascending order in which they are written."""
     added: tuple[_Member, ...]
-    """The members that version 0 does not have, latest first."""
+    """The fields that version 0 does not have; those of the latest version come first."""
 
     def lowest_version(self, record: object) -> int:
         for member in self.added:
@@ -192,7 +192,7 @@ def _read_uuid(data: bytes, position: int) -> tuple[UUID, int]:
 
 @lru_cache(maxsize=4_096)
 def _uuid(raw: bytes) -> UUID:
-    """The records of a topic repeat its id, and the ids of the brokers' directories."""
+    """A cached UUID, because the records of a topic repeat its id and the directory ids."""
     return UUID(bytes=raw)
 
 

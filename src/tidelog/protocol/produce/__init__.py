@@ -1,4 +1,4 @@
-"""Produce (key 0), versions 3 to 13, both directions: records are views of the frame."""
+"""The codec of Produce (key 0), versions 3 to 13. Records are views of the frame."""
 
 from tidelog.protocol.produce.request import ProduceRequest, decode_request, encode_request
 from tidelog.protocol.produce.response import (

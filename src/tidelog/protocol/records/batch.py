@@ -21,7 +21,7 @@ from tidelog.model.ids import LeaderEpoch, Millis, Offset, ProducerId
 
 HEADER_SIZE = 61
 LOG_OVERHEAD = 12
-"""Base offset and length: the bytes that `length` does not count."""
+"""The size of the base offset and of the length field, which the length does not include."""
 
 MAGIC = 2
 COMPRESSION_MASK = 0x07
@@ -138,7 +138,7 @@ def check(buffer: memoryview, position: int = 0) -> BatchHeader | ErrorCode:
 
 
 def iterate(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
-    """(position, header) of each whole batch; stops at the first partial batch."""
+    """Yield (position, header) of each whole batch; stop at the first partial batch."""
     position, end = 0, len(buffer)
     while position + HEADER_SIZE <= end:
         header = read_header(buffer, position)

@@ -1,6 +1,6 @@
 """A fast scan over the records of a batch that reads the head of each, without key and value.
 
-It takes the records' bytes in chunks, as they are unpacked, and keeps at most one chunk.
+The scan takes the records' bytes in chunks, as they are unpacked, and keeps at most one chunk.
 """
 
 from collections.abc import Iterable, Iterator
@@ -15,12 +15,12 @@ RecordHead: TypeAlias = tuple[int, int, int]
 """Timestamp delta, offset delta, and the size of the key (-1 for no key)."""
 
 _SMALLEST = 6
-"""Attributes, two deltas, no key, no value and no headers: one byte each."""
+"""The size of the smallest record after its length: six fields of one byte each."""
 _LONGEST_HEAD = 5 + 1 + 10 + 5 + 5
 
 
 def record_heads(chunks: Iterable[bytes], count: int) -> Iterator[list[RecordHead]]:
-    """The heads in each chunk, in order, of exactly `count` records.
+    """Yields the heads of the records in each chunk, in order; there must be `count` records.
 
     Raises UnreadableRecords if a record is invalid, or if there are fewer or more records.
     """

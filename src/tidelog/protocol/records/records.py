@@ -83,7 +83,7 @@ class Record(NamedTuple):
     timestamp: Millis = NO_TIMESTAMP
     headers: tuple[Header, ...] = ()
     offset: Offset = NO_OFFSET
-    """Always set in a record that was read. `build_batch` gives other records the next offset."""
+    """Set in every record that was read; `build_batch` assigns the next offset if it is not set."""
 
 
 # -- Control records -------------------------------------------------------------------------------

@@ -16,10 +16,10 @@ from tidelog.model.errors import ErrorCode
 from tidelog.protocol.malformed import MalformedMessage
 
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
-"""Indexed by the codec number in a batch's attributes."""
+"""The names of the codecs, by the codec number in a batch's attributes."""
 
 CHUNK = 16 * 1024
-"""The largest chunk of unpacked bytes."""
+"""The maximum size of a chunk of unpacked bytes."""
 MAX_UNCOMPRESSED = 256 * 1024 * 1024
 
 # Java's snappy writes blocks under its own header; other clients write one raw block.

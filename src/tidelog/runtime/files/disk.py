@@ -2,11 +2,12 @@
 
 Invariant: the number of open descriptors is bounded, however many files are in use. A file opens
 its descriptor on demand, and the disk closes the least recently used ones beyond a limit. A `File`
-stays usable: it reopens by its path, which the disk updates on renames. Before its path is removed,
-it takes a descriptor that it keeps. A descriptor is closed when its last holder releases it. Only
-the thread that owns the disk takes a descriptor away from a file. Other threads may call
+stays usable: it reopens by its path, which the disk updates on renames. Before the path is removed,
+the file opens a descriptor that it keeps. A descriptor is closed when its last holder releases it.
+Only the thread that owns the disk takes a descriptor away from a file. Other threads may call
 `File.read` and `File.sync`, and `Disk.write_file` for a path that has no other user. If the system
-refuses a descriptor, the disk closes others or waits. This is never an error of the disk (F65).
+refuses a descriptor, the disk closes others or waits. A refused descriptor never counts as an error
+of the disk (F65).
 """
 
 import errno
@@ -30,7 +31,7 @@ _READ_ONLY = os.O_RDONLY | os.O_CLOEXEC
 _REPLACE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 _MAX_CHUNKS = 512
-"""Buffers per pwritev, well below IOV_MAX."""
+"""The maximum number of buffers per pwritev, well below IOV_MAX."""
 
 _syncfs = CDLL(None, use_errno=True).syncfs
 """Linux's syncfs, which Python does not expose."""
@@ -44,7 +45,7 @@ class Descriptor:
     def __init__(self, number: int) -> None:
         self.number = number
         self.is_of_removed = False
-        """Whether closing it may free the blocks of a removed file, which takes long."""
+        """Whether the close may free the blocks of a removed file, which takes long."""
 
     def __del__(self) -> None:
         if self.is_of_removed:
@@ -145,7 +146,7 @@ class RealFile:
             try:
                 return Descriptor(self._disk.open_number(path, _READ_WRITE))
             except FileNotFoundError:
-                # Another thread renamed or removed it meanwhile, or it does not exist.
+                # The file does not exist, or another thread has just renamed or removed it.
                 if self._descriptor is not None:
                     return self._descriptor
                 if self.path == path:
@@ -159,14 +160,14 @@ class RealFile:
         self.path = ""
 
     def let_go(self) -> bool:
-        """Release the descriptor, if the file has one and can reopen by its path."""
+        """Release the descriptor; returns False if there is none or the file has no path."""
         if not self.path or self._descriptor is None:
             return False
         self._descriptor = None
         return True
 
     def give_up(self) -> bool:
-        """Release the descriptor, unless the file was used since the last call."""
+        """Release the descriptor; returns False if the file was used since the last call."""
         if self.path and self._is_wanted:
             self._is_wanted = False
             return False
@@ -247,7 +248,7 @@ class RealDisk:
             return self._reserve.retry(lambda: os.open(full, flags, 0o644))
 
     def _give_back(self) -> int:
-        """Close the descriptors of half of the files; they reopen on demand."""
+        """Close the descriptors of half of the files, which reopen on demand; returns how many."""
         given, half = 0, len(self._open) // 2
         while self._open and not (given and len(self._open) <= half):
             file = self._open.popleft()()

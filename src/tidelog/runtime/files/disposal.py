@@ -20,7 +20,7 @@ def close_elsewhere(number: int) -> None:
     try:
         with _start:
             if not _threads:
-                # The process may end while the thread works: the kernel frees the rest.
+                # A daemon thread: if the process ends earlier, the kernel frees the blocks.
                 thread = Thread(target=_work, name="disposal", daemon=True)
                 thread.start()
                 _threads.append(thread)

@@ -49,7 +49,7 @@ class _Collector:
         self._run_soon = run_soon
 
     def describe(self) -> list[Any]:
-        """Empty: the node is queried only when it is scraped."""
+        """Returns nothing, because the node is queried only for a scrape."""
         return []
 
     def collect(self) -> Iterator[Any]:
@@ -58,7 +58,7 @@ class _Collector:
         def answer() -> None:
             try:
                 answers.put(self._look())
-            except Exception as bug:  # a bug: the node keeps serving, the scraper gets the error
+            except Exception as bug:  # a bug: the scraper gets the error, and the node goes on
                 answers.put(bug)
 
         self._run_soon(answer)

@@ -1,7 +1,7 @@
 """The HTTP server of the metrics, which no client can use to block the node (F65).
 
-It has few threads and drops clients that send nothing. It is imported only if metrics are served:
-its modules take longer to load than the rest of a node.
+The server has few threads and drops clients that send nothing. This module is imported only if
+metrics are served, because the modules that it needs take longer to load than the rest of a node.
 """
 
 import socket

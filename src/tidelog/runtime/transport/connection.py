@@ -19,11 +19,13 @@ from tidelog.protocol.framing import FrameSplitter
 from tidelog.runtime.files.disk import RealFile
 
 INLINE_BYTES = 16 * 1024
-"""A slice up to this size is read and joined to its neighbours, which is cheaper than a sendfile.
+"""A file slice up to this size is read and joined with other chunks, because a sendfile costs more.
 """
 
 BULK_READ_BYTES = 64 * 1024
-"""For large frames, a small first read leaves most of each frame to be received in place."""
+"""The size of the first read from a connection with large frames. The rest of a frame is then
+received in place.
+"""
 
 JOIN_BYTES = 64 * 1024
 """Chunks are joined into one send up to this size; larger chunks are not copied."""
@@ -32,12 +34,12 @@ SENDFILE_BYTES = 4 * 1024 * 1024
 """The maximum number of bytes that one connection sends from files per pass."""
 
 TAIL_BYTES = 8 * 1024 * 1024
-"""The last bytes of a file count as cached; only slices further back are checked."""
+"""The last bytes of a file, up to this number, count as cached. Only earlier slices are checked."""
 
 COLD_READ_BYTES = 256 * 1024
 
 CHUNK_COST = 128
-"""The memory of a queued chunk in addition to its bytes."""
+"""The memory in bytes that a queued chunk takes in addition to its content."""
 
 NOTHING, SOCKET, DISK = range(3)
 """The event that a connection's queue waits for."""
@@ -90,7 +92,7 @@ class Connection:
     waiting: list[Chunk] = field(default_factory=list)
     unsent: int = 0
     half_received: int = 0  # bytes of an incomplete request, as counted by HalfReceived
-    stalled: int = 0  # its share of the unsent bytes of all stalled connections
+    stalled: int = 0  # its unsent bytes, as counted by UnreadResponses
     waits_for: int = NOTHING
     held: HeldFrames | None = None
     muted: int = 0  # one bit for each reason not to read
@@ -104,7 +106,7 @@ class Connection:
         return self.active_at < self.opened_at
 
     def receive(self, shared: memoryview) -> list[memoryview] | None:
-        """Read once; returns the frames that are complete, or None at the end of the stream."""
+        """Read once; returns the frames that are now complete, or None at the end of the stream."""
         space = self.splitter.space()
         if space is not None:
             self.is_bulk = True
@@ -225,7 +227,7 @@ def _is_tail(part: FileSlice) -> bool:
 
 
 def _is_cold(part: FileSlice) -> bool:
-    """Whether sending it now would wait for the disk; checks the first and the last byte."""
+    """Whether sending the slice would wait for the disk; checks its first and its last byte."""
     if _is_tail(part):
         return False
     source = cast(RealFile, part.file).descriptor()

@@ -2,9 +2,8 @@
 
 This class only counts: `listeners` accepts and `connections` closes. As in Kafka, a connection over
 max.connections waits in the kernel's queue, and one over max.connections.per.ip is closed at once.
-The inter-broker listener, if it is a separate one, never waits. Connections of other listeners are
-closed to make room. Controller listeners are counted separately, because in Kafka they belong to
-another server.
+A separate inter-broker listener never waits: connections of other listeners are closed to make
+room. Controller listeners are counted separately, because in Kafka they belong to another server.
 """
 
 import socket
@@ -92,7 +91,7 @@ class ConnectionQuotas:
 
     @property
     def excess(self) -> int:
-        """How many connections to close on listeners that are not protected."""
+        """How many connections of unprotected listeners to close."""
         return max(0, self._total - self._limits.total)
 
     def may_be_closed(self, listener: str) -> bool:

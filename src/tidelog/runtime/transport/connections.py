@@ -33,7 +33,7 @@ SPARED_AT_ONCE = 16
 SILENT_MS: Millis = 250
 """When descriptors run out, clients that have sent no request for this long are closed first."""
 SPARED_IDLE_MS: Millis = 60_000
-"""Clients that have been idle for this long are closed next; Kafka clients reconnect."""
+"""Clients that have been idle for this long are closed next. Kafka clients reconnect."""
 
 FEWER_READ_BYTES, FEWEST_READ_BYTES = 16 * 1024, 4 * 1024
 """The bytes to read from a connection at once while many requests are held."""
@@ -43,7 +43,7 @@ SWEEPS_PER_IDLE = 8
 """How many times to look for idle connections within connections.max.idle.ms."""
 
 FEW = 2
-"""Up to this number, each connection may send the full share from files."""
+"""Up to this number of connections, each may send `SENDFILE_BYTES` from files per pass."""
 FEWEST_SENT_BYTES = 32 * 1024
 
 BY_NODE, BY_UNSENT, BY_CLOSE, BY_MEMORY = 1, 2, 4, 8
@@ -79,8 +79,10 @@ class Connections:
         self._readers = readers
         self._by_id: dict[ConnId, Connection] = {}
         self._by_fd: dict[int, Connection] = {}
-        self._answered: list[Connection] = []  # have responses to send in this pass
-        self._holding: list[Connection] = []  # have frames to handle in the next pass
+        self._answered: list[
+            Connection
+        ] = []  # connections that have responses to send in this pass
+        self._holding: list[Connection] = []  # connections with frames to handle in the next pass
         self._gone: list[ConnId] = []
         self._unread = UnreadResponses(limits.stalled_bytes, limits.unsent_bytes)
         self._held = 0
@@ -91,7 +93,7 @@ class Connections:
         self.share = SENDFILE_BYTES
         """The bytes that a connection may send from a file per pass."""
         self._whole = self.shared = memoryview(bytearray(SHARED_BYTES))
-        """The read buffer, or a part of it while many requests are held."""
+        """`shared` is the read buffer, or only its beginning while many requests are held."""
         self.now = now
         """The time of this pass, set by the loop."""
 
@@ -129,14 +131,14 @@ class Connections:
         self._by_id[conn] = self._by_fd[sock.fileno()] = admitted
 
     def admit_client(self, conn: ConnId, accepted: Accepted) -> None:
-        """Serve a client; if it exceeds max.connections, close the longest idle others."""
+        """Serve a client; if it exceeds max.connections, close the connections idle for longest."""
         listener, sock, address, peer = accepted
         self.admit(conn, sock, peer)
         admitted = self._by_id[conn]
         admitted.listener, admitted.address = listener, address
-        # Any activity sets `active_at` to `now` or later, which ends `is_silent`.
+        # The first activity raises `active_at` to `opened_at` or later, which ends `is_silent`.
         admitted.opened_at, admitted.active_at = self.now, self.now - 1
-        admitted.costly_until = self.now + COSTLY_FOR_MS  # its cost is not known yet
+        admitted.costly_until = self.now + COSTLY_FOR_MS  # the cost of its requests is unknown
         self.quotas.opened(listener, address)
         self.drop_excess()
 
@@ -153,7 +155,7 @@ class Connections:
             self._holding.append(conn)
 
     def half_received(self, conn: Connection) -> None:
-        """Account for a change in the received part of a request."""
+        """Count the bytes of a half-received request, and mute its connection over the limit."""
         if conn.id < 0:
             return  # a response, whose length this node has bounded
         if not self._half_received.changed(conn, conn.splitter.filled):
@@ -179,7 +181,7 @@ class Connections:
             self.check_at = min(self.check_at, self.now + CHECK_MS)
 
     def resume_first(self, conns: list[Connection]) -> None:
-        """Handle these connections first in the next pass, because time ran out."""
+        """Put these connections first in the next pass, because the time of this one is used up."""
         self._holding[:0] = conns
 
     def release(self, conn: Connection) -> None:
@@ -204,7 +206,7 @@ class Connections:
             self.shared = self._whole
 
     def take_resumable(self) -> list[Connection]:
-        """The connections whose held frames may be handled now."""
+        """Returns the connections whose held frames may be handled now, and forgets them."""
         holding, self._holding = self._holding, []
         return [conn for conn in holding if conn.held is not None and not conn.muted]
 
@@ -274,7 +276,7 @@ class Connections:
         if conn.waits_for or conn.stalled:
             self._count_stalled(conn, conn.unsent if conn.waits_for else 0)
             if conn not in self:
-                return  # it was closed as the slowest
+                return  # it was closed for having the most unread bytes
         if conn.waits_for == DISK:
             self._readers.submit(conn.cold_read(), lambda _: self._warmed(conn))
         elif not conn.waits_for and conn.muted & BY_CLOSE:

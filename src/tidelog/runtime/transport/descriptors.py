@@ -2,8 +2,8 @@
 
 Clients, peers and log files share one limit. Each has its own share, so that clients with many
 connections cannot take the descriptors of files and peers. If the system still refuses a
-descriptor, this does not count as an error of a disk. `DescriptorReserve` closes descriptors that
-can be reopened, and waits if there is none left to close.
+descriptor, `DescriptorReserve` closes descriptors that can be reopened, or waits if there are none.
+A refused descriptor does not count as an error of a disk.
 """
 
 import errno
@@ -17,13 +17,13 @@ from typing import NamedTuple, TypeVar
 from tidelog.runtime.logs import LineLimit
 
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
-"""Errors for a temporary lack of descriptors, or of memory for one."""
+"""The errors that mean a temporary lack of descriptors, or of memory for a descriptor."""
 
 FILES_PER_DIRECTORY = 512
 OWN = 48
-"""For standard streams, epoll, listeners, metrics, and files that are open briefly."""
+"""The number reserved for standard streams, epoll, listeners, metrics and brief file access."""
 PEERS = 32
-"""For connections to and from other nodes, beyond the share of clients."""
+"""The number reserved for connections to and from other nodes, besides the clients' share."""
 
 RETRY_SECONDS = 0.02
 
@@ -36,7 +36,7 @@ class Shares(NamedTuple):
     """How many descriptors each kind may use at once."""
 
     files: int
-    """Per log directory."""
+    """The number of open files per log directory."""
     clients: int
     peers: int = PEERS
 
@@ -45,7 +45,7 @@ UNLIMITED = Shares(FILES_PER_DIRECTORY, 2**31 - 1)
 
 
 def raise_limit() -> int:
-    """Raise the limit of this process to its hard limit, and return it."""
+    """Raise this process's limit of descriptors to the hard limit, and return that limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
@@ -58,7 +58,7 @@ def fewest(directories: int) -> int:
 
 
 def share_out(limit: int, directories: int) -> Shares:
-    """Divide the limit, less one lock per directory: files get up to half, clients the rest."""
+    """Divide the limit: after fixed shares and locks, files get up to half and clients the rest."""
     assert limit >= fewest(directories)
     free = limit - OWN - PEERS - directories
     files = min(FILES_PER_DIRECTORY * directories, free // 2)
@@ -66,11 +66,11 @@ def share_out(limit: int, directories: int) -> Shares:
 
 
 class DescriptorReserve:
-    """Frees a descriptor when the system has refused one, and retries.
+    """The descriptors that can be closed and reopened, freed when the system has refused a new one.
 
-    `sources` release a few descriptors each and return how many. They are called in order, in the
-    thread that created this object, until one of them has released some. Any other thread waits
-    until the owner thread has called them.
+    Each source is a function that releases a few descriptors and returns how many. Sources are
+    called in order until one of them has released some. Only the owner thread, which created this
+    object, calls the sources. Any other thread waits until the owner has called them.
     """
 
     def __init__(self) -> None:
@@ -88,7 +88,7 @@ class DescriptorReserve:
         self._wake = wake
 
     def free_for_waiters(self) -> None:
-        """Free descriptors if another thread waits for one."""
+        """Free descriptors if a thread waits for one; the owner thread calls this regularly."""
         if self._is_awaited:
             self._is_awaited = False
             self.free_some()
@@ -98,7 +98,7 @@ class DescriptorReserve:
         return get_ident() == self._owner and any(give_back() for give_back in self._sources)
 
     def retry(self, attempt: Callable[[], T]) -> T:
-        """Retry the attempt until the system has a descriptor for it; returns its result."""
+        """Repeat the attempt until the system has a descriptor for it; returns its result."""
         while True:
             try:
                 return attempt()
@@ -119,4 +119,4 @@ class DescriptorReserve:
 
 
 def _no_wake() -> None:
-    """The default for a process with one thread."""
+    """Used by a process with one thread, which has no other thread to wake."""

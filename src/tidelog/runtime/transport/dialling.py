@@ -64,7 +64,7 @@ class Dialler:
         return socket.socket(family, socket.SOCK_STREAM)
 
     def finish(self, fd: int) -> Dialled:
-        """The outcome of a connection attempt; after an error the socket is closed."""
+        """Returns the outcome of a connection attempt; after an error the socket is closed."""
         dialled = self._by_fd.pop(fd)
         error_number = dialled.sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if error_number:

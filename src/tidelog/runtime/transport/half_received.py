@@ -3,7 +3,7 @@
 A client may announce a large request and send it slowly, and many clients may do so. Over the
 limit, only the connection whose request began first is read; the others wait until there is room.
 While others wait, connections whose requests began some time ago are closed, the oldest first,
-until there is room again; a connection that makes progress is kept.
+until there is room again. The first connection is kept while it makes progress.
 """
 
 from typing import NamedTuple
@@ -14,7 +14,7 @@ from tidelog.runtime.transport.connection import Connection
 ENOUGH_BYTES = 64 * 1024
 """The bytes that the first connection must send between two checks while others wait."""
 PATIENCE = 2
-"""The number of checks that a request may last while others wait."""
+"""The number of checks after which a request may be closed while others wait."""
 
 
 class _Begun(NamedTuple):
@@ -38,7 +38,9 @@ class HalfReceived:
         return bool(self._waiting)
 
     def changed(self, conn: Connection, received: int) -> bool:
-        """Record the received bytes of a request, 0 at its end; returns whether to read on."""
+        """Record the received bytes of a request, 0 when it is complete; returns whether to read
+        on.
+        """
         self.bytes += received - conn.half_received
         conn.half_received = received
         if not received:
@@ -63,7 +65,7 @@ class HalfReceived:
         return ready
 
     def check(self) -> list[Connection]:
-        """The connections to close, so that the waiting ones can continue."""
+        """Returns the slow connections to close, so that the waiting ones can continue."""
         if not self._waiting:
             return []
         self._checks += 1

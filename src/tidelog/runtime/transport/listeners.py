@@ -22,7 +22,7 @@ class ListeningSocket(NamedTuple):
     name: str
     sock: socket.socket
     awaits_ready: bool = False
-    """Whether clients must wait until the node is ready: earlier, it would not know its topics."""
+    """Whether to accept clients only when the node is ready and knows its topics."""
 
 
 class Accepted(NamedTuple):
@@ -87,7 +87,7 @@ class Acceptor:
         return fd in self._by_fd
 
     def accept(self, fd: int, now: Millis) -> Iterator[Accepted]:
-        """The clients that wait on `fd`, as many as there is room for."""
+        """Accept the clients that wait on `fd`, as many as there is room for."""
         listener = self._by_fd[fd]
         for _ in range(ACCEPTS_PER_PASS):
             obstacle = self._obstacle(listener.name)
@@ -102,7 +102,7 @@ class Acceptor:
                 if error.errno in EXHAUSTED and not self._spare():
                     self._pause(fd, str(error.strerror), now)
                     return
-                continue  # the client gave up, or there is room now
+                continue  # the client gave up, or a descriptor is free now
             refusal = self._quotas.refusal(listener.name, address[0])
             if refusal is not None:
                 sock.close()

@@ -1,6 +1,6 @@
 """Bounds the memory of responses that peers do not read, over all connections together.
 
-Over the limit, a connection with unread responses is not read until it has received everything.
+Over the limit, a connection with unread responses is not read until its peer has read them all.
 Over twice the limit, the connections with the most unread bytes are closed.
 """
 
@@ -20,7 +20,7 @@ class UnreadResponses:
         """A connection with more unsent bytes than this is not read."""
 
     def changed(self, conn: Connection, unsent: int) -> None:
-        """Account for a connection that waits for its peer, or 0 when it no longer does."""
+        """Count the unsent bytes of a connection that waits for its peer, 0 after the wait."""
         self._bytes += unsent - conn.stalled
         conn.stalled = unsent
         if self._bytes > self._most:
