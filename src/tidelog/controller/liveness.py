@@ -33,7 +33,9 @@ class Liveness:
         self._timeout_ms = session_timeout_ms
         self._sessions: dict[NodeId, _Session] = {}
 
-    def heard(self, broker: NodeId, now: Millis, metadata_offset: Offset = NO_OFFSET) -> None:
+    def record_heartbeat(
+        self, broker: NodeId, now: Millis, metadata_offset: Offset = NO_OFFSET
+    ) -> None:
         """Renew the session after a heartbeat."""
         self._sessions[broker] = _Session(now + self._timeout_ms, metadata_offset)
 
@@ -41,7 +43,7 @@ class Liveness:
         """Start a full session for each broker; a new controller does this first."""
         for broker in brokers:
             if broker not in self._sessions:
-                self.heard(broker, now)
+                self._sessions[broker] = _Session(now + self._timeout_ms, NO_OFFSET)
 
     def expect_soon(self, broker: NodeId, now: Millis, within_ms: Millis) -> None:
         """Shorten the session of a broker that has been silent for some time already."""

@@ -23,11 +23,11 @@ class WatchListener(Protocol):
         """The result for the partition may have changed; this alone does not wake a fetch."""
 
     @property
-    def waiting(self) -> Iterable["Waiting"]:
+    def waiting(self) -> Iterable["ParkedFetch"]:
         """The parked fetches to wake when there may be something to return."""
 
 
-class Waiting(Protocol):
+class ParkedFetch(Protocol):
     """A parked fetch."""
 
     @property
@@ -37,7 +37,7 @@ class Waiting(Protocol):
     def wake(self) -> None: ...
 
 
-class Subject(Protocol):
+class WatchedPartition(Protocol):
     """A partition that can be watched."""
 
     def fetched_at_end(self, watch: "PartitionWatch") -> None:
@@ -56,7 +56,7 @@ class SessionWatch(ABC, Generic[Watched]):
 
     def __init__(self) -> None:
         self.moved: dict[Watched, None] = {}
-        self.waiting: dict[Waiting, None] = {}
+        self.waiting: dict[ParkedFetch, None] = {}
         self.replica: NodeId = NO_NODE
         """The follower that owns the session."""
         self.fetched_at: Millis = -1
@@ -71,10 +71,10 @@ class SessionWatch(ABC, Generic[Watched]):
     def release(self) -> None:
         """Stop watching all partitions."""
 
-    def park(self, fetch: Waiting) -> None:
+    def park(self, fetch: ParkedFetch) -> None:
         self.waiting[fetch] = None
 
-    def unpark(self, fetch: Waiting) -> None:
+    def unpark(self, fetch: ParkedFetch) -> None:
         self.waiting.pop(fetch, None)
         if self._is_over and not self.waiting:
             self.release()
@@ -89,12 +89,12 @@ class SessionWatch(ABC, Generic[Watched]):
 class PartitionWatch:
     """One partition of a fetch session; it is at rest until the partition moves."""
 
-    __slots__ = ("session", "subject")
+    __slots__ = ("session", "watched_partition")
 
     def __init__(self, session: SessionWatch[Any] | None) -> None:
         self.session = session
         """None for a read outside a session."""
-        self.subject: Subject | None = None
+        self.watched_partition: WatchedPartition | None = None
 
     @property
     def is_at_rest(self) -> bool:
@@ -104,11 +104,11 @@ class PartitionWatch:
         session = self.session
         if session is not None and self not in session.moved:
             session.moved[self] = None
-            if self.subject is not None:
-                self.subject.fetched_at_end(self)
+            if self.watched_partition is not None:
+                self.watched_partition.fetched_at_end(self)
 
     @property
-    def waiting(self) -> Iterable[Waiting]:
+    def waiting(self) -> Iterable[ParkedFetch]:
         return self.session.waiting if self.session is not None else ()
 
     def rest(self) -> None:
@@ -118,9 +118,9 @@ class PartitionWatch:
 
     def release(self) -> None:
         self.mark()
-        if self.subject is not None:
-            self.subject.unwatch(self)
-            self.subject = None
+        if self.watched_partition is not None:
+            self.watched_partition.unwatch(self)
+            self.watched_partition = None
 
 
 def mark_all(listeners: dict[WatchListener, None]) -> None:
@@ -130,7 +130,7 @@ def mark_all(listeners: dict[WatchListener, None]) -> None:
 
 def wake_all(listeners: dict[WatchListener, None]) -> None:
     """Mark all listeners and wake their fetches, the longest waiting first."""
-    waiting: list[Waiting] = []
+    waiting: list[ParkedFetch] = []
     for listener in listeners:
         listener.mark()
         waiting += listener.waiting

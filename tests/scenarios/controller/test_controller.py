@@ -58,7 +58,7 @@ class Storyteller:
     def ask(self, words: Words) -> list[str]:
         request = REQUESTS[words.command](self.image, words)
         if words.command == "heartbeat":
-            self.sessions.heard(request.broker_id, NOW, request.current_metadata_offset)
+            self.sessions.record_heartbeat(request.broker_id, NOW, request.current_metadata_offset)
         decision = decide(self.image, request, self.context())
         self.apply(decision.records)
         return list(outcomes(decision.response))

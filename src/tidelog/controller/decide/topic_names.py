@@ -26,21 +26,21 @@ def name_problem(name: str) -> str | None:
     return None
 
 
-class Unified:
+class MetricNames:
     """Topics by metric name, in which Kafka replaces each dot by an underscore."""
 
     def __init__(self, existing: Iterable[str]) -> None:
         self._existing = existing
-        self._by_unified: dict[str, str] | None = None
+        self._by_metric_name: dict[str, str] | None = None
 
     def colliding(self, name: str) -> str | None:
         """The first existing topic, in order of name, that has the same metric name."""
         if "." not in name and "_" not in name:
             return None
-        if self._by_unified is None:
+        if self._by_metric_name is None:
             # Built once per request: scanning all topics for each new topic is slow.
-            self._by_unified = {}
+            self._by_metric_name = {}
             for other in sorted(self._existing, reverse=True):
-                self._by_unified[other.replace(".", "_")] = other
-        found = self._by_unified.get(name.replace(".", "_"))
+                self._by_metric_name[other.replace(".", "_")] = other
+        found = self._by_metric_name.get(name.replace(".", "_"))
         return None if found == name else found

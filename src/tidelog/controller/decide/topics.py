@@ -17,7 +17,7 @@ from tidelog.controller.configs.check import check_topic_config
 from tidelog.controller.configs.effective import config_of_topic
 from tidelog.controller.decide.decision import NOT_THROTTLED, DecideContext, Decision, Refusal
 from tidelog.controller.decide.placement import check_assignment, new_partition, place
-from tidelog.controller.decide.topic_names import Unified, name_problem
+from tidelog.controller.decide.topic_names import MetricNames, name_problem
 from tidelog.controller.image.image import TOPIC_RESOURCE, ClusterImage, TopicImage
 from tidelog.model.errors import ErrorCode
 from tidelog.model.ids import METADATA_TOPIC, NodeId, TopicId
@@ -64,7 +64,7 @@ def create_topics(
     default = context.settings.num_partitions
     asked = sum(partitions_asked(topic, default) for topic in request.topics)
     too_many = asked > MAX_PARTITIONS_PER_REQUEST
-    unified = Unified(image.topics)
+    metric_names = MetricNames(image.topics)
     records: list[MetadataRecord] = []
     results: list[CreatableTopicResult] = []
     described: _Described = {}
@@ -76,7 +76,7 @@ def create_topics(
         elif too_many:
             outcome = TOO_MANY_PARTITIONS
         else:
-            outcome = _create(image, topic, unified, context)
+            outcome = _create(image, topic, metric_names, context)
         if isinstance(outcome, Refusal):
             results.append(refused_topic(topic.name, outcome))
         else:
@@ -97,9 +97,9 @@ def partitions_asked(topic: CreatableTopic, default: int) -> int:
 
 
 def _create(
-    image: ClusterImage, topic: CreatableTopic, unified: Unified, context: DecideContext
+    image: ClusterImage, topic: CreatableTopic, metric_names: MetricNames, context: DecideContext
 ) -> _Created | Refusal:
-    fault = _check_name(image, topic.name, unified)
+    fault = _check_name(image, topic.name, metric_names)
     if fault is not None:
         return fault
     unset = [config.name for config in topic.configs if config.value is None]
@@ -125,7 +125,7 @@ def _create(
     )
 
 
-def _check_name(image: ClusterImage, name: str, unified: Unified) -> Refusal | None:
+def _check_name(image: ClusterImage, name: str, metric_names: MetricNames) -> Refusal | None:
     problem = name_problem(name)
     if problem is not None:
         return Refusal(ErrorCode.invalid_topic_exception, problem)
@@ -135,7 +135,7 @@ def _check_name(image: ClusterImage, name: str, unified: Unified) -> Refusal | N
         )
     if name in image.topics:
         return Refusal(ErrorCode.topic_already_exists, f"Topic '{name}' already exists.")
-    other = unified.colliding(name)
+    other = metric_names.colliding(name)
     if other is not None:
         return Refusal(
             ErrorCode.invalid_topic_exception,

@@ -124,7 +124,7 @@ class ActiveController:
         if not self._quorum.is_active:
             resume(refusal(message, ErrorCode.not_controller))
             return
-        self._hear(message, conn)
+        self._record_contact(message, conn)
         decision = decide(self._quorum.pending_image, message, self._decide_context())
 
         def done(is_committed: bool) -> None:
@@ -166,12 +166,12 @@ class ActiveController:
             return FenceReason.RETURNED
         return FenceReason.REQUESTED
 
-    def _hear(self, message: Any, conn: ConnId | None) -> None:
+    def _record_contact(self, message: Any, conn: ConnId | None) -> None:
         if isinstance(message, BrokerHeartbeatRequest):
             broker = self._quorum.pending_image.brokers.get(message.broker_id)
             if broker is None or broker.epoch != message.broker_epoch:
                 return  # a heartbeat of an earlier run must not extend the current session
-            self._liveness.heard(
+            self._liveness.record_heartbeat(
                 message.broker_id, self._clock.now, message.current_metadata_offset
             )
             self._signs[message.broker_id] = self._clock.now

@@ -272,7 +272,7 @@ class Partitions:
         )
         for read in effect.reads:
             replica = self.leading(read.partition, read.current_leader_epoch)
-            if isinstance(replica, ErrorCode) or reading.parting(replica, read) is not None:
+            if isinstance(replica, ErrorCode) or reading.divergence_of(replica, read) is not None:
                 continue
             assert replica.leader is not None
             if not replica.leader.has_replica(effect.replica):
@@ -350,11 +350,11 @@ class Partitions:
             replica.watch(read.watch, is_follower=effect.replica >= 0)
         log, high_watermark = replica.log, replica.high_watermark
         stable, start = log.last_stable_offset(high_watermark), log.log_start_offset
-        parting = reading.parting(replica, read)
-        if parting is not None:
-            if isinstance(parting, ErrorCode):
-                return FetchResult(parting, log_start_offset=reading.start_for(effect, replica))
-            return FetchResult(ErrorCode.none, high_watermark, stable, start, diverging=parting)
+        divergence = reading.divergence_of(replica, read)
+        if divergence is not None:
+            if isinstance(divergence, ErrorCode):
+                return FetchResult(divergence, log_start_offset=reading.start_for(effect, replica))
+            return FetchResult(ErrorCode.none, high_watermark, stable, start, diverging=divergence)
         is_follower, reader = effect.replica >= 0, effect.reader
         if reader is not None and reader.rack and replica.leader is not None:
             preferred = self._read_replicas.choose(replica, read.offset, reader, self.image)

@@ -31,7 +31,7 @@ def not_a_replica(read: PartitionFetch) -> ErrorCode:
     return ErrorCode.unknown_leader_epoch
 
 
-def parting(replica: Replica, read: PartitionFetch) -> EpochEnd | ErrorCode | None:
+def divergence_of(replica: Replica, read: PartitionFetch) -> EpochEnd | ErrorCode | None:
     """Where the reader's log diverges from this one, if the fetch includes its last epoch."""
     last, log = read.last_fetched_epoch, replica.log
     if last == NO_EPOCH:

@@ -337,11 +337,11 @@ class Replica:
 
     def watch(self, watch: PartitionWatch, *, is_follower: bool) -> None:
         """Notify the fetch session of changes here from now on."""
-        if watch.subject is self:
+        if watch.watched_partition is self:
             return
-        if watch.subject is not None:
-            watch.subject.unwatch(watch)
-        watch.subject = self
+        if watch.watched_partition is not None:
+            watch.watched_partition.unwatch(watch)
+        watch.watched_partition = self
         self.listen(watch, is_follower=is_follower)
 
     def unwatch(self, watch: PartitionWatch) -> None:

@@ -68,7 +68,7 @@ class QuorumServing:
         fetch = _only_fetch(message)
         if fetch is None or self._refuse(message, fetch) is not None:
             return None
-        if self._needs_snapshot(fetch) or self._parting(fetch) is not None:
+        if self._needs_snapshot(fetch) or self._divergence_of(fetch) is not None:
             return None
         replica = ReplicaKey(message.replica_id, fetch.replica_directory_id)
         return ReplicaFetched(replica, fetch.fetch_offset) if message.replica_id >= 0 else None
@@ -151,9 +151,9 @@ class QuorumServing:
             return _whole(refused, self._endpoints())
         if self._needs_snapshot(fetch):
             return _whole(self._fetched()._replace(snapshot_id=self._log.snapshots.newest))
-        parting = self._parting(fetch)
-        if parting is not None:
-            return _whole(self._fetched(diverging_epoch=parting))
+        divergence = self._divergence_of(fetch)
+        if divergence is not None:
+            return _whole(self._fetched(diverging_epoch=divergence))
         if fetch.fetch_offset < self._log.log.log_end_offset:
             return self._answer(fetch, empty=False)
         if fetch.high_watermark < self._high_watermark:
@@ -176,7 +176,7 @@ class QuorumServing:
         """Whether the next records for this replica are only in a snapshot."""
         return fetch.fetch_offset < self._log.log.log_start_offset
 
-    def _parting(self, fetch: FetchPartition) -> EpochEnd | None:
+    def _divergence_of(self, fetch: FetchPartition) -> EpochEnd | None:
         log = self._log.log
         mine = log.epoch_end(fetch.last_fetched_epoch)
         return diverging(mine, fetch.last_fetched_epoch, fetch.fetch_offset, log.log_start_offset)

@@ -119,7 +119,7 @@ class ReplicaMoves:
 
     def _take_a_step(self, move: _Move) -> None:
         current, future = move.replica.log, move.future
-        if _have_parted(current, future):
+        if _diverge(current, future):
             # The current log was truncated, or its start was deleted: the copy is invalid.
             self._give_up(move.replica.partition)
             self._start(move.replica, move.place)
@@ -195,7 +195,7 @@ def _read(log: PartitionLog, start: Offset, end: Offset) -> memoryview | None:
     return memoryview(bytearray(file.read(position, length)))
 
 
-def _have_parted(current: PartitionLog, future: PartitionLog) -> bool:
+def _diverge(current: PartitionLog, future: PartitionLog) -> bool:
     end = future.log_end_offset
     if future.log_start_offset < current.log_start_offset:
         if current.log_start_offset > end:

@@ -90,7 +90,7 @@ def test_the_same_process_may_ask_again_and_stays_what_it_is() -> None:
 
 def test_another_process_may_not_take_the_place_of_one_that_lives() -> None:
     sessions = Liveness(9000)
-    sessions.heard(1, 5000)
+    sessions.record_heartbeat(1, 5000)
 
     def registered(now: int) -> ErrorCode:
         elsewhere = registration(log_dirs=(directory(7),))
@@ -106,7 +106,7 @@ def test_another_process_may_not_take_the_place_of_one_that_lives() -> None:
 
 def test_a_process_on_the_same_disks_need_not_wait_for_the_session_of_the_one_before() -> None:
     sessions = Liveness(9000)
-    sessions.heard(1, 5000)
+    sessions.record_heartbeat(1, 5000)
     decision = ask(cluster(3), registration(), now=5001, sessions=sessions)
     assert decision.response.error_code is ErrorCode.none
 
@@ -221,7 +221,7 @@ def test_a_heartbeat_of_another_run_is_stale(asked: BrokerHeartbeatRequest) -> N
 def _sessions(**offsets: int) -> Liveness:
     sessions = Liveness(9000)
     for name, offset in offsets.items():
-        sessions.heard(int(name[1:]), 5000, offset)
+        sessions.record_heartbeat(int(name[1:]), 5000, offset)
     return sessions
 
 

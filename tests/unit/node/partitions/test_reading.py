@@ -40,4 +40,4 @@ def test_the_logs_part_where_the_rules_say(last_epoch: int, offset: int) -> None
     replica = Replica(PARTITION, TOPIC_ID, log_with_epochs(), 0, Clock(NOW), Owner())
     read = PartitionFetch(PARTITION, offset, 1_000, 5, last_epoch, 0)
 
-    assert reading.parting(replica, read) == by_the_rules(replica.log, last_epoch, offset)
+    assert reading.divergence_of(replica, read) == by_the_rules(replica.log, last_epoch, offset)
