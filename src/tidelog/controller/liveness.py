@@ -36,7 +36,7 @@ class Liveness:
     def record_heartbeat(
         self, broker: NodeId, now: Millis, metadata_offset: Offset = NO_OFFSET
     ) -> None:
-        """Renew the session after a heartbeat."""
+        """Renew the broker's session and note the metadata offset that it reports."""
         self._sessions[broker] = _Session(now + self._timeout_ms, metadata_offset)
 
     def expect(self, brokers: Iterable[NodeId], now: Millis) -> None:

@@ -42,7 +42,7 @@ _AS_ELECTION = {
 }
 
 _Gone = Callable[[NodeId, PartitionImage], LeaveReason | None]
-"""The reason why the controller removes a broker's replica from an in-sync set, if it does."""
+"""Returns why the controller removes a broker from an in-sync set; None if it does not."""
 
 
 def events_of_decision(
@@ -54,7 +54,7 @@ def events_of_decision(
 ) -> Iterator[ReplicationEvent]:
     """Yield the events of brokers first, then those of partitions.
 
-    `why` and `silent_ms` say why the broker was fenced and how long it had been silent.
+    If the decision fences a broker, `why` is the reason and `silent_ms` is how long it was silent.
 
     This is a generator, so that the events of ten thousand partitions do not delay the failover of
     a broker.

@@ -3,11 +3,11 @@
 The other modules of this package make the decisions, and all of them use one `ShardCore`. `now` is
 set once per event and stays constant while the event is handled.
 
-A write is in flight until its outcome is known. Its offsets become visible only on success, and a
-success implies that all earlier writes are durable too. A write that exceeds the commit timeout
-fails for its waiters but stays in flight, because its records are in the log and may still be
-replicated. A write that exceeds the largest batch of the log fails with MESSAGE_TOO_LARGE and is
-never appended (F61).
+A write is in flight until its outcome is known. The offsets in a write become visible only when it
+succeeds. Its success implies that all earlier writes are durable too. A write that exceeds the
+commit timeout fails for its waiters but stays in flight, because its records are in the log and may
+still be replicated. A write that exceeds the largest batch of the log fails with MESSAGE_TOO_LARGE
+and is never appended (F61).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -37,7 +37,7 @@ Change: TypeAlias = tuple[Key, Value | None]
 """A record to write; a value of None is a tombstone."""
 
 Settled: TypeAlias = Callable[[ErrorCode], None]
-"""Called once with the outcome of a write: none, or the error for the client."""
+"""Called once with the outcome of a write: `ErrorCode.none`, or the error for the client."""
 
 
 @dataclass(slots=True)
@@ -88,7 +88,7 @@ class WallClock(Protocol):
 
     @property
     def settled_ms(self) -> Millis:
-        """The offset without a recent step forward of the wall clock; data expires by it."""
+        """Like `ahead_ms`, but without a recent step forward; used to expire data."""
 
 
 class ShardCore:
@@ -249,7 +249,7 @@ class ShardCore:
             entry.waiting.append(settled)
 
     def newest_in_flight(self, up_to: int) -> int | None:
-        """The latest write in flight, up to and including this one."""
+        """The newest write in flight with an id of at most `up_to`; None if there is none."""
         return max((write_id for write_id in self._in_flight if write_id <= up_to), default=None)
 
     def time_out_write(self, write_id: int) -> None:
@@ -278,7 +278,7 @@ class ShardCore:
         }
 
     def _settle_overtaken(self, write_id: int) -> None:
-        """Apply earlier writes that timed out: a success implies that they are durable too."""
+        """Apply earlier writes that timed out: the success of this one proves them durable."""
         for earlier in [id_ for id_ in self._in_flight if id_ < write_id]:
             entry = self._in_flight.pop(earlier)
             assert entry.timed_out, f"write {write_id} succeeded before write {earlier}"
@@ -290,7 +290,8 @@ class ShardCore:
                 assert value is None or isinstance(value, OffsetCommitValue)
                 self.apply_offset(key, value)
             elif value is None:
-                # The group was dropped at once, but a commit in flight may have created it again.
+                # A deleted group is dropped before this write, but a commit in flight may have
+                # created it again.
                 self.forget_simple_group(key.group)
 
     # -- Simple groups -----------------------------------------------------------------------------
@@ -334,7 +335,7 @@ def group_record(group: ClassicGroup, assignment: dict[str, bytes]) -> Change:
 
 
 def _payload(value: Value | None) -> int:
-    """The number of bytes that clients supplied for a value; known before it is encoded."""
+    """The number of bytes in a value that clients supplied, counted without encoding the value."""
     if not isinstance(value, GroupMetadataValue):
         return 0
     return sum(len(member.subscription) + len(member.assignment) for member in value.members)

@@ -52,7 +52,8 @@ def start(core: ShardCore) -> None:
         for member in group.members.values():
             rebalancing.renew_session(core, group, member)
         if len(group.members) > core.settings.max_size:
-            # The limit was lowered. Members commit and rejoin, and the last to rejoin are rejected.
+            # `group.max.size` was lowered. Members commit and rejoin, and the last to rejoin are
+            # rejected.
             rebalancing.prepare_rebalance(core, group)
 
 

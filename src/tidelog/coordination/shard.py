@@ -1,8 +1,8 @@
 """The coordinator of the groups in one partition of `__consumer_offsets`, as a state machine.
 
 The leader of the partition coordinates its groups. The node replays the log into a new shard and
-calls `loaded`. It then passes in requests and time, and executes the returned effects. Every ticket
-gets exactly one answer, at the latest from `abandon`.
+calls `loaded`. The node then passes requests and the time to the shard, and executes the effects
+that it returns. Every ticket gets exactly one answer, at the latest from `abandon`.
 """
 
 from collections.abc import Callable, Collection
@@ -57,7 +57,7 @@ class GroupShard:
         self._loader: loading.Loader | None = loading.Loader(self._core)
         self._refusing = ErrorCode.coordinator_load_in_progress
 
-    # -- Loading and giving up ---------------------------------------------------------------------
+    # -- Loading and abandoning --------------------------------------------------------------------
 
     def replay(self, key: bytes, value: bytes | None, now: Millis) -> None:
         """Apply one record of the log, in order; raises RecordFormatError if it is malformed."""
@@ -91,7 +91,7 @@ class GroupShard:
     def handle(
         self, request: Any, client: ClientInfo, version: int, ticket: int, now: Millis
     ) -> list[GroupEffect]:
-        """Handle a request that was sent in this version, in canonical or older form."""
+        """Handle a client's request; `version` is the version in which the client sent it."""
         core = self._core
         core.now = now
         request = lift(request, canonical_request(request.__api_key__))

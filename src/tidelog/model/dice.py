@@ -1,4 +1,4 @@
-"""Randomness as an argument: the host passes a `Dice`, and the simulator a seeded one."""
+"""The port for random values: a host passes a `Dice` to its node, and the simulator's is seeded."""
 
 from typing import Protocol
 from uuid import UUID

@@ -12,7 +12,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 class File(Protocol):
-    """An open, append-only file. It stays readable after `Disk.remove` until it is dropped."""
+    """An open, append-only file; while referenced, it is readable even after `Disk.remove`."""
 
     @property
     def size(self) -> int: ...
@@ -21,17 +21,17 @@ class File(Protocol):
         """Write all chunks at the end; on an error, restore the former size and raise."""
 
     def write_at(self, position: int, data: Buffer) -> None:
-        """Overwrite in place (index files only)."""
+        """Overwrite bytes in place; only index files need this."""
 
     def read(self, position: int, length: int) -> bytes:
-        """Up to `length` bytes from `position`; shorter only at the end of the file."""
+        """Read `length` bytes from `position` on; fewer only at the end of the file."""
 
     def truncate(self, size: int) -> None: ...
 
     def sync(self) -> None:
         """fsync the file, and its directory if the file is new: the content survives power loss.
 
-        Blocks: production code calls it in a worker thread (a job), or at start and shutdown.
+        The call blocks, so production code makes it in a job, or at start and shutdown.
         """
 
     def close(self) -> None: ...
@@ -39,7 +39,7 @@ class File(Protocol):
 
 class Disk(Protocol):
     def open(self, path: str) -> File:
-        """Open for reading and appending, create if absent; the same path gives the same file."""
+        """Open a file, and create it if it is absent; the same path returns the same `File`."""
 
     def exists(self, path: str) -> bool: ...
 
@@ -59,10 +59,11 @@ class Disk(Protocol):
         """Create a directory in an existing one. -> False if it already exists."""
 
     def read_file(self, path: str) -> bytes:
-        """The whole content; FileNotFoundError when absent, IsADirectoryError for a directory."""
+        """The content; raises FileNotFoundError, or IsADirectoryError for a directory."""
 
     def write_file(self, path: str, data: bytes, *, durable: bool = True) -> None:
-        """Replace atomically: write a temporary file, fsync it, rename it, fsync the directory.
+        """Replace a file atomically: write a temporary file, fsync it, rename it, fsync the
+        directory.
 
         With durable=False nothing is fsynced: after power loss the file may be old, empty or torn.
         """

@@ -103,9 +103,10 @@ class Reader(NamedTuple):
 
 @dataclass(slots=True)
 class FetchBatches:
-    """-> list[FetchResult], in order, once min_bytes are available, on an error or at the timeout.
+    """Read batches. -> list[FetchResult], in order.
 
-    In a fetch session, the node replaces `reads` by the partitions that have moved.
+    The result comes once min_bytes are available, on an error or at the timeout. In a fetch
+    session, the node replaces `reads` by the partitions that have moved.
     """
 
     reads: list[PartitionFetch]
@@ -138,7 +139,7 @@ class OffsetFound(NamedTuple):
 
 @dataclass(slots=True)
 class FindOffsets:
-    """-> list[OffsetFound], in order."""
+    """Find offsets by timestamp. -> list[OffsetFound], in order."""
 
     queries: list[OffsetQuery]
     read_committed: bool = False
@@ -159,7 +160,7 @@ class EpochFound(NamedTuple):
 
 @dataclass(slots=True)
 class FindEpochEnds:
-    """-> list[EpochFound], in order."""
+    """Find the end offsets of leader epochs. -> list[EpochFound], in order."""
 
     queries: list[EpochQuery]
 
@@ -167,7 +168,7 @@ class FindEpochEnds:
 class RecordDeletion(NamedTuple):
     partition: TopicPartition
     before: Offset
-    """-1 is the high watermark."""
+    """Records below this offset are deleted; -1 means the high watermark."""
 
 
 class RecordsDeleted(NamedTuple):
@@ -177,7 +178,10 @@ class RecordsDeleted(NamedTuple):
 
 @dataclass(slots=True)
 class DeleteRecordsBefore:
-    """-> list[RecordsDeleted], in order, once all live replicas have deleted, or at the timeout."""
+    """Delete records at the start of logs. -> list[RecordsDeleted], in order.
+
+    The result comes once all live replicas have deleted them, or at the timeout.
+    """
 
     deletions: list[RecordDeletion]
     timeout_ms: int
@@ -225,7 +229,7 @@ class DescribeProducers:
 
 @dataclass(slots=True)
 class DescribeDirectories:
-    """-> list[DescribedDirectory]."""
+    """Describe the log directories. -> list[DescribedDirectory]."""
 
     partitions: frozenset[TopicPartition] | None
     """The partitions to describe; None means every partition."""
@@ -266,9 +270,9 @@ class ChangeMetadata:
 
 @dataclass(slots=True)
 class AwaitElections:
-    """-> tuple[NodeId, ...]: recently fenced brokers that metadata responses still list.
+    """Wait until the topics have leaders again, if one was just lost.
 
-    Resumed at once, or, if a leader of these topics was just lost, once a new leader is elected.
+    -> tuple[NodeId, ...]: the recently fenced brokers that metadata responses still list.
     """
 
     topics: Collection[str] | None

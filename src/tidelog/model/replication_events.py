@@ -1,7 +1,7 @@
 """Replication events, as recorded in the topic `__tidelog_replication_events`.
 
-Invariant: an event describes a committed change, never a plan; it is created where the commit is
-known. A record is one JSON object. docs/replication-events.md is the contract with consumers: a
+Invariant: an event describes a committed change, never a planned one. It is created when the commit
+is known. A record is one JSON object. docs/replication-events.md is the contract with consumers: a
 name in use keeps its meaning, and new names are only added.
 """
 
@@ -51,9 +51,9 @@ class FenceReason(StrEnum):
     REGISTERED = "registered"
     """A new process of the broker has registered: the former process is gone."""
     RETURNED = "returned"
-    """Unfenced only: the same process has sent a heartbeat again."""
+    """Only for an unfenced broker: the same process has sent a heartbeat again."""
     REQUESTED = "requested"
-    """The broker or an administrator requested it."""
+    """The broker or an administrator has requested the change."""
 
 
 class Left(NamedTuple):
@@ -114,7 +114,7 @@ class LeaderElected:
 
     partition: TopicPartition
     leader: NodeId
-    """-1: the partition has no leader."""
+    """The new leader; -1 if the partition has no leader."""
     leader_before: NodeId
     leader_epoch: LeaderEpoch
     partition_epoch: int
@@ -162,7 +162,7 @@ class Truncated:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UncleanLoss:
-    """Committed records from `to_offset` up to `from_offset` are lost, as far as is known here."""
+    """As far as this node knows, committed records from `to_offset` to `from_offset` are lost."""
 
     kind: ClassVar[str] = "unclean_loss"
 

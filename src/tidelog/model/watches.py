@@ -1,8 +1,8 @@
 """Fetch sessions as partitions see them: the watches to notify when a partition moves.
 
 A partition has moved if a fetch could return something new for it; otherwise it is at rest.
-Invariant: a partition outside its session's `moved` has nothing new to return. If no partition has
-moved, a fetch therefore reads none.
+Invariant: a partition that is not in `SessionWatch.moved` has nothing new to return. If no
+partition has moved, a fetch therefore reads none.
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +20,7 @@ class WatchListener(Protocol):
     """Notified by a partition: a parked fetch, or a session that contains the partition."""
 
     def mark(self) -> None:
-        """The result for the partition may have changed; this alone does not wake a fetch."""
+        """Note that the partition may have a new result; this alone does not wake a fetch."""
 
     @property
     def waiting(self) -> Iterable["ParkedFetch"]:
@@ -60,7 +60,7 @@ class SessionWatch(ABC, Generic[Watched]):
         self.replica: NodeId = NO_NODE
         """The follower that owns the session."""
         self.fetched_at: Millis = -1
-        """The follower's last fetch, which proves progress for every partition at rest."""
+        """The time of the follower's last fetch, which counts for every partition at rest."""
         self._is_over = False
 
     @abstractmethod

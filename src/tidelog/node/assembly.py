@@ -1,9 +1,9 @@
 """Builds the parts of a node, from bottom to top.
 
-A part takes the parts below it as arguments. If two parts need each other, one assignment connects
-them after both exist: the controller client and the active controller, the log directories
-and the handler of their failures. The broker is created before its parts and connects them. Nothing
-is sent while a node is assembled, and no timer is set.
+A part takes the parts below it as arguments. Two pairs of parts need each other: the controller
+client and the active controller, and the log directories and the handler of their failures. An
+assignment connects each pair after both parts exist. The broker is created before its parts and
+connects them. Nothing is sent while a node is assembled, and no timer is set.
 """
 
 from collections.abc import Callable, Sequence
@@ -115,7 +115,11 @@ def build_node(
     now: Millis,
     ports: NodePorts,
 ) -> NodeParts:
-    """Build all parts; `disks` are in the order of log.dirs, None where one cannot be used."""
+    """Build all parts of a node.
+
+    `disks` has one entry per directory of log.dirs, in order; None is a directory that cannot be
+    used.
+    """
     directories = open_directories(disks, settings, dice)
     place = home(settings)
     disk, own = disks[place], directories[place]

@@ -82,7 +82,8 @@ class Broker:
             self.assignments.apply(old, new, by_records=by_records)
         elif self.lifecycle.is_registered_in(new):
             # Earlier images show the assignments of an earlier run, whose logs may have lost their
-            # last records since. Leading again in the same epoch could give one offset two values.
+            # last records since. If this run led in the same epoch, two different records could get
+            # the same offset.
             self._has_begun = True
             self.lifecycle.may_be_unfenced = False
             self.assignments.sort_out_strays(new, self.past)
@@ -115,7 +116,7 @@ class Broker:
             self.fetchers.flushed(replica)
 
         def failed(reason: str) -> None:
-            # The replica may have been deleted meanwhile; its missing files are no error.
+            # If the replica was deleted meanwhile, its files are missing, and that is no error.
             if self.partitions.get(replica.partition) is replica:
                 self.storage_failed(replica.partition, OSError(reason))
 

@@ -30,7 +30,7 @@ class Channels(Generic[Key]):
     def get(
         self, key: Key, address: Address, refused: Callable[[], None] = ignore_refusal
     ) -> Channel:
-        """The channel of this key; `refused` is used only if a new channel is opened."""
+        """Return the channel of this key, or open one; only a new channel calls `refused`."""
         known = self._by_key.get(key)
         if known is not None and known[0] == address:
             return known[1]

@@ -12,7 +12,7 @@ that hour, nothing is deleted.
 from tidelog.model.ids import Millis
 
 STEP_MS: Millis = 1_000
-"""Smaller changes are the corrections of a synchronised clock."""
+"""A smaller change is a correction by time synchronisation and does not count as a step."""
 TRUST_MS: Millis = 3_600_000
 
 
@@ -32,7 +32,7 @@ class Clock:
 
     @property
     def settled_ms(self) -> Millis:
-        """How far the machine's clock is ahead of `now`, without a recent step forward."""
+        """Like `ahead_ms`, but without a step forward in the last hour."""
         if self.now >= self._trusted_at:
             self._settled_ms = self.ahead_ms
         return self._settled_ms

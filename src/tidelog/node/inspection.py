@@ -1,7 +1,7 @@
-"""A read-only view of a running node, for the simulator's checkers and stages.
+"""A read-only view of a running node, for the simulator.
 
 Production code does not use it. A checker looks at a node after every simulated event, so the view
-hands out the live objects and copies nothing; its users must not change them.
+returns the live objects, not copies. Its users must not change them.
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -18,7 +18,7 @@ from tidelog.replication.quorum.roles import Role
 
 
 class NodeInspection:
-    """One run of one node; it stays valid while the node runs."""
+    """The view of one run of one node; it stays valid while the node runs."""
 
     __slots__ = (
         "_lifecycle",
@@ -64,7 +64,8 @@ class NodeInspection:
         return self._quorum.high_watermark
 
 
-# These run for every replica after every event. An attrgetter is faster than a function.
+# A checker calls these functions for every replica after every event. An attrgetter is faster than
+# a Python function.
 
 log_end_offsets: Callable[[PartitionLeader], Mapping[NodeId, Offset]] = attrgetter("_ends")
 """The log end offset that a leader has recorded for each replica, its own included."""

@@ -56,7 +56,10 @@ class Jobs:
     def start(
         self, job: Job[T], done: Callable[[T], None], failed: Callable[[Exception], None]
     ) -> int:
-        """Run a job off the node's thread and call back in a later event; returns its token."""
+        """Run a job off the node's thread; returns its token.
+
+        `done` or `failed` is called in a later event.
+        """
         token = next(self._tokens)
         self._waiting[token] = _Waiting(job.work, done, failed)
         if job.work is Work.COMPUTE:
@@ -86,7 +89,7 @@ class Jobs:
         self, files: tuple[File, ...], done: Callable[[], None], failed: Callable[[str], None]
     ) -> None:
         """Sync the files off the node's thread, then call back."""
-        # After a failed fsync the content of the disk is unknown until recovery has read it.
+        # A failed fsync is not retried: what the disk holds is unknown until recovery has read it.
         self.start(
             SyncFiles(files),
             lambda _: done(),

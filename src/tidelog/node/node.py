@@ -49,10 +49,10 @@ log = logging.getLogger(__name__)
 
 
 class Node:
-    """Broker, controller or both.
+    """A node with the role of broker, of controller or both.
 
-    `disks` are the log directories in the order of log.dirs, None where one cannot be used. `start`
-    must be called before the first event.
+    `disks` has one entry per directory of log.dirs, in order; None is a directory that cannot be
+    used. `start` must be called before the first event.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class Node:
         except UnusableMetadata as failure:
             self._fail(str(failure))
         except OSError as failure:
-            # Failures of partition logs are handled elsewhere; this is another file.
+            # This error concerns another file: failures of partition logs are handled elsewhere.
             self._fail(f"{failed_part(failure)} has failed: {reason_of(failure)}")
         return self._take_outbound()
 

@@ -45,15 +45,15 @@ _NEVER: Millis = 1 << 62
 RECONNECT_MS: Millis = 100
 QUICK_RECONNECTS = 3
 """The number of connections in a row that may end within `RECONNECT_MS` before the next attempt is
-delayed. The first attempts are not delayed, so that the end of a process is noticed at once. A peer
-that closes every connection is not flooded with attempts.
+delayed. The first attempts are not delayed, so that the end of a process is noticed at once. Later
+attempts are delayed, so that a peer that closes every connection is not flooded.
 """
 ANSWER_BYTES = 100 << 20
 """The default limit of an answer's length, far above the length of any answer."""
 LONG_ANSWER_BYTES = 2**31 - 1
 """The limit for answers that may be long. A fetch returns batches of any size, and some answers
-have an entry for each name in a client's request. Only received bytes take memory, not an announced
-length.
+have an entry for each name in a client's request. The host allocates memory only for received
+bytes, not for the length that a frame announces.
 """
 PROBE_MS: Millis = 500
 """How long a probe must stay connected before its peer counts as alive."""
@@ -179,11 +179,12 @@ class Channel:
         except MalformedMessage as malformed:
             answer = self._refuse(malformed)
         except OSError as failure:
-            # This node could not write the peer's data. The node stops, or the log goes offline.
+            # This node could not write the peer's data to its disk. The node stops, or the log goes
+            # offline.
             pending.done(self._give_up(f"this node's own disk: {failure}"))
             raise
         except Exception as bug:
-            # This is a bug in this node. Fail the request, so that its sender retries.
+            # An exception here is a bug in this node. Fail the request, so that its sender retries.
             pending.done(self._refuse(bug))
             raise
         pending.done(answer)
@@ -226,7 +227,7 @@ class Channel:
         return self._give_up(f"a bad answer: {why_not}", f"sent a bad answer: {why_not}")
 
     def _give_up(self, reason: str, complaint: str = "") -> Unanswered:
-        """Close the connection; the complaint about the peer is logged, if there is one."""
+        """Close the connection and fail its requests; a complaint about the peer is logged."""
         if self._conn is not None:
             self._peers.emit(CloseConnection(self._conn, complaint))
         why = Unanswered(reason, was_connected=True)
@@ -246,7 +247,7 @@ class Channel:
 
 
 class Peers:
-    """The node's outgoing connections; only their ids are negative."""
+    """The node's outgoing connections, whose ids are negative; no other ids are."""
 
     def __init__(self, clock: Clock, timers: Timers, emit: Callable[[Outbound], None]) -> None:
         self.clock = clock

@@ -21,7 +21,10 @@ class InSync(NamedTuple):
 
 
 def isr_committed(ends: Mapping[NodeId, Offset], isr: InSync, floor: Offset) -> Offset:
-    """Primary-backup rule: the offset that *every* in-sync replica holds, if enough are in sync."""
+    """Primary-backup rule: the offset that *every* in-sync replica holds.
+
+    The result is never below `floor`, and equal to it if too few replicas are in sync.
+    """
     assert isr.agreed <= isr.maximal
     if len(isr.agreed) < isr.minimum:
         return floor
@@ -34,7 +37,10 @@ def quorum_committed(
     epoch_start: Offset,
     floor: Offset,
 ) -> Offset:
-    """Raft rule: the offset that a *majority* of voters holds, if it covers this epoch's start."""
+    """Raft rule: the offset that a *majority* of voters holds.
+
+    The result is never below `floor`, and equal to it until the offset is past `epoch_start`.
+    """
     descending = sorted((ends[voter] for voter in voters), reverse=True)
     majority_end = descending[len(descending) // 2]
     return max(floor, majority_end) if majority_end > epoch_start else floor

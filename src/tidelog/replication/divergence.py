@@ -1,7 +1,7 @@
 """Finds where two logs diverge: the leader returns the end of an epoch, the follower truncates.
 
-One round may not be enough. After several fast leader changes the follower truncates its log,
-fetches with an older last epoch and is answered again, until the epochs match (KIP-279, KIP-595).
+After several fast leader changes, one round may not be enough. The follower then truncates its log
+and fetches with an older last epoch, again and again, until the epochs match (KIP-279, KIP-595).
 """
 
 from tidelog.model.effects import EpochEnd
@@ -11,7 +11,8 @@ from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Offset
 def diverging(
     mine: EpochEnd, last_fetched_epoch: LeaderEpoch, fetch_offset: Offset, log_start: Offset
 ) -> EpochEnd | None:
-    """The leader's answer to a fetch; None if the logs agree up to `fetch_offset`.
+    """The divergence that a leader reports to a follower; None if the logs agree up to
+    `fetch_offset`.
 
     `mine` is the leader's own entry for the follower's last epoch: the largest epoch not above it
     and the end offset of that epoch.
@@ -26,7 +27,7 @@ def diverging(
 
 
 def truncation_point(answer: EpochEnd, mine: EpochEnd, log_start: Offset) -> Offset:
-    """The follower's side: the offset to truncate to.
+    """The offset to which the follower truncates its log.
 
     `mine` is the follower's own entry for the epoch that the leader named.
     """

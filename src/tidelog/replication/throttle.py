@@ -11,7 +11,7 @@ _MILLIS = 1_000
 
 
 class Throttle:
-    """Bytes per second. Counts in thousandths of a byte, so that rounding loses no time."""
+    """A limit in bytes per second, counted in thousandths of a byte, so that nothing is rounded."""
 
     __slots__ = ("_balance", "_earned_until", "_rate")
 

@@ -235,7 +235,8 @@ def _check_altered(
             f"of {_LONGEST_VALUE} bytes.",
         )
     if elr_enabled(image) and resource_type == BROKER_RESOURCE and _MIN_ISR in altered:
-        # The ELR depends on one minimum for all brokers, so it must not differ or be removed.
+        # The ELR requires one min.insync.replicas for all brokers, so no broker may have its own,
+        # and the common value must not be removed.
         if resource_name != CLUSTER_DEFAULT:
             return Refusal(
                 ErrorCode.invalid_config,
@@ -263,7 +264,7 @@ def _records(
             resource_type=resource_type, resource_name=resource_name, name=name, value=value
         )
         for name, value in altered.items()
-        # Write a broker's value even if it is unchanged: applying it may have failed before.
+        # Write a broker's value even if it is unchanged: the broker may have failed to apply it.
         if current.get(name) != value or (resource_type == BROKER_RESOURCE and value is not None)
     ]
     if elr_enabled(image) and current.get(_MIN_ISR) != altered.get(_MIN_ISR, current.get(_MIN_ISR)):

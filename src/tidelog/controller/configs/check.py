@@ -1,4 +1,4 @@
-"""Checks of a resource's configuration: its names, its values, and values that depend on others.
+"""Checks of a resource's configuration: its keys, its values and their combinations.
 
 Error codes and messages are those of Kafka, because tools and users look for them.
 """
@@ -50,11 +50,11 @@ _KEYS: Mapping[int, Mapping[str, ConfigKey]] = {
 }
 
 
-# -- The resource ----------------------------------------------------------------------------------
+# -- Checks of a resource --------------------------------------------------------------------------
 
 
 def check_resource(resource_type: int, name: str) -> Refusal | None:
-    """The error for a resource that cannot exist."""
+    """The error if no resource of this type can have this name."""
     match resource_type:
         case 2:
             return _check_topic(name)
@@ -71,7 +71,7 @@ def check_resource(resource_type: int, name: str) -> Refusal | None:
 
 
 def check_existence(image: ClusterImage, resource_type: int, name: str) -> Refusal | None:
-    """The error for a resource that does not exist. Kafka checks this last."""
+    """The error if the resource does not exist. Kafka checks this last."""
     if resource_type == TOPIC_RESOURCE and name not in image.topics:
         return Refusal(ErrorCode.unknown_topic_or_partition, f"The topic '{name}' does not exist.")
     if resource_type != BROKER_RESOURCE or name == CLUSTER_DEFAULT:
@@ -98,13 +98,13 @@ def _check_broker(name: str) -> Refusal | None:
     return None
 
 
-# -- Its configuration -----------------------------------------------------------------------------
+# -- Checks of a configuration ---------------------------------------------------------------------
 
 
 def check_config(
     settings: BrokerSettings, resource_type: int, configs: Mapping[str, str]
 ) -> Refusal | None:
-    """The error for the whole configuration of a resource, if it is not valid."""
+    """The error if the whole configuration of a resource is not valid."""
     return _CHECKS[resource_type](settings, configs)
 
 
@@ -144,7 +144,7 @@ def _check_broker_config(settings: BrokerSettings, configs: Mapping[str, str]) -
 
 
 def check_dynamic(names: list[str]) -> Refusal | None:
-    """The error for static broker keys. Unknown keys are allowed, as in Kafka."""
+    """The error if one of these broker keys is static. As in Kafka, unknown keys are allowed."""
     fixed = [
         name
         for name in names

@@ -15,7 +15,7 @@ from tidelog.model.outbound import LimitConnections
 
 
 def connection_limits(image: ClusterImage, settings: BrokerSettings) -> LimitConnections:
-    """The current limits, by precedence: this broker, all brokers, the file, the default."""
+    """The current limits: as set for this broker, else for all brokers, else in the file."""
     total = broker_value(image, settings, "max.connections")
     per_ip = broker_value(image, settings, "max.connections.per.ip")
     overrides = broker_value(image, settings, "max.connections.per.ip.overrides")

@@ -155,7 +155,7 @@ def _inherited(key: ConfigKey, levels: tuple[_Level, ...]) -> tuple[Value, Confi
 
 
 def _usable(synonym: BrokerSynonym, text: str, key: ConfigKey | None = None) -> Value:
-    """The value in the topic key's unit; None if the text is invalid in this version."""
+    """The value of a broker key, in the unit of the topic key; None if the text is invalid."""
     try:
         value = BROKER_KEYS[synonym.name].parse(text)
         if synonym.factor != 1:
@@ -171,7 +171,7 @@ def _usable(synonym: BrokerSynonym, text: str, key: ConfigKey | None = None) -> 
 def _listed_synonyms(
     synonyms: tuple[BrokerSynonym, ...], levels: tuple[_Level, ...]
 ) -> Iterator[ConfigSynonym]:
-    """Kafka's list of synonyms; it starts at the first entry that names the first synonym."""
+    """The entries that Kafka lists: all from the first one of the preferred synonym on."""
     listing = False
     for found in _mentions(synonyms, levels):
         listing = listing or found.name == synonyms[0].name
@@ -197,7 +197,7 @@ def _mentions(
 _FAMILIES: Mapping[str, tuple[BrokerSynonym, ...]] = {
     synonyms[0].name: synonyms for synonyms in SYNONYMS.values() if len(synonyms) > 1
 }
-"""Synonyms with several units, by the broker key that takes precedence."""
+"""Broker keys for the same value in several units, by the key that takes precedence."""
 
 
 def broker_config(image: ClusterImage, settings: BrokerSettings) -> dict[str, EffectiveConfig]:

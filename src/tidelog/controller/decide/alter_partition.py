@@ -30,7 +30,7 @@ from tidelog.model.ids import NO_EPOCH, NO_NODE, NodeId
 from tidelog.protocol.metadata.metadata_records import PartitionChangeRecord
 
 _UNKNOWN_BROKER_EPOCH = -1
-"""The leader does not know the follower's broker epoch; only the registration is checked."""
+"""Sent if the leader does not know a follower's broker epoch; only its registration is checked."""
 
 
 def alter_partition(

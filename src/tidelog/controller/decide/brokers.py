@@ -235,7 +235,7 @@ def _heard(
     )
 
 
-# -- Unregistration, and controllers ---------------------------------------------------------------
+# -- Unregistration of brokers, registration of controllers ----------------------------------------
 
 
 def unregister_broker(

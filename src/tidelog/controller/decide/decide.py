@@ -65,5 +65,5 @@ _DECIDERS: Mapping[type, Callable[[ClusterImage, Any, DecideContext], Decision]]
 
 
 def decide(image: ClusterImage, request: Any, context: DecideContext) -> Decision:
-    """Decide on a request in its newest version."""
+    """Decide on a request, which must be in the newest version of its message."""
     return _DECIDERS[type(request)](image, request, context)

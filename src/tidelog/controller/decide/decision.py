@@ -20,7 +20,7 @@ class Decision(NamedTuple):
     records: tuple[MetadataRecord, ...]
     response: Any
     makes_voters_dynamic: bool = False
-    """Whether the decision raises kraft.version, so that the quorum adds its own records."""
+    """Whether the decision raises kraft.version; the quorum then appends the voters' records."""
 
 
 class Refusal(NamedTuple):

@@ -106,7 +106,7 @@ def _assign(
     if directory not in broker.directories:
         isr, removed = tuple(member for member in isr if member != broker.id), broker.id
     elif before.int >= FIRST_FREE_DIRECTORY and before not in broker.directories:
-        # The replica was in a directory that the broker no longer has.
+        # The broker no longer has the replica's earlier directory, so the replica's log is empty.
         without_log = frozenset({broker.id})
     is_unclean_allowed = allows_unclean(image, topic.name, context)
     target = Target(

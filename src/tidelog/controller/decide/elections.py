@@ -101,7 +101,7 @@ def leave_isrs(
 def shut_down_uncleanly(
     image: ClusterImage, broker: NodeId, context: DecideContext
 ) -> list[PartitionChangeRecord]:
-    """Drop a broker whose logs may have lost their last records (F17, KIP-966)."""
+    """Remove a broker that stopped uncleanly from all in-sync sets and ELRs (F17, KIP-966)."""
     touched = partitions_where(image, lambda p: broker in p.isr or broker in p.elr)
     return list(_change_all(image, touched, context, removed=broker, unclean=True))
 
@@ -183,7 +183,7 @@ def _change_all(
 def elect(
     image: ClusterImage, located: Located, election: Election, context: DecideContext
 ) -> PartitionChangeRecord | None:
-    """Run one election in one partition; None if it changes nothing."""
+    """Run one election in one partition; returns None if it changes nothing."""
     topic, index, partition = located
     rules = rules_for(image, topic, partition, context)
     return change_partition(topic.topic_id, index, partition, Target(election=election), rules)
@@ -198,7 +198,7 @@ def rules_for(
     removed: NodeId = NO_NODE,
     added: NodeId = NO_NODE,
 ) -> ElectionRules:
-    """The election rules of a partition; `removed` may not lead, and `added` already may."""
+    """The election rules of a partition, as if `removed` were inactive and `added` were active."""
 
     def may_lead(broker: NodeId) -> bool:
         if broker in (removed, NO_NODE):

@@ -39,7 +39,7 @@ class ElectionRules:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The requested state before the election; None keeps the current value."""
+    """The requested state of a partition, before the election; None keeps the current value."""
 
     isr: tuple[NodeId, ...] | None = None
     replicas: tuple[NodeId, ...] | None = None
@@ -47,7 +47,7 @@ class Target:
     removing: tuple[NodeId, ...] | None = None
     recovery_state: int | None = None
     directories: tuple[UUID, ...] | None = None
-    """In the order of the current replicas."""
+    """The log directories, in the order of the current replicas."""
     election: Election = Election.ONLINE
     unclean_shutdown: frozenset[NodeId] = frozenset()
     """Replicas that were not shut down cleanly; their logs may have lost their last records."""
@@ -151,7 +151,7 @@ def _eligible(
 def _last_known(
     partition: PartitionImage, wanted: _Wanted, leader: NodeId, rules: ElectionRules
 ) -> tuple[NodeId, ...]:
-    """The last leader of a leaderless partition, elected if no eligible replica exists."""
+    """The last leader of a leaderless partition; it may be elected if no replica is eligible."""
     if not rules.elr_enabled:
         return wanted.last_known_elr
     now_leads = partition.leader if leader == NO_CHANGE else leader

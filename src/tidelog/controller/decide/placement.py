@@ -27,7 +27,7 @@ from tidelog.protocol.metadata.metadata_records import PartitionRecord
 class _Ring:
     active: tuple[BrokerImage, ...]
     fenced: tuple[BrokerImage, ...]
-    """Chosen only if there are too few active brokers, and never as leader."""
+    """Fenced brokers are chosen only if there are too few active ones, and never as leader."""
     start: int
     shift: int
 
@@ -56,7 +56,8 @@ def place(
     size, placed = len(active), {}
     chosen = []
     for index in range(first, first + count):
-        # The placement repeats, so a large topic needs few choices.
+        # The placement repeats after `size * (size - 1)` partitions, so no choice is computed
+        # twice.
         turn = index % (size * max(size - 1, 1))
         if turn not in placed:
             placed[turn] = _replicas(ring, index, replication_factor)

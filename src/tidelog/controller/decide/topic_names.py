@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 MAX_LENGTH = 249
-"""A directory name has at most 255 bytes; a partition directory appends a dash and a number."""
+"""The longest topic name; a directory name, which adds a dash and a number, has 255 bytes."""
 
 
 def name_problem(name: str) -> str | None:
@@ -27,7 +27,7 @@ def name_problem(name: str) -> str | None:
 
 
 class MetricNames:
-    """Topics by metric name, in which Kafka replaces each dot by an underscore."""
+    """The existing topics by metric name: the topic name with underscores in place of dots."""
 
     def __init__(self, existing: Iterable[str]) -> None:
         self._existing = existing

@@ -92,7 +92,7 @@ class _Lazy(Generic[K, V]):
 
 
 class _Draft:
-    """An image being changed."""
+    """An image while records are applied to it."""
 
     def __init__(self, image: ClusterImage) -> None:
         self.offset = image.offset
@@ -131,7 +131,7 @@ class _Draft:
         )
 
     def begin_transaction(self) -> None:
-        # Continue from a finished image, so that later writes do not change it.
+        # Finish the image and start a new draft from it, so that later writes do not change it.
         before = self.finish()
         self._start(before)
         self.before_transaction = before
@@ -147,7 +147,7 @@ class _Draft:
         return self.topics.now[name]
 
     def partitions(self, topic_id: TopicId) -> dict[int, PartitionImage]:
-        """A topic's partitions, to be written to."""
+        """A writable copy of a topic's partitions, which is part of the draft."""
         own = self._partitions.get(topic_id)
         if own is None:
             topic = self.topic(topic_id)

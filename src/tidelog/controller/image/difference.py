@@ -1,6 +1,6 @@
 """The difference of two images, from which a node derives the partitions to lead and to follow.
 
-Images share their unchanged parts, so unchanged maps and topics are skipped by identity. A small
+Images share their unchanged parts, so maps and topics that are the same object are skipped. A small
 change in a cluster of ten thousand partitions costs little.
 """
 
@@ -28,7 +28,7 @@ class PartitionDifference:
 class ImageDifference:
     created: tuple[TopicImage, ...] = ()
     deleted: tuple[TopicImage, ...] = ()
-    """A topic that is deleted and created again is in both, with different ids."""
+    """A topic that was deleted and created again is in `created` too, with another id."""
     partitions: tuple[PartitionDifference, ...] = ()
     """New and changed partitions; partitions of deleted topics are not listed."""
     configs: tuple[tuple[int, str], ...] = ()

@@ -34,7 +34,7 @@ CLUSTER_DEFAULT = ""
 
 RECOVERED = 0
 RECOVERING = 1
-"""Leader recovery states: RECOVERING from an unclean election until the leader clears it."""
+"""Leader recovery states: an unclean election sets RECOVERING, and the leader clears it."""
 
 UNASSIGNED_DIRECTORY = UUID(int=0)
 LOST_DIRECTORY = UUID(int=1)
@@ -69,7 +69,7 @@ class PartitionImage:
         return self.replicas[0] if self.replicas else NO_NODE
 
     def directory_of(self, broker: NodeId) -> UUID:
-        """The log directory of a broker's replica, as far as it is known."""
+        """The log directory of a broker's replica; UNASSIGNED_DIRECTORY if it is unknown."""
         for replica, directory in zip(self.replicas, self.directories, strict=False):
             if replica == broker:
                 return directory
@@ -116,7 +116,9 @@ class BrokerImage:
     """Directories in which no new replicas are placed (KIP-1066)."""
     shutdown_offset: Offset = field(default=NO_OFFSET, compare=False)
     """The offset at which its controlled shutdown began. The other brokers must read up to it
-    before the shutdown ends. A snapshot does not record it, so a later offset is used then."""
+    before the shutdown ends. A snapshot does not contain it, so a node that loads one uses a later
+    offset.
+    """
 
     @property
     def is_active(self) -> bool:
@@ -140,12 +142,12 @@ class ClusterImage:
     brokers: Mapping[NodeId, BrokerImage] = field(default_factory=dict)
     controllers: Mapping[NodeId, ControllerImage] = field(default_factory=dict)
     configs: Mapping[tuple[int, str], Mapping[str, str]] = field(default_factory=dict)
-    """By resource type and name; contains only explicit values, no defaults."""
+    """The configurations by resource type and name, with explicit values only, not defaults."""
     features: Mapping[str, int] = field(default_factory=dict)
     """Finalised feature levels; a feature that is absent has level 0."""
     next_producer_id: ProducerId = 0
     carried: Mapping[tuple[str | int, ...], MetadataRecord] = field(default_factory=dict)
-    """Live records that are kept but not acted on yet: ACLs, quotas, credentials, tokens."""
+    """Records that Tidelog keeps but does not act on yet: ACLs, quotas, credentials, tokens."""
     offset: Offset = NO_OFFSET
     """The offset of the last record applied."""
     epoch: LeaderEpoch = 0

@@ -1,6 +1,6 @@
 """The records of a metadata snapshot.
 
-Applying them in this order to an empty image produces an equal image without the log before it.
+Applied in this order to an empty image, they produce the same image as the log up to the snapshot.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,6 +1,7 @@
 """ListGroups (key 16), DescribeGroups (key 15) and DeleteGroups (key 42).
 
-They cover the groups of one partition; the API layer queries every coordinator and merges results.
+Each handles the groups of one partition. The API layer queries every coordinator and merges the
+responses.
 """
 
 from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
@@ -79,7 +80,7 @@ def _describe(core: ShardCore, group_id: str, version: int) -> DescribedGroup:
 
 
 def _described_members(group: ClassicGroup) -> tuple[DescribedGroupMember, ...]:
-    """The members; subscriptions are included only for a stable group, as in Kafka."""
+    """The descriptions of the members; as in Kafka, only a stable group includes subscriptions."""
     stable = group.state is GroupState.STABLE
     return tuple(
         DescribedGroupMember(
@@ -144,7 +145,7 @@ def group_tombstones(core: ShardCore, group_id: str) -> list[Change]:
 def restore(core: ShardCore, removed: dict[str, ClassicGroup], unwritten: list[Change]) -> None:
     """Restore groups whose removal could not be written, unless they were created again since.
 
-    A group also exists if its own tombstone was written but those of its offsets were not.
+    A group is also restored if its own tombstone was written but one of an offset was not.
     """
     for key, _ in unwritten:
         if isinstance(key, GroupMetadataKey):

@@ -77,7 +77,7 @@ def not_joined(error: ErrorCode, member_id: str) -> JoinGroupResponse:
 
 
 def synced(group: ClassicGroup, member: ClassicMember) -> SyncGroupResponse:
-    """The member's assignment in the current generation."""
+    """The response with the member's assignment in the current generation."""
     return SyncGroupResponse(
         throttle_time=NO_THROTTLE,
         error_code=ErrorCode.none,

@@ -89,7 +89,10 @@ def commit(core: ShardCore, request: OffsetCommitRequest, version: int, ticket: 
 
 
 def _expire_timestamp(request: OffsetCommitRequest, now: Millis) -> Millis:
-    """Versions 2 to 4 may set an offset's retention time; otherwise the broker's applies."""
+    """When the offsets expire; NO_TIMESTAMP if the request sets no retention time.
+
+    Only versions 2 to 4 can set one. Otherwise the broker's retention applies.
+    """
     retention_ms = request.retention_time // _MILLISECOND
     return NO_TIMESTAMP if retention_ms == _BROKER_RETENTION else now + retention_ms
 
@@ -112,7 +115,7 @@ def _check_commit(
     if generation != group.generation:
         return ErrorCode.illegal_generation
     if group.state is GroupState.COMPLETING_REBALANCE:
-        # The member knows the new generation, but not yet its assignment.
+        # The member knows the new generation but not its assignment, so it must not commit yet.
         return ErrorCode.rebalance_in_progress
     return ErrorCode.none
 

@@ -1,7 +1,7 @@
 """The responses to OffsetCommit and OffsetFetch, partition by partition.
 
-Topics are identified by name here; the API layer has resolved the ids that clients sent. The id is
-returned as it was received, so that every version contains the field that it requires.
+The API layer has added the topic name where a client sent a topic id. The response repeats that id,
+because its version requires the field.
 """
 
 from collections.abc import Callable, Iterable
@@ -109,7 +109,7 @@ def refused_fetch(
 def _refused_group(
     group: OffsetFetchRequestGroup, error: ErrorCode, version: int
 ) -> OffsetFetchResponseGroup:
-    """The error of a group; before version 2 only partitions carry errors."""
+    """The error response for a group; before version 2 only partitions carry errors."""
     topics = (group.topics or ()) if version < _GROUP_ERROR_SINCE else ()
     return OffsetFetchResponseGroup(
         group_id=group.group_id,

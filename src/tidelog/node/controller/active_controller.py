@@ -1,7 +1,8 @@
 """The active controller on this node: it decides on requests and fences silent brokers.
 
-Invariant: a decision takes all earlier decisions into account. Its response is sent when its
-records are committed; if the leadership is lost before that, the response is NOT_CONTROLLER.
+Invariant: a decision takes all earlier decisions into account. The response to a request is sent
+when the records of its decision are committed. If the leadership is lost before that, the response
+is NOT_CONTROLLER.
 """
 
 import logging
@@ -114,7 +115,10 @@ class ActiveController:
     # -- requests ----------------------------------------------------------------------------------
 
     def submit(self, message: Any, resume: Resume, conn: ConnId | None = None) -> None:
-        """Decide on the pending image; respond when everything up to the decision is committed."""
+        """Decide on a request, based on the pending image.
+
+        The response is sent when the decision and all earlier ones are committed.
+        """
         if isinstance(message, DescribeQuorumRequest):
             resume(self._quorum.describe(message))
             return
@@ -167,6 +171,7 @@ class ActiveController:
         return FenceReason.REQUESTED
 
     def _record_contact(self, message: Any, conn: ConnId | None) -> None:
+        """Renew the session after a heartbeat, and note the connection that a broker uses."""
         if isinstance(message, BrokerHeartbeatRequest):
             broker = self._quorum.pending_image.brokers.get(message.broker_id)
             if broker is None or broker.epoch != message.broker_epoch:

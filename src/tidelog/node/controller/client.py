@@ -35,7 +35,7 @@ ANSWER_MS: Millis = 5_000
 CATCH_UP_MS: Millis = 1_000
 """How long a response may wait until this node's image contains the change."""
 LEAST_PATIENCE_MS: Millis = 1_000
-"""The shortest timeout: a request without a timeout still reaches the controller once."""
+"""The shortest timeout, so that a request without a timeout still reaches the controller once."""
 
 _DESCRIBE = DescribeQuorumRequest(
     topics=(TopicData(topic_name=METADATA_TOPIC, partitions=(PartitionData(partition_index=0),)),)
@@ -61,12 +61,15 @@ class ControllerClient:
         self._channels: Channels[tuple[Address, bool]] = Channels(peers, LONG_ANSWER_BYTES)
 
     def submit(self, message: Any, resume: Resume, patience_ms: Millis | None = None) -> None:
-        """Request a decision; `resume` gets the response, or an error at the timeout."""
+        """Send a request to the active controller; `resume` gets its response or an error."""
         patience = self._patience_with(message) if patience_ms is None else patience_ms
         self._try(_Submission(message, resume, self._clock.now + patience))
 
     def change_metadata(self, effect: ChangeMetadata, resume: Resume, request: Request) -> Parked:
-        """Forward a client's request; a request on the controller listener is decided here."""
+        """Pass a request to the active controller.
+
+        On the controller listener, only the controller on this node may answer it.
+        """
         if kind_of(request) is ListenerKind.CONTROLLER:
             self.active_controller.submit(effect.request, resume, request.conn)
         else:

@@ -36,13 +36,13 @@ class RecentlyFencedBrokers:
         self._waiting: list[tuple[Collection[str] | None, Resume]] = []
 
     def lost(self, leader: NodeId) -> None:
-        """The connection to a leader that this node follows was lost."""
+        """Record that the connection to a leader that this node follows was lost."""
         until = self._clock.now + PATIENCE_MS
         self._lost[leader] = until
         self._timers.at(until, self._look)
 
     def found(self, leader: NodeId) -> None:
-        """The leader answers again."""
+        """Record that the leader answers again."""
         if self._lost.pop(leader, None) is not None:
             self._look()
 
@@ -57,7 +57,7 @@ class RecentlyFencedBrokers:
             self._look()
 
     def wait(self, topics: Collection[str] | None, resume: Resume) -> tuple[NodeId, ...] | Parked:
-        """The recently fenced brokers; parked while a leader of these topics was just lost."""
+        """Return the recently fenced brokers; park if a leader of these topics was just lost."""
         if not self._names_lost(topics):
             return self._gone()
         self._waiting.append((topics, resume))

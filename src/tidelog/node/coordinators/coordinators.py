@@ -1,7 +1,8 @@
 """The group coordinators of this node: one per partition of `__consumer_offsets` that it leads.
 
 Invariant: a coordinator serves only while the node leads its partition, and its state is that of
-the partition's log. Its writes count when every in-sync replica has acknowledged them.
+the partition's log. A write of a coordinator is complete when every in-sync replica has
+acknowledged it.
 """
 
 from collections.abc import Callable, Collection
@@ -149,7 +150,7 @@ class Coordinators:
         effects = shard.handle(message, client, request.version, ticket, self._clock.now)
         self._carry_out(index, effects)
 
-    # -- effects of the machines -------------------------------------------------------------------
+    # -- effects of the coordinators ---------------------------------------------------------------
 
     def _carry_out(self, index: int, effects: list[GroupEffect]) -> None:
         for effect in effects:
@@ -183,7 +184,7 @@ class Coordinators:
             written(results)
 
     def _set_alarm(self, index: int) -> None:
-        """One timer per coordinator, replaced only by an earlier deadline."""
+        """Set the coordinator's only timer; an earlier deadline replaces a later one."""
         shard = self._shards.get(index)
         deadline = shard.next_deadline() if shard is not None else None
         if deadline is None:

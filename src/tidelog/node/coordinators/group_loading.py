@@ -1,7 +1,7 @@
 """Loads a group coordinator: jobs read and replay its log, a few batches per job.
 
-No other part uses the shard until the load is complete. A large log takes seconds to replay; the
-node serves other requests meanwhile.
+No other part uses the shard until the load is complete. The replay of a large log takes seconds.
+The node serves other requests meanwhile.
 """
 
 import logging
@@ -113,7 +113,8 @@ class GroupLoading:
         self._token = self._jobs.start(job, replayed, failed)
 
     def _fail(self, offset: Offset) -> None:
-        # Clients would take a part of the commits for all of them: answer NOT_COORDINATOR instead.
+        # Some of the commits are missing, and clients could not notice that. Answer
+        # NOT_COORDINATOR.
         log.error(
             "%s: its groups are not served: no valid batch at offset %d",
             self._replica.partition,

@@ -13,7 +13,7 @@ BOUNDS_MS = (1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000)
 
 
 class RequestTimes:
-    """The durations of one API's requests, until their responses were ready to be sent."""
+    """The durations of one API's requests, from the request to the finished response."""
 
     __slots__ = ("places", "total_ms")
 
@@ -54,13 +54,13 @@ class Counters:
         self.requests: defaultdict[int, RequestTimes] = defaultdict(RequestTimes)
         """Request durations by API key."""
         self.isr_shrinks = 0
-        """Shrinks that this node requested as leader and the controller made."""
+        """Shrinks that this node requested as leader and that the controller accepted."""
         self.isr_expands = 0
         self.failed_isr_updates = 0
         self.elections = 0
         """Elections that this node decided as active controller."""
         self.election_ms: Millis = 0
-        """The sum of the times from each decision to its commit."""
+        """The sum of the times from the decision on an election to its commit."""
         self.unclean_elections = 0
         self.events_written = 0
         self.events_lost = 0

@@ -1,9 +1,10 @@
-"""Writes to the topic `__tidelog_replication_events` like any producer: Produce to its leader.
+"""Writes to the topic `__tidelog_replication_events` with Produce requests to its leader.
 
-It is idempotent, uses acks=all and sends one batch at a time. A batch is sent again, with the same
-sequence, until it is written or finally refused. No event is therefore written twice or out of
-order. The topic is created when it is first needed, with `offsets.topic.replication.factor`
-replicas. If the cluster has fewer brokers after `PLACES_MS`, each of them gets a replica.
+The producer is idempotent, uses acks=all and sends one batch at a time. A batch is sent again, with
+the same sequence, until it is written or finally refused. No event is therefore written twice or
+out of order. The topic is created when it is first needed, with `offsets.topic.replication.factor`
+replicas. If the cluster still has fewer brokers than that after `PLACES_MS`, each broker gets a
+replica.
 """
 
 import logging
@@ -50,7 +51,7 @@ _FORGOTTEN = (
     ErrorCode.unknown_producer_id,
     ErrorCode.invalid_producer_epoch,
 )
-"""The topic was created again, or this producer has expired: start a new sequence."""
+"""Errors that start a new sequence: the topic was created again or this producer has expired."""
 
 log = logging.getLogger(__name__)
 
@@ -156,7 +157,8 @@ class EventProducer:
             base_sequence=self._sequence,
         )
         if len(batch) + REQUEST_BYTES > self._settings.socket_request_max_bytes:
-            # The leader would close the connection at every attempt.
+            # The leader closes the connection on a request that is too large, so a retry is
+            # useless.
             log.error(
                 "a batch of events for %s is too large: %d bytes", REPLICATION_EVENTS, len(batch)
             )

@@ -171,7 +171,7 @@ def of_controller(image: ClusterImage, is_active: bool, counters: Counters) -> I
 def of_requests(
     listeners: Iterable[str], connections: Iterable[str], counters: Counters
 ) -> Iterator[Metric]:
-    """`connections` are the listener names of the open connections."""
+    """The metrics of requests; `connections` has the listener name of each open connection."""
     named = sorted(
         (api.name, counters.requests[key])
         for key, api in REGISTRY.items()

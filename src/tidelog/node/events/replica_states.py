@@ -1,8 +1,8 @@
 """Records the state of the replicas of each partition that this node leads, every few seconds.
 
-A partition whose state has changed is recorded in every round, any other once a minute. A round
-handles a few partitions at a time, so that a node with ten thousand partitions serves requests in
-between.
+A round records each partition whose state has changed. It records an unchanged one once a minute. A
+round handles a few partitions at a time, so that a node with ten thousand partitions serves
+requests in between.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -36,8 +36,7 @@ class ReplicaStates:
         self._record = record
         self._interval_ms = settings.tidelog_replication_events_interval_ms
         self._recorded: dict[TopicPartition, tuple[object, Millis]] = {}
-        """The last recorded state of each partition, without its times, and when it was recorded.
-        """
+        """The last recorded state of each partition, without time values, and its time."""
 
     def start(self) -> None:
         self._timers.at(self._clock.now + self._interval_ms, self._round)

@@ -1,9 +1,9 @@
 """Collects the replication events of this node, counts them and writes them to their topic.
 
-Invariant: recording an event never blocks. The events of a decision are derived later, a slice at a
-time. The queue is bounded: if the topic cannot be written, the oldest events are dropped, counted
-and logged. Events about this topic itself are recorded too, except for its replica states, which
-every event changes.
+Invariant: recording an event never blocks. The events of a decision are derived later, at most
+`PER_SLICE` at a time. The queue is bounded: if the topic cannot be written, the oldest events are
+dropped, counted and logged. Events about the topic itself are recorded too, except for its replica
+states: every event that is written changes them.
 """
 
 import logging
@@ -36,7 +36,7 @@ PER_SLICE = 200
 PAUSE_MS: Millis = 5
 """The pause between two slices, in which other events are handled."""
 SLICE_BYTES = 512 * 1024
-"""Half of the default batch size limit."""
+"""The size at which a batch of events is full: half of the default max.message.bytes."""
 LINGER_MS: Millis = 20
 """Events within this time are written in one batch."""
 DRAIN_MS: Millis = 500
@@ -77,9 +77,10 @@ class ReplicationEvents:
         why: FenceReason,
         last_sign: Millis | None = None,
     ) -> None:
-        """A decision of this node's controller, which changed `before` to `after`, is committed.
+        """Record the events of a committed decision, which changed the image from `before` to
+        `after`.
 
-        `last_sign` is the time of the last sign of life of a broker that it fences.
+        If the decision fences a broker, `last_sign` is the time of that broker's last sign of life.
         """
         silent_ms = None if last_sign is None else self._clock.now - last_sign
         events = events_of_decision(before, after, self._settings, why, silent_ms)
@@ -91,7 +92,7 @@ class ReplicationEvents:
         self._enqueue(self._clock.wall, event)
 
     def drain(self, then: Callable[[], None]) -> None:
-        """Call `then` when all events are written, or after `DRAIN_MS`: the node is stopping."""
+        """Before the node stops, call `then` when all events are written, or after `DRAIN_MS`."""
         self._after = then
         self._timers.at(self._clock.now + DRAIN_MS, self._end)
         self._maybe_end()

@@ -41,7 +41,7 @@ class Fetchers:
         self._leader_of: dict[TopicPartition, tuple[NodeId, LeaderEpoch]] = {}
 
     def follow(self, replica: Replica, leader: NodeId, epoch: LeaderEpoch) -> None:
-        """Fetch from this leader; every new epoch restarts the fetch (F05)."""
+        """Fetch the partition from this leader. A new leader epoch restarts the fetch (F05)."""
         if self._leader_of.get(replica.partition) == (leader, epoch):
             return  # only the in-sync set has changed: nothing to restart (F31)
         self.drop(replica)

@@ -2,8 +2,8 @@
 
 Invariant: a fetch offset proves to the leader that the follower holds all records below it. A
 partition whose flush is due is therefore left out until its records are durable. A response for an
-earlier epoch changes nothing (F09). Partitions that have not changed cost nothing. A partition that
-fails backs off alone, and the others are still followed (F62).
+earlier epoch is ignored (F09). A fetch request lists only partitions that have changed. A partition
+that fails backs off alone, and the others are still followed (F62).
 """
 
 import logging
@@ -45,7 +45,7 @@ from tidelog.replication.isr.follower import (
 
 VERSION = 17
 PARTITION_BYTES = 96
-"""The most bytes that one partition takes in a request that adds it and forgets another."""
+"""The most bytes in a request for one added and one forgotten partition."""
 REQUEST_BYTES = 256
 """The bytes of a request without its partitions."""
 _NUDGE = ApiVersionsRequest(client_software_name="", client_software_version="")
@@ -181,7 +181,7 @@ class ReplicaFetcher:
             self._channel.request(encode, decode, lambda _: None, patience)
 
     def _changed(self) -> list[tuple[TopicId, list[FetchPartition]]]:
-        """The session's updates: new partitions, and new offsets of known ones."""
+        """The changes to send to the leader's session: new partitions and new fetch offsets."""
         topics: dict[TopicId, list[FetchPartition]] = {}
         now, room = self._clock.now, self._at_most
         looked_at, self._due = self._due, {}
@@ -291,7 +291,7 @@ class ReplicaFetcher:
             followed.leave_session()
             self._due[followed] = None
 
-    # -- one answer --------------------------------------------------------------------------------
+    # -- one response ------------------------------------------------------------------------------
 
     def _take(self, response: FetchResponse) -> None:
         for topic_id, partitions in response.topics:
@@ -303,11 +303,11 @@ class ReplicaFetcher:
 
     def _take_one(self, followed: Followed, fetched: PartitionFetched) -> None:
         replica, now = followed.replica, self._clock.now
-        effect = followed.answered(fetched, replica.log, now)
-        if effect is None:
-            return
-        self._due[followed] = None
         try:
+            effect = followed.answered(fetched, replica.log, now)
+            if effect is None:
+                return
+            self._due[followed] = None
             if isinstance(effect, AppendFetched):
                 self._append(followed, fetched)
             else:
@@ -316,7 +316,7 @@ class ReplicaFetcher:
             self._storage_failed(replica.partition, failure)
             self._carry_out(followed, followed.failed(now))
         except Exception:
-            # This is a bug in this node. The other partitions are still followed.
+            # An exception here is a bug in this node. The other partitions are still followed.
             log.exception("%s: the leader's response could not be processed", replica.partition)
             self._carry_out(followed, followed.failed(now))
 
@@ -375,7 +375,7 @@ class ReplicaFetcher:
         self._timers.at(time, self._fetch)
 
     def _forget(self, followed: Followed) -> None:
-        """Remove the partition from the leader's session, so that it no longer ends a long poll."""
+        """Remove the partition from the leader's session; its records then end no long poll."""
         if followed.is_in_session:
             self._forgotten[followed.key] = None
             self._in_session -= 1

@@ -37,7 +37,7 @@ class Segments(NamedTuple):
     epochs: list[tuple[LeaderEpoch, Offset]]
     """The start offset of each epoch."""
     broken: str
-    """The damage after the valid part; empty if there is none."""
+    """A description of the damage after the valid part; empty if there is none."""
     has_more: bool
     """Whether valid batches follow the damage, so that it is not a write torn by a crash."""
 
@@ -60,7 +60,7 @@ class Examined(NamedTuple):
 
     @property
     def end(self) -> LogEnd:
-        """The end of the newest snapshot and of the records that follow it without a gap."""
+        """The end of the newest snapshot, or of the log if it continues the snapshot."""
         if self.gap:
             return self.snapshot_end
         return max(self.snapshot_end, self.segments.end)

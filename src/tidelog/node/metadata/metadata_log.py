@@ -41,7 +41,7 @@ class UnusableMetadata(Exception):
 def applied(
     image: ClusterImage, records: Sequence[MetadataRecord], last: Offset, epoch: LeaderEpoch
 ) -> ClusterImage:
-    """The image after one more batch of the log, which ends at `last`."""
+    """The image after one more batch of the log; `last` is the last offset of the batch."""
     try:
         return apply_all(image, records, last, epoch)
     except ImpossibleRecord as wrong:
@@ -96,8 +96,9 @@ class MetadataLog:
         granted: Sequence[NodeId],
         now: Millis,
     ) -> Offset:
-        """Append an epoch's first record; when it is committed, everything before it is too."""
-        # Kafka writes version 0 at kraft.version 0, and its tools read it at any version.
+        """Append the first record of an epoch; its commit also commits all records before it."""
+        # Kafka writes version 0 of this message at kraft.version 0, and its tools always read
+        # version 0.
         message = LeaderChangeMessage(
             version=0,
             leader_id=leader,
@@ -158,7 +159,7 @@ class MetadataLog:
         return outcome.last_offset + 1
 
     def flush(self) -> None:
-        """Sync the log, one fsync at a time; each covers all appends before its start."""
+        """Start an fsync of the log, unless one is running; it covers all earlier appends."""
         if not self.is_flushing and self.log.recovery_point < self.log.log_end_offset:
             self.is_flushing = True
             self._start_flush()
@@ -177,7 +178,10 @@ class MetadataLog:
     # -- snapshots -------------------------------------------------------------------------------
 
     def restore(self, content: SnapshotContent | None, now: Millis) -> None:
-        """Load the voters; a log that ends before the snapshot restarts where the snapshot ends."""
+        """Load the voters from the snapshot and the log.
+
+        If the log ends before the snapshot does, it is emptied and restarts at the snapshot's end.
+        """
         start = 0 if content is None else content.image.offset + 1
         if start < self.log.log_start_offset:
             raise UnusableMetadata(
@@ -204,7 +208,7 @@ class MetadataLog:
         self.mark.reached(self.synced_end)
 
     def writing_snapshot(self, image: ClusterImage, now: Millis) -> WriteSnapshot:
-        """The job that writes the image and the voters at its offset."""
+        """The job that writes a snapshot of the image and of the voters at the image's offset."""
         return self.snapshots.writing(image, self.voters.below(image.offset + 1), now)
 
     def drop_covered(self, limit_bytes: int, now: Millis) -> None:
@@ -219,7 +223,7 @@ class MetadataLog:
     def read(
         self, start: Offset, end: Offset
     ) -> Iterator[tuple[Offset, LeaderEpoch, list[MetadataRecord]]]:
-        """(last offset, epoch, records) of each batch in [start, end), without control batches."""
+        """Yield (last offset, epoch, records) of each batch; a control batch has no records."""
         for batch, header in self._batches(start, end):
             records: list[MetadataRecord] = []
             if not header.is_control:

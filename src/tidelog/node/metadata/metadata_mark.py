@@ -5,9 +5,9 @@ longer. A voter must notice the difference: it may have acknowledged the lost re
 must not elect a leader that lacks them (F40, F57). The mark also contains the newest epoch of
 `quorum-state` and the checksums of the snapshots. docs/adr/0018 has the rules.
 
-Invariant: the mark never exceeds the synced end of the log. It is written after each sync and is
-not synced itself, so it is exact after kill -9 and may be older after power loss. A mark that
-records a loss is synced.
+Invariant: the mark never exceeds the synced end of the log. The mark is written after each sync of
+the log, without an fsync of its own. It is therefore exact after kill -9 and may be older after
+power loss. Only a mark that records a loss is synced.
 """
 
 from dataclasses import dataclass, replace

@@ -55,7 +55,7 @@ def open_metadata(
 def open_metadata_log(
     settings: BrokerSettings, directory: LogDirectory, now: Millis
 ) -> PartitionLog:
-    """Open the log; its indexes are rebuilt here, because no other part rebuilds them later."""
+    """Open the log and rebuild its indexes, because no other part rebuilds them later."""
     opened = directory.open(
         METADATA_PARTITION, METADATA_TOPIC_ID, metadata_log_config(settings), now
     )
@@ -82,7 +82,7 @@ class MetadataOpening:
             log.warning("metadata-log-mark is damaged and will be rewritten")
 
     def open(self, cluster_id: str, *, has_partitions: bool) -> OpenedMetadata:
-        """Check all files; a node whose log directories have partitions is not new."""
+        """Check all files and open the metadata; a node that `has_partitions` is not new."""
         snapshots = Snapshots(self._disk, cluster_id, self._mark)
         for name in snapshots.missing():
             log.warning("the snapshot %s/%s is missing", DIRECTORY, name)
@@ -200,7 +200,10 @@ class MetadataOpening:
             log.warning("the leader epochs of the metadata log were damaged and are rebuilt")
 
     def _promises(self, read: PromisesRead, end: LogEnd) -> QuorumState | None:
-        """The saved vote state; if lost, one that grants no vote up to the newest known epoch."""
+        """The saved vote state.
+
+        If it is lost, the result is a state that grants no vote up to the newest known epoch.
+        """
         newest = max(self._mark.now.epoch, end.epoch, -1)
         state = read.state
         if state is not None and state.epoch >= newest:
@@ -214,6 +217,7 @@ class MetadataOpening:
             max(newest, 0),
         )
         if self._mark.found is None and self._has_peers():
-            # The node may have voted in later epochs, too: it must follow a leader first.
+            # The node may have voted in later epochs too, so it must follow a leader before it
+            # votes.
             self._mark.lose(UNKNOWN)
         return QuorumState(max(newest, 0), NO_NODE, self._me.key)

@@ -1,8 +1,8 @@
-"""Snapshots of the metadata log, in Kafka's files: `<end offset>-<epoch>.checkpoint`.
+"""Snapshots of the metadata log, in files as Kafka names them: `<end offset>-<epoch>.checkpoint`.
 
-A snapshot is a header, the voters (KIP-853), batches of metadata records and a footer; header and
+A snapshot is a header, the voters (KIP-853), batches of metadata records and a footer. Header and
 footer are control records. A file without its footer is torn. A file whose batches do not follow
-each other is damaged. Neither is used.
+each other is damaged. A torn or damaged file is not used.
 """
 
 import re
@@ -125,7 +125,7 @@ def _decode(snapshot: SnapshotId, data: memoryview, cluster_id: str) -> Snapshot
         if is_whole or isinstance(header, ErrorCode):
             return None
         if header.base_offset != offset or header.leader_epoch != snapshot.epoch:
-            return None  # the checksum of a batch covers neither field
+            return None  # a batch's checksum does not cover these
         batch = read_records(data[position : position + header.size])
         position, offset = position + header.size, header.next_offset
         if header.is_control:
@@ -203,18 +203,18 @@ class Snapshots:
         return Found(None, None, damaged)
 
     def writing(self, image: ClusterImage, known: VoterMembership, now: Millis) -> WriteSnapshot:
-        """The job that makes an image durable; report its result to `written`."""
+        """The job that writes an image's snapshot; the caller passes its result to `written`."""
         self._note_others(SnapshotId(image.offset + 1, image.epoch))
         return WriteSnapshot(self._disk, image, known, now)
 
     def keep(self, snapshot: SnapshotId, content: bytes) -> SnapshotId:
-        """Make a leader's snapshot durable."""
+        """Store a leader's snapshot durably."""
         self._note_others(snapshot)
         self._disk.write_file(path_of(snapshot), content)
         return self.written(Written(snapshot, crc32c(content)))
 
     def written(self, one: Written) -> SnapshotId:
-        """Add a snapshot that was written, and delete older ones."""
+        """Add a snapshot that was written to the list, and delete older ones."""
         snapshot = one.snapshot
         if snapshot not in self._known:
             self._known.append(snapshot)
@@ -231,7 +231,7 @@ class Snapshots:
         self._mark.kept(tuple(one for one in self._mark.now.snapshots if one[0] != snapshot))
 
     def read(self, snapshot: SnapshotId, position: int, length: int) -> tuple[bytes, int] | None:
-        """(bytes, size of the file); None if there is no such snapshot."""
+        """(bytes from `position` on, size of the file); None if there is no such snapshot."""
         if snapshot not in self._known:
             return None
         file = self._disk.open(path_of(snapshot))
@@ -244,7 +244,8 @@ class Snapshots:
             content = self._disk.read_file(path_of(snapshot))
         except FileNotFoundError:
             return None
-        # Another snapshot's file under this name is valid in itself: compare the checksums.
+        # The file may be a valid one of another snapshot, renamed by mistake: compare the
+        # checksums.
         if dict(self._mark.now.snapshots).get(snapshot, crc := crc32c(content)) != crc:
             return None
         return decode(snapshot, content, self._cluster_id)

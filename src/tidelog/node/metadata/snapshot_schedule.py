@@ -1,4 +1,4 @@
-"""Takes snapshots of the metadata, by the size of the log or by time, in a job.
+"""Takes a snapshot of the metadata, in a job, when the log has grown enough or after some time.
 
 An image is immutable, so a job can encode it while the node continues to run. The log is deleted
 only up to a durable snapshot.
@@ -42,7 +42,7 @@ class SnapshotTaking:
         """The log's size and the time when the last snapshot was taken."""
 
     def restart(self) -> None:
-        """Measure the next snapshot from the current log size and time."""
+        """Count growth and time for the next snapshot from now on."""
         self._taken_at = (self._log.log.size, self._clock.now)
 
     def image_changed(self, image: ClusterImage) -> None:

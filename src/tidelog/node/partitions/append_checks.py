@@ -1,4 +1,4 @@
-"""Batches whose records are checked in a job before they are appended.
+"""Checks the records of batches in jobs before the batches are appended.
 
 The batches of a producer keep their order: while a batch of a connection is checked, the next
 request of that connection does not start. A request runs one job at a time.
@@ -28,12 +28,12 @@ _BEFORE_THE_LOG = (
     ErrorCode.record_list_too_large,
     ErrorCode.corrupt_message,
 )
-"""Errors for which Kafka's response omits the log start offset."""
+"""Errors from before the append; as in Kafka, the response then omits the log start offset."""
 
 
 class _Unchecked(NamedTuple):
     place: int
-    """The position of its result in the response."""
+    """The position of the batch's result in the response."""
     partition: TopicPartition
     check: RecordCheck
 
@@ -52,7 +52,7 @@ class AppendChecks:
         conn: ConnId,
         resume: Resume,
     ) -> Resume:
-        """Check and append the unchecked batches; returns the callback for the other results."""
+        """Check and append the unchecked batches; returns a callback for the other results."""
         places = [place for place, result in enumerate(results) if result is UNCHECKED]
         unchecked = [
             _Unchecked(place, effect.appends[place].partition, check)
@@ -85,7 +85,7 @@ class _Request:
         self._append = append
         self._resume = resume
         self._checked = 0
-        self._missing = len(unchecked) + 1  # plus one for the batches without a check
+        self._missing = len(unchecked) + 1  # one more for all batches without a check
         self._found: dict[int, AppendResult] = {}
         self._others: list[AppendResult] = []
 

@@ -73,10 +73,11 @@ class Assignments:
         self._located = located
         self._storage_failed = storage_failed
         self._behind: dict[TopicPartition, bool] = {}
-        """Partitions to update, and whether committed records changed them rather than a snapshot.
+        """Partitions to update. The value is True if committed records changed the partition, and
+        False if a snapshot did.
         """
         self._lost: dict[TopicPartition, UUID] = {}
-        """Replicas that have lost records, and the directory ids reported to the controller."""
+        """Replicas that have lost records, each with the directory id that was reported for it."""
         self._has_started = False
         """Whether every partition that the first image places here has been opened."""
         self._catching_up: Timer | None = None
@@ -92,8 +93,8 @@ class Assignments:
             self._behind.update(dict.fromkeys(gone, by_records))
             for partition in gone:
                 if (replica := self._partitions.get(partition)) is not None:
-                    # The old replica may be dropped after the first requests for a new topic of the
-                    # same name.
+                    # Stop the old replica now. It may still exist when the first requests for a new
+                    # topic of the same name arrive.
                     self._resign(replica)
                     replica.moved()
             self._deleted(gone)
@@ -133,7 +134,7 @@ class Assignments:
             self._caught_up()
 
     def _bring_up(self, partition: TopicPartition, by_records: bool) -> None:
-        """Bring a partition to its state in the newest image, which may include later changes."""
+        """Bring a partition to its state in the newest image, not in the image that queued it."""
         image = self._partitions.image
         topic, placed = image.topics.get(partition.topic), image.partition(partition)
         replica = self._partitions.get(partition)
@@ -159,8 +160,8 @@ class Assignments:
             return
         self._partitions.offline[partition] = topic.topic_id
         if placed.directory_of(self._me) != self._storage.directory_id(partition):
-            # The controller does not know the partition's directory, and would count the replica as
-            # online.
+            # The controller does not know that the partition is in the failed directory, and would
+            # count the replica as online.
             self._located(topic.topic_id, partition.partition, LOST_DIRECTORY)
 
     def _forget_offline(
@@ -229,8 +230,8 @@ class Assignments:
             directory = self._storage.directory_id(partition)
             self._located(topic.topic_id, partition.partition, directory)
         if placed.leader_epoch < replica.log.latest_epoch:
-            # A starting node reads old images first. Acting in an epoch that the log has already
-            # passed would overwrite the log's own history of epochs.
+            # A starting node reads old images first. If the replica led or followed in an older
+            # epoch than its log's latest, the log's history of epochs would be overwritten.
             self._wait_for_later(replica)
         elif placed.leader == self._me:
             self._lead(replica, placed)
@@ -266,8 +267,8 @@ class Assignments:
             log.warning(
                 "%s: leaves its in-sync set, to fetch its damaged records again", replica.partition
             )
-            # Another fetch from its log end would add it to the in-sync set again before it is
-            # truncated.
+            # Another fetch from the log end would add the replica to the in-sync set again before
+            # its log is truncated.
             self._fetchers.drop(replica)
             self._report_as_lost(replica.partition)
 
@@ -276,11 +277,12 @@ class Assignments:
         return any(one != self._me and image.is_active(one) for one in placed.isr)
 
     def _report_as_lost(self, partition: TopicPartition) -> None:
-        """Report to the controller that a log has lost records, before it elects this broker.
+        """Report to the controller that a log has lost records, before the controller elects this
+        broker.
 
-        The report assigns the replica to a directory that does not exist. A later report assigns it
-        to the real one. The controller then removes the replica from the in-sync set and from the
-        eligible leader replicas, and does not elect it as the last known leader.
+        The report assigns the replica to a directory that does not exist. The controller then
+        removes the replica from the in-sync set and from the eligible leader replicas, and does not
+        elect it as the last known leader. A later report assigns it to the real directory.
         """
         topic = self._partitions.image.topics[partition.topic]
         nowhere = UUID(int=self._storage.directory_id(partition).int ^ 1)
@@ -308,7 +310,7 @@ class Assignments:
             replica.lead(self._me, placed.leader_epoch, agreed)
             self._led(replica)
         if replica.damaged_from is not None:
-            # A replica that holds the missing records may have joined the in-sync set.
+            # Another replica, which holds the damaged records, may have joined the in-sync set.
             self.damage_found(replica)
 
     def _follow(self, replica: Replica, placed: PartitionImage) -> None:
@@ -351,6 +353,6 @@ class Assignments:
                     replica.log.update_config(config.log)
                     replica.throttling = config.throttling(index, self._me)
                     leader = replica.leader
-                    # A change of the leader epoch is handled separately.
+                    # If the leader epoch has changed too, the partition is updated by `_bring_up`.
                     if leader is not None and leader.epoch == placed.leader_epoch:
                         self._lead(replica, placed)

@@ -1,4 +1,4 @@
-"""A fetch that found too little: parked until a partition changes or the fetch times out."""
+"""A fetch that found fewer than min_bytes: parked until a partition changes or it times out."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
@@ -45,14 +45,14 @@ class PendingFetch:
             replica.listen(self, is_follower=effect.replica >= 0)
 
     def mark(self) -> None:
-        """Nothing to do: a woken fetch without a session reads every partition."""
+        """Do nothing: without a session, a woken fetch reads every partition anyway."""
 
     @property
     def waiting(self) -> tuple["PendingFetch"]:
         return (self,)
 
     def wake(self) -> None:
-        """A partition has changed: read again."""
+        """Read again, because a partition has changed."""
         attempt = self._look()
         if attempt.is_enough:
             self._finish(attempt)

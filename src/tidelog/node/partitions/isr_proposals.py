@@ -59,7 +59,7 @@ class IsrProposals:
         self._record = record
         self._counters = counters
         self._unrecorded: dict[TopicPartition, IsrShrunk | IsrExpanded] = {}
-        """The event to record for each change, if the change is made."""
+        """For each requested change, the event to record if the controller makes it."""
         self._waiting: dict[Replica, tuple[LeaderEpoch, ProposeIsr]] = {}
         self._is_under_way = False
         self.broker_epoch: BrokerEpoch = -1
@@ -75,12 +75,12 @@ class IsrProposals:
         for partition, change in list(self._unrecorded.items()):
             placed = image.partition(partition)
             if placed is None or placed.leader_epoch > change.leader_epoch:
-                continue  # wait for the response
+                continue  # only the response shows the outcome
             if placed.partition_epoch >= change.partition_epoch and set(placed.isr) == set(
                 change.isr
             ):
                 gone = set(change.isr_before) - set(change.isr)
-                # The controller itself may have removed a replica that is out of service.
+                # If a removed replica is out of service, the controller itself may have removed it.
                 if all(image.is_active(broker) for broker in gone):
                     self._made(partition)
 
@@ -154,7 +154,8 @@ class IsrProposals:
 
     def _note(self, partition: TopicPartition, answer: Answer | None, asked: ProposeIsr) -> None:
         if answer is not None and answer.error_code is ErrorCode.new_leader_elected:
-            # The change has completed a reassignment away from this leader.
+            # The change was made: it completed a reassignment that moves leadership to another
+            # broker.
             self._unrecorded.pop(partition, None)
             self._counters.isr_expands += 1
         elif answer is None or answer.error_code is not ErrorCode.none:

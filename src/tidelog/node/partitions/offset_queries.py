@@ -31,7 +31,7 @@ _NEEDS_SETTLED_LEADER = (_LATEST, _NEWEST)
 _NOTHING = OffsetFound(ErrorCode.none)
 _CONSUMER: NodeId = NO_NODE
 _DEBUGGER: NodeId = -2
-"""The replica id is a broker's id or one of these; a debugger may also query a follower."""
+"""Replica ids in a request that are not broker ids; a debugger may also query a follower."""
 
 
 class OffsetQueries:
@@ -63,7 +63,7 @@ class OffsetQueries:
         return PARKED
 
     def connection_lost(self, conn: ConnId) -> None:
-        """Stop searching for a connection that is lost."""
+        """Cancel the searches for requests of a connection that is lost."""
         for request in self._waiting.pop(conn, ()):
             self.jobs.cancel(request.token)
 
@@ -83,7 +83,7 @@ class _Request:
         """The token of the job under way."""
 
     def go_on(self) -> bool:
-        """Answer queries until one needs a job; returns whether all are answered."""
+        """Answer queries until one needs a job; returns True if all are answered."""
         queries = self._effect.queries
         while len(self.answers) < len(queries):
             found = self._begin(queries[len(self.answers)])
@@ -93,7 +93,7 @@ class _Request:
         return True
 
     def _begin(self, query: OffsetQuery) -> OffsetFound | None:
-        """The result, or None if a job is under way to find it."""
+        """Begin one query; returns its result, or None if a job is under way to find it."""
         replica = self._replica(query)
         if isinstance(replica, ErrorCode):
             return OffsetFound(replica)
@@ -157,7 +157,10 @@ class _Request:
         return None
 
     def _settle(self, found: OffsetFound | None) -> None:
-        """Store the result of one query, unless its search continues; then answer the next ones."""
+        """Store the result of a query and go on with the next ones.
+
+        None means that the search continues: nothing happens yet.
+        """
         if found is None:
             return
         self.answers.append(found)
@@ -168,7 +171,7 @@ class _Request:
     def _not_found(self, query: OffsetQuery, replica: Replica) -> OffsetFound:
         is_search = query.timestamp >= 0 and self._effect.replica == _CONSUMER
         if is_search and not _is_settled(replica):
-            # The record may be committed although this leader does not know that yet.
+            # The record may exist and be committed, although this leader does not know that yet.
             return OffsetFound(ErrorCode.offset_not_available)
         return _NOTHING
 
@@ -187,7 +190,7 @@ def _epoch_of(replica: Replica) -> LeaderEpoch | None:
 
 
 def _known(replica: Replica, timestamp: int, limit: Offset) -> OffsetFound | None:
-    """The result of a query that needs no search."""
+    """The result of a query that needs no search; None if a search is needed."""
     log = replica.log
     match timestamp:
         case -1:
@@ -196,7 +199,8 @@ def _known(replica: Replica, timestamp: int, limit: Offset) -> OffsetFound | Non
             start = log.log_start_offset
             return OffsetFound(ErrorCode.none, start, NO_TIMESTAMP, log.epoch_at(start))
         case -5:
-            # Tidelog has no tiered storage. Kafka's answer is then an unknown offset and epoch.
+            # Tidelog has no tiered storage. As in Kafka without tiered storage, the answer is an
+            # unknown offset and epoch.
             return OffsetFound(ErrorCode.none, NO_OFFSET)
         case _ if timestamp < 0 and timestamp != _NEWEST:
             return OffsetFound(ErrorCode.unsupported_version)

@@ -1,4 +1,4 @@
-"""The partitions that this node holds, and the effects that reach their logs: append and fetch.
+"""The partitions that this node holds, and the effects that append to and fetch from their logs.
 
 Invariant: a client's request is served only while this node leads the partition. The exception is a
 read of committed records, which a follower may serve (KIP-392).
@@ -73,7 +73,7 @@ class Partitions:
         self._turns = count()
         self._checks = checks
         self._to_check: list[RecordCheck] = []
-        """The checks that the current append needs."""
+        """The record checks that the current call of `append` needs."""
 
     def __iter__(self) -> Iterator[Replica]:
         return iter(self._replicas.values())
@@ -125,7 +125,7 @@ class Partitions:
         origin: AppendOrigin = AppendOrigin.CLIENT,
         conn: ConnId = 0,
     ) -> list[AppendResult] | Parked:
-        """Append each batch; park until `acks` is satisfied for all of them."""
+        """Append each batch, and park the request until `acks` is satisfied for all of them."""
         acks = effect.acks
         results: list[AppendResult] = []
         grown: list[Replica] = []
@@ -138,7 +138,7 @@ class Partitions:
             if replica is not None and result[1] >= 0:
                 grown.append(replica)
         if len(grown) > 1:
-            # A fetch that the first append wakes must see all appends.
+            # A fetch that the first `appended` wakes must see all of these appends.
             for replica in grown:
                 replica.moved()
         for replica in grown:
@@ -161,7 +161,7 @@ class Partitions:
         acks: int,
         origin: AppendOrigin,
     ) -> tuple[AppendResult, Offset]:
-        """The result, and the offset after the batch; -1 if there is nothing to wait for."""
+        """The result, and the offset to wait for: the one after the batch, or -1 for none."""
         leader = replica.leader if replica is not None else None
         if replica is None or leader is None:
             return AppendResult(self._not_led(partition)), -1
@@ -310,9 +310,9 @@ class Partitions:
         return FetchAttempt(results, is_enough, found)
 
     def _is_news(self, read: PartitionFetch, result: FetchResult, follower: NodeId) -> bool:
-        """Whether to answer this follower now, because its next fetch unblocks someone."""
+        """Whether to answer this follower now, because others may wait for its next fetch."""
         if NO_OFFSET != read.log_start_offset < result.log_start_offset:
-            return True  # records may have been deleted
+            return True  # DeleteRecords may wait for this follower
         return self._read_replicas.is_news(self._replicas[read.partition], follower)
 
     def _is_out_of_touch(self, replica: Replica) -> bool:
@@ -320,7 +320,7 @@ class Partitions:
         return self.cut_off_for_ms is not None and replica.has_stuck_follower(self.cut_off_for_ms)
 
     def fail_blocked_writes(self, cut_off_for_ms: Millis | None) -> None:
-        """Fail writes that cannot be committed; the argument is None while a controller answers."""
+        """Fail writes that cannot be committed; the argument is None if a controller answers."""
         self.cut_off_for_ms = cut_off_for_ms
         if cut_off_for_ms is not None:
             for replica in list(self._replicas.values()):
@@ -328,7 +328,7 @@ class Partitions:
                     replica.give_up_acks()
 
     def _readable(self, read: PartitionFetch, effect: FetchBatches) -> Replica | ErrorCode:
-        """The replica to read from: as leader, or, for a consumer that allows it, as follower."""
+        """The replica to read: the leader, or a follower if the consumer allows that."""
         replica = self._replicas.get(read.partition)
         if replica is None or replica.leader is not None or effect.reader is None:
             return self.leading(read.partition, read.current_leader_epoch)

@@ -14,11 +14,11 @@ class ReadReplicas:
     def __init__(self, selector: str | None = None, rack: str | None = None) -> None:
         """`selector` is replica.selector.class, `rack` is this broker's own rack."""
         self.are_in_use = selector == RACK_AWARE_SELECTOR
-        """While in use, followers get a new high watermark at once, even without new records."""
+        """Whether consumers may read from followers, which then get high watermarks at once."""
         self._rack = rack
 
     def is_news(self, replica: Replica, follower: NodeId) -> bool:
-        """Whether to send the high watermark to a follower now, even without records."""
+        """Whether to answer a follower's fetch now, to send it a new high watermark."""
         if not self.are_in_use:
             return False
         sent, high_watermark = replica.sent_watermarks, replica.high_watermark

@@ -10,7 +10,7 @@ from tidelog.replication.divergence import diverging
 
 
 def is_at_rest(effect: FetchBatches, replica: Replica) -> bool:
-    """Whether a reader at the log's end gets nothing new until the partition notifies its watch."""
+    """Whether a reader at the log end gets nothing new until the partition notifies its watch."""
     leader = replica.leader
     return effect.replica < 0 or (leader is not None and leader.is_at_rest_with(effect.replica))
 
@@ -21,7 +21,7 @@ def start_for(effect: FetchBatches, replica: Replica) -> Offset:
 
 
 def not_a_replica(read: PartitionFetch) -> ErrorCode:
-    """The error for a follower fetch by a broker that holds no replica.
+    """The error for a follower fetch by a broker that is not a replica of the partition.
 
     The broker may know a newer image than this node, so it should retry. It gets no records here,
     because a follower also reads uncommitted ones.
@@ -32,7 +32,7 @@ def not_a_replica(read: PartitionFetch) -> ErrorCode:
 
 
 def divergence_of(replica: Replica, read: PartitionFetch) -> EpochEnd | ErrorCode | None:
-    """Where the reader's log diverges from this one, if the fetch includes its last epoch."""
+    """Where the reader's log diverges; None if the logs agree or the fetch has no last epoch."""
     last, log = read.last_fetched_epoch, replica.log
     if last == NO_EPOCH:
         return None

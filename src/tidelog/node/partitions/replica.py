@@ -37,7 +37,7 @@ from tidelog.replication.waiters import OffsetWaiters
 Waiter: TypeAlias = tuple[Pending[AppendResult], int] | tuple[Pending[RecordsDeleted], int]
 
 _EVERYDAY = (Produced, FollowerFetched, LagChecked)
-"""Events that do not by themselves change the answer to a follower's fetch."""
+"""Frequent events, which do not by themselves change the answer to a follower's fetch."""
 
 
 class Throttling(NamedTuple):
@@ -55,7 +55,7 @@ class ReplicaOwner(Protocol):
     def propose_isr(self, replica: "Replica", proposal: ProposeIsr) -> None: ...
 
     def truncated(self, replica: "Replica", end: Offset, high_watermark: Offset) -> None:
-        """A follower was truncated; `end` and `high_watermark` are the values before that."""
+        """Report a follower's truncation; `end` and `high_watermark` are the values before it."""
 
     def is_alive(self, broker: NodeId) -> bool: ...
 
@@ -108,7 +108,7 @@ class Replica:
         self.flushing = False
         self.flushing_since: Millis = 0
         self.has_chores = True
-        """Whether the log may need a timed flush or a purge; idle replicas are skipped."""
+        """Whether the log may need a timed flush or a purge; if not, `do_chores` is skipped."""
         self._clock = clock
         self._owner = owner
         self._flush_is_due = False
@@ -177,7 +177,7 @@ class Replica:
     # -- leadership ------------------------------------------------------------------------------
 
     def lead(self, me: NodeId, epoch: LeaderEpoch, agreed: IsrAgreed) -> None:
-        """Begin a leadership: its epoch starts at the log end offset, the high watermark stays."""
+        """Begin to lead; the epoch starts at the log end offset, and the high watermark stays."""
         log = self.log
         assert epoch >= log.latest_epoch, "the log knows of a later leader"
         self.follower_starts, self.sent_watermarks = {}, {}
@@ -238,7 +238,7 @@ class Replica:
     # -- appends ---------------------------------------------------------------------------------
 
     def appended(self) -> None:
-        """After an append: acknowledge, or start the flush that must come first."""
+        """Acknowledge an append, or start the flush that must come first."""
         log = self.log
         end = log.log_end_offset
         self.moved()
@@ -261,8 +261,8 @@ class Replica:
         self.moved()
         if log.log_end_offset - log.recovery_point >= log.config.flush_messages:
             self._owner.start_flush(self)
-            # `up_to` is not used here, because the log may have been truncated since. Records below
-            # `visible_end` may have been acknowledged without a flush.
+            # The flushed offset `up_to` is not used here, because the log may have been truncated
+            # since. Records below `visible_end` may have been acknowledged without a flush.
             self._reach(max(log.recovery_point, self.visible_end))
         else:
             self._flush_is_due = False
@@ -328,7 +328,7 @@ class Replica:
             self.step(event)
 
     def listen(self, listener: WatchListener, *, is_follower: bool) -> None:
-        """Wake a consumer when more is committed, a follower when records are appended."""
+        """Wake this listener from now on: a consumer after a commit, a follower after an append."""
         (self._followers if is_follower else self._consumers)[listener] = None
 
     def unlisten(self, listener: WatchListener) -> None:
@@ -336,7 +336,7 @@ class Replica:
         self._followers.pop(listener, None)
 
     def watch(self, watch: PartitionWatch, *, is_follower: bool) -> None:
-        """Notify the fetch session of changes here from now on."""
+        """Notify the fetch session from now on when this partition changes."""
         if watch.watched_partition is self:
             return
         if watch.watched_partition is not None:

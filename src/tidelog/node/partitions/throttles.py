@@ -24,7 +24,7 @@ class Throttles:
         self.follower = Throttle()
 
     def configure(self, image: ClusterImage) -> None:
-        """Apply the dynamic configuration of this broker, or the cluster-wide default."""
+        """Apply the rates that are set dynamically for this broker, or else for all brokers."""
         now = self._clock.now
         self.leader.set_rate(self._rate(image, LEADER_RATE), now)
         self.follower.set_rate(self._rate(image, FOLLOWER_RATE), now)

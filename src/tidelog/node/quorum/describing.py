@@ -1,7 +1,7 @@
 """DescribeQuorum: the leader, the voters and the observers, with the log end offset of each.
 
-Only the leader knows these. Any other node answers NOT_LEADER_OR_FOLLOWER, and the request is
-forwarded to the leader.
+Only the leader knows the log end offsets. Any other node answers NOT_LEADER_OR_FOLLOWER, and the
+request is forwarded to the leader.
 """
 
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest
@@ -31,7 +31,7 @@ _NO_MESSAGE = ""
 def describe(
     machine: QuorumMachine, message: DescribeQuorumRequest, clock: Clock
 ) -> DescribeQuorumResponse:
-    """The response of the quorum's leader, with wall-clock times."""
+    """The response with wall-clock times; an error response if this node does not lead."""
     if not _asks_for_metadata(message):
         return _refused(message, ErrorCode.unknown_topic_or_partition)
     role, voters, now, ahead_ms = machine.role, machine.voters, clock.now, clock.ahead_ms
@@ -99,7 +99,7 @@ def _state(
 
 
 def _shown(time: Millis, ahead_ms: Millis) -> Millis:
-    """The wall-clock time; a negative time means never."""
+    """Convert a time of the node's clock to wall-clock time; a negative time means never."""
     return time if time < 0 else time + ahead_ms
 
 

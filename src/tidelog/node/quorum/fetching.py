@@ -54,13 +54,13 @@ class FetchOwner(Protocol):
     def follower_committed(self, high_watermark: Offset) -> None: ...
 
     def load_snapshot(self, snapshot: SnapshotId, content: bytes) -> bool:
-        """Load a leader's snapshot; returns whether it is valid and new."""
+        """Load a leader's snapshot; returns False if it is invalid or not newer."""
 
     def caught_up(self) -> None:
-        """The synced log holds everything that the leader knows to be committed."""
+        """Called when the synced log holds everything that the leader knows to be committed."""
 
     def log_changed(self) -> None:
-        """Records were appended or truncated; they may include voter sets."""
+        """Called when records were appended or truncated; they may include voter sets."""
 
     @property
     def high_watermark(self) -> Offset: ...
@@ -93,7 +93,7 @@ class QuorumFetching:
         self._turn = 0
         """Incremented when the leader changes, so that answers to earlier fetches are ignored."""
         self._asked = 0
-        """The turn whose fetch is under way; two fetches would return the same records twice."""
+        """The turn whose fetch is under way; a second fetch would return the same records again."""
 
     def follow(self, leader: NodeId, epoch: LeaderEpoch) -> None:
         self._leader, self._epoch = leader, epoch
@@ -105,7 +105,7 @@ class QuorumFetching:
         self._turn += 1
 
     def synced(self) -> None:
-        """The appended records are synced: fetch the next ones."""
+        """Fetch the next records, because the appended ones are synced."""
         if self._leader != NO_NODE:
             self._fetch(self._turn)
 
@@ -122,7 +122,7 @@ class QuorumFetching:
         if turn != self._turn or turn == self._asked or self._leader == NO_NODE:
             return
         if self._log.synced_end.offset < self._log.end.offset:
-            self._log.flush()  # `synced` continues after the flush
+            self._log.flush()  # `synced` fetches after the flush
             return
         self._asked = turn
         self._send(self._leader, self._epoch, turn, lambda answer: self._answered(turn, answer))

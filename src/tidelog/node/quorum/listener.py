@@ -7,7 +7,7 @@ from tidelog.model.ids import LeaderEpoch, NodeId, TopicId
 
 
 class QuorumListener(Protocol):
-    """Called when the quorum's committed state changes."""
+    """Called when the leader, the voters or the committed metadata of the quorum change."""
 
     def image_changed(self, old: ClusterImage, new: ClusterImage, *, by_records: bool) -> None:
         """The image has changed, by committed records (`by_records`) or by a snapshot."""

@@ -56,7 +56,7 @@ class QuorumNetwork:
         return self._channel(voter, self._fetch_channels)
 
     def address(self, node: NodeId) -> Address | None:
-        """The address of a voter or a leader; for -1, the next bootstrap server."""
+        """The address of a voter or a leader; node id -1 means the next bootstrap server."""
         if node == NO_NODE:
             return next(self._servers, None)
         if node == self._me and self._my_endpoints:
@@ -122,7 +122,7 @@ class QuorumNetwork:
 
 def _event_of(effect: RequestVote | BeginEpoch | EndEpoch, answer: Any) -> QuorumEvent | None:
     if isinstance(answer, Unanswered):
-        return None  # the channel has reported a refusal itself
+        return None  # if it was refused, the channel has reported that
     if isinstance(effect, RequestVote):
         return wire.vote_answered(answer, effect.to, effect.pre_vote)
     return wire.epoch_acknowledged(answer, effect.to)

@@ -199,21 +199,21 @@ class Quorum:
         self._listener.voters_changed()
 
     def when_committed(self, done: Callable[[bool], None]) -> None:
-        """Call back when everything that is pending now is committed; at once if nothing is."""
+        """Call `done` when everything pending now is committed; at once if nothing is pending."""
         if self._pending:
             self._waiting.append((self._pending[-1][0], done))
         else:
             done(True)
 
     def when_applied(self, high_watermark: Offset, done: Callable[[], None]) -> None:
-        """Call back when this node's image reaches a high watermark, whichever node leads."""
+        """Call `done` when this node's image reaches a high watermark, whichever node leads."""
         if self.high_watermark >= high_watermark:
             done()
         else:
             self._behind.append((high_watermark, done))
 
     def flushed(self, up_to: Offset) -> None:
-        """The metadata log is synced up to this offset."""
+        """Handle the end of an fsync, which covers the metadata log up to this offset."""
         self._log.flushed(up_to)
         self.step(LogGrew(self._log.synced_end))
         if not self._log.is_flushing:
@@ -274,7 +274,7 @@ class Quorum:
         return True
 
     def caught_up(self) -> None:
-        """This node's synced log holds everything that the leader has committed."""
+        """End the doubt: this node's synced log holds everything that the leader has committed."""
         if self.machine.is_in_doubt:
             self.step(CaughtUp())
             log.info(
@@ -315,7 +315,7 @@ class Quorum:
         self._set_alarm()
 
     def _settle_doubt(self) -> None:
-        """Record on disk that the log is complete again; the vote state is saved before that."""
+        """Record on disk that the log is complete again. The vote state has been saved before."""
         if not self.machine.is_in_doubt:
             self._was_in_doubt = False
             self._log.end_doubt()
@@ -335,7 +335,7 @@ class Quorum:
         waiting, self._waiting = self._waiting, deque()
         self._listener.leadership_lost()
         for end, done in waiting:
-            done(end <= self.high_watermark)  # it may be committed and not yet reported
+            done(end <= self.high_watermark)  # a commit may not have been reported yet
         self._serving.wake()
 
     def _commit(self, to: Offset) -> None:
@@ -361,7 +361,7 @@ class Quorum:
             self.when_applied(high_watermark, done)
 
     def _advance(self, to: Offset) -> None:
-        """Advance the image to `to`: from the pending image, else from the log."""
+        """Advance the image to `to`, with pending images or else with records from the log."""
         while self._pending and self._pending[0][0] <= to:
             self.image = self._pending.popleft()[1]
         for last, epoch, records in self._log.read(self.image.offset + 1, to):

@@ -25,9 +25,9 @@ _PLAUSIBLE_EPOCH = _LARGEST - (1 << 16)
 
 class PromisesRead(NamedTuple):
     state: QuorumState | None
-    """None if there is no file, or no usable one."""
+    """The saved state; None if the file is missing or not usable."""
     is_damaged: bool = False
-    """Whether there is a file that is not usable."""
+    """Whether the file exists and is not usable."""
 
 
 def load(disk: Disk) -> PromisesRead:
@@ -42,7 +42,7 @@ def load(disk: Disk) -> PromisesRead:
 
 
 def save(disk: Disk, state: QuorumState) -> None:
-    """Write the file; it is synced when this returns."""
+    """Write the file and sync it before this returns."""
     voted = state.voted
     content: dict[str, Any] = {
         "leaderId": state.leader,

@@ -64,7 +64,7 @@ class QuorumServing:
         self._parked: dict[_Parked, None] = {}
 
     def proof(self, message: FetchRequest) -> QuorumEvent | None:
-        """The event for the quorum machine, if this node leads and the logs agree."""
+        """The event for the quorum machine; None unless this node leads and the logs agree."""
         fetch = _only_fetch(message)
         if fetch is None or self._refuse(message, fetch) is not None:
             return None
@@ -87,7 +87,7 @@ class QuorumServing:
         return PARKED
 
     def fetch_snapshot(self, message: FetchSnapshotRequest) -> FetchSnapshotResponse:
-        """One part of a snapshot, as large as the request allows."""
+        """The response with one part of a snapshot, as large as the request allows."""
         asked = next(
             (
                 p
@@ -145,7 +145,7 @@ class QuorumServing:
     # -- one fetch ---------------------------------------------------------------------------------
 
     def _attempt(self, message: FetchRequest, fetch: FetchPartition) -> FetchResponse | None:
-        """The response, if it has anything new."""
+        """The response to a fetch; None if there is nothing new and the fetch must wait."""
         refused = self._refuse(message, fetch)
         if refused is not None:
             return _whole(refused, self._endpoints())

@@ -1,8 +1,8 @@
 """AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter at the leader, and this node's own update.
 
-Each change is written as a record. Its response is sent when the record is committed. The response
-to an update is sent when the record is written, as in Kafka. A voter whose record has a wrong
-endpoint sends an update to the leader.
+Each change is written as a record. An addition or a removal is answered when the record is
+committed. An update is answered when the record is written, as in Kafka. A voter whose record has a
+wrong endpoint sends an update to the leader.
 """
 
 import logging
@@ -82,7 +82,7 @@ class VoterChanges:
     # -- at the leader -----------------------------------------------------------------------------
 
     def submit(self, message: VoterRequest, resume: Resume) -> None:
-        """Start the change if none of the rules forbids it."""
+        """Start the requested change of the voters, or refuse it if a rule forbids it."""
         refused = self._refuse(message)
         if refused is not None:
             resume(self._answer(message, refused))

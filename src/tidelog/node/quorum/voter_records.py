@@ -40,7 +40,7 @@ def membership_records(known: VoterMembership, now: Millis) -> list[Record]:
 
 
 def membership_in(records: Iterable[Record], known: VoterMembership) -> VoterMembership:
-    """The voter membership after these control records."""
+    """The voter membership `known`, updated with these control records."""
     for record in records:
         level, voters = _read(record)
         if level is not None:

@@ -30,7 +30,7 @@ from tidelog.replication.quorum.state import LogEnd, ReplicaKey, VoterSet
 # -- requests out --------------------------------------------------------------------------
 
 HIGHEST_EPOCH = 1 << 30
-"""The highest epoch that a peer may send; a higher one would leave too few for later elections."""
+"""The highest epoch that a peer may send; a higher one would leave too few epochs for elections."""
 
 
 def vote(effect: RequestVote, me: ReplicaKey, voters: VoterSet, cluster_id: str) -> Any:
@@ -134,7 +134,7 @@ def fetch_snapshot(
 
 
 def snapshot_part(response: Any) -> tuple[bytes, int] | None:
-    """(bytes, size of the file) in a FetchSnapshot response; None if it has none."""
+    """(bytes, size of the whole file) in a FetchSnapshot response; None if it is an error."""
     for topic in response.topics:
         for partition in topic.partitions:
             if partition.error_code is ErrorCode.none:

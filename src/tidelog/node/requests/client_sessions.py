@@ -1,7 +1,7 @@
 """One client connection: requests start as they arrive and are answered in the same order.
 
-Invariants: a connection has a bounded number of requests in work; at the bound the host stops
-reading. While one of them is handled in slices, no other starts.
+Invariants: the number of requests in work is bounded, and at the bound the host stops reading from
+the connection. While a request is handled in slices, no other one starts.
 """
 
 from collections import deque
@@ -24,7 +24,7 @@ RESUME_AT = 32
 
 
 class Answer:
-    """A place in the order of a connection's responses, filled when its request is done."""
+    """The place of a response in the order of its connection, filled when its request is done."""
 
     __slots__ = ("chunks", "is_ready")
 
@@ -86,7 +86,7 @@ class ClientSession:
         return answer
 
     def hold(self) -> None:
-        """Let the next request wait until `release`: the current one is handled in slices."""
+        """Make the next request wait until `release`: the current one is handled in slices."""
         self._holds += 1
         if self._holds == 1 and not self._is_full:
             self._emit(StopReading(self.conn))
@@ -98,7 +98,7 @@ class ClientSession:
             self._emit(StartReading(self.conn))
 
     def fill(self, answer: Answer, chunks: list[Chunk] | None) -> None:
-        """Set the response (None: nothing to send), and send those that are next in order."""
+        """Set a response (None if there is none), and send all responses that are next in order."""
         assert not answer.is_ready
         answer.chunks, answer.is_ready = chunks, True
         if self.is_closed:

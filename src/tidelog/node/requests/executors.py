@@ -32,7 +32,7 @@ from tidelog.node.requests.slices import Slices, label
 def executors(
     broker: Broker, quorum: Quorum, jobs: Jobs, slices: Slices, change_metadata: Execute
 ) -> dict[type[Effect], Execute]:
-    """One executor for every effect; a handler can request no others."""
+    """The executor of each effect that a handler can request."""
     partitions, queries, coordinators = broker.partitions, broker.queries, broker.coordinators
 
     def pause(resume: Resume, request: Request) -> Parked:

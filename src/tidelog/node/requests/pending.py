@@ -10,7 +10,7 @@ R = TypeVar("R")
 
 
 class Pending(Generic[R]):
-    """Results to be confirmed; those not confirmed by the deadline become REQUEST_TIMED_OUT."""
+    """Results to be confirmed; at the deadline, unconfirmed ones become REQUEST_TIMED_OUT."""
 
     __slots__ = ("_missing", "_refusal", "_resume", "results", "timer")
 
@@ -46,7 +46,7 @@ class Pending(Generic[R]):
 
     def _settle(self, index: int) -> None:
         if index not in self._missing:
-            return  # it has timed out
+            return  # the request has timed out
         self._missing.remove(index)
         if not self._missing:
             if self.timer is not None:

@@ -43,7 +43,7 @@ SHORT_BYTES = 4 * 1024
 """A request up to this size is decoded at once: it cannot have many elements."""
 
 LONG_ENTRIES = 500
-"""A Produce or Fetch with more topics and partitions is handled in slices."""
+"""A Produce or Fetch with more topics and partitions than this is handled in slices."""
 
 QUEUED_BYTES = 32 * 1024 * 1024
 """The most bytes of long requests that wait to be decoded, over all connections."""
@@ -69,7 +69,7 @@ class Requests:
         self._queued_bytes = 0
 
     def received(self, session: ClientSession, frame: memoryview) -> None:
-        """Start one request; its response is sent now, or when it is done."""
+        """Start one request; its response is sent when it is done, which may be at once."""
         try:
             header = decode_request_header(frame)
         except MalformedMessage as malformed:
@@ -113,7 +113,7 @@ class Requests:
         call = _Call(self, session, session.expect(), api, header, request)
         call.begin()
         if header.api_key == FETCH and not call.is_filled and _is_much(frame, session):
-            # No client sends another fetch before the response.
+            # Let other requests wait: no Kafka client sends a second fetch before this response.
             call.hold()
 
     # -- long requests and long responses ----------------------------------------------------------
@@ -149,7 +149,7 @@ class Requests:
             self._queued_bytes -= len(frame)
             go_on()
 
-        # Requests of nodes to a controller do not wait behind those of clients.
+        # Requests that nodes send to a controller do not wait behind those of clients.
         is_urgent = session.apis is served(ListenerKind.CONTROLLER)
         self._slices.later(first, _label(session, header), is_urgent=is_urgent)
 
@@ -205,7 +205,7 @@ class Requests:
         go_on: Callable[[], None],
         done: Callable[[Any], None],
     ) -> None:
-        """Run one slice, then schedule the next one or use the result."""
+        """Run one slice, then schedule the next one or pass the result to `done`."""
         if session.is_closed:
             # Close the generator now: the garbage collector may not visit its reference cycle.
             steps.close()
@@ -306,7 +306,7 @@ class _Call:
         self.request = request
         self.began = request.now
         self.is_held = False
-        """Whether its connection's next request waits until this one is done."""
+        """Whether the connection's next request waits until this one is done."""
         self.is_asking = False
         """Whether an effect is being carried out now."""
         self.early: tuple[Any] | None = None
@@ -332,7 +332,7 @@ class _Call:
             self.early = (result,)
             return
         if self.is_held and self.session.is_closed:
-            return  # a request in slices ends when its connection is closed
+            return  # its connection is closed, which ends a request in slices
         try:
             self._requests.newest(self.request)
             self._requests.drive(self, result)
@@ -375,7 +375,7 @@ class _Call:
 
 
 def _is_much(frame: memoryview, session: ClientSession) -> bool:
-    """Whether no more fetches of this connection may wait: each takes memory and a wake-up."""
+    """Whether the connection must not park another fetch: each costs memory and a wake-up."""
     return len(frame) > SHORT_BYTES or session.has_several
 
 

@@ -1,8 +1,8 @@
 """Runs the long work of many requests in slices, between all other events.
 
 Invariants: a turn runs one slice, however many requests need one, so that any other request waits
-for one slice at most. At most `AT_ONCE` requests are partly done at any time, which bounds memory;
-the others wait in order of arrival.
+for one slice at most. At most `AT_ONCE` requests are partly done at any time, which bounds memory.
+The others wait in order of arrival.
 """
 
 from collections import deque
@@ -43,13 +43,13 @@ class Slices:
     def later(
         self, go_on: Callable[[], None], request: str = "", *, is_urgent: bool = False
     ) -> None:
-        """Call `go_on` in a turn of its own; urgent work does not wait in the queue."""
+        """Call `go_on` in a turn of its own; urgent work goes before requests that wait."""
         is_under_way = is_urgent or self._is_in_turn
         (self._under_way if is_under_way else self._waiting).append((go_on, request))
         self._set_timer()
 
     def in_work(self) -> str:
-        """The request that had its turn in the latest event; empty if none had."""
+        """The label of the request whose slice ran in the current event; empty if none did."""
         return self._latest if self._turned_at == self._clock.now else ""
 
     def _set_timer(self) -> None:

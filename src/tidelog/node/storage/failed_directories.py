@@ -6,8 +6,8 @@ the directory answer KAFKA_STORAGE_ERROR, and the controller is informed. A node
 last directory, or the directory of the metadata log, stops, because other nodes notice the end of a
 process at once.
 
-A failure is only noted where it occurs. It is handled in an event of its own, so that no partition
-disappears in the middle of an append.
+The code that meets a failure only notes it. The failure is handled in an event of its own, so that
+no partition disappears in the middle of an append.
 """
 
 import logging
@@ -22,13 +22,13 @@ log = logging.getLogger(__name__)
 
 
 def reason_of(failure: OSError) -> str:
-    """The reason of a failure, with the file name if it is known."""
+    """A description of a failure, with the file name if it is known."""
     reason = failure.strerror or str(failure)
     return f"{failure.filename}: {reason}" if failure.filename else reason
 
 
 def failed_part(failure: OSError) -> str:
-    """The name of the failed part: the metadata log, unless the error names another file."""
+    """The name of the failed part in a log line: the metadata log, unless it is another file."""
     is_other = failure.filename and METADATA_TOPIC not in str(failure.filename)
     return "a file" if is_other else "the metadata log"
 
@@ -58,7 +58,7 @@ class FailedDirectories:
         self._failing: dict[Place, None] = {}
 
     def partition_failed(self, partition: TopicPartition, failure: OSError) -> None:
-        """A write or a read of this partition's log has failed."""
+        """Handle a failed write or read of this partition's log."""
         self.directory_failed(self._storage.place_of(partition), failure)
 
     def directory_failed(self, place: Place, failure: OSError) -> None:

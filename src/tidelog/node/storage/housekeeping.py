@@ -56,7 +56,8 @@ class Housekeeping:
         self._every(PURGE_INTERVAL_MS, self._purge)
         self._every(CHORES_MS, self._do_chores)
         self._every(CHORES_MS, self._look_after_writers)
-        # Twice per lag time, so that a slow replica leaves the in-sync set within 1.5 lag times.
+        # Check twice per lag time, so that a slow replica leaves the in-sync set within 1.5 lag
+        # times.
         self._every(max(1, settings.replica_lag_time_max_ms // 2), self._check_lag)
 
     def _every(self, interval: Millis, chore: Callable[[], None]) -> None:
@@ -94,7 +95,8 @@ class Housekeeping:
             if replica.leader is None:
                 continue
             replica.step(LagChecked(max_lag))
-            # The lag limit of followers also applies to the flushes of a leader's disk (F33).
+            # A leader's flush that takes longer than the lag limit of followers counts as a failure
+            # (F33).
             if replica.is_flush_due and self._clock.now - replica.flushing_since > max_lag:
                 late = OSError("an fsync has not ended within replica.lag.time.max.ms")
                 self._storage_failed(replica.partition, late)
@@ -115,7 +117,7 @@ class Housekeeping:
                     self._storage_failed(replica.partition, failure)
 
     def _repair(self, replica: Replica, budget: int) -> int:
-        """Repair the log's indexes and log its notes; returns the rest of the budget."""
+        """Repair a log's indexes and write its notes as warnings; returns the rest of `budget`."""
         self._verify(replica)
         left = replica.log.repair_indexes(budget)
         for note in replica.log.take_notes():

@@ -1,4 +1,4 @@
-"""Reads a node's identity from its log directories, and its voters and timeouts from settings."""
+"""Reads a node's identity from its log directories, and voters and timeouts from its settings."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -29,7 +29,7 @@ _ANYWHERE = ("", "0.0.0.0", "::")
 
 
 class NotFormatted(Exception):
-    """A log directory has no identity, or that of another node or cluster."""
+    """A log directory has no identity, or has the identity of another node or cluster."""
 
 
 class OpenedDirectory(NamedTuple):
@@ -42,8 +42,8 @@ def open_directories(
 ) -> list[OpenedDirectory | None]:
     """Open every log directory; the result has None for a directory that cannot be used.
 
-    The directory of the metadata log must be usable. All must belong to the same cluster and node.
-    A new, empty directory gets this node's identity (KIP-858).
+    The directory of the metadata log must be usable. All directories must belong to the same
+    cluster and node. A new, empty directory gets this node's identity (KIP-858).
     """
     own = disks[home(settings)]
     assert own is not None

@@ -1,9 +1,9 @@
 """Moves of replicas from one log directory of this broker to another: AlterReplicaLogDirs.
 
 The future replica is a log beside the current one. It is filled a piece at a time, while the
-current one leads or follows. When it holds the same records and is synced, it replaces the current
-one between two events. Invariant: at that moment both have the same records and the same leader
-epochs, including epochs without records (F07).
+current log leads or follows. When the future log holds the same records and is synced, it replaces
+the current one between two events. Invariant: at that moment both logs have the same records and
+the same leader epochs, including epochs without records (F07).
 """
 
 import logging
@@ -120,7 +120,7 @@ class ReplicaMoves:
     def _take_a_step(self, move: _Move) -> None:
         current, future = move.replica.log, move.future
         if _diverge(current, future):
-            # The current log was truncated, or its start was deleted: the copy is invalid.
+            # The current log was truncated, or its start was deleted: the copy must start again.
             self._give_up(move.replica.partition)
             self._start(move.replica, move.place)
         elif future.log_end_offset < current.log_end_offset:
@@ -138,7 +138,7 @@ class ReplicaMoves:
         try:
             batches = _read(current, start, end)
         except OSError as failure:
-            # The source directory has failed, not the target.
+            # The directory of the current log has failed, not that of the future log.
             self._give_up(move.replica.partition)
             self._directory_failed(self._storage.place_of(move.replica.partition), failure)
             return
@@ -178,7 +178,7 @@ class ReplicaMoves:
             replica.partition, replica.topic_id, move.place, future, self._clock.now
         )
         for epoch, start in epochs:
-            # Opening a log drops epochs that have no records.
+            # `swap` opens the log again, which drops epochs without records: add them.
             if epoch > replica.log.latest_epoch:
                 replica.log.assign_epoch(epoch, start)
         log.info("%s: moved to %s", replica.partition, self._paths[move.place])

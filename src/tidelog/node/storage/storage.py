@@ -48,13 +48,15 @@ class Storage:
 
     def _found(self, partition: TopicPartition, place: Place) -> None:
         if partition.topic == METADATA_TOPIC:
-            # The configuration defines the directory of the metadata log.
+            # The configuration decides which directory holds the metadata log; a second one is
+            # ignored.
             self._places.setdefault(partition, place)
             return
         known = self._places.get(partition)
         if known is not None:
-            # A move between directories was interrupted after the copy was renamed, or an operator
-            # put the copy there. The copy with the higher recovery point was in use.
+            # Two directories hold this partition. A move between them was interrupted after the
+            # copy was renamed, or an operator has copied it. The copy with the higher recovery
+            # point was in use.
             held = self._directories[known].held(partition)
             poorer = known if self._directories[place].held(partition) > held else place
             name = self._directories[poorer].set_aside(partition)
@@ -82,7 +84,7 @@ class Storage:
         return next((mark.incarnation for mark in marks if mark.incarnation is not None), None)
 
     def note_registration(self, previous: BrokerEpoch, incarnation: UUID) -> None:
-        """Note this run before it registers; a crash then does not lose the clean shutdown."""
+        """Note this run before it registers, so that a crash keeps the proof of clean shutdown."""
         self._each(
             lambda place: self._directories[place].clean_mark.note_registration(
                 previous, incarnation
@@ -178,7 +180,7 @@ class Storage:
         """Open the partition; a new one goes to the assigned or the emptiest directory."""
         place = self._places.get(partition)
         if place is not None and self.belongs_to(partition, topic_id) is not Belonging.YES:
-            # Its topic was deleted and created again while this node was down (F30).
+            # The topic was deleted and created again while this node was down (F30).
             log.warning(
                 "%s belongs to another topic; its directory was renamed to %s",
                 partition,
@@ -216,7 +218,7 @@ class Storage:
         place = self._places.get(partition)
         if place is not None:
             if place not in self._offline:
-                # Forget the location only after deletion; error handling looks it up.
+                # Forget the location only after deletion, because error handling looks it up.
                 self._directories[place].delete(partition, now, delay_ms)
             del self._places[partition]
             self._counts[place] -= 1
@@ -239,7 +241,7 @@ class Storage:
     def open_future(
         self, partition: TopicPartition, place: Place, current: PartitionLog, now: Millis
     ) -> PartitionLog:
-        """An empty future log for a move, with the leader epochs of the current one."""
+        """Open an empty log for a move, with the leader epoch of the current log's start."""
         start = current.log_start_offset
         future = self._directories[place].open_future(partition, current.config, start, now)
         for epoch, begins in current.epoch_starts:

@@ -34,7 +34,7 @@ class StrayReplicas:
         located: Callable[[TopicId, int, UUID], None],
         distrust: Callable[[], None],
     ) -> None:
-        """`offline` has the partitions that are out of use; `distrust` registers as unclean."""
+        """`offline` has the partitions out of use; `distrust` registers the broker as unclean."""
         self._me = me
         self._clock = clock
         self._storage = storage

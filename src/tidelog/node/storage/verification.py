@@ -1,6 +1,7 @@
 """Verifies the logs of earlier runs in jobs, one small slice after another.
 
-It takes a few percent of a processor until every log has been read once, and nothing afterwards.
+Verification takes a few percent of a processor until every log has been read once. Afterwards it
+takes nothing.
 """
 
 from collections import deque
@@ -17,7 +18,7 @@ from tidelog.node.partitions.replica import Replica
 from tidelog.node.timers import Timers
 
 PAUSE_MS: Millis = 50
-"""The pause after the work of a whole slice."""
+"""The pause after slices that together cost as much as one whole slice."""
 
 
 class _Turn(NamedTuple):
@@ -82,7 +83,7 @@ class Verification:
         self._rest()
 
     def _failed(self, error: Exception) -> None:
-        """The files may have been deleted meanwhile; damage is reported when they are read."""
+        """Skip an unreadable log: it may have been deleted, and later reads report damage."""
         self._queue.popleft()
         self._rest()
 

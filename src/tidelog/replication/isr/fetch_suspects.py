@@ -1,10 +1,11 @@
 """Finds the partitions that make whole fetches fail, so that they do not delay the others.
 
 A failed fetch names no partition: its response cannot be decoded, the connection is lost or the
-time is up (F62). After two failures in a row half of the partitions are left out, then half of that
-half, until a fetch succeeds or one partition is left. That partition is blamed and left out until
-all have been tested. Partitions that have passed are fetched throughout. If no partition passes,
-the leader itself has failed, and no partition is blamed.
+time is up (F62). After two failures in a row, half of the partitions are left out, then half of the
+rest, until a fetch succeeds or only one partition is fetched. If the fetch of that partition fails
+too, the partition is blamed and left out until all partitions have been tested. Partitions that
+have passed are fetched throughout. If no partition passes, the leader itself has failed, and no
+partition is blamed.
 """
 
 from collections.abc import Iterable

@@ -117,7 +117,7 @@ class PartitionFollower:
         self.epoch = epoch
         self.is_in_session = False
         self.is_in_sync = False
-        """Whether it held every committed record at the leader's last response."""
+        """Whether the replica held every committed record after the leader's last response."""
         self.sent_offset: Offset = -1
         """The fetch offset in the leader's session; -1 if it must be sent again."""
         self.sent_start: Offset = -1
@@ -128,7 +128,7 @@ class PartitionFollower:
         self.blames = 0
         """The number of searches in a row that have blamed it for failed fetches."""
         self.is_held_back = False
-        """Whether it is left out while a fetch without it is tested."""
+        """Whether fetches leave this partition out, to test whether they succeed without it."""
 
     # -- asking ------------------------------------------------------------------------------------
 

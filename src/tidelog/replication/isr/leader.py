@@ -3,8 +3,8 @@
 Invariants: the high watermark never moves back, and never passes the offset that the commit rule
 allows for the maximal in-sync set (the agreed set plus the replicas that this leader has asked to
 add). At most one change of the set is in flight, bound to the partition epoch of its request. The
-maximal set includes it until the controller has certainly refused it, or a later partition epoch is
-known.
+maximal set includes the replicas that the change adds until the controller has certainly refused
+the change, or a later partition epoch is known.
 """
 
 from collections.abc import Iterable
@@ -102,7 +102,7 @@ class ProposeIsr:
     isr: tuple[IsrMember, ...]
     partition_epoch: int
     left: tuple[Left, ...] = ()
-    """The replicas that leave, and why."""
+    """The replicas that leave the in-sync set, with the reasons."""
 
 
 LeaderEffect: TypeAlias = AdvanceHighWatermark | ProposeIsr
@@ -239,7 +239,7 @@ class PartitionLeader:
         )
 
     def is_at_rest_with(self, follower: NodeId) -> bool:
-        """Whether a fetch by this follower at the log end would change nothing."""
+        """Whether a fetch by this follower at the log end cannot change the in-sync set."""
         return self._proposed is None and follower in self._agreed
 
     @property
@@ -275,7 +275,7 @@ class PartitionLeader:
     # -- the in-sync set ---------------------------------------------------------------------------
 
     def _settle_in_sync(self) -> None:
-        """Recompute the sets; the maximal set has every replica that may be in sync (F12)."""
+        """Recompute the sets; the maximal one has every replica that may be in sync (F12)."""
         maximal = self._agreed if self._proposed is None else self._agreed | self._proposed
         self._in_sync = InSync(self._agreed, maximal, self._minimum)
 

@@ -24,7 +24,7 @@ class FollowerProgress:
         self.broker_epoch: BrokerEpoch = -1
         self.last_caught_up = last_caught_up
         self.last_fetch: Millis = -1
-        """-1 before its first fetch in this leader epoch."""
+        """The time of its last fetch; -1 before its first fetch in this leader epoch."""
         self._last_fetch_leader_end: Offset = NO_OFFSET
 
     def fetched(
@@ -41,10 +41,10 @@ class FollowerProgress:
         self._last_fetch_leader_end = leader_end
 
     def fetched_again(self, leader_end: Offset, at: Millis) -> None:
-        """Record that the session fetched until `at` without listing this partition.
+        """Record that the follower's session fetched until `at` without listing this partition.
 
-        That counts as a fetch at the same offset, but only while the offset is at the leader's
-        log end and `at` is newer than the last fetch. It never changes the follower's offset.
+        That counts as a fetch at the same offset, but only while the offset is at the leader's log
+        end and `at` is newer than the last fetch. It never changes the follower's offset.
         """
         if self.end >= leader_end and at > self.last_fetch:
             self.last_caught_up = max(self.last_caught_up, at)
@@ -52,9 +52,9 @@ class FollowerProgress:
             self._last_fetch_leader_end = leader_end
 
     def is_caught_up(self, leader_end: Offset, now: Millis, max_lag: Millis) -> bool:
-        """Whether it is in sync; at the leader's log end it is, however old its fetch (F24)."""
+        """Whether the follower is in sync; at the log end it is, however old its fetch (F24)."""
         return self.end >= leader_end or now - self.last_caught_up <= max_lag
 
     def is_stuck(self, now: Millis, max_lag: Millis) -> bool:
-        """Whether it has not fetched for `max_lag`; a lagging follower that fetches is slow."""
+        """Whether the follower has not fetched for `max_lag`; one that fetches is only slow."""
         return self.last_fetch < 0 or now - self.last_fetch > max_lag

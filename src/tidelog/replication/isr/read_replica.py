@@ -11,7 +11,7 @@ from tidelog.model.ids import Millis, NodeId, Offset
 
 
 class ReplicaView(NamedTuple):
-    """A follower as its leader knows it; the largest value is the best replica to read from."""
+    """A follower as its leader knows it."""
 
     end: Offset
     last_caught_up: Millis
@@ -22,7 +22,7 @@ class ReplicaView(NamedTuple):
 def rack_aware(
     rack: str, leader_rack: str | None, followers: Iterable[ReplicaView]
 ) -> NodeId | None:
-    """Kafka's RackAwareReplicaSelector; None selects the leader."""
+    """Select a replica as Kafka's RackAwareReplicaSelector does; None means the leader."""
     if not rack or rack == leader_rack:
         return None
     near = [(view.end, view.last_caught_up, view.id) for view in followers if view.rack == rack]

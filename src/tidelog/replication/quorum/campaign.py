@@ -21,7 +21,7 @@ class Campaign(Standing):
     """The election side of a quorum member."""
 
     def _become_prospective(self, now: Millis) -> None:
-        """Request pre-votes; a single voter wins at once with its own."""
+        """Request pre-votes; if there is only one voter, it wins at once with its own vote."""
         old = self.role
         assert isinstance(old, Unattached | Follower | Prospective | Candidate)
         gone = isinstance(old, Follower | Prospective) and old.leader_is_gone

@@ -18,7 +18,7 @@ class VoteRequested:
     log_end: LogEnd
     pre_vote: bool
     voter: ReplicaKey | None = None
-    """The voter that the request is addressed to; a mismatch is INVALID_VOTER_KEY."""
+    """The voter that the request is addressed to; any other voter answers INVALID_VOTER_KEY."""
 
 
 @dataclass(slots=True)
@@ -105,7 +105,7 @@ class CaughtUp:
 
 @dataclass(slots=True)
 class VotersChanged:
-    """A VotersRecord was appended, truncated or committed: it takes effect when it is appended."""
+    """A VotersRecord was appended, truncated or committed; the newest in the log is in effect."""
 
     voters: VoterSet
     offset: Offset = -1
@@ -197,7 +197,7 @@ class StopFollowing:
 
 @dataclass(slots=True)
 class DiscoverLeader:
-    """Ask a node for the leader, with a fetch that it serves or refuses.
+    """Send a fetch to a node, because its response names the leader.
 
     A node id of -1 means the next of controller.quorum.bootstrap.servers.
     """

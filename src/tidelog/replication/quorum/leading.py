@@ -56,7 +56,7 @@ def change_voters(role: Leader, voters: VoterSet, me: NodeId) -> None:
 def has_lost_majority(
     role: Leader, voters: VoterSet, me: NodeId, now: Millis, patience: Millis
 ) -> bool:
-    """Whether too few voters have fetched recently; if enough have, the deadline moves on."""
+    """Whether too few voters have fetched recently; if enough have, the deadline is moved."""
     if now < role.check_quorum_deadline:
         return False
     fetch_times = sorted(
@@ -82,7 +82,7 @@ def next_deadline(role: Leader, voters: VoterSet, me: NodeId) -> Millis | None:
 
 
 def successors(role: Leader, voters: VoterSet, me: NodeId) -> tuple[NodeId, ...]:
-    """The other voters, the most complete log first."""
+    """The other voters in the order in which they should stand: the most complete log first."""
     return tuple(
         sorted(voters.others(me), key=lambda id: (-role.progress[voters.voters[id].key].end, id))
     )

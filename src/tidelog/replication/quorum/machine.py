@@ -46,7 +46,7 @@ from tidelog.replication.quorum.vote_rules import grants
 
 
 class QuorumMachine(Campaign):
-    """Call `start`, then `step` for every event, and for `TimePassed` at `next_deadline`."""
+    """Call `start` once, then `step` for every event; `TimePassed` is due at `next_deadline`."""
 
     def next_deadline(self) -> Millis | None:
         match self.role:
@@ -191,8 +191,8 @@ class QuorumMachine(Campaign):
             role.granted.add(event.voter)
         else:
             role.rejected.add(event.voter)
-            # Other voters may still name a leader that is gone. Only its own answer proves that it
-            # is alive.
+            # Other voters may still name a leader that is gone. Only the leader's own answer proves
+            # that it is alive.
             is_old_news = (
                 isinstance(role, Prospective)
                 and role.leader_is_gone

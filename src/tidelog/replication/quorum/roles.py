@@ -14,7 +14,7 @@ from tidelog.replication.quorum.state import ReplicaKey
 
 @dataclass(slots=True)
 class Unattached:
-    """Knows the epoch but not its leader."""
+    """A member that knows the epoch but not its leader."""
 
     epoch: LeaderEpoch
     election_deadline: Millis
@@ -25,7 +25,7 @@ class Unattached:
 
 @dataclass(slots=True)
 class Prospective:
-    """Requests pre-votes, to check whether it could win before it opens a new epoch (KIP-996)."""
+    """A member that requests pre-votes: it checks whether it could win a new epoch (KIP-996)."""
 
     epoch: LeaderEpoch
     election_deadline: Millis
@@ -41,7 +41,7 @@ class Prospective:
 
 @dataclass(slots=True)
 class Candidate:
-    """Has opened a new epoch, has voted for itself, and requests the other votes."""
+    """A member that has opened a new epoch, has voted for itself and requests the other votes."""
 
     epoch: LeaderEpoch
     election_deadline: Millis
@@ -53,7 +53,7 @@ class Candidate:
 
 @dataclass(slots=True)
 class Follower:
-    """Knows the leader of the epoch and fetches from it."""
+    """A member that knows the leader of the epoch and fetches from it."""
 
     epoch: LeaderEpoch
     leader: NodeId
@@ -92,7 +92,7 @@ class Leader:
 
 @dataclass(slots=True)
 class Resigned:
-    """Has led this epoch and will not lead it again; asks the other voters to elect a leader."""
+    """A former leader of this epoch, which asks the other voters to elect a new leader."""
 
     epoch: LeaderEpoch
     election_deadline: Millis
@@ -115,7 +115,7 @@ TRANSITIONS: dict[type[Role], tuple[type[Role], ...]] = {
 
 A Candidate that lost becomes Prospective in the same epoch. A Follower becomes Prospective when its
 leader stops answering, and Unattached only with a higher epoch or when it must look up the leader's
-address again. Resigned waits for the next epoch.
+address again. A Resigned member waits for the next epoch.
 """
 
 ENTRIES_INTO_HIGHER_EPOCH: tuple[type[Role], ...] = (Unattached, Candidate, Follower)

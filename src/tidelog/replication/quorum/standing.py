@@ -37,7 +37,7 @@ from tidelog.replication.quorum.state import (
 )
 
 STAGGER_MS = 40
-"""The delay between the elections of voters that see a leader fail, so that votes do not split."""
+"""When a leader fails, voters stand one after the other, this far apart: votes do not split."""
 
 
 class Standing:
@@ -177,7 +177,7 @@ class Standing:
             self._effects.append(SaveQuorumState(state))
 
     def _take_part(self) -> None:
-        """End the doubt of a new voter: it takes part in an election before any record exists."""
+        """End the doubt of a new voter that takes part in an election before any record exists."""
         if self._is_new:
             self.held = Held()
 
@@ -216,7 +216,7 @@ class Standing:
         effects, self._effects = self._effects, []
         return effects
 
-    # -- time and dice -----------------------------------------------------------------------------
+    # -- deadlines ---------------------------------------------------------------------------------
 
     def _election_timeout(self) -> Millis:
         return self._timeouts.election_ms + self._dice.below(self._timeouts.election_ms)

@@ -9,7 +9,7 @@ from tidelog.model.ids import NO_EPOCH, NO_NODE, LeaderEpoch, Millis, NodeId, Of
 
 
 class LogEnd(NamedTuple):
-    """The epoch of the last record and the offset after it; the larger log is more complete."""
+    """The epoch of the last record and the offset after it; a larger end is a more complete log."""
 
     epoch: LeaderEpoch
     offset: Offset
@@ -36,7 +36,7 @@ class ReplicaKey(NamedTuple):
     directory: UUID | None = None
 
     def is_same(self, other: "ReplicaKey") -> bool:
-        """Whether the voters match; static voters have no directory, so the id alone decides."""
+        """Whether both are the same voter; for a static one, without directory, the id decides."""
         if self.id != other.id:
             return False
         return (
@@ -50,7 +50,7 @@ class Voter(NamedTuple):
     """(listener, host, port)"""
     min_version: int = 0
     max_version: int = 1
-    """The range of kraft.version that the voter supports."""
+    """`min_version` to `max_version` is the range of kraft.version that the voter supports."""
 
 
 @dataclass(frozen=True, slots=True)

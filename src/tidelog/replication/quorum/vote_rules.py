@@ -29,7 +29,8 @@ def grants(role: Role, request: VoteRequested, log_end: LogEnd) -> bool:
         case Resigned():
             return request.pre_vote
         case Follower():
-            # A follower whose leader answers refuses, so that the leader is not disrupted (F36).
+            # A follower refuses while its leader answers, so that the leader is not disrupted
+            # (F36).
             return request.pre_vote and (not role.has_fetched or role.leader_is_gone)
         case Candidate():
             return request.pre_vote

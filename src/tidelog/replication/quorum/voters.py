@@ -16,11 +16,11 @@ from tidelog.replication.quorum.roles import Leader, ReplicaProgress
 from tidelog.replication.quorum.state import ReplicaKey, Voter, VoterSet
 
 STATIC, DYNAMIC = 0, 1
-"""Levels of kraft.version: voters from the configuration, voters from the log."""
+"""Levels of kraft.version: 0 takes the voters from the configuration, 1 from the log."""
 
 
 class VoterMembership(NamedTuple):
-    """The voters in a snapshot; a snapshot at level 0 has none."""
+    """The kraft.version and the voters in a snapshot; at level 0 there are no voters."""
 
     kraft_version: int = STATIC
     voters: VoterSet | None = None

@@ -172,7 +172,7 @@ class ClassicGroup:
     def elect_joined_leader(self) -> bool:
         """Keep the leader if it has rejoined, else elect a member that has rejoined.
 
-        Returns False if no member has.
+        Returns False if no member has rejoined.
         """
         if self.leader_id is None:
             return False

@@ -98,7 +98,8 @@ def _check(settings: GroupSettings, group_id: str, joiner: _Joiner) -> ErrorCode
 def _can_be_written(core: ShardCore, group: ClassicGroup | None, joiner: _Joiner) -> bool:
     """Whether the record of a group with this member fits into a batch (F61).
 
-    Kafka detects this when it writes the assignment, and then fails every member with this error.
+    Kafka finds that a record is too large only when it writes the assignment, and then refuses
+    every member.
     """
     limit = core.largest_batch()
     if sum(len(protocol.metadata) for protocol in joiner.protocols) > limit:
@@ -121,7 +122,8 @@ def _has_room(settings: GroupSettings, group: ClassicGroup, member_id: str) -> b
     member = group.members.get(member_id)
     match group.state:
         case GroupState.PREPARING_REBALANCE:
-            # Only members that have rejoined count; if the limit was lowered, the last are refused.
+            # Only members that have rejoined count. If the limit was lowered, the last to rejoin
+            # are refused.
             already_in = member is not None and member.join is not None
             return already_in or group.awaiting_join < settings.max_size
         case GroupState.COMPLETING_REBALANCE | GroupState.STABLE:
@@ -265,7 +267,8 @@ def _replace_static_member(
         case GroupState.STABLE:
             rebalancing.rebalance_or_complete_join(core, group)
         case GroupState.COMPLETING_REBALANCE:
-            # The leader may already be assigning partitions to the old id.
+            # The leader may already be assigning partitions to the old id, so all members must
+            # rejoin.
             rebalancing.prepare_rebalance(core, group)
         case _:
             rebalancing.complete_join_if_all_joined(core, group)
@@ -281,7 +284,7 @@ def _persist_replacement(
 ) -> None:
     def settled(error: ErrorCode) -> None:
         if new.join != joiner.ticket or group.state is not GroupState.STABLE:
-            return  # a rebalance answers this request
+            return  # a rebalance has begun and answers this request
         new.join = None
         if error is ErrorCode.none:
             response = _replaced(group, new, joiner.version, old_leader_id)
@@ -299,7 +302,7 @@ def _persist_replacement(
 def _replaced(
     group: ClassicGroup, member: ClassicMember, version: int, old_leader_id: str | None
 ) -> JoinGroupResponse:
-    """The response to a returning static member; a leader must not send a new assignment."""
+    """The response to a returning static member; if it leads, it must not send a new assignment."""
     if version < _SKIP_ASSIGNMENT_SINCE:
         # The response names the old leader, so that the member does not act as leader.
         return replies.joined(group, member.member_id, leader_id=old_leader_id)

@@ -50,7 +50,7 @@ def _check_sync(group: ClassicGroup | None, request: SyncGroupRequest) -> ErrorC
         return error
     if request.generation_id != group.generation:
         return ErrorCode.illegal_generation
-    # Versions before 5 do not include the protocol.
+    # Versions before 5 do not include the protocol: the fields are None.
     if request.protocol_type not in (None, group.protocol_type) or request.protocol_name not in (
         None,
         group.protocol_name,
