@@ -32,6 +32,8 @@ ALWAYS = {
     # Compaction skips files of 64 MB and more, or each run would rewrite the whole table.
     "spark.databricks.delta.optimize.minFileSize": str(64 << 20),
     "spark.databricks.delta.optimize.maxFileSize": str(128 << 20),
+    # Records may have any size: a batch for a Python worker is limited by its bytes, too.
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(16 << 20),
 }
 LOCALLY = {
     "spark.ui.enabled": "false",

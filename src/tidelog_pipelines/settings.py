@@ -18,6 +18,7 @@ from tidelog_pipelines.failures import JobFailed
 
 S = TypeVar("S", bound="SparkSettings")
 REQUIRED: Any = dataclasses.MISSING
+SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:/")
 TIME = re.compile(
     r"(interval\s+)?"
     r"(\d+(\.\d+)?\s+(year|month|week|day|hour|minute|second|millisecond|microsecond)s?\s*)+",
@@ -98,7 +99,12 @@ def parse(kind: type[S], job: str, arguments: Sequence[str], about: str) -> S:
 
 def located(path: str) -> str:
     """An absolute path for the JVM, whose working directory may be another one."""
-    return path.rstrip("/") if "://" in path else os.path.abspath(path)
+    return path.rstrip("/") if has_scheme(path) else os.path.abspath(path)
+
+
+def has_scheme(path: str) -> bool:
+    """Whether a path names its file system, as `s3a://...` and `dbfs:/...` do."""
+    return SCHEME.match(path) is not None
 
 
 def pairs(entries: Sequence[str], flag: str) -> dict[str, str]:

@@ -17,6 +17,8 @@ from tidelog_pipelines.sources.checkpoint import Ends, parse_ends, spans_between
 
 POLL_SECONDS = 1
 RETRY_SECONDS = 2.0
+OBSERVED, BAD = "observed", "bad"
+"""The names of the metric that counts bad records."""
 
 
 class Progress(NamedTuple):
@@ -31,6 +33,8 @@ class Progress(NamedTuple):
     """How many records followed its end when it was planned."""
     late: int
     """How many records arrived too late for their window and were left out."""
+    bad: int
+    """How many records the query could not use."""
     ends: Ends
 
 
@@ -166,6 +170,7 @@ def read_progress(found: Any) -> Progress:
         seconds=report["durationMs"].get("triggerExecution", 0) / 1000,
         behind=int(behind),
         late=sum(s.get("numRowsDroppedByWatermark", 0) for s in report["stateOperators"]),
+        bad=((report.get("observedMetrics") or {}).get(OBSERVED) or {}).get(BAD, 0),
         ends=after,
     )
 
@@ -181,6 +186,8 @@ def line(progress: Progress) -> str:
         text += f", up to {progress.behind:,} behind in a partition"
     if progress.late:
         text += f", {progress.late:,} too late for their window"
+    if progress.bad:
+        text += f", {progress.bad:,} left out because they could not be decoded"
     return text
 
 

@@ -10,7 +10,8 @@ from tidelog_pipelines.jobs.health import HealthSettings
 from tidelog_pipelines.jobs.ingest import IngestSettings
 from tidelog_pipelines.jobs.report import ReportSettings
 from tidelog_pipelines.jobs.transform import TransformSettings
-from tidelog_pipelines.settings import SparkSettings, check_times, pairs, parse
+from tidelog_pipelines.settings import SparkSettings, check_times, located, pairs, parse
+from tidelog_pipelines.sources.places import absolute
 
 
 def parsed(*arguments: str) -> IngestSettings:
@@ -44,6 +45,9 @@ def test_flags_win_over_the_file_and_the_file_over_the_environment(
         (["--out", "o", "--topics", "t", "--starting-offsets", "then"], "or JSON such as"),
         (["--out", "o", "--topics", "t", "--starting-offsets", '{"t":5}'], "or JSON such as"),
         (["--out", "o", "--topics", "t", "--every", "soon"], "--every: 'soon' is not a time"),
+        (["--out", "o", "--topics", "t", "--avro-registry-header"], "needs --avro-schema-id"),
+        (["--out", "o", "--topics", "t", "--max-depth", "5000"], "a number from 1 to 1000"),
+        (["--out", "o", "--topics", "t", "--max-fields", "0"], "are at least 1"),
     ],
 )
 def test_a_wrong_command_line_ends_with_a_sentence(
@@ -114,3 +118,13 @@ def test_pairs_may_hold_equals_signs_and_must_hold_one() -> None:
     assert pairs(["a=b=c", "d="], "--conf") == {"a": "b=c", "d": ""}
     with pytest.raises(JobFailed, match="--conf: 'a' is not key=value"):
         pairs(["a"], "--conf")
+
+
+@pytest.mark.parametrize("path", ["dbfs:/x", "s3a://bucket/x", "file:/x", "hdfs://host:1/x/"])
+def test_a_path_with_a_file_system_is_not_a_local_one(path: str) -> None:
+    assert located(path) == path.rstrip("/")
+    assert absolute(path) == path
+
+
+def test_a_path_without_one_is_local() -> None:
+    assert located("x:y") == str(Path.cwd() / "x:y")

@@ -37,9 +37,13 @@ def test_lag_and_late_records_are_told() -> None:
         "metrics": {"maxOffsetsBehindLatest": "1200"},
     }
     found = read_progress(
-        progress(sources=[source], stateOperators=[{"numRowsDroppedByWatermark": 2}])
+        progress(
+            sources=[source],
+            stateOperators=[{"numRowsDroppedByWatermark": 2}],
+            observedMetrics={"observed": {"bad": 3}},
+        )
     )
     assert line(found) == (
         "batch 3: 4 records in 0.5 s (8/s), up to 1,200 behind in a partition, "
-        "2 too late for their window"
+        "2 too late for their window, 3 left out because they could not be decoded"
     )

@@ -9,8 +9,10 @@ from tidelog_pipelines.transformations.totals import (
     RESULT,
     events,
     newest,
+    not_events,
     result_records,
     results,
+    told_events,
     totals,
     without_retries,
 )
@@ -24,18 +26,43 @@ def records(spark: SparkSession, *values: str) -> DataFrame:
     return spark.createDataFrame(rows, "value BINARY, timestamp TIMESTAMP")
 
 
-def test_events_leave_out_what_lacks_a_field(spark: SparkSession) -> None:
-    found = records(spark, '{"item":"a","amount":2}', '{"item":"a"}', "{bad", '{"amount":1}')
+def found_events(records: DataFrame, time: str = "") -> DataFrame:
+    return events(told_events(records, "item", "amount", time))
+
+
+def test_what_is_no_event_is_kept_with_the_reason(spark: SparkSession) -> None:
+    bad = (
+        '{"item":"a"}',
+        "{bad",
+        '{"amount":1}',
+        '{"item":"a","amount":2}{',
+        '{"item":1,"item":2}',
+    )
+    found = records(spark, '{"item":"a","amount":2}', *bad)
     expected = spark.createDataFrame(
         [("a", 2.0, NOON)], "name STRING, amount DOUBLE, event_time TIMESTAMP"
     )
-    assertDataFrameEqual(events(found, "item", "amount"), expected)
+    assertDataFrameEqual(found_events(found), expected)
+    kept = not_events(told_events(found, "item", "amount")).collect()
+    assert [(bytes(row["value"]).decode(), row["reason"]) for row in kept] == list(
+        zip(
+            bad,
+            [
+                "the field amount is not a number",
+                "the value is not JSON",
+                "the field item is missing, or not a scalar",
+                "the value is not JSON",
+                'the value has the name "item" twice in one object',
+            ],
+            strict=True,
+        )
+    )
 
 
 def test_events_have_their_own_time_if_it_is_named(spark: SparkSession) -> None:
     value = '{"item":"a","amount":2,"at":"%s"}'
     found = records(spark, value % "2026-11-15 13:00:00", value % "1763208000000", value % "soon")
-    times = [row["event_time"] for row in events(found, "item", "amount", "at").collect()]
+    times = [row["event_time"] for row in found_events(found, "at").collect()]
     assert times == [NOON + 60 * MINUTE, datetime(2025, 11, 15, 12)]
 
 
@@ -50,7 +77,7 @@ def test_totals_per_window_and_name(spark: SparkSession) -> None:
         ],
         "window_start TIMESTAMP, window_end TIMESTAMP, name STRING, count BIGINT, total DOUBLE",
     )
-    assertDataFrameEqual(totals(events(found, "item", "amount"), "1 minute", "1 minute"), expected)
+    assertDataFrameEqual(totals(found_events(found), "1 minute", "1 minute"), expected)
 
 
 def test_results_survive_the_way_through_a_topic(spark: SparkSession) -> None:

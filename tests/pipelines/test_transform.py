@@ -49,11 +49,18 @@ def test_totals_are_read_once_although_a_retry_wrote_them_twice(
         time_field="at",
         watermark="1 minute",
         checkpoint=str(tmp_path / "checkpoint"),
+        quarantine=str(tmp_path / "quarantine"),
         once=True,
     )
     orders = [order("tea", 2, 0), order("tea", 3, 0.5), order("rum", 9, 0.2), order("tea", 1, 5)]
     records.produce(cluster.bootstrap, topic, [*orders, "{bad"])
     transform.run(spark, settings)
+    assert "1 left out because they could not be decoded" in capsys.readouterr().err
+    (bad,) = spark.read.format("delta").load(settings.quarantine).collect()
+    assert (bad["offset"], bytes(bad["value"]), bad["reason"]) == (
+        *(4, b"{bad"),
+        "the value is not JSON",
+    )
     late, in_time = order("tea", 100, 0.1), order("tea", 4, 5.5)
     records.produce(cluster.bootstrap, topic, [late, in_time])
     transform.run(spark, settings)

@@ -25,12 +25,14 @@ from tidelog_pipelines.sources.checkpoint import Checkpoint, parse_ends
 from tidelog_pipelines.sources.kafka import Subscription, Topics, stream
 from tidelog_pipelines.transformations import avro
 from tidelog_pipelines.transformations.decoding import Avro, Format, Json, Raw, Text
+from tidelog_pipelines.transformations.json_columns import unsupported
+from tidelog_pipelines.transformations.strict_json import DEFAULT_LIMITS, MOST_DEPTH, Limits
 
 ABOUT = """\
 Write the records of topics to tables, one per topic, each record exactly once, even if this job or
-a broker is killed (kill -9), or if all records are read again. Values are decoded; records that
-cannot be decoded go to the quarantine, with the reason. Offsets are also committed to a consumer
-group, so that its lag is visible.
+a broker is killed (kill -9), or if all records are read again. Values are decoded whole; records
+that cannot be decoded go to the quarantine, with the reason. Offsets are also committed to a
+consumer group, so that its lag is visible.
 """
 
 
@@ -53,6 +55,23 @@ class IngestSettings(KafkaSettings):
     )
     avro_registry_header: bool = setting(
         False, meaning="avro values begin with a schema registry's five bytes"
+    )
+    avro_schema_id: int = setting(
+        -1, metavar="ID", meaning="the id of the schema in these bytes; others go to quarantine"
+    )
+    max_value_bytes: int = setting(
+        DEFAULT_LIMITS.value_bytes,
+        metavar="N",
+        meaning="json and avro values that are larger go to quarantine",
+    )
+    max_depth: int = setting(
+        DEFAULT_LIMITS.depth, metavar="N", meaning="json values nested deeper go to quarantine"
+    )
+    max_fields: int = setting(
+        1_000,
+        metavar="N",
+        meaning="how many fields of json values become columns, if their types are inferred; "
+        "further fields are kept in _rescued",
     )
     key_format: str = setting("string", choices=("string", "raw"), meaning="how keys are decoded")
     starting_offsets: str = setting(
@@ -83,6 +102,14 @@ class IngestSettings(KafkaSettings):
             raise ValueError("give either --topics or --pattern")
         if self.value_format == "avro" and not self.schema:
             raise ValueError("--value-format avro needs a --schema")
+        if self.avro_registry_header != (self.avro_schema_id >= 0):
+            raise ValueError(
+                "--avro-registry-header needs --avro-schema-id, the id of --schema in the registry"
+            )
+        if not 1 <= self.max_depth <= MOST_DEPTH:
+            raise ValueError(f"--max-depth is a number from 1 to {MOST_DEPTH}")
+        if self.max_value_bytes < 1 or self.max_fields < 1:
+            raise ValueError("--max-value-bytes and --max-fields are at least 1")
         try:
             re.compile(self.pattern)
         except re.error as error:
@@ -94,6 +121,10 @@ class IngestSettings(KafkaSettings):
                 f'{{"orders":{{"0":23}}}}, not {self.starting_offsets!r}'
             )
         check_times(every=self.every)
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(self.max_value_bytes, self.max_depth)
 
     @property
     def subscription(self) -> Subscription:
@@ -195,6 +226,8 @@ def plan(settings: IngestSettings) -> Plan:
         key=Text() if settings.key_format == "string" else Raw(),
         value=_value_format(settings),
         compact_every=settings.compact_every,
+        limits=settings.limits,
+        most_fields=settings.max_fields,
     )
 
 
@@ -208,16 +241,19 @@ def _value_format(settings: IngestSettings) -> Format | None:
             schema = _schema(settings)
             if wrong := avro.complaint(schema):
                 raise JobFailed(f"--schema {settings.schema}: {wrong}.")
-            return Avro(schema, settings.avro_registry_header)
+            schema_id = settings.avro_schema_id if settings.avro_registry_header else None
+            return Avro(schema, schema_id, settings.limits)
     if not settings.schema:
         return None
     try:
         kind = StructType.fromDDL(_schema(settings))
-        assert isinstance(kind, StructType)
-        return Json(kind)
     except ParseException as error:
         reason = str(error).strip().splitlines()[0]
         raise JobFailed(f"--schema is not a list of columns and types: {reason}") from None
+    assert isinstance(kind, StructType)
+    if (wrong_type := unsupported(kind)) is not None:
+        raise JobFailed(f"--schema: json values are not read as {wrong_type.simpleString()}.")
+    return Json(kind, limits=settings.limits)
 
 
 def _schema(settings: IngestSettings) -> str:

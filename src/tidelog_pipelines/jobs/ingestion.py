@@ -26,15 +26,14 @@ from tidelog_pipelines.transformations.decoding import (
     quarantined,
     table_rows,
 )
-from tidelog_pipelines.transformations.inference import (
-    columns,
-    grown_struct,
-    inferred,
-    parse_shape,
-)
+from tidelog_pipelines.transformations.json_growth import WIDE, Grown, grow
+from tidelog_pipelines.transformations.python_decoding import observed
+from tidelog_pipelines.transformations.strict_json import DEFAULT_LIMITS, Limits
 
 QUARANTINE = "quarantine"
 IN_QUARANTINE = ("topic", *RECORD)
+PATHS_PER_FIELD = 10
+"""How many paths one task collects for each column that a table may have."""
 
 
 class Plan(NamedTuple):
@@ -48,6 +47,8 @@ class Plan(NamedTuple):
     value: Format | None
     """None for JSON whose type is inferred and grows."""
     compact_every: int
+    limits: Limits = DEFAULT_LIMITS
+    most_fields: int = 1_000
 
 
 @dataclass
@@ -107,10 +108,8 @@ class Ingestion:
     ) -> None:
         name = table_of(topic)
         existing = run.tables.rows(name)
-        value = self._plan.value or _grown(existing, records)
+        value = self._plan.value or self._grown(run, name, existing, records)
         rows = table_rows(decoded(records, self._plan.key, value))
-        if isinstance(value, Json) and not value.type.fields:
-            rows = rows.drop("value")  # no object yet, and a table cannot have an empty struct
         if existing is not None and self._overlaps(run, name, existing, spans):
             old = run.tables.not_of(existing, batch).where(within(spans))
             rows = unseen(rows, old)
@@ -138,6 +137,16 @@ class Ingestion:
         if not bad.isEmpty():
             self.quarantined += run.tables.append(QUARANTINE, bad, batch, part=topic)
 
+    def _grown(self, run: _Run, name: str, existing: DataFrame | None, records: DataFrame) -> Json:
+        """The columns of a table, extended by the fields of these records."""
+        known = _value_type(existing)
+        most, limits = self._plan.most_fields, self._plan.limits
+        seen = observed(records, known, limits, PATHS_PER_FIELD * most)
+        grown: Grown = grow(known, seen, most, widens=run.tables.can_widen)
+        if grown.widened:
+            run.tables.widen(name, [("value", *path) for path in grown.widened], WIDE)
+        return Json(grown.type, grown.since, limits)
+
     def _overlaps(self, run: _Run, name: str, existing: DataFrame, spans: list[Span]) -> bool:
         """Whether a batch begins before the end of the table."""
         if name not in run.ends:
@@ -158,11 +167,9 @@ def compact(tables: Tables, topics: list[str]) -> None:
             tables.compact(table_of(topic))
 
 
-def _grown(existing: DataFrame | None, records: DataFrame) -> Json:
-    """The type of a table's values, extended by the fields of these records."""
-    known = StructType()
-    if existing is not None and "value" in existing.columns:
-        kept = existing.schema["value"].dataType
-        known = kept if isinstance(kept, StructType) else known
-    (found,) = inferred(records).collect()
-    return Json(grown_struct(known, columns(parse_shape(found["shape"]))), inferred=True)
+def _value_type(existing: DataFrame | None) -> StructType:
+    """The type of a table's values so far."""
+    if existing is None or "value" not in existing.columns:
+        return StructType()
+    kept = existing.schema["value"].dataType
+    return kept if isinstance(kept, StructType) else StructType()

@@ -1,6 +1,8 @@
 """`query`: runs SQL on the tables that `ingest` writes."""
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
@@ -15,8 +17,12 @@ from tidelog_pipelines.sinks.tables import FORMATS
 
 ABOUT = """\
 Query the tables of an --out directory. Each topic is a table of its name (in backquotes, if it has
-dots or dashes), and `quarantine` holds the bad records. Rows are printed with tabs between columns.
+dots or dashes), and `quarantine` holds the bad records; if a topic is named quarantine, they are in
+`$quarantine`. Names are case-sensitive. Rows are printed with tabs between columns.
 """
+
+
+CASE_SENSITIVE = "spark.sql.caseSensitive"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,8 +52,20 @@ def query(settings: QuerySettings) -> int:
 
 def run(spark: SparkSession, settings: QuerySettings) -> None:
     """Print the rows of the result."""
-    for row in answer(spark, settings).toLocalIterator():
-        print(*("" if value is None else value for value in row), sep="\t")
+    with _case_sensitive(spark):
+        for row in answer(spark, settings).toLocalIterator():
+            print(*("" if value is None else value for value in row), sep="\t")
+
+
+@contextmanager
+def _case_sensitive(spark: SparkSession) -> Iterator[None]:
+    """Topics whose names differ only in case are different tables."""
+    before = spark.conf.get(CASE_SENSITIVE)
+    spark.conf.set(CASE_SENSITIVE, "true")
+    try:
+        yield
+    finally:
+        spark.conf.set(CASE_SENSITIVE, before or "false")
 
 
 def answer(spark: SparkSession, settings: QuerySettings) -> DataFrame:
@@ -56,7 +74,8 @@ def answer(spark: SparkSession, settings: QuerySettings) -> DataFrame:
     if topics is None:
         raise JobFailed(f"there are no tables of format {settings.format} in {settings.out}.")
     names = {row["topic"]: table_of(row["topic"]) for row in topics.distinct().collect()}
-    for name, path in {**names, QUARANTINE: QUARANTINE}.items():
+    # No topic can be named $quarantine, but one may be named quarantine.
+    for name, path in {QUARANTINE: QUARANTINE, **names, f"${QUARANTINE}": QUARANTINE}.items():
         if (rows := tables.rows(path)) is not None:
             rows.createOrReplaceTempView(f"`{name}`")
     return spark.sql(settings.sql)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from tidelog_pipelines import failures, streams
 from tidelog_pipelines.session import spark_session
@@ -25,15 +26,18 @@ from tidelog_pipelines.sources.kafka import (
 from tidelog_pipelines.transformations.totals import (
     events,
     newest,
+    not_events,
     result_records,
     results,
+    told_events,
     totals,
 )
 
 ABOUT = """\
 Count and sum the JSON records of a topic per time window and name, and write the totals to another
 topic. Each result carries the query's id, the epoch and the window, so that a reader can drop the
-duplicates of a retry; --show prints the results as such a reader sees them.
+duplicates of a retry; --show prints the results as such a reader sees them. Records that are not
+such JSON are counted, and kept with --quarantine.
 """
 
 
@@ -54,6 +58,9 @@ class TransformSettings(KafkaSettings):
         meaning="write a total whenever it changes, or once when its window is closed",
     )
     checkpoint: str = setting("", metavar="DIR", meaning="where the query keeps its state")
+    quarantine: str = setting(
+        "", metavar="DIR", meaning="a table for records that are not such events, with the reason"
+    )
     once: bool = setting(False, meaning="read all available records, and end")
     every: str = setting("2 seconds", metavar="TIME", meaning="how often a micro-batch starts")
     max_per_batch: int = setting(1_000_000, metavar="N", meaning="the most records of one batch")
@@ -95,27 +102,44 @@ def run(spark: SparkSession, settings: TransformSettings) -> None:
         return
     checkpoint = Checkpoint(spark, located(settings.checkpoint))
 
+    def told() -> DataFrame:
+        subscription = Subscription((settings.topic,))
+        records = stream(spark, settings, subscription, "earliest", settings.max_per_batch)
+        fields = (settings.name_field, settings.amount_field, settings.time_field)
+        return told_events(records, *fields)
+
     def write(found: DataFrame, epoch: int) -> None:
         out = result_records(found, checkpoint.query_id(), epoch)
         writer = out.write.format("kafka").options(**connector_options(settings))
         writer.option("topic", settings.to).save()
 
     def start() -> StreamingQuery:
-        subscription = Subscription((settings.topic,))
-        records = stream(spark, settings, subscription, "earliest", settings.max_per_batch)
-        happened = events(records, settings.name_field, settings.amount_field, settings.time_field)
+        bad = f.count_if(f.col("reason").isNotNull()).alias(streams.BAD)
+        happened = events(told().observe(streams.OBSERVED, bad))
         found = totals(happened, settings.window, settings.watermark)
         writer = found.writeStream.foreachBatch(write).outputMode(settings.mode)
-        writer = writer.option("checkpointLocation", checkpoint.path).queryName("transform")
-        if settings.once:
-            return writer.trigger(availableNow=True).start()
-        return writer.trigger(processingTime=settings.every).start()
+        return _started(writer.queryName("transform"), settings, checkpoint.path)
 
-    streams.run(
-        lambda: [start()],
-        lambda progress: streams.say(streams.line(progress)),
-        settings.patience_seconds,
-    )
+    def start_quarantine() -> StreamingQuery:
+        writer = not_events(told()).writeStream.format("delta").outputMode("append")
+        writer = writer.partitionBy("date").option("path", located(settings.quarantine))
+        return _started(writer, settings, f"{located(settings.quarantine)}/_checkpoint")
+
+    def tell(progress: streams.Progress) -> None:
+        if progress.query:  # the quarantine has no name
+            streams.say(streams.line(progress))
+
+    starts = [start, start_quarantine] if settings.quarantine else [start]
+    streams.run(lambda: [one() for one in starts], tell, settings.patience_seconds)
+
+
+def _started(
+    writer: DataStreamWriter, settings: TransformSettings, checkpoint: str
+) -> StreamingQuery:
+    writer = writer.option("checkpointLocation", checkpoint)
+    if settings.once:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=settings.every).start()
 
 
 def read_results(spark: SparkSession, settings: TransformSettings) -> DataFrame:

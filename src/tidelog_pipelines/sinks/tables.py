@@ -13,6 +13,7 @@ from typing import NamedTuple
 from pyspark.errors import AnalysisException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
+from pyspark.sql.types import DataType
 
 from tidelog_pipelines.sources.checkpoint import Span
 
@@ -32,6 +33,8 @@ class Tables(ABC):
 
     format: str
     partitioned_by: tuple[str, ...] = ("date",)
+    can_widen: bool
+    """Whether the type of a column can change to one that holds more."""
 
     def __init__(self, spark: SparkSession, directory: str) -> None:
         self._spark = spark
@@ -67,6 +70,10 @@ class Tables(ABC):
         """The rows of a table, except those that this batch will replace."""
 
     @abstractmethod
+    def widen(self, name: str, columns: Sequence[tuple[str, ...]], kind: DataType) -> None:
+        """Change the type of columns, given by their paths, to one that holds more."""
+
+    @abstractmethod
     def compact(self, name: str) -> None:
         """Merge many small files into few large ones."""
 
@@ -86,6 +93,7 @@ ABSENT = {
 
 class DeltaTables(Tables):
     format = "delta"
+    can_widen = True
 
     def append(self, name: str, rows: DataFrame, batch: Batch, part: str = "") -> int:
         writer = rows.write.format("delta").mode("append").partitionBy(*self.partitioned_by)
@@ -111,6 +119,16 @@ class DeltaTables(Tables):
     def not_of(self, rows: DataFrame, batch: Batch) -> DataFrame:
         return rows
 
+    def widen(self, name: str, columns: Sequence[tuple[str, ...]], kind: DataType) -> None:
+        # The feature is set when it is needed first: readers that lack it refuse such a table.
+        table = f"delta.`{self.path(name)}`"
+        self._spark.sql(
+            f"ALTER TABLE {table} SET TBLPROPERTIES ('delta.enableTypeWidening' = 'true')"
+        )
+        for path in columns:
+            column = ".".join("`" + part.replace("`", "``") + "`" for part in path)
+            self._spark.sql(f"ALTER TABLE {table} ALTER COLUMN {column} TYPE {kind.simpleString()}")
+
     def compact(self, name: str) -> None:
         self._spark.sql(f"OPTIMIZE delta.`{self.path(name)}`").collect()
 
@@ -120,6 +138,7 @@ class DeltaTables(Tables):
 
 class ParquetTables(Tables):
     format = "parquet"
+    can_widen = False
     partitioned_by = ("date", BATCH_COLUMN)
 
     def append(self, name: str, rows: DataFrame, batch: Batch, part: str = "") -> int:
@@ -132,6 +151,9 @@ class ParquetTables(Tables):
 
     def not_of(self, rows: DataFrame, batch: Batch) -> DataFrame:
         return rows.where(~f.col(BATCH_COLUMN).startswith(_directory_of(batch)))
+
+    def widen(self, name: str, columns: Sequence[tuple[str, ...]], kind: DataType) -> None:
+        raise NotImplementedError("the columns of Parquet files keep their types")
 
     def compact(self, name: str) -> None:
         """Do nothing: without commits, readers would see rows twice while files are replaced."""

@@ -12,6 +12,8 @@ from typing import NamedTuple
 from pyspark.errors import AnalysisException
 from pyspark.sql import SparkSession
 
+from tidelog_pipelines.settings import has_scheme
+
 Ends = dict[str, dict[int, int]]
 """Topic -> partition -> the offset after the last record."""
 
@@ -28,7 +30,7 @@ class Checkpoint:
     def __init__(self, spark: SparkSession, path: str) -> None:
         self._spark = spark
         self.path = path.rstrip("/")
-        is_local = "://" not in path and not _is_distributed(spark)
+        is_local = not has_scheme(path) and not _is_distributed(spark)
         self._local = Path(self.path) if is_local else None
 
     def query_id(self) -> str:

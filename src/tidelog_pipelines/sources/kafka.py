@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
 
 from tidelog_pipelines.failures import UNREACHABLE, JobFailed
 from tidelog_pipelines.settings import KafkaSettings, pairs
+from tidelog_pipelines.transformations.record_time import instant
 
 JAVA_ONLY = ("sasl.jaas.", "ssl.truststore.", "ssl.keystore.")
 NATIVE_ONLY = "librdkafka."
@@ -65,7 +67,7 @@ def stream(
 ) -> DataFrame:
     """The records of the topics as a stream."""
     reader = spark.readStream.format("kafka").options(**connector_options(settings))
-    return reader.options(
+    found = reader.options(
         **subscription.option,
         startingOffsets=starting_offsets,
         maxOffsetsPerTrigger=str(max_per_batch),
@@ -74,12 +76,14 @@ def stream(
         failOnDataLoss="true",
         groupIdPrefix="tidelog-pipeline",
     ).load()
+    return found.withColumn("timestamp", instant(f.col("timestamp")))
 
 
 def table(spark: SparkSession, settings: KafkaSettings, subscription: Subscription) -> DataFrame:
     """All records that the topics hold now."""
     reader = spark.read.format("kafka").options(**connector_options(settings))
-    return reader.options(**subscription.option, includeHeaders="true").load()
+    found = reader.options(**subscription.option, includeHeaders="true").load()
+    return found.withColumn("timestamp", instant(f.col("timestamp")))
 
 
 class Topics:

@@ -1,20 +1,6 @@
-"""Distinguishes a bad Avro value from a valid one whose fields are all null.
-
-Spark decodes a bad value to a row of nulls. With a reader schema that has one more field with a
-default, a valid value has that field set, and a bad value has not.
-"""
+"""Checks Avro schemas before a job starts."""
 
 import json
-from typing import Any
-
-READ_FLAG = "tidelog_was_read"
-
-
-def flagged_schema(schema: str) -> str:
-    """The reader schema for a writer schema: the same record with one more field."""
-    record: dict[str, Any] = json.loads(schema)
-    flag = {"name": READ_FLAG, "type": "boolean", "default": True}
-    return json.dumps({**record, "fields": [*record["fields"], flag]})
 
 
 def complaint(schema: str) -> str | None:

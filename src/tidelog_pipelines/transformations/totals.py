@@ -7,7 +7,10 @@ and distinguish a newer total from an older one.
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
+from pyspark.sql.types import DoubleType, StringType, StructField, StructType
 from pyspark.sql.window import Window
+
+from tidelog_pipelines.transformations.event_fields import event_fields
 
 RESULT = (
     "query_id STRING, epoch BIGINT, window_start TIMESTAMP, window_end TIMESTAMP, "
@@ -17,16 +20,27 @@ TOTAL_KEY = ("query_id", "window_start", "window_end", "name")
 """The columns that identify a total. A newer value of the same total has a later epoch."""
 
 
-def events(records: DataFrame, name: str, amount: str, time: str = "") -> DataFrame:
-    """The columns name, amount and event_time; records that lack one of them are left out."""
-    fields = f"`{name}` STRING, `{amount}` DOUBLE" + (f", `{time}` STRING" if time else "")
-    value = f.from_json(f.col("value").cast("string"), fields)
-    found = records.select(
-        value[name].alias("name"),
-        value[amount].alias("amount"),
-        (_event_time(value[time]) if time else f.col("timestamp")).alias("event_time"),
-    )
-    return found.dropna()
+def told_events(records: DataFrame, name: str, amount: str, time: str = "") -> DataFrame:
+    """The records with name, amount and event_time, or the reason why they have none."""
+    added = {"name": StringType(), "amount": DoubleType(), "time": StringType()}
+    columns = [StructField(one, kind) for one, kind in {**added, "reason": StringType()}.items()]
+    schema = StructType([*records.schema.fields, *columns])
+    found = records.mapInArrow(event_fields(name, amount, time), schema)
+    when = _event_time(f.col("time")) if time else f.col("timestamp")
+    found = found.withColumn("event_time", when).drop("time")
+    no_time = f.when(f.col("event_time").isNull(), f.lit(f"the field {time} is not a time"))
+    return found.withColumn("reason", f.coalesce("reason", no_time))
+
+
+def events(told: DataFrame) -> DataFrame:
+    """name, amount and event_time of each record that has them."""
+    return told.where(f.col("reason").isNull()).select("name", "amount", "event_time")
+
+
+def not_events(told: DataFrame) -> DataFrame:
+    """The other records, unchanged, with the reason."""
+    bad = told.where(f.col("reason").isNotNull()).drop("name", "amount", "event_time")
+    return bad.withColumn("date", f.to_date("timestamp"))
 
 
 def _event_time(text: Column) -> Column:

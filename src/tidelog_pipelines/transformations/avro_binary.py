@@ -1,0 +1,324 @@
+"""Decodes Avro's binary encoding strictly.
+
+Invariant: every byte of a value belongs to the record that the schema describes, or the value is
+`Refused`. The values have the types that Spark's own Avro reader gives them.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from decimal import Context, Decimal
+from struct import unpack
+from typing import Any
+
+from pyspark.sql.types import (
+    ArrayType,
+    DataType,
+    DecimalType,
+    MapType,
+    StructType,
+    TimestampNTZType,
+    TimestampType,
+)
+
+from tidelog_pipelines.transformations.strict_json import Limits, Refused, check_size
+
+HEADER_BYTES = 5
+MAGIC = 0
+"""The first byte of a value that a schema registry's serializer has written."""
+PRIMITIVES = ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
+MICROS_PER_MILLI = 1_000
+MOST_MICROS = 2**63 - 1
+MOST_ELEMENTS = 100_000
+"""Of a list or map, if it has more elements than the value has bytes: nulls take none."""
+EXACT = Context(prec=60)
+"""More digits than any DECIMAL has."""
+
+Read = Callable[["Cursor"], Any]
+Compiled = dict[str, Any]
+"""Named types by their full name."""
+
+
+class Cursor:
+    """The bytes of one value, and the position in them."""
+
+    __slots__ = ("at", "raw")
+
+    def __init__(self, raw: bytes, at: int) -> None:
+        self.raw, self.at = raw, at
+
+    def take(self, count: int) -> bytes:
+        start, end = self.at, self.at + count
+        if count < 0 or end > len(self.raw):
+            raise Refused("the value does not match the Avro schema: it ends too early")
+        self.at = end
+        return self.raw[start:end]
+
+    def read_long(self) -> int:
+        """A zigzag number of at most 64 bits."""
+        raw, at, shift, found = self.raw, self.at, 0, 0
+        try:
+            while True:
+                byte = raw[at]
+                at += 1
+                found |= (byte & 0x7F) << shift
+                if byte < 0x80:
+                    break
+                shift += 7
+        except IndexError:
+            raise Refused("the value does not match the Avro schema: it ends too early") from None
+        if found >= 2**64 or shift > 63:
+            raise _mismatch("a number has more than 64 bits")
+        self.at = at
+        return (found >> 1) ^ -(found & 1)
+
+    def read_int(self) -> int:
+        found = self.read_long()
+        if not -(2**31) <= found < 2**31:
+            raise _mismatch("an int has more than 32 bits")
+        return found
+
+    def read_boolean(self) -> bool:
+        byte = self.take(1)[0]
+        if byte > 1:
+            raise _mismatch("a boolean is neither 0 nor 1")
+        return byte == 1
+
+    def read_float(self) -> float:
+        return float(unpack("<f", self.take(4))[0])
+
+    def read_double(self) -> float:
+        return float(unpack("<d", self.take(8))[0])
+
+    def read_bytes(self) -> bytes:
+        return self.take(self.read_long())
+
+    def read_string(self) -> str:
+        try:
+            return self.take(self.read_long()).decode()
+        except UnicodeDecodeError:
+            raise _mismatch("a string is not UTF-8") from None
+
+
+class AvroDecoder:
+    """Decodes values of one schema, with or without a schema registry's header."""
+
+    def __init__(self, schema: str, kind: StructType, schema_id: int | None, limits: Limits):
+        self._read = _Compiler().compile(json.loads(schema), kind, "")
+        self._schema_id = schema_id
+        self._limits = limits
+
+    def decode(self, raw: bytes, at: tuple[int, int]) -> tuple[Any, str | None]:
+        """The record, and None because nothing is left over; raises `Refused`."""
+        check_size(raw, self._limits)
+        start = 0 if self._schema_id is None else _after_header(raw, self._schema_id)
+        cursor = Cursor(raw, start)
+        try:
+            found = self._read(cursor)
+        except RecursionError:
+            raise _mismatch("it is nested too deeply") from None
+        if left := len(raw) - cursor.at:
+            raise _mismatch(f"{left} bytes follow the record")
+        return found, None
+
+
+def _after_header(raw: bytes, schema_id: int) -> int:
+    if len(raw) < HEADER_BYTES:
+        raise Refused("the value is shorter than a schema registry's header")
+    if raw[0] != MAGIC:
+        raise Refused(f"the value begins with byte {raw[0]}, not with a schema registry's 0")
+    found = int.from_bytes(raw[1:HEADER_BYTES], "big")
+    if found != schema_id:
+        raise Refused(f"the value has schema id {found}, not {schema_id}")
+    return HEADER_BYTES
+
+
+def _mismatch(why: str) -> Refused:
+    return Refused(f"the value does not match the Avro schema: {why}")
+
+
+class _Compiler:
+    """Makes a function of a schema, which reads a value of it."""
+
+    def __init__(self) -> None:
+        self._named: dict[str, Any] = {}
+
+    def compile(self, schema: Any, kind: DataType, space: str) -> Read:
+        if isinstance(schema, list):
+            return self._union(schema, kind, space)
+        if isinstance(schema, str):
+            schema, space = self._resolved(schema, space)
+        name = schema["type"]
+        if name in ("record", "error", "enum", "fixed"):
+            space = self._remember(schema, space)
+        match name:
+            case "record" | "error":
+                return self._record(schema, kind, space)
+            case "enum":
+                return _enum(schema["symbols"])
+            case "fixed":
+                size = schema["size"]
+                return _converted(lambda cursor: cursor.take(size), schema, kind)
+            case "array":
+                assert isinstance(kind, ArrayType)
+                return _blocks(self.compile(schema["items"], kind.elementType, space))
+            case "map":
+                assert isinstance(kind, MapType)
+                return _map(_entry(self.compile(schema["values"], kind.valueType, space)))
+            case _ if name in PRIMITIVES:
+                return _converted(_primitive(name), schema, kind)
+        return self.compile(name, kind, space)  # {"type": {"type": ...}} and {"type": [...]}
+
+    def _resolved(self, name: str, space: str) -> tuple[dict[str, Any], str]:
+        if name in PRIMITIVES:
+            return {"type": name}, space
+        for full in (f"{space}.{name}", name):
+            if full in self._named:
+                return self._named[full], full.rpartition(".")[0]
+        raise KeyError(name)
+
+    def _remember(self, schema: Mapping[str, Any], space: str) -> str:
+        """Keep a named type under its full name. -> the namespace of the names in it."""
+        name = schema["name"]
+        if "." in name:
+            space = name.rpartition(".")[0]
+        else:
+            space = schema.get("namespace", space)
+            name = f"{space}.{name}" if space else name
+        self._named[name] = schema
+        return space
+
+    def _record(self, schema: Mapping[str, Any], kind: DataType, space: str) -> Read:
+        assert isinstance(kind, StructType)
+        types = [one.dataType for one in kind.fields]
+        fields = [
+            (field["name"], self.compile(field["type"], inner, space))
+            for field, inner in zip(schema["fields"], types, strict=True)
+        ]
+        return lambda cursor: {name: read(cursor) for name, read in fields}
+
+    def _union(self, branches: list[Any], kind: DataType, space: str) -> Read:
+        """Spark's rule: a nullable type, a wider number, or a struct of one member per branch."""
+        others = [one for one in branches if _type_name(one) != "null"]
+        names = {_type_name(one) for one in others}
+        readers: list[Read] = []
+        is_choice = len(others) > 1 and names not in ({"int", "long"}, {"float", "double"})
+        for branch in branches:
+            if _type_name(branch) == "null":
+                readers.append(lambda _: None)
+            elif is_choice:
+                assert isinstance(kind, StructType)
+                member = kind.fields[others.index(branch)]
+                readers.append(_member(member.name, self.compile(branch, member.dataType, space)))
+            else:
+                readers.append(self.compile(branch, kind, space))
+
+        def read(cursor: Cursor) -> Any:
+            index = cursor.read_long()
+            if not 0 <= index < len(readers):
+                raise _mismatch(f"a union has no branch {index}")
+            return readers[index](cursor)
+
+        return read
+
+
+def _type_name(schema: Any) -> str:
+    if isinstance(schema, dict):
+        inner = schema["type"]
+        return inner if isinstance(inner, str) else "union"
+    return schema if isinstance(schema, str) else "union"
+
+
+def _member(name: str, read: Read) -> Read:
+    return lambda cursor: {name: read(cursor)}
+
+
+def _entry(read: Read) -> Read:
+    return lambda cursor: (cursor.read_string(), read(cursor))
+
+
+def _enum(symbols: list[str]) -> Read:
+    def read(cursor: Cursor) -> str:
+        index = cursor.read_long()
+        if not 0 <= index < len(symbols):
+            raise _mismatch(f"an enum has no symbol {index}")
+        return symbols[index]
+
+    return read
+
+
+def _blocks(read: Read) -> Read:
+    """Blocks of elements: each has a count, and a negative count is followed by a size."""
+
+    def all_blocks(cursor: Cursor) -> list[Any]:
+        found: list[Any] = []
+        while count := cursor.read_long():
+            end = None
+            if count < 0:
+                count, size = -count, cursor.read_long()
+                end = cursor.at + size
+            if len(found) + count > max(MOST_ELEMENTS, len(cursor.raw)):
+                raise _mismatch(f"a list or map has more than {count - 1} elements")
+            for _ in range(count):
+                found.append(read(cursor))
+            if end is not None and end != cursor.at:
+                raise _mismatch("a block has another size than it tells")
+        return found
+
+    return all_blocks
+
+
+def _map(entry: Read) -> Read:
+    entries = _blocks(entry)
+
+    def read(cursor: Cursor) -> list[Any]:
+        found: list[Any] = entries(cursor)
+        if len(dict(found)) < len(found):
+            raise _mismatch("a map has a key twice")
+        return found
+
+    return read
+
+
+def _primitive(name: str) -> Read:
+    return {
+        "null": lambda _: None,
+        "boolean": Cursor.read_boolean,
+        "int": Cursor.read_int,
+        "long": Cursor.read_long,
+        "float": Cursor.read_float,
+        "double": Cursor.read_double,
+        "bytes": Cursor.read_bytes,
+        "string": Cursor.read_string,
+    }[name]
+
+
+def _converted(read: Read, schema: Mapping[str, Any], kind: DataType) -> Read:
+    """With the conversion of a logical type, if Spark has a type for it."""
+    if isinstance(kind, DecimalType):
+        return _decimal(read, schema.get("scale", 0), kind)
+    if isinstance(kind, TimestampType | TimestampNTZType):
+        is_millis = schema.get("logicalType", "").endswith("-millis")
+        return _scaled(read, MICROS_PER_MILLI if is_millis else 1)
+    return read
+
+
+def _scaled(read: Read, factor: int) -> Read:
+    def scaled(cursor: Cursor) -> int:
+        found = int(read(cursor)) * factor
+        if not -MOST_MICROS <= found <= MOST_MICROS:
+            raise _mismatch("a timestamp is beyond what a table can hold")
+        return found
+
+    return scaled
+
+
+def _decimal(read: Read, scale: int, kind: DecimalType) -> Read:
+    most = 10**kind.precision
+
+    def scaled(cursor: Cursor) -> Decimal:
+        unscaled = int.from_bytes(read(cursor), "big", signed=True)
+        if not -most < unscaled < most:
+            raise _mismatch(f"a decimal has more than {kind.precision} digits")
+        return Decimal(unscaled).scaleb(-scale, EXACT)
+
+    return scaled

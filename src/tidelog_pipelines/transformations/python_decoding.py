@@ -1,0 +1,149 @@
+"""Runs the decoders on batches of records, in Spark's Python workers.
+
+Executors need Python and PyArrow, but no part of Tidelog: the functions are sent to them by value.
+"""
+
+import pickle
+import sys
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol
+
+import pyarrow as pa
+from pyspark import cloudpickle
+from pyspark.sql import DataFrame
+from pyspark.sql.pandas.types import to_arrow_type
+from pyspark.sql.types import StructType
+
+from tidelog_pipelines.transformations import (
+    avro_binary,
+    json_columns,
+    json_growth,
+    strict_json,
+)
+from tidelog_pipelines.transformations.avro_binary import AvroDecoder
+from tidelog_pipelines.transformations.json_columns import (
+    NOTHING,
+    ObjectColumn,
+    Path,
+    Position,
+)
+from tidelog_pipelines.transformations.json_growth import Observer, Seen
+from tidelog_pipelines.transformations.strict_json import Limits, Parser, Refused, dump
+
+VALUE, RESCUED, REASON = "value", "_rescued", "reason"
+RunsOnBatches = Callable[[Iterable[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+
+
+class Decoder(Protocol):
+    def decode(self, raw: bytes, at: Position) -> tuple[Any, str | None]:
+        """What the columns store of a value, and the rest as text; raises `Refused`."""
+
+
+MakeDecoder = Callable[[], Decoder]
+
+
+class JsonDecoder:
+    def __init__(self, kind: StructType, since: Mapping[Path, Position], limits: Limits) -> None:
+        self._parser = Parser(limits)
+        self._columns = ObjectColumn(kind, since) if kind.fields else None
+
+    def decode(self, raw: bytes, at: Position) -> tuple[Any, str | None]:
+        value = self._parser.parse(raw)
+        if self._columns is None:
+            return None, dump(value)
+        stored, rest = self._columns.place(value, at)
+        return stored, None if rest is NOTHING else dump(rest)
+
+
+def json_decoder(kind: StructType, since: Mapping[Path, Position], limits: Limits) -> MakeDecoder:
+    return lambda: JsonDecoder(kind, since, limits)
+
+
+def avro_decoder(
+    schema: str, kind: StructType, schema_id: int | None, limits: Limits
+) -> MakeDecoder:
+    return lambda: AvroDecoder(schema, kind, schema_id, limits)
+
+
+def rows(make: MakeDecoder, kind: StructType) -> RunsOnBatches:
+    """Batches with the decoded value, what is rescued, and the reason of those that are bad."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        decoder, arrow_type = make(), to_arrow_type(kind)
+        is_json = isinstance(decoder, JsonDecoder)
+        for batch in batches:
+            values, rescued, reasons = _decoded(batch, decoder)
+            kept = [name for name in batch.schema.names if name not in (VALUE, REASON)]
+            columns = {name: batch.column(name) for name in kept}
+            columns[REASON] = pa.array(reasons, pa.string())
+            if kind.fields:
+                columns[VALUE] = pa.array(values, arrow_type)
+            if is_json:
+                columns[RESCUED] = pa.array(rescued, pa.string())
+            yield pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
+
+    return run
+
+
+def refusals(make: MakeDecoder) -> RunsOnBatches:
+    """Only the bad records, unchanged, with the reason."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        decoder = make()
+        for batch in batches:
+            _, _, reasons = _decoded(batch, decoder)
+            if any(reasons):
+                place = batch.schema.names.index(REASON)
+                told = batch.set_column(place, REASON, pa.array(reasons, pa.string()))
+                yield told.filter(pa.array([reason is not None for reason in reasons]))
+
+    return run
+
+
+def observed(records: DataFrame, known: StructType, limits: Limits, most_paths: int) -> Seen:
+    """What the JSON values of these records show beyond the known columns."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        parser, observer = Parser(limits), Observer(known, most_paths)
+        for batch in batches:
+            for raw, partition, offset in _values(batch):
+                try:
+                    if raw is not None:
+                        observer.observe(parser.parse(raw), (partition, offset))
+                except Refused:
+                    continue
+        yield pa.RecordBatch.from_pydict({"seen": [pickle.dumps(observer.seen.as_tuple())]})
+
+    found = records.select("partition", "offset", VALUE).mapInArrow(run, "seen BINARY").collect()
+    seen = Seen()
+    for row in found:
+        seen.merge(Seen.of_tuple(pickle.loads(row["seen"])))
+    return seen
+
+
+def _decoded(
+    batch: pa.RecordBatch, decoder: Decoder
+) -> tuple[list[Any], list[str | None], list[str | None]]:
+    values: list[Any] = []
+    rescued: list[str | None] = []
+    reasons: list[str | None] = batch.column(REASON).to_pylist()
+    decode = decoder.decode
+    for number, (raw, partition, offset) in enumerate(_values(batch)):
+        value = rest = None
+        if raw is not None and reasons[number] is None:
+            try:
+                value, rest = decode(raw, (partition, offset))
+            except Refused as refusal:
+                reasons[number] = str(refusal)
+        values.append(value)
+        rescued.append(rest)
+    return values, rescued, reasons
+
+
+def _values(batch: pa.RecordBatch) -> Iterator[tuple[bytes | None, int, int]]:
+    names = (VALUE, "partition", "offset")
+    return zip(*(batch.column(name).to_pylist() for name in names), strict=True)
+
+
+for _module in (avro_binary, json_columns, json_growth, strict_json, sys.modules[__name__]):
+    cloudpickle.register_pickle_by_value(_module)  # type: ignore[no-untyped-call]

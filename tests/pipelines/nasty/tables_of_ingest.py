@@ -1,0 +1,85 @@
+"""Runs `ingest` on a topic in several cuts, and reads what it wrote."""
+
+import random
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pyspark.sql import Column, Row, SparkSession
+from pyspark.sql import functions as f
+from pyspark.sql.types import DataType
+from tests.pipelines import records
+from tests.pipelines.nasty.cuts import random_cuts
+
+from tidelog.testing import Cluster
+from tidelog_pipelines.jobs import ingest
+from tidelog_pipelines.sinks.tables import FORMATS
+
+
+class Written(NamedTuple):
+    type: DataType
+    """Of the column `value`."""
+    rows: dict[int, Row]
+    quarantine: dict[int, tuple[bytes, str]]
+    """By offset: the original bytes, and the reason."""
+
+
+def run(spark: SparkSession, cluster: Cluster, topic: str, out: Path, **more: Any) -> None:
+    chosen = ingest.IngestSettings(
+        bootstrap_server=cluster.bootstrap,
+        topics=topic,
+        out=str(out),
+        once=True,
+        group="",
+        compact_every=0,
+        **more,
+    )
+    ingest.run(spark, chosen)
+
+
+def written(spark: SparkSession, topic: str, out: Path, value: Column | None = None) -> Written:
+    tables = FORMATS["delta"](spark, str(out))
+    table, quarantine = tables.rows(f"tables/{topic}"), tables.rows("quarantine")
+    assert table is not None
+    assert quarantine is not None
+    kind = table.schema["value"].dataType
+    if value is not None:
+        table = table.withColumn("value", value)
+    rows, bad = table.collect(), quarantine.where(f.col("topic") == topic).collect()
+    assert len({row["offset"] for row in rows}) == len(rows)
+    assert len({row["offset"] for row in bad}) == len(bad)
+    return Written(
+        kind,
+        {row["offset"]: row for row in rows},
+        {row["offset"]: (bytes(row["value"]), row["reason"]) for row in bad},
+    )
+
+
+def lose_the_last_commit(out: Path) -> None:
+    """As if the driver was killed after it had written a batch, before it could say so."""
+    last = max((out / "checkpoint" / "commits").glob("[0-9]*"), key=lambda file: int(file.name))
+    last.unlink()
+    last.with_name(f".{last.name}.crc").unlink(missing_ok=True)
+
+
+def three_cuts(
+    spark: SparkSession,
+    cluster: Cluster,
+    topic: str,
+    out: Path,
+    values: list[bytes | None],
+    **more: Any,
+) -> list[Path]:
+    """Ingest values in random cuts with lost commits, in one batch, and in many."""
+    records.create(cluster.bootstrap, topic, partitions=1, copies=1)
+    dice = random.Random(9)
+    outs = [out / name for name in ("random", "whole", "many")]
+    for number, cut in enumerate(random_cuts(dice, len(values), 2)):
+        records.produce(cluster.bootstrap, topic, values[cut])
+        size = max(1, (cut.stop - cut.start) // dice.randrange(1, 3))
+        run(spark, cluster, topic, outs[0], max_per_batch=size, **more)
+        if number % 2:
+            lose_the_last_commit(outs[0])
+    run(spark, cluster, topic, outs[0], **more)
+    run(spark, cluster, topic, outs[1], **more)
+    run(spark, cluster, topic, outs[2], max_per_batch=len(values) // 5, **more)
+    return outs
