@@ -214,8 +214,9 @@ class PartitionLog(ReadableLog):
         segments.active.file.sync()
         self._disk.sync_directory(self.directory)
         self._end_at(end)
+        expired_before = now - self.config.producer_id_expiration_ms
         self._tail.producers = replay.rebuild_producers(
-            segments, self._tail.snapshots, self.log_start_offset, end
+            segments, self._tail.snapshots, self.log_start_offset, end, expired_before
         )
 
     def truncate_fully_and_start_at(self, offset: Offset, now: Millis) -> None:

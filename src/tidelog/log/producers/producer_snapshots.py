@@ -102,7 +102,7 @@ class SnapshotFiles:
                 entries = self._read(offset)
                 if entries is not None:
                     return offset, entries
-                self._remove(offset)
+                self.remove(offset)
         return None
 
     def write(self, offset: Offset, entries: Mapping[ProducerId, ProducerEntry]) -> None:
@@ -115,12 +115,12 @@ class SnapshotFiles:
         """Remove snapshots outside [start, end]."""
         for offset in self._offsets.copy():
             if not start <= offset <= end:
-                self._remove(offset)
+                self.remove(offset)
 
     def _read(self, offset: Offset) -> dict[ProducerId, ProducerEntry] | None:
         return decode(self._disk.read_file(self._path(offset)))
 
-    def _remove(self, offset: Offset) -> None:
+    def remove(self, offset: Offset) -> None:
         self._disk.remove(self._path(offset))
         self._offsets.remove(offset)
 

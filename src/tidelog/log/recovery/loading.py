@@ -284,7 +284,10 @@ class LogLoader:
 
     def _state_before(self, segments: list[Segment], end: Offset) -> ProducerStates:
         """The producer state after the batches of these segments."""
-        return replay.rebuild_producers(segments, self._snapshots, self._log_start, end)
+        expired_before = self._now - self._config.producer_id_expiration_ms
+        return replay.rebuild_producers(
+            segments, self._snapshots, self._log_start, end, expired_before
+        )
 
     def _find_segments(self, found: list[str]) -> list[Segment]:
         """Returns one segment per .log file, in order. Indexes without a .log file are removed."""

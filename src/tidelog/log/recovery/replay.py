@@ -11,7 +11,7 @@ from tidelog.log.producers.producers import BatchSpan, ProducerStates, span_of
 from tidelog.log.results import AbortedTxn
 from tidelog.log.segments.scan import BrokenChainError
 from tidelog.log.segments.segment import Segment
-from tidelog.model.ids import Offset, ProducerId
+from tidelog.model.ids import Millis, Offset, ProducerId
 from tidelog.protocol.records.batch import BatchHeader
 
 _REFILL_ENTRIES = 32
@@ -38,15 +38,24 @@ def apply(
 
 
 def rebuild_producers(
-    segments: Iterable[Segment], snapshots: SnapshotFiles, log_start: Offset, end: Offset
+    segments: Iterable[Segment],
+    snapshots: SnapshotFiles,
+    log_start: Offset,
+    end: Offset,
+    expired_before: Millis,
 ) -> ProducerStates:
-    """The state at `end`: the newest valid snapshot plus the batches after it."""
-    producers = ProducerStates(log_start)
+    """The state at `end`: the newest snapshot that fits the batches, plus the batches after it.
+
+    A snapshot may lack producers whose last batch is older than `expired_before`.
+    """
     wanted = [segment for segment in segments if segment.base_offset < end]
-    snapshot = snapshots.newest(log_start, end)
-    if snapshot is not None:
+    producers = ProducerStates(log_start)
+    while (snapshot := snapshots.newest(log_start, end)) is not None:
         producers.restore(snapshot[1], snapshot[0])
-        _refill_windows(wanted, producers)
+        if _refill_windows(wanted, producers, expired_before):
+            break
+        snapshots.remove(snapshot[0])
+        producers = ProducerStates(log_start)
     for segment, following in zip_longest(wanted, wanted[1:]):
         if (following.base_offset if following else end) > producers.end_offset:
             _replay(segment, producers, end)
@@ -54,26 +63,52 @@ def rebuild_producers(
     return producers
 
 
-def _refill_windows(segments: list[Segment], producers: ProducerStates) -> None:
-    """Add each producer's earlier batches, which a snapshot lacks but clients may repeat (F44)."""
-    if not producers.entries:
-        return
-    end = producers.end_offset
-    spans: dict[ProducerId, list[BatchSpan]] = {}
-    for segment in [s for s in segments if s.base_offset < end][-2:]:
+def _refill_windows(
+    segments: list[Segment], producers: ProducerStates, expired_before: Millis
+) -> bool:
+    """Add each producer's earlier batches, which a snapshot lacks but clients may repeat (F44).
+
+    Returns False if the snapshot does not fit the last batches before it: it belongs to another
+    offset or another partition, although its checksum is right (F54).
+    """
+    end, entries = producers.end_offset, producers.entries
+    if any(one.batches and one.batches[-1].last_offset >= end for one in entries.values()):
+        return False
+    for producer, (epoch, found) in _last_batches(segments, end).items():
+        entry = entries.get(producer)
+        if entry is None:
+            if found[-1].timestamp >= expired_before:
+                return False
+            continue
+        if epoch > entry.epoch:
+            return False
+        if epoch == entry.epoch and entry.batches:
+            if entry.batches[-1].last_offset < found[-1].last_offset:
+                return False
+            if entry.batches[-1].last_offset == found[-1].last_offset:
+                entry.batches.clear()
+                entry.batches.extend(found)
+    return True
+
+
+def _last_batches(
+    segments: list[Segment], end: Offset
+) -> dict[ProducerId, tuple[int, list[BatchSpan]]]:
+    """Some batches before `end`, by producer, with the producer's last epoch."""
+    spans: dict[ProducerId, tuple[int, list[BatchSpan]]] = {}
+    for segment in [one for one in segments if one.base_offset < end][-2:]:
         with suppress(BrokenChainError, StillIndexing):
             for _, header in segment.headers(_some_way_before(segment, end)):
                 if header.base_offset >= end:
                     break
-                entry = producers.entries.get(header.producer_id)
-                if entry and entry.epoch == header.producer_epoch and not header.is_control:
-                    span = span_of(header, header.base_offset, header.max_timestamp)
-                    spans.setdefault(header.producer_id, []).append(span)
-    for producer, found in spans.items():
-        batches = producers.entries[producer].batches
-        if batches and batches[-1].last_offset == found[-1].last_offset:
-            batches.clear()
-            batches.extend(found)
+                if header.producer_id < 0 or header.is_control:
+                    continue
+                epoch, found = spans.get(header.producer_id, (header.producer_epoch, []))
+                if header.producer_epoch != epoch:
+                    found = []
+                found.append(span_of(header, header.base_offset, header.max_timestamp))
+                spans[header.producer_id] = header.producer_epoch, found
+    return spans
 
 
 def _some_way_before(segment: Segment, end: Offset) -> int:

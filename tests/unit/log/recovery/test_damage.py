@@ -3,6 +3,8 @@
 No reader ever gets other records than those that were written (F54 to F56).
 """
 
+from itertools import permutations
+
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -20,6 +22,8 @@ from tests.unit.log.support import (
     DIRECTORY,
     NOW,
     append,
+    batch,
+    flush,
     max_timestamp_offset,
     offset_for_timestamp,
     open_log,
@@ -29,6 +33,9 @@ from tidelog.log.partition import PartitionLog
 from tidelog.log.results import Appended, TimestampOffset
 from tidelog.model.errors import ErrorCode
 from tidelog.protocol.records.batch import iterate
+from tidelog.sim.machines.disk import SimDisk
+
+BATCHES = 40
 
 damages = st.builds(
     Damage,
@@ -110,6 +117,43 @@ def test_f54_a_wrong_offset_at_the_end_of_a_segment_does_not_condemn_the_next_on
             consumed = consume(log, wrote)
             assert len(consumed.batches) == len(wrote.batches) - 1
             assert is_reported(log) or log.take_notes()
+
+
+@pytest.mark.parametrize("clean", [True, False])
+@pytest.mark.parametrize("is_swap", [True, False])
+def test_f54_a_producer_snapshot_of_another_offset_is_not_used(clean: bool, is_swap: bool) -> None:
+    """Its checksum is right. With it, the log would refuse or repeat the producer's next batch."""
+    names = [name for name in _idempotent(clean).list(DIRECTORY) if name.endswith(".snapshot")]
+    for one, other in permutations(names, 2):
+        disk = _idempotent(clean)
+        paths = [f"{DIRECTORY}/{name}" for name in (one, other)]
+        contents = [disk.read_file(path) for path in paths]
+        disk.write_file(paths[0], contents[1])
+        if is_swap:
+            disk.write_file(paths[1], contents[0])
+        log = open_log(disk, CONFIG, clean=clean, recovery_point=BATCHES)
+        assert [one.last_sequence for one in log.active_producers()] == [BATCHES - 1]
+
+        log.truncate_to(BATCHES // 2, NOW)
+        assert [one.last_sequence for one in log.active_producers()] == [BATCHES // 2 - 1]
+
+
+def _idempotent(clean: bool) -> SimDisk:
+    """A log of one idempotent producer, in several segments. Its first batches have none."""
+    disk = SimDisk()
+    log = open_log(disk, CONFIG)
+    for number in range(BATCHES):
+        if number < BATCHES // 4:
+            append(log, batch(size=150, timestamp=NOW))
+        else:
+            append(log, batch(size=150, timestamp=NOW, producer=7, epoch=0, sequence=number))
+    if clean:
+        log.close()
+    else:
+        flush(log)
+    disk.sync_all()
+    disk.kill()
+    return disk
 
 
 @pytest.mark.parametrize("garbage", [b"\x00" * 70, b"\xff" * 70, b"garbage", b"\x00"])
