@@ -67,6 +67,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--ingest-records", type=int, default=20_000, help="how many records the pipeline ingests"
     )
     group.addoption(
+        "--poison-records",
+        type=int,
+        default=2_000,
+        help="how many good records surround the bad ones",
+    )
+    group.addoption(
         "--driver-kills", type=int, default=2, help="how often Spark's driver is killed meanwhile"
     )
     group.addoption(

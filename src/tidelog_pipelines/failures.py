@@ -1,13 +1,17 @@
 """Error messages of a job: one sentence for the user, never a Java stack trace."""
 
+import logging
 import re
 import signal
 import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
+from py4j.protocol import Py4JNetworkError
 from pyspark.errors import PySparkException
 
+INTERRUPTED = 130
+"""The exit status after Ctrl-C or SIGTERM, unless the job has stopped in order."""
 UNREACHABLE = "no broker answers"
 """The prefix of every error that may be temporary."""
 
@@ -25,7 +29,7 @@ class Sign(NamedTuple):
 
 SIGNS = (
     # Errors of our own code inside a query are wrapped in Spark's error text.
-    Sign(re.compile(r"TopicReplaced: ([^\n]+)"), "{found}"),
+    Sign(re.compile(r"(?:TopicReplaced|RecordsExpired|TableMismatch): ([^\n]+)"), "{found}"),
     Sign(
         re.compile(r"No space left on device|Disk quota exceeded"),
         "the disk is full (Spark reports: {found}); free some space and start again: complete "
@@ -36,9 +40,12 @@ SIGNS = (
         "a topic does not exist, or was deleted while it was read.",
     ),
     Sign(
-        re.compile(r"Partition [\w.-]+'s offset was changed from \d+ to \d+|partitions are gone"),
+        re.compile(
+            r"Partition [\w.-]+'s offset was changed from \d+ to \d+|partitions are gone|"
+            r"Partitions Set\([^)\n]*\) have been deleted"
+        ),
         "records that were not read yet no longer exist ({found}): they have expired, or the "
-        "topic was deleted and created again.",
+        "topic was deleted. To go on without a deleted topic, use --on-topic-deleted skip.",
     ),
     Sign(
         re.compile(r"STATE_STORE_\w*SCHEMA\w*|Provided schema doesn't match to the schema"),
@@ -88,16 +95,33 @@ def in_sparks_words(error: Exception) -> str | None:
     return causes[-1] if causes else None
 
 
+ANY_CAUSE = re.compile(r"^Caused by: ([^\n]{1,200})", re.MULTILINE)
+
+
+def cause(words: str) -> str:
+    """The innermost cause in an error text of Spark, on one line."""
+    causes: list[str] = ANY_CAUSE.findall(words)
+    return causes[-1] if causes else words.strip().partition("\n")[0][:200]
+
+
 def run(job: Callable[[], int]) -> int:
     """Run a job. -> its exit status; a failure prints one sentence on stderr and gives 1."""
     # Handle SIGTERM as Ctrl-C: the query stops, and the next run continues from there.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    # Py4J logs what it also raises, with a traceback.
+    logging.getLogger().addHandler(logging.NullHandler())
     try:
         return job()
     except JobFailed as failure:
         sentence = str(failure)
     except KeyboardInterrupt:
-        return 130
+        print("tidelog: interrupted.", file=sys.stderr)
+        return INTERRUPTED
+    except (Py4JNetworkError, ConnectionError):
+        sentence = (
+            "Spark's JVM has ended. If it was out of memory, give it more with --driver-memory; "
+            "complete batches are kept."
+        )
     except OSError as error:
         sentence = f"{error.filename}: {error.strerror}" if error.filename else str(error)
     except Exception as error:

@@ -19,6 +19,13 @@ LOG4J = Path(__file__).with_name("log4j2.properties")
 QUERY_LOGGERS = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 """They print a page for every failed query, which `failures` reduces to a sentence."""
 JAVA_OPTIONS = "spark.driver.extraJavaOptions"
+DRIVER_MEMORY = "spark.driver.memory"
+CONTAINER_LIMITS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+JVM = "-Xss8m -Duser.timezone=UTC"
+"""Deep plans and schemas need a larger stack; Spark's Kafka connector uses the JVM's time zone."""
 LOCAL = "local[*,4]"
 """All cores; a task that fails while a broker dies is retried, as on a cluster."""
 
@@ -86,8 +93,20 @@ def _launch(settings: SparkSettings, chosen: dict[str, str]) -> dict[str, str]:
         # Spark creates this directory at its start, by default in the working directory.
         warehouse = str(cache_directory() / "spark-warehouse")
         configuration |= {**LOCALLY, "spark.sql.warehouse.dir": warehouse}
-    quiet = f"-Dlog4j2.configurationFile={LOG4J.as_uri()}"
-    return configuration | chosen | {JAVA_OPTIONS: f"{quiet} {chosen.get(JAVA_OPTIONS, '')}"}
+        configuration[DRIVER_MEMORY] = settings.driver_memory or f"{driver_megabytes()}m"
+    elif settings.driver_memory:
+        configuration[DRIVER_MEMORY] = settings.driver_memory
+    own = f"-Dlog4j2.configurationFile={LOG4J.as_uri()} {JVM}"
+    return configuration | chosen | {JAVA_OPTIONS: f"{own} {chosen.get(JAVA_OPTIONS, '')}"}
+
+
+def driver_megabytes() -> int:
+    """A quarter of the memory that this process may use, but 1 GiB to 8 GiB."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    for file in CONTAINER_LIMITS:
+        if file.exists() and (limit := file.read_text().strip()).isdigit():
+            memory = min(memory, int(limit))
+    return max(1 << 10, min(8 << 10, memory >> 22))
 
 
 def _configured(builder: SparkSession.Builder, values: dict[str, str]) -> SparkSession.Builder:

@@ -54,11 +54,21 @@ class SparkSettings:
     conf: tuple[str, ...] = setting(
         (), metavar="KEY=VALUE", meaning="a configuration of Spark; may be given several times"
     )
+    driver_memory: str = setting(
+        "",
+        metavar="SIZE",
+        meaning="the memory of Spark's driver, such as 4g; by default a quarter of the machine's, "
+        "1g to 8g",
+    )
     log_level: str = setting(
         "OFF",
         choices=("OFF", "ERROR", "WARN", "INFO", "DEBUG"),
         meaning="how much of Spark's own log to show on stderr",
     )
+
+    def __post_init__(self) -> None:
+        if self.driver_memory and not MEMORY.fullmatch(self.driver_memory):
+            raise ValueError(f"--driver-memory: {self.driver_memory!r} is not a size such as 4g")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +86,9 @@ class KafkaSettings(SparkSettings):
         metavar="KEY=VALUE",
         meaning="a configuration of the Kafka clients, such as security.protocol=SSL",
     )
+
+
+MEMORY = re.compile(r"[1-9]\d*[kmgt]b?", re.IGNORECASE)
 
 
 def parse(kind: type[S], job: str, arguments: Sequence[str], about: str) -> S:

@@ -12,6 +12,7 @@ from tidelog_pipelines.failures import JobFailed, explain, run
         ("java.io.IOException: No space left on device\n\tat", "the disk is full"),
         ("Caused by: o.a.k.UnknownTopicOrPartitionException: This server", "does not exist"),
         ("Partition t-0's offset was changed from 9 to 3, some data", "from 9 to 3"),
+        ("Reason: Partitions Set(t-b-0) have been deleted. SQLSTATE", "--on-topic-deleted skip"),
         ("[STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE] Provided key", "belongs to another query"),
         ("io.delta.exceptions.ConcurrentTransactionException: This", "another run of this job"),
         ("TimeoutException: Timed out waiting for a node assignment.", "no broker answers"),

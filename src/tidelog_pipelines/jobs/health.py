@@ -60,6 +60,7 @@ class HealthSettings(KafkaSettings):
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.follow and not self.out:
             raise ValueError("--follow needs --out, the directory of the tables")
         check_times(every=self.every)

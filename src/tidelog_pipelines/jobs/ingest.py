@@ -18,6 +18,7 @@ from tidelog_pipelines.failures import JobFailed
 from tidelog_pipelines.jobs.ingestion import Ingestion, Plan, compact
 from tidelog_pipelines.session import spark_session
 from tidelog_pipelines.settings import KafkaSettings, check_times, located, parse, setting
+from tidelog_pipelines.sinks.claims import claimed
 from tidelog_pipelines.sinks.group_offsets import GroupOffsets
 from tidelog_pipelines.sinks.identities import Identities
 from tidelog_pipelines.sinks.tables import FORMATS
@@ -79,6 +80,11 @@ class IngestSettings(KafkaSettings):
         metavar="earliest|latest|JSON",
         meaning="where the first run begins; later runs continue from the checkpoint",
     )
+    on_topic_deleted: str = setting(
+        "stop",
+        choices=("stop", "skip"),
+        meaning="what to do if a topic is deleted that was read before",
+    )
     once: bool = setting(False, meaning="read all available records, and end")
     every: str = setting("2 seconds", metavar="TIME", meaning="how often a micro-batch starts")
     max_per_batch: int = setting(
@@ -98,6 +104,7 @@ class IngestSettings(KafkaSettings):
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if bool(self.topics) == bool(self.pattern):
             raise ValueError("give either --topics or --pattern")
         if self.value_format == "avro" and not self.schema:
@@ -146,16 +153,22 @@ def parsed(arguments: list[str]) -> IngestSettings:
 def ingest(settings: IngestSettings) -> int:
     """Run the job in its own session."""
     Topics(settings).require(settings.subscription)
-    spark = spark_session(settings, "ingest")
-    try:
-        run(spark, settings)
-    finally:
-        spark.stop()
+    with claimed(located(settings.out)):
+        spark = spark_session(settings, "ingest")
+        try:
+            _run(spark, settings)
+        finally:
+            spark.stop()
     return 0
 
 
 def run(spark: SparkSession, settings: IngestSettings) -> None:
     """Run the job in this session; with --once, until all records are read."""
+    with claimed(located(settings.out)):
+        _run(spark, settings)
+
+
+def _run(spark: SparkSession, settings: IngestSettings) -> None:
     checkpoint = Checkpoint(spark, settings.checkpoint_path)
     tables = FORMATS[settings.format](spark, located(settings.out))
     offsets = GroupOffsets(settings, settings.group) if settings.group else None
@@ -186,6 +199,7 @@ def start(spark: SparkSession, settings: IngestSettings, ingestion: Ingestion) -
         settings.subscription,
         settings.starting_offsets,
         settings.max_per_batch,
+        may_vanish=settings.on_topic_deleted == "skip",
     )
     writer = records.writeStream.foreachBatch(ingestion).queryName("ingest")
     writer = writer.option("checkpointLocation", settings.checkpoint_path)
@@ -226,6 +240,7 @@ def plan(settings: IngestSettings) -> Plan:
         key=Text() if settings.key_format == "string" else Raw(),
         value=_value_format(settings),
         compact_every=settings.compact_every,
+        skips_deleted=settings.on_topic_deleted == "skip",
         limits=settings.limits,
         most_fields=settings.max_fields,
     )

@@ -12,11 +12,16 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 from pyspark.sql.types import StructType
 
+from tidelog_pipelines import streams
+from tidelog_pipelines.failures import JobFailed, cause
+from tidelog_pipelines.jobs import isolation
 from tidelog_pipelines.settings import KafkaSettings
+from tidelog_pipelines.sinks.columns import check_columns
 from tidelog_pipelines.sinks.identities import Identities
 from tidelog_pipelines.sinks.tables import FORMATS, RECORD, Batch, Tables, unseen, within
 from tidelog_pipelines.sources.checkpoint import Checkpoint, Span
-from tidelog_pipelines.sources.kafka import Topics
+from tidelog_pipelines.sources.kafka import Topics, earliest, table_of_spans
+from tidelog_pipelines.sources.unreadable import unreadable
 from tidelog_pipelines.transformations.decoding import (
     Format,
     Json,
@@ -47,8 +52,25 @@ class Plan(NamedTuple):
     value: Format | None
     """None for JSON whose type is inferred and grows."""
     compact_every: int
+    skips_deleted: bool = False
+    """Whether to go on without a topic that was deleted."""
     limits: Limits = DEFAULT_LIMITS
     most_fields: int = 1_000
+
+
+class RecordsExpired(JobFailed):
+    """Records were deleted before they were read."""
+
+
+class Part(NamedTuple):
+    """The records of one topic in a batch."""
+
+    topic: str
+    records: DataFrame
+    spans: list[Span]
+    batch: Batch
+    unreadable: DataFrame | None = None
+    """Rows for the quarantine, of records that Spark cannot read."""
 
 
 @dataclass
@@ -90,12 +112,26 @@ class Ingestion:
         try:
             for topic, found in spans.items():
                 of_topic = records.where(f.col("topic") == topic) if len(spans) > 1 else records
-                self._write_topic(run, topic, of_topic, found, batch)
+                self._write_or_isolate(run, topic, of_topic, found, batch)
         finally:
             if is_reread:
                 records.unpersist()
+        if self._plan.skips_deleted:
+            self._check_expired(spans)
         if self._plan.compact_every and (number + 1) % self._plan.compact_every == 0:
             compact(run.tables, list(spans))
+
+    def _check_expired(self, spans: dict[str, list[Span]]) -> None:
+        """Raise if records have expired: without failOnDataLoss, the connector skips them."""
+        topics = Topics(self._plan.kafka)
+        for topic, found in spans.items():
+            for span in found if topics.exists(topic) else ():
+                first = earliest(self._plan.kafka, topic, span.partition)
+                if first > span.start:
+                    raise RecordsExpired(
+                        f"records of {topic}-{span.partition} that were not read yet no longer "
+                        f"exist: offset {span.start} was next, and the first one is {first}."
+                    )
 
     def _begin(self, spark: SparkSession) -> _Run:
         tables = FORMATS[self._plan.format](spark, self._plan.out)
@@ -103,39 +139,70 @@ class Ingestion:
         identities = Identities(tables, Topics(self._plan.kafka))
         return _Run(tables, checkpoint, identities, checkpoint.query_id())
 
-    def _write_topic(
+    def _write_or_isolate(
         self, run: _Run, topic: str, records: DataFrame, spans: list[Span], batch: Batch
     ) -> None:
-        name = table_of(topic)
-        existing = run.tables.rows(name)
-        value = self._plan.value or self._grown(run, name, existing, records)
-        rows = table_rows(decoded(records, self._plan.key, value))
-        if existing is not None and self._overlaps(run, name, existing, spans):
-            old = run.tables.not_of(existing, batch).where(within(spans))
-            rows = unseen(rows, old)
-        written = run.tables.append(name, rows, batch)
-        ends = run.ends.setdefault(name, {})
-        ends.update({span.partition: max(span.end, ends.get(span.partition, 0)) for span in spans})
-        if written < sum(span.end - span.start for span in spans):
-            # Some are bad, were already written, or are not records (compaction gaps, markers).
-            self._quarantine(run, topic, records, value, spans, batch)
+        """Write a topic's records; if that fails, without those that make it fail."""
+        part = Part(topic, records, spans, batch)
+        try:
+            self._write_topic(run, part)
+        except Exception as error:
+            if not isolation.may_be_a_record(error):
+                raise
+            streams.say(f"tidelog: batch {batch.number} of {topic} fails; searching the cause.")
+            self._write_topic(run, self._isolated(part))
 
-    def _quarantine(
-        self,
-        run: _Run,
-        topic: str,
-        records: DataFrame,
-        value: Format,
-        spans: list[Span],
-        batch: Batch,
-    ) -> None:
-        bad = quarantined(records, self._plan.key, value)
+    def _isolated(self, part: Part) -> Part:
+        """The part of a batch without its unreadable records, which go to quarantine."""
+        spark, kafka = part.records.sparkSession, self._plan.kafka
+        value = self._plan.value or Json(StructType(), limits=self._plan.limits)
+
+        def complaint(span: Span) -> str | None:
+            try:
+                found = table_of_spans(spark, kafka, part.topic, [span])
+                decoded(found, self._plan.key, value).write.format("noop").mode("append").save()
+            except Exception as error:
+                if not isolation.may_be_a_record(error):
+                    raise
+                return cause(str(error))
+            return None
+
+        culprits = isolation.culprits(part.spans, complaint)
+        fine = isolation.without(part.spans, culprits)
+        nothing = part.records.limit(0)
+        return part._replace(
+            records=table_of_spans(spark, kafka, part.topic, fine) if fine else nothing,
+            unreadable=unreadable(spark, kafka, part.topic, culprits),
+        )
+
+    def _write_topic(self, run: _Run, part: Part) -> None:
+        name = table_of(part.topic)
+        existing = run.tables.rows(name)
+        value = self._plan.value or self._grown(run, name, existing, part.records)
+        rows = table_rows(decoded(part.records, self._plan.key, value))
+        if existing is not None:
+            check_columns(part.topic, existing.schema, rows.schema)
+            if self._overlaps(run, name, existing, part.spans):
+                old = run.tables.not_of(existing, part.batch).where(within(part.spans))
+                rows = unseen(rows, old)
+        written = run.tables.append(name, rows, part.batch)
+        ends = run.ends.setdefault(name, {})
+        for span in part.spans:
+            ends[span.partition] = max(span.end, ends.get(span.partition, 0))
+        if written < sum(span.end - span.start for span in part.spans):
+            # Some are bad, were already written, or are not records (compaction gaps, markers).
+            self._quarantine(run, part, value)
+
+    def _quarantine(self, run: _Run, part: Part, value: Format) -> None:
+        bad = quarantined(part.records, self._plan.key, value)
+        if part.unreadable is not None:
+            bad = bad.unionByName(part.unreadable)
         existing = run.tables.rows(QUARANTINE)
         if existing is not None:
-            old = run.tables.not_of(existing, batch).where(f.col("topic") == topic)
-            bad = unseen(bad, old.where(within(spans)), IN_QUARANTINE)
+            old = run.tables.not_of(existing, part.batch).where(f.col("topic") == part.topic)
+            bad = unseen(bad, old.where(within(part.spans)), IN_QUARANTINE)
         if not bad.isEmpty():
-            self.quarantined += run.tables.append(QUARANTINE, bad, batch, part=topic)
+            self.quarantined += run.tables.append(QUARANTINE, bad, part.batch, part=part.topic)
 
     def _grown(self, run: _Run, name: str, existing: DataFrame | None, records: DataFrame) -> Json:
         """The columns of a table, extended by the fields of these records."""

@@ -70,6 +70,7 @@ class TransformSettings(KafkaSettings):
     )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not self.show and not (self.topic and self.checkpoint):
             raise ValueError("give --topic and --checkpoint, or --show")
         check_times(window=self.window, watermark=self.watermark, every=self.every)

@@ -1,21 +1,26 @@
 """Topics as DataFrames, through Spark's own connector, and topic metadata from a Kafka client."""
 
+import json
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import reduce
 
-from confluent_kafka import KafkaException, TopicCollection
+from confluent_kafka import Consumer, KafkaException, Message, TopicCollection, TopicPartition
 from confluent_kafka.admin import AdminClient
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from tidelog_pipelines.failures import UNREACHABLE, JobFailed
 from tidelog_pipelines.settings import KafkaSettings, pairs
+from tidelog_pipelines.sources.checkpoint import Span
 from tidelog_pipelines.transformations.record_time import instant
 
 JAVA_ONLY = ("sasl.jaas.", "ssl.truststore.", "ssl.keystore.")
 NATIVE_ONLY = "librdkafka."
 """The prefix of a client configuration that is for librdkafka and not for the Java client."""
 ANSWER_SECONDS = 5.0
+READ_SECONDS = 30.0
 QUIET = {"log_level": 0, "socket.timeout.ms": 10_000}
 
 
@@ -64,8 +69,10 @@ def stream(
     subscription: Subscription,
     starting_offsets: str,
     max_per_batch: int,
+    *,
+    may_vanish: bool = False,
 ) -> DataFrame:
-    """The records of the topics as a stream."""
+    """The records of the topics as a stream; if `may_vanish`, deleted topics do not end it."""
     reader = spark.readStream.format("kafka").options(**connector_options(settings))
     found = reader.options(
         **subscription.option,
@@ -73,7 +80,7 @@ def stream(
         maxOffsetsPerTrigger=str(max_per_batch),
         includeHeaders="true",
         # A record that expires before it is read is reported as data loss.
-        failOnDataLoss="true",
+        failOnDataLoss=str(not may_vanish).lower(),
         groupIdPrefix="tidelog-pipeline",
     ).load()
     return found.withColumn("timestamp", instant(f.col("timestamp")))
@@ -84,6 +91,58 @@ def table(spark: SparkSession, settings: KafkaSettings, subscription: Subscripti
     reader = spark.read.format("kafka").options(**connector_options(settings))
     found = reader.options(**subscription.option, includeHeaders="true").load()
     return found.withColumn("timestamp", instant(f.col("timestamp")))
+
+
+def table_of_spans(
+    spark: SparkSession, settings: KafkaSettings, topic: str, spans: Sequence[Span]
+) -> DataFrame:
+    """The records of a topic in these spans, of which there is at least one."""
+
+    def read(span: Span) -> DataFrame:
+        reader = spark.read.format("kafka").options(**connector_options(settings))
+        found = reader.options(
+            assign=json.dumps({topic: [span.partition]}),
+            startingOffsets=json.dumps({topic: {span.partition: span.start}}),
+            endingOffsets=json.dumps({topic: {span.partition: span.end}}),
+            includeHeaders="true",
+        ).load()
+        return found.withColumn("timestamp", instant(f.col("timestamp")))
+
+    return reduce(DataFrame.unionByName, map(read, spans))
+
+
+def single_record(
+    settings: KafkaSettings, topic: str, partition: int, offset: int
+) -> Message | None:
+    """One record, read without Spark; None if there is no record at this offset."""
+    configuration = {
+        "group.id": "tidelog-pipeline",
+        "enable.auto.commit": False,
+        "auto.offset.reset": "error",
+        "isolation.level": "read_uncommitted",
+    }
+    consumer = Consumer({**client_configuration(settings), **configuration})
+    try:
+        consumer.assign([TopicPartition(topic, partition, offset)])
+        found = consumer.poll(READ_SECONDS)
+    finally:
+        consumer.close()
+    if found is None or found.error() is not None:
+        raise JobFailed(f"{UNREACHABLE}: offset {offset} of {topic}-{partition} was not received.")
+    return found if found.offset() == offset else None
+
+
+def earliest(settings: KafkaSettings, topic: str, partition: int) -> int:
+    """The first offset of a partition that can still be read."""
+    consumer = Consumer({**client_configuration(settings), "group.id": "tidelog-pipeline"})
+    try:
+        where = TopicPartition(topic, partition)
+        first, _ = consumer.get_watermark_offsets(where, timeout=READ_SECONDS) or (0, 0)
+    except KafkaException as error:
+        raise JobFailed(f"{UNREACHABLE}: {error.args[0].str()}.") from None
+    finally:
+        consumer.close()
+    return int(first)
 
 
 class Topics:

@@ -1,0 +1,43 @@
+"""Claims an output directory for one job at a time."""
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tidelog_pipelines.failures import JobFailed
+from tidelog_pipelines.settings import has_scheme
+
+LOCK = ".tidelog.lock"
+"""Spark ignores files whose names begin with a dot."""
+
+
+@contextmanager
+def claimed(directory: str) -> Iterator[None]:
+    """Hold a local directory, which is created if needed; raises if another job holds it."""
+    if has_scheme(directory):
+        yield  # other file systems have no locks: Delta detects a second writer
+        return
+    try:
+        Path(directory).mkdir(parents=True, exist_ok=True)
+        file = os.open(f"{directory}/{LOCK}", os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise JobFailed(f"--out {directory} cannot be written: {error.strerror}.") from None
+    try:
+        _lock(file, directory)
+        yield
+    finally:
+        os.close(file)
+
+
+def _lock(file: int, directory: str) -> None:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        holder = os.pread(file, 20, 0).decode(errors="replace").strip()
+        raise JobFailed(
+            f"another job (process {holder}) writes to {directory}; one of the two must end."
+        ) from None
+    os.ftruncate(file, 0)
+    os.pwrite(file, f"{os.getpid()}\n".encode(), 0)

@@ -1,0 +1,158 @@
+"""One record of each kind that once stopped a job, among many: only it goes to quarantine.
+
+The full run is `./test tests/pipelines/test_poison.py --poison-records 100000`.
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Producer
+from confluent_kafka.admin import NewTopic
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+from tests.pipelines import records
+
+from tidelog.testing import Cluster
+from tidelog_pipelines.failures import JobFailed
+from tidelog_pipelines.jobs import ingest, query
+from tidelog_pipelines.sinks.tables import Batch, DeltaTables
+
+LONG_MAX = 2**63 - 1
+MEGABYTE = 1 << 20
+BAD = {
+    b"{bad": "the value is not JSON",
+    b"\xff": "the value is not UTF-8",
+    b'{"x":1,"x":2}': 'the value has the name "x" twice in one object',
+    b'{"x":NaN}': "the value is not JSON: it contains NaN",
+    b'{"x":1}{"x":2}': "the value is not JSON",
+    b'{"x":%s%s}' % (b"[" * 600, b"]" * 600): "the value is nested deeper than 500 levels",
+    b'{"x":%s%s}' % (b"[" * 990, b"]" * 990): "the value is nested deeper than 500 levels",
+    b'{"x":"%s"}' % (b"y" * MEGABYTE): f"the value has {MEGABYTE + 8} bytes, more than {MEGABYTE}",
+}
+ODD_BUT_GOOD = (b'{"_corrupt_record":"x"}', b'{"n":"odd"}', b'{"n":1e400}', b"{}")
+
+
+def create(cluster: Cluster, topic: str) -> None:
+    limits = {
+        "message.timestamp.after.max.ms": str(LONG_MAX),
+        "max.message.bytes": str(8 * MEGABYTE),
+    }
+    new = NewTopic(topic, 2, 1, config=limits)
+    client = records.admin(cluster.bootstrap)
+    for done in client.create_topics([new]).values():
+        done.result(records.PATIENCE_SECONDS)
+    records.await_everywhere(cluster.bootstrap, topic, records.is_led)
+
+
+def settings(cluster: Cluster, out: Path, **more: object) -> ingest.IngestSettings:
+    chosen = {"bootstrap_server": cluster.bootstrap, "out": str(out), "once": True, "group": ""}
+    return ingest.IngestSettings(**{**chosen, **more})  # type: ignore[arg-type]
+
+
+def test_bad_records_do_not_keep_the_others_from_their_table(
+    request: pytest.FixtureRequest,
+    spark: SparkSession,
+    cluster: Cluster,
+    topic: str,
+    tmp_path: Path,
+) -> None:
+    create(cluster, topic)
+    count = request.config.getoption("--poison-records")
+    values = [b'{"n":%d}' % number for number in range(count)]
+    for place, odd in enumerate((*BAD, *ODD_BUT_GOOD)):
+        values.insert(place * count // 12, odd)
+    producer = Producer(
+        {
+            "bootstrap.servers": cluster.bootstrap,
+            "message.max.bytes": 8 * MEGABYTE,
+            **records.QUIET,
+        }
+    )
+    for number, value in enumerate(values):
+        producer.produce(topic, value, partition=number % 2, timestamp=1_700_000_000_000)
+        if number == count // 2:
+            producer.produce(topic, b'{"n":-1}', partition=0, timestamp=LONG_MAX - 5)
+        producer.poll(0)
+    assert producer.flush(records.PATIENCE_SECONDS) == 0
+
+    ingest.run(spark, settings(cluster, tmp_path, topics=topic, max_value_bytes=MEGABYTE))
+    tables = DeltaTables(spark, str(tmp_path))
+    table, quarantine = tables.rows(f"tables/{topic}"), tables.rows("quarantine")
+    assert table is not None
+    assert quarantine is not None
+    assert table.count() == count + len(ODD_BUT_GOOD)
+    assert table.select("value.n").distinct().count() == count + 1
+    found = {bytes(row["value"]): row["reason"] for row in quarantine.collect()}
+    assert found == {
+        **BAD,
+        b'{"n":-1}': f"the timestamp, {LONG_MAX - 5} ms, is beyond what a table can hold",
+    }
+
+
+def test_forty_values_of_five_megabytes_are_printed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tables = DeltaTables(spark, str(tmp_path))
+    text = f.repeat(f.lit("tide "), MEGABYTE)
+    rows = spark.range(40).select(text.alias("value"), f.current_date().alias("date"))
+    tables.append("tables/t", rows, Batch("q", 0))
+    names = tables.frame([("t", "id")], "topic STRING, topic_id STRING")
+    tables.append("topics", names.withColumn("date", f.current_date()), Batch("q", 0))
+    printed: list[int] = []
+
+    class Counter:
+        def write(self, text: str) -> None:
+            printed.append(len(text))
+
+        def flush(self) -> None: ...
+
+    monkeypatch.setattr(sys, "stdout", Counter())
+    query.run(spark, query.QuerySettings(out=str(tmp_path), sql="SELECT value FROM t"))
+    assert sum(size for size in printed if size > 1) == 40 * 5 * MEGABYTE
+
+
+def test_a_deleted_topic_ends_the_job_or_is_skipped(
+    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    for name in (f"{topic}-a", f"{topic}-b"):
+        records.create(cluster.bootstrap, name, partitions=1, copies=1)
+        records.produce(cluster.bootstrap, name, ["1"])
+    chosen = {"pattern": f"{topic}-.*", "value_format": "raw"}
+    ingest.run(spark, settings(cluster, tmp_path, **chosen))
+    records.delete(cluster.bootstrap, f"{topic}-b")
+    records.produce(cluster.bootstrap, f"{topic}-a", ["2"])
+    with pytest.raises(JobFailed, match="--on-topic-deleted skip"):
+        ingest.run(spark, settings(cluster, tmp_path, **chosen))
+    ingest.run(spark, settings(cluster, tmp_path, **chosen, on_topic_deleted="skip"))
+    tables = DeltaTables(spark, str(tmp_path))
+    counts = [tables.rows(f"tables/{topic}-{letter}") for letter in "ab"]
+    assert [found.count() for found in counts if found is not None] == [2, 1]
+
+
+def test_a_table_of_another_format_or_schema_is_named(
+    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    records.create(cluster.bootstrap, topic, partitions=1, copies=1)
+    records.produce(cluster.bootstrap, topic, ['{"id":1}'])
+    ingest.run(spark, settings(cluster, tmp_path, topics=topic))
+    records.produce(cluster.bootstrap, topic, ['{"id":2}'])
+    with pytest.raises(JobFailed, match="value is struct<id:bigint> there, and binary here"):
+        ingest.run(spark, settings(cluster, tmp_path, topics=topic, value_format="raw"))
+    with pytest.raises(JobFailed, match=r"value\.id is bigint there, and string here"):
+        ingest.run(spark, settings(cluster, tmp_path, topics=topic, schema="id STRING"))
+    ingest.run(spark, settings(cluster, tmp_path, topics=topic))
+    found = DeltaTables(spark, str(tmp_path)).rows(f"tables/{topic}")
+    assert found is not None
+    assert found.count() == 2
+
+
+def test_an_output_that_cannot_be_written_is_named_before_spark_starts(
+    cluster: Cluster, topic: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    records.create(cluster.bootstrap, topic, partitions=1, copies=1)
+    (tmp_path / "file").touch()
+    where = ["--bootstrap-server", cluster.bootstrap, "--out", str(tmp_path / "file" / "lake")]
+    assert ingest.main([*where, "--topics", topic]) == 1
+    said = capsys.readouterr().err
+    assert said == f"tidelog: --out {tmp_path}/file/lake cannot be written: Not a directory.\n"
