@@ -1,6 +1,7 @@
 """Long error messages of Spark become one sentence."""
 
 import pytest
+from py4j.protocol import Py4JNetworkError
 from pyspark.errors import AnalysisException, StreamingQueryException
 
 from tidelog_pipelines.failures import JobFailed, explain, run
@@ -37,6 +38,26 @@ def test_a_job_that_fails_says_one_sentence(capsys: pytest.CaptureFixture[str]) 
 
     assert run(job) == 1
     assert capsys.readouterr().err == "tidelog: the tide is out.\n"
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "sentence"),
+    [
+        (KeyboardInterrupt(), 130, "tidelog: interrupted.\n"),
+        (Py4JNetworkError("Answer from Java side is empty"), 1, "tidelog: Spark's JVM has ended."),
+        (ConnectionRefusedError(111, "Connection refused"), 1, "tidelog: Spark's JVM has ended."),
+    ],
+)
+def test_a_job_that_is_interrupted_or_loses_its_jvm_says_so(
+    error: BaseException, status: int, sentence: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def job() -> int:
+        raise error
+
+    assert run(job) == status
+    said = capsys.readouterr().err
+    assert said.startswith(sentence)
+    assert said.count("\n") == 1
 
 
 IN_A_TASK = """An error occurred while calling o70.getResult.

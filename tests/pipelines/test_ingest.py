@@ -5,6 +5,7 @@ import shutil
 import signal
 import threading
 import time
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,21 @@ def test_json_is_inferred_grows_and_is_never_doubled(
     shutil.rmtree(tmp_path / "checkpoint")
     ingest.run(spark, chosen)
     assert is_whole()
+
+
+def test_a_column_of_integers_widens_in_a_later_batch(
+    spark: SparkSession, cluster: Cluster, topic: str, tmp_path: Path
+) -> None:
+    records.create(cluster.bootstrap, topic, partitions=1, copies=1)
+    chosen = settings(cluster, tmp_path, topics=topic, group="")
+    for value in ('{"a":1,"l":[1]}', '{"a":2.5,"l":[9223372036854775808]}'):
+        records.produce(cluster.bootstrap, topic, [value])
+        ingest.run(spark, chosen)
+    found = rows(spark, tmp_path, f"tables/{topic}", "offset", "value", "_rescued")
+    assert found == [
+        (0, Row(a=Decimal(1), l=[Decimal(1)]), None),
+        (1, Row(a=Decimal("2.5"), l=[Decimal(2**63)]), None),
+    ]
 
 
 def test_parquet_by_pattern_is_never_doubled_either(

@@ -178,7 +178,9 @@ class Ingestion:
     def _write_topic(self, run: _Run, part: Part) -> None:
         name = table_of(part.topic)
         existing = run.tables.rows(name)
-        value = self._plan.value or self._grown(run, name, existing, part.records)
+        value = self._plan.value
+        if value is None:
+            value, existing = self._grown(run, name, existing, part.records)
         rows = table_rows(decoded(part.records, self._plan.key, value))
         if existing is not None:
             check_columns(part.topic, existing.schema, rows.schema)
@@ -204,15 +206,18 @@ class Ingestion:
         if not bad.isEmpty():
             self.quarantined += run.tables.append(QUARANTINE, bad, part.batch, part=part.topic)
 
-    def _grown(self, run: _Run, name: str, existing: DataFrame | None, records: DataFrame) -> Json:
-        """The columns of a table, extended by the fields of these records."""
+    def _grown(
+        self, run: _Run, name: str, existing: DataFrame | None, records: DataFrame
+    ) -> tuple[Json, DataFrame | None]:
+        """The columns of a table, extended by the fields of these records, and the table."""
         known = _value_type(existing)
         most, limits = self._plan.most_fields, self._plan.limits
         seen = observed(records, known, limits, PATHS_PER_FIELD * most)
         grown: Grown = grow(known, seen, most, widens=run.tables.can_widen)
         if grown.widened:
             run.tables.widen(name, [("value", *path) for path in grown.widened], WIDE)
-        return Json(grown.type, grown.since, limits)
+            existing = run.tables.rows(name)
+        return Json(grown.type, grown.since, limits), existing
 
     def _overlaps(self, run: _Run, name: str, existing: DataFrame, spans: list[Span]) -> bool:
         """Whether a batch begins before the end of the table."""
