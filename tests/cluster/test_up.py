@@ -267,7 +267,7 @@ def test_a_paused_node_does_not_outlive_its_up_either(up: Up) -> None:
 
 @pytest.mark.parametrize("verb", ["kill", "stop", "pause"])
 def test_a_pid_in_a_stale_file_is_never_signalled(tmp_path: Path, verb: str) -> None:
-    """Another process may have the pid by now: `node` asks the running `up` and uses no pids."""
+    """Another process may have this pid by now, so `tidelog node` asks the running `tidelog up`."""
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE) as bystander:
         node = {"id": 1, "pid": bystander.pid, "ports": {"broker": 9092, "controller": 19092}}
         state = {"cluster_id": "x", "bootstrap": "127.0.0.1:9092", "nodes": [node]}

@@ -135,7 +135,8 @@ class Node:
         except UnusableMetadata as failure:
             self._fail(str(failure))
         except OSError as failure:
-            # This error concerns another file: failures of partition logs are handled elsewhere.
+            # Failures of partition logs are handled elsewhere, so this error comes from another
+            # file.
             self._fail(f"{failed_part(failure)} has failed: {reason_of(failure)}")
         return self._take_outbound()
 

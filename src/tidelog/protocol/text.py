@@ -6,7 +6,8 @@ from tidelog.protocol.malformed import MalformedMessage
 LONGEST_STRING = 0x7FFF
 """The maximum length of a string in bytes, in the classic and in the compact encoding."""
 _MAY_GROW = LONGEST_STRING // 3
-"""Text of up to this size always fits: an invalid byte becomes a character of three bytes."""
+"""Text of at most this size is no longer than `LONGEST_STRING` after each invalid byte has become a
+character of three bytes."""
 
 
 def read_text(octets: Buffer) -> str:

@@ -16,7 +16,8 @@ def keep_freed_memory() -> None:
     """Let malloc keep some freed memory instead of returning it after every large frame.
 
     glibc keeps freed memory up to a threshold, which grows to the largest block that was freed.
-    This function frees such a block, which is never touched and costs nothing. With the default
+    To raise the threshold, this function allocates such a block and frees it at once. The block is
+    never touched, so it costs no memory. With the default
     threshold, page faults cost more than everything else in receiving a frame of a megabyte.
     """
     bytes(8 * 1024 * 1024)

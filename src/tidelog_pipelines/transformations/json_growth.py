@@ -39,7 +39,8 @@ DEEPEST_COLUMN = 20
 BOOLEAN, INTEGER, FRACTION, TEXT, OBJECT, LIST = range(6)
 
 Place = tuple[int, int, int]
-"""Partition and offset of a record, and the number of the value in it."""
+"""Where a value was seen: partition and offset of its record, and its position among the values
+observed there."""
 _IN_BIGINT, _IN_WIDE = scalar(LongType()), scalar(WIDE)
 
 

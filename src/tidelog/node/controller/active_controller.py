@@ -61,7 +61,8 @@ class ActiveController:
         self._brokers: dict[ConnId, NodeId] = {}
         """The broker whose heartbeats arrive on each connection."""
         self._signs: dict[NodeId, Millis] = {}
-        """The time of each broker's last sign of life: a heartbeat, or the end of its connection.
+        """When each broker was last known to be alive: its last heartbeat, or the loss of its
+        connection.
         """
         self._probes: Channels[NodeId] = Channels(peers)
         self._refusing: set[NodeId] = set()

@@ -1,7 +1,7 @@
 """The log `__cluster_metadata` on this node: appends, reads and the synced end.
 
-Invariant: the log reports an end to the quorum only when it is synced, so that no vote and no
-commit depends on the page cache.
+Invariant: the quorum sees only the synced end of this log, so no vote and no commit depends on the
+page cache.
 """
 
 from collections.abc import Callable, Iterator, Sequence

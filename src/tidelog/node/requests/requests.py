@@ -268,7 +268,7 @@ class Requests:
         self._counters.requests[api_key].took(took_ms)
 
     def newest(self, request: Request) -> None:
-        """Update a request that was parked to the current image and time."""
+        """Give a request that was parked the current image and time."""
         self._context.refresh(request)
 
 

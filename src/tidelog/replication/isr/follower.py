@@ -126,7 +126,7 @@ class PartitionFollower:
         self.failures = 0
         """The number of responses in a row that could not be appended."""
         self.blames = 0
-        """The number of searches in a row that have blamed it for failed fetches."""
+        """How often in a row `FetchSuspects` has found that this partition makes fetches fail."""
         self.is_held_back = False
         """Whether fetches leave this partition out, to test whether they succeed without it."""
 

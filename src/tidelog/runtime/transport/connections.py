@@ -43,7 +43,7 @@ SWEEPS_PER_IDLE = 8
 """How many times to look for idle connections within connections.max.idle.ms."""
 
 FEW = 2
-"""Up to this number of connections, each may send `SENDFILE_BYTES` from files per pass."""
+"""If at most this many connections send in a pass, each may send `SENDFILE_BYTES` from files."""
 FEWEST_SENT_BYTES = 32 * 1024
 
 BY_NODE, BY_UNSENT, BY_CLOSE, BY_MEMORY = 1, 2, 4, 8
