@@ -49,8 +49,8 @@ def test_nothing_acknowledged_is_lost_doubled_or_reordered_whatever_fails(
         replicas = compare_replicas(cluster, TOPIC, stream.sent)
     with capsys.disabled():
         happened = ", ".join(f"{kind} {times}" for kind, times in faults.happened.items())
-        count = sum(faults.happened.values())
-        print(f"  {count} faults, {faults.mixes} mixes, in {seconds:.0f} s: {happened}")
+        number = sum(faults.happened.values())
+        print(f"  {number} faults, {faults.mixes} mixes, in {seconds:.0f} s: {happened}")
         print(f"  {count}; longest wait of a partition for its next {stream.longest_gap:.1f} s")
         print(
             f"  {len(replicas)} replicas: {sum(one.batches for one in replicas):,} batches, "
