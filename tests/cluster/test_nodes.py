@@ -84,7 +84,7 @@ def test_a_majority_that_is_missing_is_named(nodes: Nodes) -> None:
 
 def test_a_paused_node_does_not_hold_up_the_end(nodes: Nodes) -> None:
     assert nodes.node("pause", "3") == "Node 3 is paused.\n"
-    assert nodes.node("resume", "3") == "Node 3 goes on.\n"
+    assert nodes.node("resume", "3") == "Node 3 is resumed.\n"
     nodes.node("pause", "3")
     assert nodes.node("stop", "3", status=1) == (
         "tidelog: node 3 is paused; resume it before you stop it.\n"
