@@ -108,7 +108,7 @@ def test_the_only_running_cluster_is_found_without_its_address_and_directory(
             f"(port {up.port}): use --dir {up.directory}.\n"
         )
         assert tidelog("node", "pause", "1") == "Node 1 is paused.\n"
-        assert tidelog("node", "--dir", str(up.directory), "resume", "1") == "Node 1 goes on.\n"
+        assert tidelog("node", "--dir", str(up.directory), "resume", "1") == "Node 1 is resumed.\n"
     finally:
         assert up.end() == 0
     assert list((tmp_path / "state/tidelog/clusters").iterdir()) == []
