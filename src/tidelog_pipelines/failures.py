@@ -104,6 +104,12 @@ def cause(words: str) -> str:
     return causes[-1] if causes else words.strip().partition("\n")[0][:200]
 
 
+JVM_HAS_ENDED = (
+    "Spark's JVM has ended. If it was out of memory, give it more with --driver-memory; "
+    "complete batches are kept."
+)
+
+
 def run(job: Callable[[], int]) -> int:
     """Run a job. -> its exit status; a failure prints one sentence on stderr and gives 1."""
     # Handle SIGTERM as Ctrl-C: the query stops, and the next run continues from there.
@@ -117,15 +123,14 @@ def run(job: Callable[[], int]) -> int:
     except KeyboardInterrupt:
         print("tidelog: interrupted.", file=sys.stderr)
         return INTERRUPTED
-    except (Py4JNetworkError, ConnectionError):
-        sentence = (
-            "Spark's JVM has ended. If it was out of memory, give it more with --driver-memory; "
-            "complete batches are kept."
-        )
+    except ConnectionError:
+        sentence = JVM_HAS_ENDED
     except OSError as error:
         sentence = f"{error.filename}: {error.strerror}" if error.filename else str(error)
     except Exception as error:
-        if meaning := explain(str(error)):
+        if isinstance(error, Py4JNetworkError):
+            sentence = JVM_HAS_ENDED
+        elif meaning := explain(str(error)):
             sentence = meaning
         elif reported := in_sparks_words(error):
             sentence = f"Spark reports: {reported} (use --log-level ERROR for details)"

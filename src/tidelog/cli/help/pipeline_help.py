@@ -24,6 +24,7 @@ PLACEHOLDERS = frozenset(
         "numpy",
         "pandas",
         "pyarrow",
+        "py4j",
         "pyspark",
         "zstandard",
     }
