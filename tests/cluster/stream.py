@@ -120,9 +120,7 @@ class Stream:
         now = time.monotonic()
         self._gaps[partition] = max(self._gaps[partition], now - self._last_acks[partition])
         self._last_acks[partition] = now
-        # A retry of an older batch gets DUPLICATE_SEQUENCE_NUMBER without an offset, if the leader
-        # knows the producer from a snapshot: as in Kafka, it holds the last batch only.
-        if number != self.acked[partition] or message.offset() not in (number, None):
+        if number != self.acked[partition] or message.offset() != number:
             due = self.acked[partition]
             self.strays.append(f"{partition}: {number} at {message.offset()}, due was {due}")
         self.acked[partition] = number + 1

@@ -261,11 +261,7 @@ class Rounds:
         alone = self._singles.directory_of(node)
         was_touched = harm.touches(alone) or META_PROPERTIES in harm.paths
         problems += self._singles.problems(
-            node,
-            self._before,
-            self._after,
-            was_damaged=harm.touches(alone),
-            was_clean=outcome.how == "stopped",
+            node, self._before, self._after, was_damaged=harm.touches(alone)
         )
         for one, said in logs.items():
             problems += [f"node {one}: {line}" for line in said.bugs()]

@@ -13,10 +13,8 @@ from tests.cluster.damage.look_ups import fetch_at
 from tests.cluster.stream import NUMBER, VALUE_BYTES
 
 from tidelog.log.checkpoints import partition_metadata
-from tidelog.log.checkpoints.checkpoints import read_offsets
-from tidelog.log.names import RECOVERY_POINT_CHECKPOINT
 from tidelog.model.errors import ErrorCode
-from tidelog.model.ids import NodeId, TopicPartition
+from tidelog.model.ids import NodeId
 from tidelog.protocol.records.records import iterate_records
 from tidelog.runtime.files.disk import RealDisk
 from tidelog.testing import Cluster
@@ -56,9 +54,7 @@ class Singles:
     def directory_of(self, node: NodeId) -> str:
         return f"{self.topic}-{self.partition_of(node)}"
 
-    def problems(
-        self, node: NodeId, before: Path, after: Path, *, was_damaged: bool, was_clean: bool
-    ) -> list[str]:
+    def problems(self, node: NodeId, before: Path, after: Path, *, was_damaged: bool) -> list[str]:
         """Errors of a node's partition, given copies of its data before and after the damage."""
         partition = self.partition_of(node)
         read, errors = self._read(node, partition)
@@ -71,8 +67,6 @@ class Singles:
         could = offsets_in(directory) if was_damaged else set(range(RECORDS))
         if _names_another_topic(before, after, self.directory_of(node)):
             could = set()  # another topic's id: the node keeps the records and does not serve them
-        if not was_clean:
-            could = _before_doubtful_end(before, self.topic, partition, could)
         if missing := could - set(read):
             found.append(
                 f"{self.topic}-{partition}: {len(missing)} records could be read and are not, "
@@ -109,14 +103,6 @@ class Singles:
                 errors[name] = errors.get(name, 0) + 1
                 offset += 1
         return read, errors
-
-
-def _before_doubtful_end(before: Path, topic: str, partition: int, could: set[int]) -> set[int]:
-    """After kill -9, damage past the recovery point looks like a torn write and ends the log."""
-    found = read_offsets(RealDisk(before), RECOVERY_POINT_CHECKPOINT).offsets
-    durable_to = found.get(TopicPartition(topic, partition), 0)
-    damaged_at = min(set(range(RECORDS)) - could, default=RECORDS)
-    return could if damaged_at < durable_to else {one for one in could if one < damaged_at}
 
 
 def _names_another_topic(before: Path, after: Path, directory: str) -> bool:
