@@ -8,11 +8,11 @@ from pyspark.testing import assertDataFrameEqual
 from tidelog_pipelines.transformations.totals import (
     RESULT,
     events,
+    events_or_reasons,
     newest,
     not_events,
     result_records,
     results,
-    told_events,
     totals,
     without_retries,
 )
@@ -27,7 +27,7 @@ def records(spark: SparkSession, *values: str) -> DataFrame:
 
 
 def found_events(records: DataFrame, time: str = "") -> DataFrame:
-    return events(told_events(records, "item", "amount", time))
+    return events(events_or_reasons(records, "item", "amount", time))
 
 
 def test_what_is_no_event_is_kept_with_the_reason(spark: SparkSession) -> None:
@@ -43,7 +43,7 @@ def test_what_is_no_event_is_kept_with_the_reason(spark: SparkSession) -> None:
         [("a", 2.0, NOON)], "name STRING, amount DOUBLE, event_time TIMESTAMP"
     )
     assertDataFrameEqual(found_events(found), expected)
-    kept = not_events(told_events(found, "item", "amount")).collect()
+    kept = not_events(events_or_reasons(found, "item", "amount")).collect()
     assert [(bytes(row["value"]).decode(), row["reason"]) for row in kept] == list(
         zip(
             bad,

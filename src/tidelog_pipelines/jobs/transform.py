@@ -25,11 +25,11 @@ from tidelog_pipelines.sources.kafka import (
 )
 from tidelog_pipelines.transformations.totals import (
     events,
+    events_or_reasons,
     newest,
     not_events,
     result_records,
     results,
-    told_events,
     totals,
 )
 
@@ -103,11 +103,11 @@ def run(spark: SparkSession, settings: TransformSettings) -> None:
         return
     checkpoint = Checkpoint(spark, located(settings.checkpoint))
 
-    def told() -> DataFrame:
+    def examined() -> DataFrame:
         subscription = Subscription((settings.topic,))
         records = stream(spark, settings, subscription, "earliest", settings.max_per_batch)
         fields = (settings.name_field, settings.amount_field, settings.time_field)
-        return told_events(records, *fields)
+        return events_or_reasons(records, *fields)
 
     def write(found: DataFrame, epoch: int) -> None:
         out = result_records(found, checkpoint.query_id(), epoch)
@@ -116,13 +116,13 @@ def run(spark: SparkSession, settings: TransformSettings) -> None:
 
     def start() -> StreamingQuery:
         bad = f.count_if(f.col("reason").isNotNull()).alias(streams.BAD)
-        happened = events(told().observe(streams.OBSERVED, bad))
+        happened = events(examined().observe(streams.OBSERVED, bad))
         found = totals(happened, settings.window, settings.watermark)
         writer = found.writeStream.foreachBatch(write).outputMode(settings.mode)
         return _started(writer.queryName("transform"), settings, checkpoint.path)
 
     def start_quarantine() -> StreamingQuery:
-        writer = not_events(told()).writeStream.format("delta").outputMode("append")
+        writer = not_events(examined()).writeStream.format("delta").outputMode("append")
         writer = writer.partitionBy("date").option("path", located(settings.quarantine))
         return _started(writer, settings, f"{located(settings.quarantine)}/_checkpoint")
 

@@ -56,16 +56,16 @@ Format = Raw | Text | Json | Avro
 def decoded(records: DataFrame, key: Raw | Text, value: Format) -> DataFrame:
     """The records with decoded key and value, or with the reason why they cannot be decoded."""
     text_key = f.col("key").cast("string") if isinstance(key, Text) else f.col("key")
-    told = records.withColumn(REASON, _key_reason(key)).withColumn("key", text_key)
+    examined = records.withColumn(REASON, _key_reason(key)).withColumn("key", text_key)
     match value:
         case Raw():
-            found = told
+            found = examined
         case Text():
-            found = told.withColumn(REASON, _text_reason()).withColumn(
+            found = examined.withColumn(REASON, _text_reason()).withColumn(
                 VALUE, f.col(VALUE).cast("string")
             )
         case Json() | Avro():
-            found = _decoded_by_python(told, value)
+            found = _decoded_by_python(examined, value)
     columns = [name for name in (*RECORD_COLUMNS, RESCUED) if name in found.columns]
     return found.select(*columns, f.to_date("timestamp").alias("date"), REASON)
 
@@ -77,30 +77,32 @@ def table_rows(all_decoded: DataFrame) -> DataFrame:
 
 def quarantined(records: DataFrame, key: Raw | Text, value: Format) -> DataFrame:
     """The bad records, unchanged, with the reason."""
-    told = records.select(
+    examined = records.select(
         "topic", *RECORD_COLUMNS, f.to_date("timestamp").alias("date"), _key_reason(key)
     )
     match value:
         case Raw():
-            found = told
+            found = examined
         case Text():
-            found = told.withColumn(REASON, _text_reason())
+            found = examined.withColumn(REASON, _text_reason())
         case Json() | Avro():
-            kind = StructType() if isinstance(value, Json) else _avro_type(told, value)
-            found = told.mapInArrow(python_decoding.refusals(_decoder(value, kind)), told.schema)
+            kind = StructType() if isinstance(value, Json) else _avro_type(examined, value)
+            found = examined.mapInArrow(
+                python_decoding.refusals(_decoder(value, kind)), examined.schema
+            )
     return found.where(f.col(REASON).isNotNull())
 
 
-def _decoded_by_python(told: DataFrame, value: Json | Avro) -> DataFrame:
-    kind = value.type if isinstance(value, Json) else _avro_type(told, value)
-    others = [told.schema[name] for name in RECORD_COLUMNS if name != VALUE]
+def _decoded_by_python(examined: DataFrame, value: Json | Avro) -> DataFrame:
+    kind = value.type if isinstance(value, Json) else _avro_type(examined, value)
+    others = [examined.schema[name] for name in RECORD_COLUMNS if name != VALUE]
     fields = [*others, StructField(REASON, StringType())]
     if kind.fields:  # a table cannot have an empty struct
         fields.append(StructField(VALUE, kind))
     if isinstance(value, Json):
         fields.append(StructField(RESCUED, StringType()))
     decode = python_decoding.rows(_decoder(value, kind), kind)
-    return told.select(*RECORD_COLUMNS, REASON).mapInArrow(decode, StructType(fields))
+    return examined.select(*RECORD_COLUMNS, REASON).mapInArrow(decode, StructType(fields))
 
 
 def _decoder(value: Json | Avro, kind: StructType) -> python_decoding.MakeDecoder:

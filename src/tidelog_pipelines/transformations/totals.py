@@ -20,7 +20,7 @@ TOTAL_KEY = ("query_id", "window_start", "window_end", "name")
 """The columns that identify a total. A newer value of the same total has a later epoch."""
 
 
-def told_events(records: DataFrame, name: str, amount: str, time: str = "") -> DataFrame:
+def events_or_reasons(records: DataFrame, name: str, amount: str, time: str = "") -> DataFrame:
     """The records with name, amount and event_time, or the reason why they have none."""
     added = {"name": StringType(), "amount": DoubleType(), "time": StringType()}
     columns = [StructField(one, kind) for one, kind in {**added, "reason": StringType()}.items()]
@@ -32,14 +32,14 @@ def told_events(records: DataFrame, name: str, amount: str, time: str = "") -> D
     return found.withColumn("reason", f.coalesce("reason", no_time))
 
 
-def events(told: DataFrame) -> DataFrame:
+def events(examined: DataFrame) -> DataFrame:
     """name, amount and event_time of each record that has them."""
-    return told.where(f.col("reason").isNull()).select("name", "amount", "event_time")
+    return examined.where(f.col("reason").isNull()).select("name", "amount", "event_time")
 
 
-def not_events(told: DataFrame) -> DataFrame:
+def not_events(examined: DataFrame) -> DataFrame:
     """The other records, unchanged, with the reason."""
-    bad = told.where(f.col("reason").isNotNull()).drop("name", "amount", "event_time")
+    bad = examined.where(f.col("reason").isNotNull()).drop("name", "amount", "event_time")
     return bad.withColumn("date", f.to_date("timestamp"))
 
 
