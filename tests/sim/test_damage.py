@@ -41,3 +41,21 @@ def test_leader_epochs_that_are_garbage_are_reported_and_do_no_harm(
     monkeypatch.setattr(wounds, "damage", garbage)
 
     assert simulate(PLAN).failure is None
+
+
+def test_a_damaged_header_that_hides_the_batches_behind_it_is_not_taken_for_their_loss(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def damaged(disk: SimDisk, dice: object) -> Harm:
+        logs = [one for one in disk.files() if one.startswith("orders-0/") and one.endswith(".log")]
+        path = max(one for one in logs if len(disk.read_file(one)) > 1_000)
+        first_batch_end = 12 + int.from_bytes(disk.read_file(path)[8:12])
+        disk.flip_bit(path, 8 * (first_batch_end + 8))
+        return Harm("the length of the second batch", (path,))
+
+    monkeypatch.setattr(wounds, "damage", damaged)
+
+    schedule = (Fault(4_000, "damage", (2,), 500, AFTER_SHUTDOWN),)
+    plan = Plan(5, nodes=3, seconds=10, schedule=schedule, workload=WORKLOADS["steady"])
+
+    assert simulate(plan).failure is None

@@ -251,16 +251,20 @@ class Checker:
         """Replace damaged batches by those that the log held when the node last ran.
 
         The batches before the first damaged one come from `found`. All others come from the log of
-        the last run. Batches that were fetched after the start never count as damaged.
+        the last run, also where a damaged header has ended the read early. Batches that were
+        fetched after the start never count as damaged.
         """
         stopped = self.scene.copies_at_stop.get(copy.node, {}).get(copy.partition)
         if stopped is None or stopped.ledger is not copy.ledger or copy.ledger.is_metadata:
             return found
-        for number, batch in enumerate(found):
-            before = stopped.log.at(batch.base) if batch.last < copy.opened_end else None
+        expected = found[0].base if found else copy.start
+        for number, batch in enumerate([*found, None]):
+            before = stopped.log.at(expected) if expected < copy.opened_end else None
             if before is not None and before != batch:
                 copy.rotten_at = before.base
                 return found[:number] + stopped.log.between(before.base, end)
+            if batch is not None:
+                expected = batch.last + 1
         return found
 
     def _drop_closed(self, node: NodeId, seen: _Seen, still: set[Replica]) -> None:
