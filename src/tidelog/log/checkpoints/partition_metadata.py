@@ -50,7 +50,7 @@ class TopicIdRead(NamedTuple):
     is_held: bool = False
     is_absent: bool = False
     needs_repair: bool = False
-    """Whether one copy of the id is valid and the other is damaged."""
+    """Whether the id is known although a part of the file is damaged."""
 
     def is_in_place(self, partition: int) -> bool:
         """Whether the file may belong to this partition."""
@@ -78,9 +78,21 @@ def read(disk: Disk, directory: str) -> TopicIdRead:
     text = content.decode("utf-8", errors="replace")
     plain, (copy, partition) = _plain(text), _copy(text)
     topic_id = copy if copy is not None else plain
-    is_ours = _COPY in text or copy is not None
-    needs_repair = is_ours and topic_id is not None and plain != copy
+    needs_repair = topic_id is not None and not _is_sound(content, topic_id, partition)
     return TopicIdRead(topic_id, partition, needs_repair=needs_repair)
+
+
+def _is_sound(content: bytes, topic_id: TopicId, partition: int | None) -> bool:
+    """Whether the file is exactly as Tidelog or Kafka writes it.
+
+    The bytes are compared, because sixteen spellings of an id decode to the same id.
+    """
+    if partition is not None:
+        return content == encode(topic_id, partition)
+    text = checkpoints.encode_id(topic_id)
+    kafkas = f"version: 0\ntopic_id: {text}"
+    without_partition = f"{kafkas}\n{_COPY}: {text} {_checksum(text)}"
+    return content.strip() in (kafkas.encode(), without_partition.encode())
 
 
 def _plain(text: str) -> TopicId | None:

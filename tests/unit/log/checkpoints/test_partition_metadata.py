@@ -35,7 +35,14 @@ def test_a_file_of_kafka_is_read() -> None:
 def test_f58_one_changed_bit_neither_hides_the_topic_nor_makes_it_another(bit: int) -> None:
     content = bytearray(partition_metadata.encode(ID, 0))
     content[bit // 8] ^= 1 << bit % 8
-    assert read(bytes(content)).topic_id == ID
+    found = read(bytes(content))
+    assert found.topic_id == ID
+    assert found.needs_repair
+
+
+@pytest.mark.parametrize("end", [b"", b"\n", b"\r\n"])
+def test_a_sound_file_of_kafka_needs_no_repair(end: bytes) -> None:
+    assert not read(b"version: 0\ntopic_id: jzscUmweT46aVQ1vD3obLA" + end).needs_repair
 
 
 @given(st.binary(max_size=120).filter(lambda garbage: garbage != partition_metadata.RESTORED))
