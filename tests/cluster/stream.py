@@ -2,6 +2,11 @@
 
 It is the only producer of the topic. An acknowledgement with another offset therefore shows that a
 record was lost or duplicated.
+
+Some acknowledgements have no offset. If a leader refuses a batch because it no longer leads, and
+then leads again and accepts the next batch, librdkafka concludes from the sequence numbers that the
+first batch is in the log, and reports its records as delivered. It does not know their offsets.
+Such records are counted, and whoever reads the topic back checks their offsets.
 """
 
 import struct
@@ -40,6 +45,8 @@ class Stream:
         self.acked = [0] * partitions
         self.strays: list[str] = []
         """Acknowledgements out of order or with an unexpected offset."""
+        self.without_offset = 0
+        """Records that librdkafka reports as delivered because a later batch was accepted."""
         self.failed: list[str] = []
         self._gaps = [0.0] * partitions
         self._last_acks = [time.monotonic()] * partitions
@@ -120,7 +127,9 @@ class Stream:
         now = time.monotonic()
         self._gaps[partition] = max(self._gaps[partition], now - self._last_acks[partition])
         self._last_acks[partition] = now
-        if number != self.acked[partition] or message.offset() != number:
+        if message.offset() is None:
+            self.without_offset += 1
+        if number != self.acked[partition] or message.offset() not in (None, number):
             due = self.acked[partition]
             self.strays.append(f"{partition}: {number} at {message.offset()}, due was {due}")
         self.acked[partition] = number + 1

@@ -11,6 +11,7 @@ from heapq import heappop, heappush
 from tidelog.log import names
 from tidelog.log.checkpoints import checkpoints, partition_metadata
 from tidelog.log.checkpoints.clean_shutdown import NO_BROKER_EPOCH, CleanShutdownMark
+from tidelog.log.checkpoints.last_stop import BootMark, LastStop
 from tidelog.log.checkpoints.partition_metadata import Belonging
 from tidelog.log.checkpoints.root_checkpoints import RootCheckpoints
 from tidelog.log.config import LogConfig
@@ -74,6 +75,11 @@ class LogDirectory:
         self.clean_mark = CleanShutdownMark(disk)
         self.clean_shutdown = self.clean_mark.found.was_clean
         """Whether the last process closed every log of this directory before it ended."""
+        self._boot_mark = BootMark(disk)
+        self._last_stop = LastStop.KILLED if self._boot_mark.is_current else LastStop.UNKNOWN
+        if self.clean_shutdown:
+            self._last_stop = LastStop.CLEAN
+            self._boot_mark.set()
         self._checkpoints = RootCheckpoints(disk, self._present, was_clean=self.clean_shutdown)
         self.notes += self._checkpoints.notes
         self.previous_broker_epoch = self.clean_mark.found.broker_epoch
@@ -203,7 +209,7 @@ class LogDirectory:
             directory,
             config,
             now,
-            clean_shutdown=self.clean_shutdown and is_known and is_data,
+            last_stop=self._last_stop if is_known and is_data else LastStop.UNKNOWN,
             recovery_point=self._checkpoints.recovery_point(
                 partition, is_present=is_known, after_clean_shutdown=self.clean_shutdown
             ),
@@ -225,9 +231,11 @@ class LogDirectory:
         self._present[partition] = None
         return log
 
-    def forget_missing(self) -> None:
-        """Drop the offsets of missing directories, once every partition has been opened."""
+    def opened_all(self) -> None:
+        """Every assigned partition is open: drop the offsets of missing directories."""
         self._checkpoints.forget_missing()
+        if self._has_opened_all:
+            self._boot_mark.set()
 
     # -- moving between directories
 
@@ -242,7 +250,7 @@ class LogDirectory:
             directory,
             config,
             now,
-            clean_shutdown=False,
+            last_stop=LastStop.UNKNOWN,
             log_start_offset=start,
             before_change=self.clean_mark.withdraw,
         )
@@ -266,7 +274,7 @@ class LogDirectory:
             str(partition),
             future.config,
             now,
-            clean_shutdown=True,
+            last_stop=LastStop.CLEAN,
             recovery_point=future.log_end_offset,
             log_start_offset=future.log_start_offset,
             lower_recovery_point=partial(self._checkpoints.lower_recovery_point, partition),

@@ -29,6 +29,8 @@ META_PROPERTIES = "meta.properties"
 META_PROPERTIES_COPY = "meta.properties.copy"
 METADATA_LOG_MARK = "metadata-log-mark"
 """A file that only Tidelog uses: the offset up to which the metadata log was synced."""
+MACHINE_BOOT = "machine-boot"
+"""A file that only Tidelog uses: the boot of the machine in which every log was last valid."""
 
 DELETE_DIRECTORY = "-delete"
 STRAY_DIRECTORY = "-stray"

@@ -7,6 +7,7 @@ at or past the log end offset.
 
 from collections.abc import Callable
 
+from tidelog.log.checkpoints.last_stop import LastStop
 from tidelog.log.config import LogConfig
 from tidelog.log.producers.producers import ProducerStates
 from tidelog.log.readable import ReadableLog
@@ -71,7 +72,7 @@ class PartitionLog(ReadableLog):
         config: LogConfig,
         now: Millis,
         *,
-        clean_shutdown: bool,
+        last_stop: LastStop,
         recovery_point: Offset | None = 0,
         log_start_offset: Offset = 0,
         lower_recovery_point: Callable[[Offset], None] = lambda offset: None,
@@ -81,12 +82,12 @@ class PartitionLog(ReadableLog):
     ) -> "PartitionLog":
         """Load the log in `directory`, or create an empty one.
 
-        After an unclean shutdown, loading scans the tail from the recovery point on, cuts it at
-        the last valid batch, and fsyncs it, so no reader sees a record that power loss could still
-        remove. `lower_recovery_point` checkpoints the new recovery point before the log is cut
-        below the current one. `before_change` is called before the files first change, and
-        `before_gap` before the first gap left by compaction is written. A recovery point of None
-        means that it is unknown.
+        Unless the last stop was clean, loading scans the tail from the recovery point on and fsyncs
+        it, so no reader sees a record that power loss could still remove. If writes may be lost,
+        the tail is cut at the last valid batch. `lower_recovery_point` checkpoints the new recovery
+        point before the log is cut below the current one. `before_change` is called before the
+        files first change, and `before_gap` before the first gap left by compaction is written. A
+        recovery point of None means that it is unknown.
         """
         loader = LogLoader(
             disk,
@@ -98,7 +99,7 @@ class PartitionLog(ReadableLog):
             before_change,
             was_cleaned=was_cleaned,
         )
-        loaded = loader.load(clean_shutdown=clean_shutdown)
+        loaded = loader.load(last_stop)
         if loaded.was_cleaned and not was_cleaned:
             before_gap()
         return cls(disk, directory, config, now, loaded, lower_recovery_point, before_gap)

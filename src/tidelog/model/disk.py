@@ -82,6 +82,12 @@ class Disk(Protocol):
     def remove_tree(self, directory: str) -> None:
         """Remove a directory and its content; no error when absent."""
 
+    def boot_id(self) -> str | None:
+        """Names the current boot of the machine; while it lasts, unsynced writes are not lost.
+
+        None if it is unknown.
+        """
+
     def space(self) -> tuple[int, int]:
         """Total bytes of the volume, and bytes that this process may still use."""
 

@@ -151,7 +151,7 @@ class Broker:
     # -- called by the parts -----------------------------------------------------------------------
 
     def caught_up(self) -> None:
-        self._storage.forget_missing()
+        self._storage.opened_all()
         self.lifecycle.ask_to_be_unfenced()
 
     def _report_loss(self, replica: Replica, committed: Offset) -> None:

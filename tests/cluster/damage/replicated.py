@@ -169,8 +169,9 @@ class ReadBack:
         where = (topic, index)
         if offset != self._due[where]:
             self.problems.append(f"{topic}-{index}: offset {offset} after {self._due[where] - 1}")
-        if NUMBER.unpack_from(message.value() or b"\0" * NUMBER.size) != (index, offset):
-            self.problems.append(f"{topic}-{index}: wrong data at {offset}")
+        found = NUMBER.unpack_from(message.value() or b"\0" * NUMBER.size)
+        if found != (index, offset):
+            self.problems.append(f"{topic}-{index}: wrong data at {offset}: {found}")
         self._due[where] = offset + 1
         self.timestamps[where][offset] = message.timestamp()[1]
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from typing import TypeVar, cast
 
+from tidelog.log.checkpoints.last_stop import LastStop
 from tidelog.log.config import LogConfig
 from tidelog.log.indexes.timestamps import Found
 from tidelog.log.partition import PartitionLog
@@ -80,18 +81,20 @@ def open_log(
     config: LogConfig = SMALL,
     *,
     clean: bool = False,
+    killed: bool = False,
     recovery_point: int = 0,
     log_start: int = 0,
     lower_recovery_point: Callable[[int], None] = lambda offset: None,
 ) -> PartitionLog:
     """Open a log as its log directory does."""
     wrong_file_types.clear(disk)
+    last_stop = LastStop.KILLED if killed else LastStop.UNKNOWN
     return PartitionLog.open(
         disk,
         DIRECTORY,
         config,
         NOW,
-        clean_shutdown=clean,
+        last_stop=LastStop.CLEAN if clean else last_stop,
         recovery_point=recovery_point,
         log_start_offset=log_start,
         lower_recovery_point=lower_recovery_point,

@@ -7,6 +7,7 @@ import pytest
 from tests.unit.log.damage import CONFIG, consume, is_reported, written
 from tests.unit.log.support import DIRECTORY, NOW, append, base_offsets, batch, replicated
 
+from tidelog.log.checkpoints.last_stop import LastStop
 from tidelog.log.directory import LogDirectory
 from tidelog.log.partition import PartitionLog
 from tidelog.log.results import Appended
@@ -141,7 +142,7 @@ def test_f54_a_damaged_log_of_a_topic_that_became_compacted_says_so() -> None:
     wrote.disk.remove(f"{DIRECTORY}/{segments_of(wrote.disk)[2]}")
 
     log = PartitionLog.open(
-        wrote.disk, DIRECTORY, COMPACTED, NOW, clean_shutdown=True, recovery_point=wrote.end
+        wrote.disk, DIRECTORY, COMPACTED, NOW, last_stop=LastStop.CLEAN, recovery_point=wrote.end
     )
 
     found = consume(log, wrote)

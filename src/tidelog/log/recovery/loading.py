@@ -3,7 +3,8 @@
 Invariant: a record that power loss could still remove cannot be read (F11). After a clean shutdown
 only the last batches of each segment are read. The segments must be contiguous, and the log must
 end at the recovery point (F54). Otherwise the tail from the recovery point on is scanned and
-fsynced, because the page cache survives the end of the process but not a power loss.
+fsynced, because the page cache survives the end of the process but not a power loss. `LastStop`
+tells whether there was a power loss.
 """
 
 from bisect import bisect_right
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 from tidelog.log import names
 from tidelog.log.checkpoints.epochs import LeaderEpochs
+from tidelog.log.checkpoints.last_stop import LastStop
 from tidelog.log.config import UNLIMITED, LogConfig
 from tidelog.log.producers.producer_snapshots import SnapshotFiles
 from tidelog.log.producers.producers import ProducerStates
@@ -84,7 +86,7 @@ class LogLoader:
         self._epochs = LeaderEpochs(disk, directory, is_on_disk=self._has_epochs)
         self._snapshots = SnapshotFiles(disk, directory, found)
         self._scanned_bytes = self._truncated_bytes = 0
-        self._was_clean = False
+        self._last_stop = LastStop.UNKNOWN
         self._is_modified = False
 
     def _clear_leftovers(self) -> list[str]:
@@ -97,18 +99,18 @@ class LogLoader:
         self._has_gaps = self._has_gaps or cleared.is_swapped
         return cleared.names
 
-    def load(self, *, clean_shutdown: bool) -> LoadedLog:
-        self._was_clean = clean_shutdown
-        if clean_shutdown and self._recovery_point is None:
-            self._doubt("no valid checkpoint contains its recovery point")
-        elif not clean_shutdown:
+    def load(self, last_stop: LastStop) -> LoadedLog:
+        self._last_stop = last_stop
+        if last_stop is not LastStop.CLEAN:
             self._recovery_point = self._recovery_point or 0
+        elif self._recovery_point is None:
+            self._doubt("no valid checkpoint contains its recovery point")
         if not self._epochs.was_sound:
             self._note("the leader epochs were torn or corrupt and are rebuilt from the batches")
-        elif not self._has_epochs and (self._recovery_point or 0) > self._log_start:
+        elif not self._has_epochs and self._had_epochs():
             self._note("the leader epochs are missing and are rebuilt from the batches")
         self._find_start()
-        producers, end = self._load_segments(clean_shutdown)
+        producers, end = self._load_segments()
         promised = self._recovery_point or 0
         if max(end, self._log_start) < promised and not self._is_reported(end):
             self._damage(
@@ -151,9 +153,10 @@ class LogLoader:
             self._before_change,
         )
 
-    def _load_segments(self, clean_shutdown: bool) -> tuple[ProducerStates, Offset]:
+    def _load_segments(self) -> tuple[ProducerStates, Offset]:
         """The producer state and the log end offset, after scanning as little as possible."""
-        first = len(self._segments) if clean_shutdown else self._segment_of(self._recovery_point)
+        was_clean = self._last_stop is LastStop.CLEAN
+        first = len(self._segments) if was_clean else self._segment_of(self._recovery_point)
         verdict = continuity.check(
             self._segments,
             first,
@@ -163,7 +166,7 @@ class LogLoader:
         if verdict.problem is not None:
             self._doubt(verdict.problem)
         first = min(first, verdict.sound, self._first_known_damage())
-        if clean_shutdown and first == len(self._segments):
+        if was_clean and first == len(self._segments):
             first = self._check_end(verdict)
         if first < len(verdict.tails):
             tails = verdict.tails[:first]
@@ -222,6 +225,13 @@ class LogLoader:
 
     # -- epochs
 
+    def _had_epochs(self) -> bool:
+        """Whether the last process had written the leader epochs, as it does with a record."""
+        has_lost_nothing = self._last_stop is not LastStop.UNKNOWN
+        return (self._recovery_point or 0) > self._log_start or (
+            has_lost_nothing and any(segment.size for segment in self._segments)
+        )
+
     def _check_epochs(self, verdict: ContinuityVerdict, *, is_all: bool) -> None:
         """Rebuild the epochs if they do not match the last batch of each valid segment."""
         if verdict.sound == 0 or epoch_checks.fit_tails(self._epochs, verdict.tails):
@@ -240,7 +250,7 @@ class LogLoader:
         recovery = SegmentRecovery(
             self._config,
             self._recovery_point,
-            UNLIMITED if self._was_clean else self._recovery_point or 0,
+            self._recovery_point or 0 if self._last_stop is LastStop.UNKNOWN else UNLIMITED,
             self._epochs,
             producers,
             has_gaps=self._has_gaps,

@@ -17,25 +17,33 @@ def resume(
     """Position and offset of the next valid batch past `least` that ends at or before `limit`.
 
     No checksum covers offsets. A batch that ends past the limit has a wrong offset and is skipped.
+    So is a batch directly at `position`, unless the next batch confirms its offset.
     """
     limit = min(limit, segment.base_offset + MAX_RELATIVE_OFFSET)
     at: int | None = position
     while at is not None:
         header = segment.header_at(at)
         is_within = header is not None and least < header.base_offset < header.next_offset <= limit
-        if header is not None and is_within and _is_chained(segment, at, header, has_gaps):
-            return at, header.base_offset
+        if header is not None and is_within:
+            behind = segment.header_at(at + header.size)
+            if _is_chained(segment, at, header, behind, has_gaps) and (at > position or behind):
+                return at, header.base_offset
         at = scan.resume_after(segment.file, at, segment.size, least)
     return None
 
 
-def _is_chained(segment: Segment, position: int, header: BatchHeader, has_gaps: bool) -> bool:
+def _is_chained(
+    segment: Segment,
+    position: int,
+    header: BatchHeader,
+    behind: BatchHeader | None,
+    has_gaps: bool,
+) -> bool:
     """Whether the batch is valid, and the next batch, if there is one, begins where it ends."""
     try:
         next(scan.batches(segment.file, position, segment.size))
     except BrokenChainError:
         return False
-    behind = segment.header_at(position + header.size)
     return behind is None or has_gaps or behind.base_offset == header.next_offset
 
 

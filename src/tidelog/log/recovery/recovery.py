@@ -1,9 +1,9 @@
 """Scans segments that may be invalid, and makes a contiguous log of them or reports the damage.
 
-Invariant: invalid bytes at or past the recovery point end the log at the last valid batch, because
-nothing there was acknowledged as durable. Invalid bytes below the recovery point were fsynced, so
-acknowledged records are damaged. This damage is reported, and it is not cut off while valid batches
-follow. A segment that does not fit at its base offset is set aside, not deleted.
+Invariant: after a power loss, invalid bytes at or past the recovery point end the log at the last
+valid batch, because the bytes behind them may be older. Any other invalid bytes are damage to
+records that may have been acknowledged. This damage is reported, and it is not cut off while valid
+batches follow. A segment that does not fit at its base offset is set aside, not deleted.
 """
 
 from tidelog.log.checkpoints.epochs import LeaderEpochs
@@ -34,8 +34,8 @@ class SegmentRecovery:
         *,
         has_gaps: bool,
     ) -> None:
-        """Bytes below `durable_to` were fsynced, so invalid bytes there are damage. After a clean
-        shutdown `durable_to` is past the recovery point.
+        """No write below `durable_to` was lost, so invalid bytes there are damage. Unless power was
+        lost, `durable_to` is past the recovery point.
         """
         self._config = config
         self._recovery_point = recovery_point
@@ -136,7 +136,7 @@ class SegmentRecovery:
         found: list[Hole] = []
         while position < size:
             try:
-                self._take(segment, position, size)
+                self._take(segment, position, size, following)
                 break
             except BrokenChainError as broken:
                 if following is not None and following.base_offset == self.end_offset:
@@ -160,7 +160,10 @@ class SegmentRecovery:
         )
         segment.cut_at(position, holes)
 
-    def _take(self, segment: Segment, position: int, size: int) -> None:
+    def _take(
+        self, segment: Segment, position: int, size: int, next_segment: Segment | None
+    ) -> None:
+        """Add the batches up to the end of the segment, or raise at the first broken one."""
         found = scan.batches(segment.file, position, size, self.end_offset)
         before: tuple[int, BatchHeader, memoryview] | None = None
         while True:
@@ -170,8 +173,12 @@ class SegmentRecovery:
                 if before is not None:
                     self._enter(segment, *before, following=None)
                 raise
+            if current is not None:
+                following: BatchHeader | None = current[1]
+            else:
+                following = None if next_segment is None else next_segment.header_at(0)
             if before is not None:
-                self._enter(segment, *before, following=current[1] if current else None)
+                self._enter(segment, *before, following=following)
             if current is None:
                 return
             before = current

@@ -19,6 +19,7 @@ _IN_ROOT = (
     names.CLEANER_CHECKPOINT,
     names.CLEAN_SHUTDOWN,
     names.METADATA_LOG_MARK,
+    names.MACHINE_BOOT,
 )
 _OF_IDENTITY = (
     names.META_PROPERTIES_COPY,

@@ -204,10 +204,10 @@ class Storage:
         """Whether the partition has a directory here."""
         return partition in self._places
 
-    def forget_missing(self) -> None:
-        """Drop the checkpoints of missing partitions; every partition assigned here is open now."""
+    def opened_all(self) -> None:
+        """Tell each log directory that every partition assigned here is open now."""
         for directory in self._directories.values():
-            directory.forget_missing()
+            directory.opened_all()
 
     def high_watermark(self, partition: TopicPartition) -> Offset:
         """The last checkpointed high watermark; 0 for a new partition."""

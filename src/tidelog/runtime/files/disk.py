@@ -30,6 +30,7 @@ _READ_WRITE = os.O_RDWR | os.O_CLOEXEC
 _READ_ONLY = os.O_RDONLY | os.O_CLOEXEC
 _REPLACE = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _MAX_CHUNKS = 512
 """The maximum number of buffers per pwritev, well below IOV_MAX."""
 
@@ -310,6 +311,13 @@ class RealDisk:
         os.replace(temporary, full)
         if durable:
             self.sync_directory(_split(path)[0])
+
+    def boot_id(self) -> str | None:
+        try:
+            with open(_BOOT_ID, encoding="ascii") as file:
+                return file.read().strip() or None
+        except OSError:
+            return None
 
     def rename(self, old: str, new: str) -> None:
         self._forget(new)

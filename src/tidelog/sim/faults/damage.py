@@ -9,10 +9,11 @@ is not visible in these cases:
   may leave later segments without an index, so every start scans them and rebuilds it.
 * A text file (checkpoints, quorum-state, meta.properties) has no checksum. If it is still
   well-formed, its numbers may be wrong.
-* If the node stopped uncleanly, damage after the recovery point of a log looks like a torn write.
+* If the node stopped uncleanly, damage after the recovery point of a log may look like an append
+  that a kill has torn, or like one that power loss has removed.
 * The topic id of the metadata log is constant, so its partition.metadata is never read.
 * Files that were set aside or are about to be deleted are never read.
-* The clean-shutdown mark is optional: without it the stop counts as unclean.
+* The clean-shutdown mark and the boot mark are optional: without them a node assumes the worst.
 """
 
 import json
@@ -31,6 +32,7 @@ ROOT_CHECKPOINTS = (
     names.HIGH_WATERMARK_CHECKPOINT,
     names.LOG_START_CHECKPOINT,
 )
+_MARKS = (names.CLEAN_SHUTDOWN, names.MACHINE_BOOT)
 QUORUM_STATE = "quorum-state"
 _SNAPSHOT_OF_METADATA = ".checkpoint"
 _INDEXES = (names.OFFSET_INDEX, names.TIME_INDEX)
@@ -83,7 +85,7 @@ def recovery_points(files: Files) -> dict[str, Offset]:
 def _shows(path: str, before: Files, after: Files, was_clean: bool) -> bool:
     directory, _, name = path.rpartition("/")
     old, new = before.get(path), after.get(path)
-    if old == new or name == names.CLEAN_SHUTDOWN or _is_out_of_use(directory, name):
+    if old == new or name in _MARKS or _is_out_of_use(directory, name):
         return False
     if name.endswith(names.LOG):
         return was_clean or _end_of(path, before) <= recovery_points(before).get(directory, 0)

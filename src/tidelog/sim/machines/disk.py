@@ -115,6 +115,7 @@ class SimDisk:
     def __init__(self) -> None:
         self._root = Directory()
         self._new_directories: set[str] = set()
+        self._crashes = 0
         self.faults = DiskFaults()
 
     # -- faults
@@ -122,6 +123,7 @@ class SimDisk:
     def crash(self, dice: Dice) -> None:
         """Lose power: unsynced data is kept, lost or torn. Open files become invalid."""
         self._root = self._root.survive(dice)
+        self._crashes += 1
         self._new_directories.clear()
 
     def kill(self) -> None:
@@ -267,6 +269,9 @@ class SimDisk:
 
     def remove_tree(self, directory: str) -> None:
         self._unlink(directory)
+
+    def boot_id(self) -> str:
+        return f"boot {self._crashes}"
 
     def space(self) -> tuple[int, int]:
         capacity = self.faults.capacity
