@@ -32,6 +32,23 @@ def resume(
     return None
 
 
+def headers(segment: Segment, position: int, end: Offset) -> Iterator[tuple[int, BatchHeader]]:
+    """Yield (position, header) of each batch before `end`, and step over broken batches."""
+    next_offset = segment.base_offset
+    at: int | None = position
+    while at is not None:
+        try:
+            for found, header in segment.headers(at):
+                if header.base_offset >= end:
+                    return
+                yield found, header
+                next_offset = header.next_offset
+            return
+        except BrokenChainError as broken:
+            behind = resume(segment, broken.position, next_offset, end, has_gaps=True)
+            at = None if behind is None else behind[0]
+
+
 def _is_chained(
     segment: Segment,
     position: int,

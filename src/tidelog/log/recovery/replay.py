@@ -8,8 +8,8 @@ from tidelog.log.indexes.index_repair import StillIndexing
 from tidelog.log.producers.markers import read_marker
 from tidelog.log.producers.producer_snapshots import SnapshotFiles
 from tidelog.log.producers.producers import BatchSpan, ProducerStates, span_of
+from tidelog.log.recovery import next_sound_batch
 from tidelog.log.results import AbortedTxn
-from tidelog.log.segments.scan import BrokenChainError
 from tidelog.log.segments.segment import Segment
 from tidelog.model.ids import Millis, Offset, ProducerId
 from tidelog.protocol.records.batch import BatchHeader
@@ -97,10 +97,8 @@ def _last_batches(
     """Some batches before `end`, by producer, with the producer's last epoch."""
     spans: dict[ProducerId, tuple[int, list[BatchSpan]]] = {}
     for segment in [one for one in segments if one.base_offset < end][-2:]:
-        with suppress(BrokenChainError, StillIndexing):
-            for _, header in segment.headers(_some_way_before(segment, end)):
-                if header.base_offset >= end:
-                    break
+        with suppress(StillIndexing):
+            for _, header in next_sound_batch.headers(segment, _some_way_before(segment, end), end):
                 if header.producer_id < 0 or header.is_control:
                     continue
                 epoch, found = spans.get(header.producer_id, (header.producer_epoch, []))
@@ -123,10 +121,9 @@ def _some_way_before(segment: Segment, end: Offset) -> int:
 
 
 def _replay(segment: Segment, producers: ProducerStates, end: Offset) -> None:
-    # Stop at a broken batch: its producer state is lost, and the next read reports the batch.
-    with suppress(BrokenChainError):
-        for position, header in segment.headers_from(producers.end_offset):
-            if header.base_offset >= end:
-                return
+    """Apply the batches of one segment. A broken batch is missing from the state."""
+    start = producers.end_offset
+    for position, header in next_sound_batch.headers(segment, segment.position_before(start), end):
+        if header.last_offset >= start:
             needs_body = header.is_control and header.producer_id >= 0
             apply(producers, header, segment.read(position, header.size) if needs_body else None)

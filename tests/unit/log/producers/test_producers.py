@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.unit.log.support import NOW, append, batch, new_log, open_log
+from tests.unit.log.support import DIRECTORY, NOW, append, batch, new_log, open_log
 
 from tidelog.log.config import LOG_APPEND_TIME, LogConfig
 from tidelog.log.partition import PartitionLog
@@ -11,6 +11,7 @@ from tidelog.log.producers import producer_snapshots
 from tidelog.log.producers.producers import BatchSpan, ProducerEntry
 from tidelog.log.results import Appended, AppendRefused
 from tidelog.model.errors import ErrorCode
+from tidelog.protocol.records.batch import iterate
 from tidelog.sim.machines.disk import SimDisk
 
 MAX_SEQUENCE = (1 << 31) - 1
@@ -160,6 +161,32 @@ def test_f44_the_window_of_five_outlives_a_restart(clean: bool, since_roll: int)
     for offset in range(sequence - 5, sequence):
         assert produce(log, offset) == repeated(offset, offset)
     assert produce(log, sequence) == Appended(sequence, sequence, -1)
+
+
+@pytest.mark.parametrize("damaged", range(0, 30, 3))
+@pytest.mark.parametrize("has_snapshot", [True, False])
+def test_f44_a_damaged_header_does_not_hide_the_batches_behind_it(
+    damaged: int, has_snapshot: bool
+) -> None:
+    disk = SimDisk()
+    log = open_log(disk)
+    for sequence in range(31):
+        produce(log, sequence)
+    log.close()
+    end = log.log_end_offset
+    logs = [f"{DIRECTORY}/{one}" for one in disk.list(DIRECTORY) if one.endswith(".log")]
+    places = [(path, at) for path in logs for at, _ in iterate(disk.read_file(path))]
+    path, at = places[damaged]
+    disk.flip_bit(path, 8 * (at + 16))  # the magic byte
+    if not has_snapshot:
+        for name in disk.list(DIRECTORY):
+            if name.endswith(".snapshot"):
+                disk.remove(f"{DIRECTORY}/{name}")
+
+    again = open_log(disk, clean=True, recovery_point=end)
+
+    assert produce(again, 30) == repeated(30, 30)
+    assert produce(again, 31) == Appended(end, end, -1)
 
 
 def test_idle_producers_are_forgotten() -> None:
