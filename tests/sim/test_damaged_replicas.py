@@ -1,5 +1,6 @@
 """A replica whose log was damaged while it was down must be complete to be trusted (F47, F54)."""
 
+import logging
 from collections.abc import Callable
 
 import pytest
@@ -189,8 +190,11 @@ DAMAGE: dict[str, Callable[[SimHost], None]] = {
 
 @pytest.mark.parametrize("how", ["stopped", "killed"])
 @pytest.mark.parametrize("kind", DAMAGE)
-def test_f54_a_damaged_replica_is_whole_again_before_it_counts(kind: str, how: str) -> None:
+def test_f54_a_damaged_replica_is_whole_again_before_it_counts(
+    kind: str, how: str, caplog: pytest.LogCaptureFixture
+) -> None:
     """Each node leads in turn afterwards, so a record that one of them lacks would be missed."""
+    caplog.set_level(logging.WARNING)
     seed = len(kind)
     cluster = running(seed, **CHECKPOINT)
     make_topic(cluster, flush_messages="1", internal_segment_bytes="2048")
@@ -217,6 +221,8 @@ def test_f54_a_damaged_replica_is_whole_again_before_it_counts(kind: str, how: s
         await_ready(cluster)
         await_true(cluster, lambda: isr_is_full(cluster))
     check_healed(cluster, producer, reader)
+    alarms = [one.getMessage() for one in caplog.records if "are lost" in one.getMessage()]
+    assert not alarms, "other replicas hold every record"
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,9 @@ class Singles:
             if offset >= RECORDS or got != value(partition, offset)
         ]
         directory = after / self.directory_of(node)
-        could = offsets_in(directory) if was_damaged else set(range(RECORDS))
+        could = set(range(RECORDS))
+        if was_damaged:
+            could &= offsets_in(directory)  # it may also hold batches of another partition now
         if _names_another_topic(before, after, self.directory_of(node)):
             could = set()  # another topic's id: the node keeps the records and does not serve them
         if missing := could - set(read):

@@ -68,6 +68,8 @@ class LogLoader:
         self._log_start = log_start_offset
         self._notes: list[str] = []
         self._doubts: list[str] = []
+        self._suspicions: list[str] = []
+        """Reasons to scan the log; they become doubts unless the scan finds every record."""
         self._without_log: list[Offset] = []
         """Base offsets of segments whose log file is missing while other files exist."""
         self._damages: list[Damage] = []
@@ -164,7 +166,7 @@ class LogLoader:
             recovery_point=self._recovery_point,
         )
         if verdict.problem is not None:
-            self._doubt(verdict.problem)
+            self._suspect(verdict.problem)
         first = min(first, verdict.sound, self._first_known_damage())
         if was_clean and first == len(self._segments):
             first = self._check_end(verdict)
@@ -175,9 +177,18 @@ class LogLoader:
             )
         self._check_epochs(verdict, is_all=first == len(self._segments))
         if first < len(self._segments):
-            return self._recover(first, verdict)
-        end = verdict.end if self._segments else self._log_start
-        return self._state_before(self._segments, end), end
+            producers, end = self._recover(first, verdict)
+        else:
+            end = verdict.end if self._segments else self._log_start
+            producers = self._state_before(self._segments, end)
+        if not self._is_whole(end):
+            self._doubts += self._suspicions
+        return producers, end
+
+    def _is_whole(self, end: Offset) -> bool:
+        """Whether the log holds every record that it held when it was closed."""
+        was_clean = self._last_stop is LastStop.CLEAN
+        return was_clean and end == self._recovery_point and not self._damages
 
     def _check_end(self, verdict: ContinuityVerdict) -> int:
         """The index of the first segment to scan, or the number of segments if the end is right."""
@@ -185,7 +196,7 @@ class LogLoader:
         if point is None or end == point or not self._segments:
             return len(self._segments)
         where = "before" if end < point else "past"
-        self._doubt(f"the log ends at {end}, {where} its recovery point {point}")
+        self._suspect(f"the log ends at {end}, {where} its recovery point {point}")
         return self._segment_of(min(end, point))
 
     def _segment_of(self, offset: Offset | None) -> int:
@@ -356,6 +367,10 @@ class LogLoader:
 
     def _note(self, sentence: str) -> None:
         self._notes.append(f"{self._directory}: {sentence}")
+
+    def _suspect(self, sentence: str) -> None:
+        self._note(sentence)
+        self._suspicions.append(sentence)
 
     def _doubt(self, sentence: str) -> None:
         self._note(sentence)

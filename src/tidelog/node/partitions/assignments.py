@@ -322,7 +322,7 @@ class Assignments:
                     replica.partition,
                     replica.damaged_from,
                 )
-                replica.truncate(replica.damaged_from)
+                replica.drop_damaged(replica.damaged_from)
             if replica.partition not in self._lost:
                 replica.log.accept_end()
             if replica.damaged_from is not None:

@@ -155,6 +155,12 @@ class Replica:
         if self.log.log_end_offset < end:
             self._owner.truncated(self, end, high_watermark)
 
+    def drop_damaged(self, offset: Offset) -> None:
+        """Remove the records from the first damaged one on, to fetch them from the leader again."""
+        assert self.leader is None
+        self.log.truncate_to(offset, self._clock.now)
+        self._cut()
+
     @property
     def damaged_from(self) -> Offset | None:
         """The first offset of damaged records, which are to be fetched from a leader again."""
