@@ -1,4 +1,4 @@
 """The log on disk: segments, indexes, checkpoints and recovery. All file access uses `Disk`.
 
-Invariant: no module here depends on replication.
+Invariant: no module of this package depends on replication.
 """

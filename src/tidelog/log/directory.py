@@ -1,7 +1,7 @@
 """One log directory: its partitions, its checkpoints and its clean-shutdown mark.
 
-Invariant: a partition is opened at most once. A partition that is not opened takes only the memory
-of its name, so a node with ten thousand partitions starts fast.
+Invariant: a partition is opened at most once. Until a partition is opened, only its name is in
+memory, so a node with ten thousand partitions starts fast.
 """
 
 from collections.abc import Mapping
@@ -43,21 +43,21 @@ class LogDirectory:
     ) -> None:
         """List the partitions, read the checkpoints and the clean-shutdown mark."""
         self.notes: list[str] = []
-        """Problems found in the files of the root, one sentence each."""
+        """Problems found in the files of this log directory, one sentence each."""
         self._disk = disk
         self._dice = dice
         self._logs: dict[TopicPartition, PartitionLog] = {}
         self._deleted: list[tuple[Millis, str]] = []
         self._leftovers: list[str] = []
-        """Directories that an earlier process began to delete; the first `purge` sets their delay.
-        """
+        """Directories that an earlier process marked for deletion. The first `purge` starts their
+        delay."""
         self._delete_delay_ms = delete_delay_ms
         self.strays: list[str] = []
-        """Directories that were set aside in this run or an earlier one and are kept."""
+        """Partition directories that this run or an earlier run has set aside. They are kept."""
         self._present: dict[TopicPartition, None] = {}
         self._topic_ids: dict[TopicPartition, TopicId] = {}
         self._misplaced: set[TopicPartition] = set()
-        """Directories whose partition.metadata names another partition of the topic."""
+        """Partitions whose partition.metadata names another partition of the same topic."""
         self._left: set[TopicPartition] = set()
         """Partitions that were removed but are still in the checkpoints on disk."""
         self.notes += wrong_file_types.clear(disk)
@@ -68,7 +68,7 @@ class LogDirectory:
             elif names.is_stray_directory(name):
                 self.strays.append(name)
             elif names.is_future_directory(name):
-                # The log of an interrupted move is deleted: a new request starts the move again.
+                # Delete the copy of an interrupted move. A new request starts the move again.
                 heappush(self._deleted, (0, name))
             elif partition is not None:
                 self._present[partition] = None
@@ -122,8 +122,8 @@ class LogDirectory:
         """Whether the directory on disk belongs to this topic.
 
         partition.metadata is written with the first record and synced with the first flush, so
-        power loss may remove it and leave records. Such a directory counts as the topic's own,
-        unless an earlier topic of the same name could have written the records.
+        after power loss a directory may hold records without this file. The directory still counts
+        as the topic's own, unless its records were flushed or may be from an earlier namesake.
         """
         if (known := self.topic_id(partition)) is not None and known != topic_id:
             return Belonging.NO
@@ -160,13 +160,13 @@ class LogDirectory:
         return self.held(partition)[1] > 0
 
     def held(self, partition: TopicPartition) -> tuple[Offset, int]:
-        """The recovery point of the partition and the bytes in its segments."""
+        """The recovery point of the partition and the size of its segments in bytes."""
         found = {*self._disk.list(str(partition))} - {*self._disk.list_directories(str(partition))}
         logs = (f"{partition}/{name}" for name in found if name.endswith(names.LOG))
         return self.recovery_point(partition), sum(map(self._disk.size, logs))
 
     def hold(self, partition: TopicPartition) -> None:
-        """Mark a directory as held, because it may belong to another topic of the same name."""
+        """Mark a directory as held: an operator must decide whether it belongs to the topic."""
         path = partition_metadata.path_in(str(partition))
         self._disk.write_file(path, partition_metadata.HELD)
 
@@ -194,7 +194,7 @@ class LogDirectory:
     def open(
         self, partition: TopicPartition, topic_id: TopicId, config: LogConfig, now: Millis
     ) -> PartitionLog:
-        """Return the log: load it, recover it after an unclean shutdown, or create it."""
+        """Return the partition's log, after loading, recovering or creating it if necessary."""
         log = self._logs.get(partition)
         if log is not None:
             return log
@@ -202,7 +202,7 @@ class LogDirectory:
         is_known = partition in self._present
         is_data = partition.topic != METADATA_TOPIC
         if partition in self._left:
-            # Remove the offsets of a deleted partition of this name, so that no start uses them.
+            # Remove the offsets of the deleted partition, so that no later start uses them.
             self.write_checkpoints({}, durable=True)
         log = PartitionLog.open(
             self._disk,
@@ -232,7 +232,7 @@ class LogDirectory:
         return log
 
     def opened_all(self) -> None:
-        """Every assigned partition is open: drop the offsets of missing directories."""
+        """Drop the offsets of missing directories, now that every assigned partition is open."""
         self._checkpoints.forget_missing()
         if self._has_opened_all:
             self._boot_mark.set()
@@ -258,7 +258,7 @@ class LogDirectory:
     def adopt(
         self, partition: TopicPartition, future: PartitionLog, topic_id: TopicId, now: Millis
     ) -> PartitionLog:
-        """Rename the future log durably, so that it becomes the log of the partition."""
+        """Rename the log of `open_future` durably, so that it becomes the log of the partition."""
         self.clean_mark.withdraw()
         path = partition_metadata.path_in(future.directory)
         self._disk.write_file(path, partition_metadata.encode(topic_id, partition.partition))
@@ -307,8 +307,8 @@ class LogDirectory:
         """Make a stray directory belong to the topic of its name, whatever its topic id.
 
         An operator calls this while no node uses the directory. The clean-shutdown mark is removed,
-        so the partition is scanned in full and does not count as in sync. Returns None if there is
-        no such directory, or if the partition has another directory with records.
+        so the partition is scanned in full and does not count as in sync. Returns None if the stray
+        directory does not exist, or if the partition has another directory with records.
         """
         partition = names.stray_partition(name) or names.partition_of(name)
         if partition is None or not self._disk.list(name):
@@ -375,7 +375,7 @@ class LogDirectory:
     ) -> None:
         """Close all logs, write the checkpoints and set the clean-shutdown mark.
 
-        A process that was never registered leaves an existing mark unchanged.
+        If this process never registered as a broker, an existing mark stays unchanged.
         """
         # With very many logs, one fsync per file would take minutes.
         are_many = len(self._logs) > MANY
@@ -391,9 +391,9 @@ class LogDirectory:
 
     @property
     def _has_opened_all(self) -> bool:
-        """Whether every log has been checked since an unclean shutdown."""
+        """Whether this process has opened, and thereby checked, every log of the directory."""
         return all(partition in self._logs for partition in self._present)
 
 
 def _do_nothing() -> None:
-    """Used for the metadata log, which the clean-shutdown mark does not cover."""
+    """The `before_change` of the metadata log, which the clean-shutdown mark does not cover."""

@@ -13,7 +13,8 @@ DELETED = ".deleted"
 CLEANED = ".cleaned"
 SWAP = ".swap"
 SET_ASIDE = ".set-aside"
-"""The suffix of a file that does not fit its log but is kept. Kafka ignores such files."""
+"""The suffix of a file that does not fit its log but is kept. Kafka ignores files with this suffix.
+"""
 SEGMENT_SUFFIXES = (LOG, OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
@@ -30,7 +31,7 @@ META_PROPERTIES_COPY = "meta.properties.copy"
 METADATA_LOG_MARK = "metadata-log-mark"
 """A file that only Tidelog uses: the offset up to which the metadata log was synced."""
 MACHINE_BOOT = "machine-boot"
-"""A file that only Tidelog uses: the boot of the machine in which every log was last valid."""
+"""A file that only Tidelog uses: the id of the machine boot in which all logs were last valid."""
 
 DELETE_DIRECTORY = "-delete"
 STRAY_DIRECTORY = "-stray"
@@ -84,14 +85,17 @@ def is_stray_directory(directory: str) -> bool:
 
 
 def stray_partition(directory: str) -> TopicPartition | None:
-    """The partition of a stray directory; the topic name may have been shortened."""
+    """The partition in the name of a stray directory, with a topic name that may have been cut.
+
+    Returns None for any other name.
+    """
     stem = directory.removesuffix(STRAY_DIRECTORY)
     name, _, unique = stem.rpartition(".")
     return partition_of(name) if stem != directory and len(unique) == 32 else None
 
 
 def is_future_directory(directory: str) -> bool:
-    """`<topic>-<n>.<uuid>-future`: a partition that is being moved here from another directory."""
+    """`<topic>-<n>.<uuid>-future`: a partition that is moving here from another log directory."""
     stem = directory.removesuffix(FUTURE_DIRECTORY)
     _, dot, unique = stem.rpartition(".")
     return stem != directory and bool(dot) and len(unique) == 32

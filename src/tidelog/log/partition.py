@@ -1,8 +1,8 @@
-"""One partition's log: append, read, truncate, delete, on Kafka's files.
+"""One partition's log: append, read, truncate and delete, in Kafka's file format.
 
-Invariant: offsets in [log_start_offset, log_end_offset) are on disk in order, everything below
-the recovery point survives power loss, and no index, epoch or producer entry refers to an offset
-at or past the log end offset.
+Invariant: offsets in [log_start_offset, log_end_offset) are on disk in order. Everything below the
+recovery point survives power loss. No index, epoch or producer entry refers to an offset at or past
+the log end offset.
 """
 
 from collections.abc import Callable
@@ -82,12 +82,14 @@ class PartitionLog(ReadableLog):
     ) -> "PartitionLog":
         """Load the log in `directory`, or create an empty one.
 
-        Unless the last stop was clean, loading scans the tail from the recovery point on and fsyncs
-        it, so no reader sees a record that power loss could still remove. If writes may be lost,
-        the tail is cut at the last valid batch. `lower_recovery_point` checkpoints the new recovery
-        point before the log is cut below the current one. `before_change` is called before the
-        files first change, and `before_gap` before the first gap left by compaction is written. A
-        recovery point of None means that it is unknown.
+        If the last stop was not clean, loading scans and fsyncs the log from the recovery point on,
+        so no reader sees a record that power loss could still remove. If writes may be lost,
+        loading cuts the log after the last valid batch. A recovery point of None means that it is
+        unknown.
+
+        The log calls `lower_recovery_point` before it is cut below the recovery point, to
+        checkpoint the lower one. It calls `before_change` before the first change of its files, and
+        `before_gap` before it gets its first gap in the offsets, which compaction leaves.
         """
         loader = LogLoader(
             disk,
@@ -120,7 +122,7 @@ class PartitionLog(ReadableLog):
     ) -> Appended | AppendRefused | RecordCheck:
         """Validate a batch, assign its offsets in place, and write it.
 
-        Nothing is written if the records must be inspected first: the result is then the job that
+        If the records must be inspected first, nothing is written, and the result is the job that
         inspects them. Timestamps are compared with the wall clock, which is `ahead_ms` ahead of
         `now`. If the write raises OSError, the log is unchanged.
         """
@@ -148,11 +150,11 @@ class PartitionLog(ReadableLog):
     def append_as_follower(
         self, batches: memoryview, newest_epoch: LeaderEpoch = MAX_EPOCH
     ) -> Appended | AppendRefused:
-        """Write batches byte for byte as the leader assigned them, without a partial last batch.
+        """Write the leader's batches byte for byte, except a partial last batch.
 
-        Batches behind a gap in the offsets are not written either. The next fetch asks the leader
-        for the missing offset, and the leader either confirms the gap or reports that its log is
-        damaged (F54).
+        If compaction has left no gaps in this log so far, batches behind a gap in the offsets are
+        left out as well. The next fetch then asks the leader for the missing offset. The leader
+        confirms the gap, or reports that its log is damaged (F54).
         """
         found = check_replicated(batches, newest_epoch, has_gaps=self.was_cleaned)
         if isinstance(found, AppendRefused):
@@ -181,7 +183,10 @@ class PartitionLog(ReadableLog):
         return first.base_offset > end and (is_compacted or end > self.log_start_offset)
 
     def _start_inside_batch(self, first: BatchHeader) -> bool:
-        """Accept a whole batch of the leader into an empty log that starts inside that batch."""
+        """Prepare an empty log that starts inside `first` to take that whole batch.
+
+        Returns False if the log is not empty, or if it starts past the batch.
+        """
         start = self.log_start_offset
         if start != self.log_end_offset or first.last_offset < start:
             return False
@@ -211,7 +216,8 @@ class PartitionLog(ReadableLog):
         self._before_cut(end)
         self._deleted.add(segments.drop_from(keep + 1), self._removal_due())
         segments.active.truncate(position, end)
-        # The cut bytes must not reappear behind the next append. Cuts are rare, so fsync here.
+        # Without an fsync, power loss could bring the cut bytes back behind the next append. Cuts
+        # are rare, so the fsync may run here.
         segments.active.file.sync()
         self._disk.sync_directory(self.directory)
         self._end_at(end)
@@ -279,7 +285,8 @@ class PartitionLog(ReadableLog):
         if count == len(self._tail.segments):
             self._tail.roll(self.log_end_offset, now)
         dropped = self._tail.segments.drop_first(count)
-        # Write the epochs first: they show loading that these segments were deleted, not lost.
+        # Write the epochs before the files are renamed. If this is interrupted, the epochs show
+        # the next start that these segments were deleted, not lost.
         self.advance_log_start(max(self._tail.segments.first.base_offset, self.log_start_offset))
         self._deleted.add(dropped, self._removal_due())
         self._tail.snapshots.keep_only(self._tail.segments.first.base_offset, self.log_end_offset)
@@ -317,7 +324,8 @@ class PartitionLog(ReadableLog):
             *sealed, active = self._tail.segments.starting_from(self.recovery_point)
             for segment in sealed:
                 files += segment.files()
-            # An unclean shutdown rebuilds the active segment's indexes, so they need no fsync.
+            # After an unclean shutdown, loading rebuilds the active segment's indexes, so they
+            # need no fsync.
             files.append(active.file)
         self._flush.begin(up_to, now)
         return tuple(files), up_to
@@ -327,7 +335,7 @@ class PartitionLog(ReadableLog):
         self._flush.ended(up_to)
 
     def next_deadline(self) -> Millis | None:
-        """When to call `needs_flush` or `purge` next; None if neither has work."""
+        """When to call `needs_flush` or `purge` next; None if nothing is left to flush or purge."""
         deadlines = (
             self._flush.deadline(self.log_end_offset, self._tail.config.flush_ms),
             self._deleted.next_due,

@@ -1,7 +1,7 @@
 """The read side of a partition's log: reads, look-ups by time, leader epochs, index repair.
 
-Invariant: a read returns only batches that were written to this log. Batches whose offsets are not
-contiguous are never served, and never skipped silently (F54).
+Invariant: a read returns only batches that were written to this log. If offsets are missing that
+compaction did not remove, a read ends before the gap, and a read at the gap fails (F54).
 """
 
 from collections.abc import Callable
@@ -122,7 +122,10 @@ class ReadableLog:
             return ReadResult(None, offset)
 
     def begin_verification(self) -> LogVerification | None:
-        """The verification of segments of earlier runs; None if there are none or it has begun."""
+        """Begin to verify the segments that earlier runs wrote.
+
+        Returns None if there are no such segments, or if their verification has already begun.
+        """
         at_rest, self._at_rest = self._at_rest, []
         if not at_rest:
             return None
@@ -153,9 +156,10 @@ class ReadableLog:
     def search_by_time(
         self, timestamp: Millis, limit: Offset, start: Offset = 0
     ) -> TimeSearch | ErrorCode | None:
-        """A job that finds the first record in [start, limit) that is not older than `timestamp`.
+        """A job that finds the first record in [start, limit) with at least this timestamp.
 
-        The job searches one segment. If it finds nothing, the search continues at `next_offset`.
+        The job searches one segment. If it finds nothing, the caller continues the search with a
+        new job that starts at `next_offset`.
         """
         start, segments = max(start, self.log_start_offset), self._tail.segments
         return self._prepare(lambda: timestamps.first_not_older(segments, timestamp, start, limit))
@@ -199,13 +203,16 @@ class ReadableLog:
         return self._tail.epochs.entries
 
     def epoch_end(self, requested: LeaderEpoch) -> EpochEnd:
-        """The largest epoch not above `requested` and its end offset; -1, -1 when unknown."""
+        """The largest epoch up to `requested` and its end offset; both are -1 when unknown."""
         if not self._epochs_are_checked and requested != self._tail.epochs.latest:
             self._check_epochs()
         return self._tail.epochs.end(requested, self.log_end_offset)
 
     def _check_epochs(self) -> None:
-        """Compare the epochs with the batches, once, before a truncation relies on them."""
+        """Compare the epochs with the batches, and rebuild the epochs if they do not match.
+
+        This happens once, before a truncation relies on the epochs.
+        """
         self._epochs_are_checked = True
         epochs, segments = self._tail.epochs, self._tail.segments
         start, end = self.log_start_offset, self.log_end_offset
@@ -230,7 +237,7 @@ class ReadableLog:
         return self._upkeep.damages
 
     def accept_end(self) -> None:
-        """Forget the loss at the end of the log, after it has been reported."""
+        """Forget which records past the log end offset were lost, after the loss was reported."""
         self._upkeep.accept_end()
 
     @property

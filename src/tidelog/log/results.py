@@ -1,4 +1,4 @@
-"""Results of log operations: slotted classes or tuples, because every request creates some."""
+"""Results of log operations. They are named tuples, because every request creates some."""
 
 from enum import Enum
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from tidelog.model.ids import LeaderEpoch, Millis, Offset, ProducerId
 
 
 class AppendOrigin(Enum):
-    """The origin of batches that the leader appends; it determines the checks."""
+    """The origin of batches that the leader appends. It determines which checks apply."""
 
     CLIENT = "client"
     """A produce request: one batch, no control records, sequence numbers in order."""
@@ -27,14 +27,14 @@ class Appended(NamedTuple):
     log_append_time: Millis
     """-1 unless message.timestamp.type is LogAppendTime. A duplicate has the stored time."""
     duplicate: bool = False
-    """Whether the batch was already in the log: the offsets are those of its first append."""
+    """Whether the batch was already in the log. The offsets are then those of its first append."""
 
 
 class AppendRefused(NamedTuple):
     error: ErrorCode
     message: str
     record_errors: tuple[tuple[int, str], ...] = ()
-    """Index and reason of each invalid record, if the batch as a whole is not the cause."""
+    """Index and reason of each invalid record; empty if the batch as a whole is refused."""
 
 
 class ReadResult(NamedTuple):
@@ -61,7 +61,7 @@ class AbortedTxn(NamedTuple):
 
 
 class Damage(NamedTuple):
-    """An offset range that was durable and is now lost or unreadable. Reads never return it."""
+    """An offset range that was durable and is now lost or unreadable. Reads return none of it."""
 
     first_offset: Offset
     end_offset: Offset

@@ -60,7 +60,7 @@ class LogTail:
             self.is_modified = True
 
     def write_before_first_record(self, path: str, content: bytes) -> None:
-        """Register a file to write before the first record; an empty log does not need it."""
+        """Register a file to write before the first record; an empty log does not need the file."""
         self._metadata = path, content
 
     def write_pending_files(self) -> None:
@@ -115,7 +115,10 @@ class LogTail:
     def append_internal(
         self, batches: memoryview, leader_epoch: LeaderEpoch, origin: AppendOrigin, now: Millis
     ) -> Appended | AppendRefused:
-        """Assign offsets to batches of this broker and append them; control records are allowed."""
+        """Assign offsets to batches that this broker created, and append them.
+
+        Control records are allowed.
+        """
         checked = check_whole(batches)
         if isinstance(checked, AppendRefused):
             return checked
@@ -139,7 +142,10 @@ class LogTail:
         return Appended(base_offset, end - 1, NO_TIMESTAMP)
 
     def _refusal(self, header: BatchHeader, batch: memoryview) -> AppendRefused | None:
-        """The refusal of a coordinator's batch: epochs are checked, sequence numbers are not."""
+        """The refusal of a coordinator's batch; None if it is valid.
+
+        Producer and coordinator epochs are checked, sequence numbers are not.
+        """
         if not header.is_control:
             return self.producers.refusal(header, check_sequence=False)
         marker = read_marker(batch)
@@ -198,7 +204,10 @@ class LogTail:
             producers.end_offset = self.end_offset = last_offset + 1
 
     def roll(self, base_offset: Offset, now: Millis) -> Segment:
-        """Start a new active segment. Steps that can fail for lack of space come first."""
+        """Start a new active segment.
+
+        Steps that can fail for lack of space come before the list of segments changes.
+        """
         fresh = Segment(self._disk, self._directory, base_offset, now)
         fresh.start()
         former = self.segments.active
@@ -212,7 +221,7 @@ class LogTail:
         return fresh
 
     def close(self, recovery_point: Offset) -> list[File]:
-        """Write indexes, epochs and producers; returns the files to fsync, if anything changed."""
+        """Write indexes, epochs and producers, if anything changed; returns the files to fsync."""
         self.write_pending_files()
         if not self.is_modified:
             return []

@@ -1,7 +1,7 @@
 """Kafka's small text files: offset checkpoints, epochs, meta.properties.
 
-Invariant: for any bytes, a reader returns the valid lines and reports whether all lines were valid.
-An absent file is valid and empty. A last line without a newline is torn and ignored.
+Invariant: whatever bytes a file holds, its reader returns the valid lines and whether all lines
+were valid. An absent file is valid and empty. A last line without a newline is torn and ignored.
 """
 
 import binascii

@@ -2,9 +2,10 @@
 
 Invariant: while the mark exists, no data log in the directory has changed since a clean shutdown.
 The mark names the broker epoch of that shutdown. Opening the directory does not change the mark.
-The mark is removed, durably, before the first change of a data log, so a start that is interrupted
-before that still counts as a start after a clean shutdown. The mark does not cover the metadata
-log, which changes as soon as a node starts and is checked at every start, as in Kafka.
+The mark is removed durably before the first change of a data log. If a start is interrupted before
+that change, the mark is still there, and the shutdown before it still counts as clean. The mark
+does not cover the metadata log, which changes as soon as a node starts. As in Kafka, every start
+checks the metadata log.
 """
 
 import json
@@ -25,7 +26,7 @@ class CleanShutdown(NamedTuple):
     broker_epoch: BrokerEpoch = NO_BROKER_EPOCH
     """The broker epoch of the shutdown; -1 when the mark does not name it."""
     incarnation: UUID | None = None
-    """The incarnation id of a later process, which added it to the mark before it registered."""
+    """The incarnation id that a later process added to the mark before it registered, if any."""
 
 
 class CleanShutdownMark:
@@ -37,7 +38,7 @@ class CleanShutdownMark:
         """The content of the mark when the directory was opened."""
         self._is_there = self.found.was_clean
         self._registering: tuple[BrokerEpoch, UUID] | None = None
-        # Sync the names of the partition directories: a killed process may not have done so.
+        # Sync the names of the partition directories, because a killed process may not have.
         disk.sync_directory("")
 
     @property
@@ -52,7 +53,10 @@ class CleanShutdownMark:
             self._is_there = False
 
     def note_registration(self, broker_epoch: BrokerEpoch, incarnation: UUID) -> None:
-        """Record that this process is about to register after a clean shutdown in this epoch."""
+        """Add this process's incarnation id to the mark, before the broker registers.
+
+        `broker_epoch` is the epoch of the clean shutdown.
+        """
         if self._is_there and self._registering != (broker_epoch, incarnation):
             self._registering = broker_epoch, incarnation
             self._write(
@@ -60,7 +64,7 @@ class CleanShutdownMark:
             )
 
     def set(self, broker_epoch: BrokerEpoch) -> None:
-        """Set the mark after a broker registered in this epoch has closed and synced every log."""
+        """Set the mark with the current broker epoch, after every log was closed and synced."""
         self._write({"version": 0, "brokerEpoch": broker_epoch})
         self._is_there = True
 

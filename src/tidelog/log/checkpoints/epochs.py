@@ -2,8 +2,8 @@
 
 Invariant: epochs and start offsets both grow from entry to entry. An epoch without records is
 replaced by the next epoch, which starts at the same offset. The file is written without an fsync.
-After power loss it may be old or torn, so loading compares it with the batches. Loading drops an
-epoch without records, so the file is written only when the epoch gets its first record.
+After power loss the file may be old or torn, so loading compares it with the batches. Loading drops
+epochs without records, so the file is written only when an epoch gets its first record.
 """
 
 from bisect import bisect_right
@@ -52,12 +52,12 @@ class LeaderEpochs:
             self.write()
 
     def announce(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """Record the start of an epoch without records; its first append writes the file."""
+        """Record the start of an epoch without records; the first append in it writes the file."""
         if self._assign(epoch, start_offset):
             self.is_written = False
 
     def learn(self, epoch: LeaderEpoch, start_offset: Offset) -> None:
-        """Record the start of an epoch; the caller writes the file after many such calls."""
+        """Record the start of an epoch in memory; the caller writes the file after many calls."""
         self._assign(epoch, start_offset)
 
     def end(self, requested: LeaderEpoch, log_end_offset: Offset) -> EpochEnd:
@@ -71,7 +71,8 @@ class LeaderEpochs:
             return EpochEnd(NO_EPOCH, NO_OFFSET)
         end = self._entries[above].start_offset
         if above == 0:
-            # The records of this old epoch are deleted: it ends where the first known epoch starts.
+            # The records of this old epoch are deleted. Its end is the start of the first known
+            # epoch.
             return EpochEnd(requested, end)
         return EpochEnd(self._entries[above - 1].epoch, end)
 
@@ -89,7 +90,7 @@ class LeaderEpochs:
             self._replace(kept)
 
     def truncate_from_start(self, start_offset: Offset) -> None:
-        """Drop epochs before the new log start, where the first remaining epoch then begins."""
+        """Drop epochs before the new log start; the first remaining epoch begins at that offset."""
         above = bisect_right(self._entries, start_offset, key=_by_start)
         if above == 0 or (above == 1 and self._entries[0].start_offset == start_offset):
             return
@@ -101,7 +102,7 @@ class LeaderEpochs:
             self._replace([])
 
     def forget(self) -> None:
-        """Drop all entries; the caller learns every epoch again and writes the file."""
+        """Drop all entries; the caller then calls `learn` for every epoch and writes the file."""
         self._entries, self.latest = [], NO_EPOCH
 
     def write(self, *, durable: bool = False) -> None:

@@ -1,8 +1,8 @@
 """The file `partition.metadata`, which names the topic and partition of a directory.
 
-Kafka reads the first two lines. Tidelog adds a third: a copy of the topic id with the partition
-number and a checksum. A flipped bit is therefore detected, and the topic id is not lost. A
-directory under a wrong name is detected, too (F58).
+Kafka reads the first two lines. Tidelog adds a third line: a copy of the topic id, the partition
+number and a checksum. With this line, Tidelog detects a flipped bit and still knows the topic id.
+It also detects a directory whose name is wrong (F58).
 """
 
 import re
@@ -20,11 +20,11 @@ _COPY = "tidelog_copy"
 _TOPIC_ID = re.compile(r"^topic_id:\s*(\S+)", re.MULTILINE)
 _TOPIC_ID_COPY = re.compile(rf"{_COPY}: (\S+)(?: ([0-9]+))? ([0-9a-f]{{8}})")
 RESTORED = b"restored\n"
-"""Written by `tidelog stray restore`: the operator declares that the directory belongs to the topic
-of its name."""
+"""Content that `tidelog stray restore` writes. With it, the operator declares that the directory
+belongs to the topic of its name."""
 HELD = b"held\n"
-"""Written in place of a damaged id if the records may belong to another topic of the same name. The
-directory stays held at every start until an operator restores it."""
+"""Content that replaces a missing or damaged id if the records may belong to another topic of the
+same name. The directory stays held at every start until an operator restores it."""
 
 
 class Belonging(Enum):
@@ -38,14 +38,14 @@ class Belonging(Enum):
     HELD = "held"
     """The directory was UNKNOWN at an earlier start, and may belong to another topic."""
     MISPLACED = "misplaced"
-    """partition.metadata names another partition: the file or the directory was moved."""
+    """partition.metadata names another partition, because the file or the directory was moved."""
 
 
 class TopicIdRead(NamedTuple):
     topic_id: TopicId | None
     """None when the file is absent or damaged."""
     partition: int | None = None
-    """None when the file does not name the partition, as in files of Kafka."""
+    """None when the file does not name the partition. Kafka's files never do."""
     is_restored: bool = False
     is_held: bool = False
     is_absent: bool = False
@@ -68,7 +68,7 @@ def path_in(directory: str) -> str:
 
 
 def read(disk: Disk, directory: str) -> TopicIdRead:
-    """Read the file; Tidelog's copy of the id is used if its checksum matches."""
+    """Read the file; the topic id comes from Tidelog's copy if the copy's checksum matches."""
     try:
         content = disk.read_file(path_in(directory))
     except FileNotFoundError:
@@ -85,7 +85,7 @@ def read(disk: Disk, directory: str) -> TopicIdRead:
 def _is_sound(content: bytes, topic_id: TopicId, partition: int | None) -> bool:
     """Whether the file is exactly as Tidelog or Kafka writes it.
 
-    The bytes are compared, because sixteen spellings of an id decode to the same id.
+    The bytes are compared, not the ids, because sixteen base64 strings decode to the same id.
     """
     if partition is not None:
         return content == encode(topic_id, partition)

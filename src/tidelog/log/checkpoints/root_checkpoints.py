@@ -1,9 +1,9 @@
 """The checkpoints in the root of a log directory: offsets of all its partitions.
 
-Invariant: a clean shutdown writes the offsets of all partitions. After a clean shutdown, a log
-without a valid recovery point is not trusted (F54, F59). The files are fsynced only on request,
-because an fsync can block the node for long. After power loss, an old file makes the scan of a log
-longer, and a torn file leads to a full scan.
+Invariant: a clean shutdown writes the offsets of all partitions. If a log has no valid recovery
+point after a clean shutdown, it may be incomplete (F54, F59). The files are fsynced only on
+request, because an fsync can block the node for long. If power loss leaves an old file, the scan of
+a log takes longer. If power loss leaves a torn file, the log is scanned in full.
 """
 
 from collections.abc import Collection, Iterable, Mapping
@@ -27,7 +27,7 @@ class RootCheckpoints:
     def __init__(self, disk: Disk, present: Collection[TopicPartition], *, was_clean: bool) -> None:
         """`present` are the partitions that have a directory.
 
-        If there are such partitions, every checkpoint must exist after a clean shutdown.
+        If there are any, every checkpoint must exist after a clean shutdown.
         """
         self._disk = disk
         self._written: dict[str, bytes] = {}
@@ -56,7 +56,7 @@ class RootCheckpoints:
     ) -> Offset | None:
         """The checkpointed recovery point of a log; None when it is unknown.
 
-        For a missing directory, it is the offset below which the lost records had been fsynced.
+        If the directory is missing, its records below this offset had been fsynced and are lost.
         """
         if not is_present:
             return self._missing.pop(partition, 0)
@@ -69,7 +69,7 @@ class RootCheckpoints:
         return partition in self.cleaned or (is_compacted and not self._knows_cleaned)
 
     def note_cleaned(self, partition: TopicPartition) -> None:
-        """Record durably that compaction leaves gaps in this log, before it has the first gap."""
+        """Record durably that compaction leaves gaps in this log, before the log gets its first."""
         self.cleaned.setdefault(partition, 0)
         self._write(names.CLEANER_CHECKPOINT, self.cleaned, durable=True)
 
@@ -102,8 +102,8 @@ class RootCheckpoints:
     ) -> None:
         """Write recovery points, log start offsets and high watermarks of opened and unopened logs.
 
-        A torn checkpoint would make the clean-shutdown mark useless, so a checkpoint that changes
-        while the mark exists is fsynced.
+        While the clean-shutdown mark exists, changed recovery points and log start offsets are
+        fsynced, because a torn checkpoint would make the mark useless.
         """
         for partition, log in logs:
             self.recovery_points[partition] = log.recovery_point
@@ -140,6 +140,7 @@ class RootCheckpoints:
         if not was_sound:
             self.notes.append(f"{path} was torn or corrupt: {len(offsets)} of its lines are used")
         elif offsets:
-            # Do not rewrite an unchanged file: power loss could tear it.
+            # Remember the content, so that an unchanged file is not rewritten: power loss during
+            # the write could tear it.
             self._written[path] = checkpoints.encode_offsets(offsets)
         return offsets

@@ -1,10 +1,10 @@
 """Sparse indexes of a segment: offset to position, and timestamp to offset.
 
 An entry is a key and a value. Keys increase strictly from entry to entry, and values never
-decrease. Entries that are not written yet, a page at most, stay in memory. The others are searched
-on disk, so the memory of an index does not depend on the size of its segment. Kafka leaves zeros
-behind the last entry of a preallocated index. These zeros are cut when the index is first used, and
-are never read as entries.
+decrease. New entries stay in memory until they fill a page, which is then written. Written entries
+are searched on disk, so the memory of an index does not depend on the size of its segment. Kafka
+leaves zeros behind the last entry of a preallocated index. These zeros are cut when the index is
+first used, and are never read as entries.
 
 An index is derived from its segment and has no checksum. Callers therefore compare each entry with
 its batch before they use it (F55, F56). If an entry is wrong, `steps_back` finds earlier entries.
@@ -68,15 +68,15 @@ class SparseIndex:
             self.write_out()
 
     def floor(self, key: int) -> tuple[int, int] | None:
-        """The entry with the largest key not above `key`."""
+        """The entry with the largest key that is at most `key`."""
         return self._floor(_KEY, key)
 
     def floor_of_values(self, value: int) -> tuple[int, int] | None:
-        """The last entry whose value is not above `value`."""
+        """The last entry whose value is at most `value`."""
         return self._floor(_VALUE, value)
 
     def steps_back(self, key: int) -> Iterator[tuple[int, int]]:
-        """Entries before the floor of `key`, at distances that double with each step."""
+        """Entries before `floor(key)`, from late to early, at distances that double each time."""
         self.write_out()
         number, step = self._count_below(_KEY, key + 1) - 2, 1
         while number >= 0:
@@ -84,7 +84,7 @@ class SparseIndex:
             number, step = number - step, step * 2
 
     def some_before(self, value: int, steps: int) -> tuple[int, int] | None:
-        """The entry that lies `steps` entries before the first entry with at least `value`."""
+        """The entry `steps` entries before the first entry whose value is at least `value`."""
         self.write_out()
         number = self._count_below(_VALUE, value) - steps
         return self._read(number) if number >= 0 else None
@@ -98,7 +98,7 @@ class SparseIndex:
         self._cut(_VALUE, value)
 
     def clear(self) -> None:
-        """Drop all entries before the index is rebuilt from its segment."""
+        """Drop all entries, so that the index can be rebuilt from its segment."""
         if self._count < 0:
             self._load()
         if self._disk.exists(self.path):
@@ -133,7 +133,7 @@ class SparseIndex:
         return list(self._entry.iter_unpack(file.read(0, self._count * self._entry.size)))
 
     def forget(self) -> None:
-        """Release the file until it is used again, unless entries are pending."""
+        """If no entries are pending, release the file until it is used again."""
         if not self._pending:
             self._file, self._count, self._last = None, -1, (-1, -1)
 
@@ -243,7 +243,7 @@ class OffsetIndex:
         return None if entry is None else OffsetEntry(self._base + entry[0], entry[1])
 
     def entry_before(self, offset: Offset) -> OffsetEntry | None:
-        """The last entry whose offset is not above `offset`."""
+        """The last entry whose offset is at most `offset`."""
         entry = self.entries.floor(offset - self._base)
         return None if entry is None else OffsetEntry(self._base + entry[0], entry[1])
 
@@ -263,7 +263,8 @@ class TimeEntry(NamedTuple):
 
 
 class TimeIndex:
-    """Maps timestamps to offsets; each timestamp is the largest one up to its offset."""
+    """Maps timestamps to offsets. An entry's timestamp is the largest in the batches up to its
+    offset."""
 
     __slots__ = ("_base", "entries")
 
@@ -282,7 +283,7 @@ class TimeIndex:
         return None if entry is None else TimeEntry(entry[0], self._base + entry[1])
 
     def entry_before(self, timestamp: Millis) -> TimeEntry | None:
-        """The last entry older than `timestamp`. Records up to its offset are older, too."""
+        """The last entry older than `timestamp`. All records up to its offset are older as well."""
         entry = self.entries.floor(timestamp - 1)
         return None if entry is None else TimeEntry(entry[0], self._base + entry[1])
 

@@ -1,8 +1,8 @@
-"""Rebuilds the indexes of a segment from its batch headers, a limited number at a time.
+"""Rebuilds the indexes of a segment from its batch headers, a limited number of headers at a time.
 
 Indexes are derived data. Until they are rebuilt, a wrong entry only makes scans longer (F55, F56).
-New entries stay in memory (5 MB per gigabyte of segment) and replace the files when the scan has
-reached the end of the segment. Readers use the entries built so far.
+The rebuilt entries stay in memory (5 MB per gigabyte of segment), where readers already use them.
+When the scan has reached the end of the segment, these entries replace the index files.
 """
 
 from array import array
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tidelog.log.segments.segment import Segment
 
 SLICE = 2_000
-"""The number of headers that one step scans, in a few milliseconds."""
+"""The number of headers that one step scans. This takes a few milliseconds."""
 PATIENCE = 8 * SLICE
 """The number of headers that one read may scan before the client has to retry."""
 
@@ -29,7 +29,7 @@ _MAX_RELATIVE_OFFSET = (1 << 31) - 1
 
 
 class StillIndexing(Exception):
-    """The indexes of a large segment are being rebuilt: retry soon."""
+    """The indexes of a large segment are still being rebuilt, so the client has to retry soon."""
 
 
 class IndexRebuild:

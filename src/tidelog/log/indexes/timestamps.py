@@ -1,8 +1,9 @@
 """Finds an offset by timestamp: the time index selects a range, and a job reads its batches.
 
-A search unpacks client batches of any content, so it has a budget. When the budget is spent, or
-when records cannot be read, the result is the first offset that was not examined. No matching
-record lies before that offset, so a consumer that starts there misses nothing.
+A search unpacks batches in which a client may have sent anything, so the search has limits. When a
+limit is reached, or when records cannot be read, the result is the first offset that was not
+examined. No matching record lies before that offset, so a consumer that starts there misses
+nothing.
 """
 
 from collections.abc import Iterator
@@ -26,9 +27,9 @@ from tidelog.protocol.records.unpacking import UnreadableRecords, unpack
 SEARCHED_BYTES = 32 * 1024 * 1024
 """The maximum number of bytes to unpack from one batch."""
 SEARCHED_RECORDS = 200_000
-"""The maximum number of records to read from one batch, far more than producers write."""
+"""The maximum number of records to read from one batch. Producers write far smaller batches."""
 _SEARCHED_BATCHES = 64
-"""A search ends after this number of batches without a match, even if headers promise one."""
+"""A search opens at most this number of batches, even if later headers promise a match."""
 
 _PIECE = 64 * 1024
 _HEADERS_PER_STEP = 256
@@ -56,7 +57,7 @@ class _Batch(NamedTuple):
 
 @dataclass(slots=True)
 class TimeSearch:
-    """Finds, in one segment, the first record in [start, limit) not older than `timestamp`."""
+    """Finds the first record of one segment in [start, limit) with at least this timestamp."""
 
     work: ClassVar[Work] = Work.COMPUTE
     stretch: Stretch
@@ -64,7 +65,7 @@ class TimeSearch:
     start: Offset
     limit: Offset
     next_offset: Offset
-    """The offset where the next segment starts; the search continues there if nothing is found."""
+    """The offset where the next segment starts. If nothing is found, the search continues there."""
 
     def run(self) -> Steps[Found]:
         opened = 0
@@ -91,7 +92,7 @@ class TimeSearch:
 def first_not_older(
     segments: SegmentList, timestamp: Millis, start: Offset, limit: Offset
 ) -> TimeSearch | None:
-    """Returns a search of the first segment that may hold a matching record in [start, limit)."""
+    """Return a search of the first segment that may hold a matching record in [start, limit)."""
     for number in range(segments.index_of(start), len(segments)):
         segment = segments[number]
         if segment.base_offset >= limit:
@@ -112,7 +113,7 @@ class NewestSearch:
     timestamp: Millis
     """The largest timestamp of the segments that end below the limit; -1 if there is none."""
     whole: Stretch | None
-    """The bytes of a segment from the batch with `timestamp` on."""
+    """The range of the segment that holds `timestamp`, from the batch with that timestamp on."""
     rest: Stretch | None
     """The range of the segment that holds the limit, from its last usable time index entry on."""
     start: Offset
@@ -150,7 +151,7 @@ class NewestSearch:
 def newest(
     segments: SegmentList, start: Offset, log_end_offset: Offset, limit: Offset
 ) -> NewestSearch | None:
-    """Returns a search for the first record with the largest timestamp in [start, limit)."""
+    """Return a search for the first record with the largest timestamp in [start, limit)."""
     best, where, rest = NO_TIMESTAMP, None, None
     for number, segment in enumerate(segments):
         if segment.base_offset >= limit:
@@ -175,7 +176,10 @@ def _rest_of(segment: Segment, limit: Offset, start: Offset) -> Stretch:
 def _first_not_older(
     batch: _Batch, timestamp: Millis, start: Offset
 ) -> Steps[TimestampOffset | None]:
-    """The first record of a batch, at or past `start`, that is not older than `timestamp`."""
+    """The first record of a batch at or past `start` with at least this timestamp.
+
+    If the records cannot all be examined, the result is the first offset that was not examined.
+    """
     header = batch.header
     unseen = header.base_offset
     if header.uses_log_append_time:

@@ -1,8 +1,8 @@
 """The aborted transactions that end in a segment (`.txnindex`); read_committed skips their records.
 
 Entries are in the order of their markers. The file is created with the first entry, so most
-segments have no such file. The file has no checksum. Invalid entries are ignored, and the
-verification of the log compares the others with the batches.
+segments have no `.txnindex` file. The file has no checksum. Loading ignores invalid entries, and
+the verification of the log compares the valid entries with the batches.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class TransactionIndex:
         self._at_rest = 0
         """The number of entries at the start of the file that earlier runs wrote."""
         self._is_whole = True
-        """Whether the file contains nothing but valid entries."""
+        """Whether the whole file consists of valid entries."""
 
     def __iter__(self) -> Iterator[AbortedTxn]:
         return iter(self._load())
@@ -35,7 +35,7 @@ class TransactionIndex:
     def add(self, aborted: AbortedTxn) -> None:
         entries = self._load()
         if entries and entries[-1].last_offset >= aborted.last_offset:
-            # The last entry is wrong: its marker cannot come after the marker appended now.
+            # The last entry is wrong, because its marker cannot come after a marker appended now.
             self.cut(aborted.last_offset)
             self._is_whole = False
             entries = self._load()
@@ -66,7 +66,7 @@ class TransactionIndex:
     def correct(self, at_rest: list[AbortedTxn]) -> bool:
         """Compare the entries of earlier runs with `at_rest`, which was read from the batches.
 
-        If they differ, rewrite the file with `at_rest` and the entries of this run. Returns
+        If the two differ, rewrite the file with `at_rest` and the entries of this run. Returns
         whether they differed.
         """
         entries = self._load()

@@ -14,7 +14,7 @@ from tidelog.protocol.records.batch import BatchHeader
 
 
 class AbortedReplay:
-    """One pass over the batches of a log, starting where the open transactions are known."""
+    """One pass over the batches of a log, from an offset where the open transactions are known."""
 
     __slots__ = ("_open", "found")
 

@@ -1,7 +1,8 @@
-"""Producer state on disk (`<offset>.snapshot`, version 1), one file per roll and clean shutdown.
+"""Snapshots of the producer state (`<offset>.snapshot`, version 1).
 
-A snapshot covers the batches below the offset in its name. It is written without an fsync. Its CRC
-reveals a torn file, and an older snapshot plus the batches after it gives the same state.
+Every roll and every clean shutdown writes a snapshot. It covers the batches below the offset in its
+name. It is written without an fsync, so it may be torn after power loss. Its CRC reveals a torn
+file. The state can then be rebuilt from an older snapshot and the batches after it.
 """
 
 from collections.abc import Mapping
@@ -96,7 +97,7 @@ class SnapshotFiles:
     def newest(
         self, start: Offset, end: Offset
     ) -> tuple[Offset, dict[ProducerId, ProducerEntry]] | None:
-        """The newest valid snapshot with start < offset <= end; removes newer invalid ones."""
+        """The newest valid snapshot with start < offset <= end; removes invalid newer snapshots."""
         for offset in reversed(self._offsets.copy()):
             if start < offset <= end:
                 entries = self._read(offset)

@@ -1,7 +1,8 @@
 """The state of idempotent and transactional producers in this log.
 
-Invariant: the state is a function of the batches below `end_offset`, minus expired producers. After
-a truncation it is rebuilt, so a duplicate is never answered with an offset that no longer exists.
+Invariant: the state follows from the batches below `end_offset`, except that idle producers expire.
+After a truncation the state is rebuilt, so a duplicate is never answered with an offset that no
+longer exists.
 """
 
 from collections import deque
@@ -91,7 +92,8 @@ class ProducerStates:
         return None
 
     def refusal(self, header: BatchHeader, *, check_sequence: bool) -> AppendRefused | None:
-        """Why to refuse a batch: old epoch, wrong sequence, or not part of the open transaction."""
+        """The refusal of a batch with an old epoch, with a wrong sequence number, or outside the
+        open transaction; None if the batch is valid."""
         entry = self.entries.get(header.producer_id)
         if entry is None:
             # A new or expired producer has no state, so any first sequence number is valid.
@@ -118,7 +120,7 @@ class ProducerStates:
     def marker_refusal(
         self, header: BatchHeader, marker: EndTransactionMarker
     ) -> AppendRefused | None:
-        """The refusal of a marker with an old producer epoch or an old coordinator epoch."""
+        """The refusal of a marker with an old producer or coordinator epoch; None if valid."""
         entry = self.entries.get(header.producer_id)
         if entry is None:
             return None
@@ -175,9 +177,9 @@ class ProducerStates:
     # -- reading
 
     def last_stable_offset(self, high_watermark: Offset) -> Offset:
-        """The start of the earliest transaction that is open or whose marker is not committed.
+        """The first offset of the earliest transaction that is open or has no committed marker.
 
-        Without such a transaction, it is the high watermark.
+        If there is no such transaction, the result is the high watermark.
         """
         if not self._ongoing and not self._completed:
             return high_watermark

@@ -2,8 +2,8 @@
 
 For each segment, the last index entry and the batches behind it are read. The next segment must
 begin where these batches end. Only a log in which compaction has run may have gaps. The setting
-cleanup.policy=compact alone does not explain a gap. Even in such a log, a segment never begins
-before the previous one ends.
+cleanup.policy=compact alone does not allow a gap. Even in a compacted log, a segment never begins
+before the previous segment ends.
 """
 
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ from tidelog.model.ids import NO_EPOCH, LeaderEpoch, Millis, Offset
 from tidelog.protocol.records.batch import BatchHeader
 
 READ_AT_ONCE = 2_000
-"""The number of batches that one read checks, in a few milliseconds. The next read checks more."""
+"""The maximum number of batches that one read checks. This takes a few milliseconds."""
 
 
 class Tail(NamedTuple):
@@ -34,10 +34,10 @@ class ContinuityVerdict(NamedTuple):
     sound: int
     """The number of segments, from the first on, that are valid and contiguous."""
     end: Offset
-    """Where the last valid segment ends."""
+    """The end offset of the last valid segment."""
     tails: tuple[Tail, ...]
     problem: str | None
-    """The problem of the first segment that is not valid."""
+    """What is wrong with the first invalid segment; None if there is none."""
 
 
 def tail_of(segment: Segment, *, has_gaps: bool) -> Tail:
@@ -65,9 +65,9 @@ def check(
 ) -> ContinuityVerdict:
     """How many of the first `count` segments are valid and contiguous.
 
-    If a segment does not begin where the previous one ends, either may be wrong, because no
-    checksum covers offsets. Both segments then count as not valid, and the caller scans them. The
-    caller scans the segments behind the first `count` in any case.
+    If a segment does not begin where the previous segment ends, either of the two may be wrong,
+    because no checksum covers offsets. Both then count as invalid, and the caller scans them. The
+    caller always scans the segments behind the first `count`.
     """
     tails: list[Tail] = []
     end = segments[0].base_offset if segments else 0
@@ -102,7 +102,7 @@ def check(
 def misplaced(
     segment: Segment, end: Offset, *, has_gaps: bool, recovery_point: Offset | None
 ) -> str | None:
-    """Why a segment cannot come after one that ends at `end`; None when it can."""
+    """Why a segment cannot follow a segment that ends at `end`; None if it can."""
     base = segment.base_offset
     if base == end:
         return None
@@ -126,10 +126,10 @@ def readable(
 ) -> tuple[int, Offset | None]:
     """The number of bytes from `position`, a batch boundary, that have contiguous offsets.
 
-    Only these bytes may be served. No checksum covers offsets, so no other check detects wrong
-    ones. The second result is the offset of the first break, if any. Raises BrokenChainError if the
-    first batch does not hold `offset`. If `epochs` is given, leader epochs and checksums are
-    verified as well.
+    Only these bytes may be served. No checksum covers offsets, so only this check detects wrong
+    offsets. The second result is the offset at which the batches break off, if they do. Raises
+    BrokenChainError if the first batch does not hold `offset`. If `epochs` is given, leader epochs
+    and checksums are verified as well.
     """
     end, checks_sums = position + length, epochs is not None
     first, checked_to = segment.summed if checks_sums else segment.chained

@@ -1,7 +1,7 @@
 """The unreadable or lost ranges of a log (`damage-checkpoint`), kept across restarts.
 
-After a clean shutdown the scan that finds such ranges is skipped. Without this file the next start
-would treat the log as complete (F54). The file exists only while there is damage.
+After a clean shutdown, loading skips the scan that finds damage. Without this file, loading would
+then treat the log as complete (F54). The file exists only while there is damage.
 """
 
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from tidelog.model.ids import Offset
 
 
 def read(disk: Disk, directory: str) -> list[tuple[Offset, Offset]]:
-    """The ranges; if the file is unreadable, one range from offset 0 without an end."""
+    """The damaged ranges; if the file is unreadable, the range (0, 0), so that all is scanned."""
     pairs, was_sound = checkpoints.read_pairs(disk, _path(directory))
     return pairs if was_sound else [(0, 0)]
 
 
 def write(disk: Disk, directory: str, damages: Sequence[Damage]) -> None:
-    """Replace the file, or remove it when there is no damage any more."""
+    """Replace the file, or remove it if there is no damage."""
     if damages:
         pairs = [(one.first_offset, one.end_offset) for one in damages]
         disk.write_file(_path(directory), checkpoints.encode_pairs(pairs))

@@ -1,7 +1,7 @@
-"""Compares leader-epoch-checkpoint with the batches, and rebuilds it from them.
+"""Compares leader-epoch-checkpoint with the batches, and rebuilds the file from the batches.
 
-Every batch carries its leader epoch, so the file is derived data. A wrong file would truncate a
-follower at the wrong offset, so it is compared with the batches before it is used.
+Every batch carries its leader epoch, so the file is derived data. With a wrong file, a follower
+would be truncated at the wrong offset, so the file is compared with the batches before it is used.
 """
 
 from collections.abc import Sequence
@@ -65,7 +65,7 @@ def fit_boundaries(epochs: LeaderEpochs, segments: SegmentList, start: Offset, e
 
 
 def rebuild_all(epochs: LeaderEpochs, segments: SegmentList) -> None:
-    """Rebuild the epochs from every segment in which the epoch changes."""
+    """Rebuild the epochs from all segments. Segments without a change of epoch are not scanned."""
     epochs.forget()
     for number, segment in enumerate(segments):
         following = segments[number + 1] if number + 1 < len(segments) else None

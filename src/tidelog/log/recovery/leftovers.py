@@ -1,10 +1,10 @@
 """Files that an interrupted deletion or compaction leaves in a partition's directory.
 
 `.deleted` and `.cleaned` files are removed. A `.swap` file is the finished result of a compaction
-that was about to replace segments: it replaces them, unless a `.cleaned` file beside it shows that
-the compaction was not complete. In a log without compaction nothing replaces a segment, so `.swap`
-and `.cleaned` files are set aside. A damaged `.swap` file is set aside too, because it would
-replace valid records (F54).
+that was interrupted before it replaced segments. The file replaces them now, unless a `.cleaned`
+file beside it shows that the compaction was not complete. Without compaction nothing may replace a
+segment, so in a log that is not compacted `.swap` and `.cleaned` files are set aside. A damaged
+`.swap` file is set aside too, because it would replace valid records (F54).
 """
 
 from collections.abc import Callable
@@ -25,7 +25,7 @@ class Cleared(NamedTuple):
     names: list[str]
     """The files that remain after leftovers are removed and swaps are completed."""
     is_swapped: bool = False
-    """Whether a compaction was completed, so that offsets are missing."""
+    """Whether a compaction was completed, so that offsets may be missing."""
     notes: tuple[str, ...] = ()
     """The files that were set aside, one sentence each."""
 
@@ -64,7 +64,7 @@ def clear(
 
 
 def _is_unwanted(disk: Disk, directory: str, name: str, is_compacted: bool) -> bool:
-    """Whether the file is named like a compaction's file but cannot be used as one."""
+    """Whether the file is named like the result of a compaction but cannot be used as one."""
     if not name.endswith((names.CLEANED, names.SWAP)):
         return False
     if not is_compacted:
@@ -78,7 +78,7 @@ def _is_unwanted(disk: Disk, directory: str, name: str, is_compacted: bool) -> b
 
 
 def _is_sound(disk: Disk, path: str, base_offset: Offset) -> bool:
-    """Whether the file holds valid batches only, and is not empty if it would replace a segment."""
+    """Whether all batches in the file are valid. A file that replaces a segment must have some."""
     file = disk.open(path)
     try:
         for _ in scan.batches(file, 0, file.size, base_offset):

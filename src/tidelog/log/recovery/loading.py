@@ -2,9 +2,10 @@
 
 Invariant: a record that power loss could still remove cannot be read (F11). After a clean shutdown
 only the last batches of each segment are read. The segments must be contiguous, and the log must
-end at the recovery point (F54). Otherwise the tail from the recovery point on is scanned and
-fsynced, because the page cache survives the end of the process but not a power loss. `LastStop`
-tells whether there was a power loss.
+end at the recovery point (F54). If the shutdown was not clean, the log is scanned and fsynced from
+the recovery point on, because the page cache survives the end of the process but not a power loss.
+If a check fails, the scan begins at the first segment that may be wrong. `LastStop` tells whether
+power may have been lost.
 """
 
 from bisect import bisect_right
@@ -76,7 +77,7 @@ class LogLoader:
         is_new = disk.make_directory(directory)
         found: list[str] = []
         self._has_gaps = was_cleaned
-        """Whether the log was compacted; a cleanup policy alone does not explain a gap."""
+        """Whether compaction has run in this log. The cleanup policy alone does not allow a gap."""
         if not is_new:
             found = self._clear_leftovers()
         self._segments = self._find_segments(found)
@@ -213,7 +214,8 @@ class LogLoader:
     def _find_start(self) -> None:
         """Set the log start offset from the checkpoint, the epochs and the first segment.
 
-        The epochs are written before segments are deleted.
+        Retention writes the epochs before it deletes segments. If the epochs begin before the first
+        segment, segments were therefore lost, not deleted.
         """
         first = self._segments[0].base_offset if self._segments else None
         entries = self._epochs.entries if self._epochs.was_sound else ()
@@ -227,7 +229,7 @@ class LogLoader:
         if first is None:
             return
         if known is None:
-            # Without epochs, a leftover index still proves that the log had a segment there.
+            # Without epochs, an index without a log file still proves that a segment is missing.
             known = min(self._without_log, default=None)
         missing_from = self._log_start if known is None else max(known, self._log_start)
         if known is not None and missing_from < first:
@@ -237,7 +239,7 @@ class LogLoader:
     # -- epochs
 
     def _had_epochs(self) -> bool:
-        """Whether the last process had written the leader epochs, as it does with a record."""
+        """Whether the last process must have written the leader epochs, since it wrote records."""
         has_lost_nothing = self._last_stop is not LastStop.UNKNOWN
         return (self._recovery_point or 0) > self._log_start or (
             has_lost_nothing and any(segment.size for segment in self._segments)
@@ -328,15 +330,15 @@ class LogLoader:
                 if size and not suffixes >= {names.OFFSET_INDEX, names.TIME_INDEX}:
                     segment.distrust_indexes("an index is missing")
                 continue
-            # Remember that the log file is missing, and remove its indexes, which have no other
-            # use.
+            # Remember that the log file is missing. Remove its indexes, which are useless without
+            # it.
             self._without_log.append(base)
             for suffix in sorted(suffixes):
                 self._disk.remove(segment.path(suffix))
         return segments
 
     def _start_over(self) -> Offset:
-        """Create an empty log at the log start offset, if every record lies before it."""
+        """Create an empty log at the log start offset, because no record lies at or past it."""
         had_segments = bool(self._segments)
         if had_segments:
             self._before_change()
@@ -358,7 +360,7 @@ class LogLoader:
         if self._log_start or had_segments:
             fresh.start()
         else:
-            # A new log needs no file before its first record: the directory is enough.
+            # A new log needs only its directory until it gets its first record.
             fresh.start_without_file()
         self._segments = [fresh]
         return self._log_start

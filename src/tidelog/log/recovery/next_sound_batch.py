@@ -17,7 +17,7 @@ def resume(
     """Position and offset of the next valid batch past `least` that ends at or before `limit`.
 
     No checksum covers offsets. A batch that ends past the limit has a wrong offset and is skipped.
-    So is a batch directly at `position`, unless the next batch confirms its offset.
+    A batch directly at `position` is skipped too, unless the next batch confirms its offset.
     """
     limit = min(limit, segment.base_offset + MAX_RELATIVE_OFFSET)
     at: int | None = position
@@ -56,7 +56,7 @@ def _is_chained(
     behind: BatchHeader | None,
     has_gaps: bool,
 ) -> bool:
-    """Whether the batch is valid, and the next batch, if there is one, begins where it ends."""
+    """Whether the batch is valid and ends where the next batch begins, if there is a next one."""
     try:
         next(scan.batches(segment.file, position, segment.size))
     except BrokenChainError:
@@ -67,7 +67,7 @@ def _is_chained(
 def find(
     segment: Segment, offset: Offset, end: Offset, epochs: LeaderEpochs, *, has_gaps: bool
 ) -> Hole | None:
-    """Search for a hole that is not known yet, starting at a batch boundary before `offset`.
+    """Search for a damaged range that is not known yet, from a batch boundary before `offset` on.
 
     `end` is the end of the segment's offset range. Checksums are verified too, because the batch
     before a gap may be the broken one.

@@ -1,9 +1,10 @@
 """Scans segments that may be invalid, and makes a contiguous log of them or reports the damage.
 
-Invariant: after a power loss, invalid bytes at or past the recovery point end the log at the last
-valid batch, because the bytes behind them may be older. Any other invalid bytes are damage to
-records that may have been acknowledged. This damage is reported, and it is not cut off while valid
-batches follow. A segment that does not fit at its base offset is set aside, not deleted.
+Invariant: if power may have been lost, invalid bytes at or past the recovery point end the log
+after the last valid batch before them, because the bytes behind them may be older. Any other
+invalid bytes are damage to records that may have been acknowledged. This damage is reported, and
+valid batches behind it are kept. A segment that does not fit at its base offset is set aside, not
+deleted.
 """
 
 from tidelog.log.checkpoints.epochs import LeaderEpochs
@@ -34,8 +35,8 @@ class SegmentRecovery:
         *,
         has_gaps: bool,
     ) -> None:
-        """No write below `durable_to` was lost, so invalid bytes there are damage. Unless power was
-        lost, `durable_to` is past the recovery point.
+        """No write below `durable_to` was lost, so invalid bytes below it are damage. If power may
+        have been lost, `durable_to` is the recovery point. Otherwise it is unlimited.
         """
         self._config = config
         self._recovery_point = recovery_point
@@ -78,7 +79,8 @@ class SegmentRecovery:
     # -- between two segments
 
     def _follows(self, previous: Segment, segment: Segment) -> bool:
-        """Whether the segment continues the log; a gap in durable offsets becomes a hole."""
+        """Whether the segment continues the log. Durable offsets that are missing before the
+        segment are recorded as a hole."""
         end, base = self.end_offset, segment.base_offset
         known = self._recovery_point
         if misplaced(segment, end, has_gaps=self._has_gaps, recovery_point=known) is None:
@@ -91,7 +93,7 @@ class SegmentRecovery:
         return True
 
     def _log_ends_before(self, segment: Segment) -> bool:
-        """Whether the log ends before the segment, because nothing from here on was durable."""
+        """Whether the log ends before the segment, because no later offset was durable."""
         return self.end_offset >= self._durable_to and segment.base_offset > self.end_offset
 
     def _starts_at_base(self, segment: Segment) -> bool:
@@ -114,7 +116,7 @@ class SegmentRecovery:
         )
 
     def _drop(self, segments: list[Segment]) -> None:
-        """Remove segments past the end of the log; those with records are set aside."""
+        """Remove empty segments past the end of the log, and set aside those with records."""
         for segment in segments:
             self.truncated_bytes += segment.size
             if segment.size:
@@ -153,7 +155,8 @@ class SegmentRecovery:
         return False
 
     def _trim(self, segment: Segment, position: int, holes: tuple[Hole, ...]) -> None:
-        """Remove invalid bytes behind the last record, because the next segment continues there."""
+        """Remove invalid bytes behind the segment's last record. The log continues in the next
+        segment."""
         self.notes.append(
             f"segment {segment.base_offset}: removed {segment.size - position} bytes behind its "
             "last record"
@@ -234,7 +237,7 @@ class SegmentRecovery:
     def _hole(
         self, segment: Segment, broken: BrokenChainError, following: Segment | None
     ) -> Hole | None:
-        """The damaged range if its records were durable; None if the log ends before it."""
+        """The damaged range, if its records were durable; None if the log ends before the range."""
         first = self.end_offset
         if first >= self._durable_to:
             return None

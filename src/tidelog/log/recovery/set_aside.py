@@ -1,6 +1,6 @@
 """Renames files that do not fit their log. Loading ignores them, and an operator can inspect them.
 
-Invariant: no file is deleted, because it may be the only copy of the records.
+Invariant: no file is deleted here, because it may be the only copy of its records.
 """
 
 from tidelog.log import names

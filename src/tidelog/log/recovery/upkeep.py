@@ -1,7 +1,7 @@
-"""Handles problems found in a log while it is in use: reports, records and repairs them in steps.
+"""Reports, records and repairs problems that are found in a log while it is in use.
 
-Indexes are rebuilt from the batches. Broken batches cannot be repaired here. Their offset range is
-not served, and it is written to `damage-checkpoint` for the next start.
+Indexes are rebuilt from the batches, in steps. Broken batches cannot be repaired here. Their offset
+range is not served, and it is written to `damage-checkpoint` for the next start.
 """
 
 from contextlib import suppress
@@ -28,7 +28,7 @@ class Upkeep:
         self.damages = tuple(one for one in damages if one.first_offset < end)
         """Ranges below the log end offset that cannot be read."""
         self._lost = tuple(one for one in damages if one.first_offset >= end)
-        """Ranges past the log end offset that the log has lost."""
+        """Lost ranges at or past the log end offset."""
         self.notes: list[str] = []
         """Findings for the broker's own log, one sentence each."""
         self.is_due = True

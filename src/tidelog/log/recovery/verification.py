@@ -1,9 +1,10 @@
 """Verifies the segments of earlier runs and finds bytes that have changed on disk (F54).
 
-Opening a log reads only the ends of its segments. All other batches are verified in the background,
-once per run and in small slices. Their checksums must match. Their offsets and leader epochs, which
-no checksum covers, must continue the log. The aborted transactions found in the batches are
-compared with the transaction index of each segment, and a wrong index is rewritten (F55).
+Opening a log reads only the ends of its segments. The batches of these segments are verified in the
+background, once per run and in small slices. Their checksums must match. Their offsets and leader
+epochs, which no checksum covers, must continue the log. The aborted transactions found in the
+batches are compared with the transaction index of each segment, and a wrong index is rewritten
+(F55).
 """
 
 from bisect import bisect_right
@@ -27,14 +28,15 @@ from tidelog.protocol.records.batch import BatchHeader
 SLICE_BATCHES, SLICE_BYTES = 200, 1 << 20
 STEP_BATCHES = 100
 WHOLE, LEAST = 100, 6
-"""The cost of a full slice, and the minimum cost of a slice."""
+"""The cost of a full slice, and the minimum cost of a slice. The node pauses after slices that
+together cost as much as a full one."""
 
 Extent = tuple[Offset, int]
 """The base offset of a segment, and its size when the log was opened."""
 
 
 class Verified(NamedTuple):
-    """How far a slice is valid, and whether the batch after that is broken."""
+    """How far a slice is valid, and whether the batch after the valid ones is broken."""
 
     position: int
     offset: Offset
@@ -90,7 +92,8 @@ class VerifySlice:
 
 
 class LogVerification:
-    """The remaining verification of one log: the segments that it had when it was opened."""
+    """The verification of one log, slice by slice. It covers the segments that the log had when it
+    was opened."""
 
     def __init__(
         self,
@@ -133,7 +136,7 @@ class LogVerification:
         return None
 
     def take(self, result: Verified) -> None:
-        """Continue after a verified slice; skip the rest of a segment with a broken batch."""
+        """Continue after a slice. If it found a broken batch, skip the rest of the segment."""
         self._at = result.position, result.offset
         if result.is_broken:
             self._aborted = None
@@ -156,7 +159,7 @@ class LogVerification:
         if self._aborted is None:
             return
         found = self._aborted.take_found()
-        # If the segment was cut meanwhile, its index was cut with it and holds other entries.
+        # If the segment was cut meanwhile, its transaction index was cut as well.
         if segment.unread_to == size and segment.transaction_index.correct(found):
             self._note(
                 f"segment {segment.base_offset}: its transaction index was wrong and "

@@ -1,8 +1,9 @@
 """Sets aside entries whose file type does not match their name: a directory in place of a file, a
 file in place of a directory, a dangling link.
 
-Otherwise the first read or write of that name would fail and count as a failed disk. This runs
-before anything else in a log directory is read. A file that was set aside then counts as missing.
+If such an entry stayed, the first read or write of its name would fail and count as a disk failure.
+The check runs before anything else in a log directory is read. A file that the check has set aside
+counts as missing.
 """
 
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ _OF_IDENTITY = (
 
 
 def clear_identity(disk: Disk) -> list[str]:
-    """Check the files beside `meta.properties`, which is read before everything else."""
+    """Check the copy and the temporary files of `meta.properties`, before that file is read."""
     return _set_aside(disk, [name for name in disk.list_non_files("") if name in _OF_IDENTITY])
 
 

@@ -1,4 +1,4 @@
-"""Finds where to cut a segment so that the log ends with a whole batch, at or before an offset."""
+"""Finds where to cut a segment so that the log ends with a whole batch at or before an offset."""
 
 from contextlib import suppress
 
@@ -10,8 +10,8 @@ from tidelog.model.ids import Offset
 def cut_point(segment: Segment, offset: Offset) -> tuple[int, Offset]:
     """The position to cut at, and the log end offset after the cut.
 
-    The new end is before `offset` when `offset` lies inside a batch, in a hole, or past the last
-    batch. The log end offset is always the end of a valid batch (F54).
+    If `offset` lies inside a batch, in a hole (a damaged range) or past the last batch, the new end
+    is before `offset`. The log end offset is always the end of a valid batch (F54).
     """
     position = segment.position_before(offset)
     end = segment.base_offset if position == 0 else None

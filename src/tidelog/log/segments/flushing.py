@@ -1,4 +1,4 @@
-"""Tracks how far a log is fsynced while fsyncs run in jobs and the log may be truncated meanwhile.
+"""Tracks how far a log is fsynced. Fsyncs run in jobs, and the log may be truncated meanwhile.
 
 Invariant: the recovery point never passes an offset whose current bytes have not been fsynced.
 """
@@ -15,7 +15,8 @@ class FlushProgress:
         self._asked = recovery_point
         self._last_flush = now
         self._in_flight: dict[Offset, Offset] = {}
-        """For each requested offset, the offset that its fsync still covers after truncations."""
+        """For each fsync that is running: the offset requested, and the lower offset that the fsync
+        covers if the log was truncated meanwhile."""
 
     def is_due(
         self, log_end_offset: Offset, active_base: Offset, config: LogConfig, now: Millis
@@ -34,7 +35,7 @@ class FlushProgress:
         return self._last_flush + flush_ms
 
     def begin(self, up_to: Offset, now: Millis) -> None:
-        # An earlier fsync of this offset may still run, and cover less after a truncation.
+        # An earlier fsync up to this offset may still run. After a truncation it covers less.
         self._in_flight[up_to] = min(up_to, self._in_flight.get(up_to, up_to))
         self._asked = up_to
         self._last_flush = now
@@ -45,7 +46,7 @@ class FlushProgress:
             self.recovery_point = counts
 
     def truncated(self, offset: Offset) -> None:
-        """Lower the recovery point to the cut: bytes written there later need a new fsync."""
+        """Lower the recovery point to the cut, because bytes written there later need an fsync."""
         self.recovery_point = min(self.recovery_point, offset)
         self._asked = min(self._asked, offset)
         self._in_flight = {asked: min(n, offset) for asked, n in self._in_flight.items()}

@@ -1,4 +1,4 @@
-"""Locates the bytes of a fetch: a slice of one segment file, without reading its content."""
+"""Locates the slice of one segment file that answers a fetch, without reading the records."""
 
 from collections.abc import Callable
 
@@ -28,7 +28,7 @@ def read(
 ) -> ReadResult | ErrorCode:
     """Locate batches from `offset` on and below `limit`, which is not past the log end offset.
 
-    Raises BrokenChainError at missing or broken batches: a read never skips them.
+    Raises BrokenChainError at missing or broken batches, because a read must not skip them.
     """
     number = segments.index_of(offset)
     segment = segments[number]
@@ -70,7 +70,7 @@ def read(
 
 
 def _bounded(available: int, first_size: int, max_bytes: int, at_least_one: bool) -> int:
-    """The number of bytes to return. Only the last of several batches may be partial."""
+    """The number of bytes to return. The first batch is whole, and the last one may be partial."""
     if available <= max_bytes:
         return available
     if max_bytes >= first_size:

@@ -20,7 +20,7 @@ def count_deletable(
     log_end_offset: Offset,
     high_watermark: Offset,
 ) -> int:
-    """The number of oldest segments to delete; none has a record past the high watermark."""
+    """The number of oldest segments to delete. They hold only records below the high watermark."""
     excess = segments.size - config.retention_bytes
     deletes = "delete" in config.cleanup_policy
     for count, segment in enumerate(segments):
@@ -40,20 +40,20 @@ def _is_expired(segment: Segment, retention_ms: Millis, now: Millis, ahead_ms: M
         return False
     newest = segment.max_timestamp
     if newest == NO_TIMESTAMP:
-        # A segment without timestamps counts as written when this broker first saw it.
+        # The age of a segment without timestamps counts from its creation or loading here.
         age = now - segment.created
     else:
         age = now + ahead_ms - newest
     if age <= retention_ms:
         return False
     if not segment.is_time_confirmed:
-        # A time index alone must not delete records: the batch headers have to confirm it.
+        # The time index may be wrong, so the batch headers have to confirm it before a deletion.
         segment.confirm_indexes()
     return segment.is_time_confirmed
 
 
 def awaits_confirmation(segments: SegmentList, count: int) -> bool:
-    """Whether the first segment that is kept may be deletable once its headers have been read."""
+    """Whether retention may delete the first kept segment once its headers have been read."""
     if count == len(segments):
         return False
     return segments[count].rebuild is not None
@@ -64,7 +64,7 @@ PURGED_AT_ONCE = 20
 
 
 class DeletedFiles:
-    """Files of deleted segments. The files are renamed at once, so that no start loads them."""
+    """Files of deleted segments. They are renamed at once, so that the next start ignores them."""
 
     __slots__ = ("_disk", "_waiting")
 

@@ -19,7 +19,8 @@ class RollPolicy:
         self._segment_ms = config.segment_ms
         self._jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
         self._index_bytes = config.segment_index_bytes
-        # Below this size an index cannot be full: each entry covers index.interval.bytes.
+        # Each index entry covers at least index.interval.bytes, so below this segment size no
+        # index is full.
         per_entry = TimeIndex.ENTRY.size
         self._safe_bytes = config.segment_index_bytes // per_entry * config.index_interval_bytes
 
@@ -32,7 +33,7 @@ class RollPolicy:
         timestamp: Millis,
         now: Millis,
     ) -> bool:
-        """Whether a batch needs a new segment, if `pending` bytes go to this one before it."""
+        """Whether a batch needs a new segment, after `pending` more bytes are added to this one."""
         occupied = segment.size + pending
         if last_offset - segment.base_offset > MAX_RELATIVE_OFFSET:
             return True
@@ -49,7 +50,10 @@ class RollPolicy:
         return occupied > self._safe_bytes and self._is_index_full(segment)
 
     def _is_old(self, segment: Segment, waited: Millis) -> bool:
-        """Whether segment.ms has passed. The jitter depends on the path, so a restart keeps it."""
+        """Whether segment.ms, minus the jitter, has passed.
+
+        The jitter is computed from the path, so it is the same after a restart.
+        """
         if not self._jitter_ms:
             return waited > self._segment_ms
         jitter = crc32c(segment.path("").encode()) % self._jitter_ms

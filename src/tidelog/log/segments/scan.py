@@ -1,7 +1,8 @@
 """Iterates over the batches of a segment file: headers only, or whole batches with checksums.
 
-Invariant: a scan never trusts a length that it has read. The scan continues only while each batch
-has magic 2, lies inside the file, and begins at or past the end offset of the batch before it.
+Invariant: a scan checks each header before it uses the length in it. The scan continues only while
+each batch has magic 2, lies inside the file, and begins at or past the end offset of the batch
+before it.
 """
 
 import re
@@ -24,11 +25,11 @@ NEAR = 4096 + HEADER_SIZE
 FAR = 1 << 20
 """The number of bytes to read ahead for a pass over a whole segment."""
 _BLOCK_BITS = 24
-"""The batch after a broken one is searched among the next 2^24 offsets or more."""
+"""After a broken batch, the search for the next valid one covers at least the next 2^24 offsets."""
 
 
 class Hole(NamedTuple):
-    """A damaged range of bytes: never served, and skipped by every scan."""
+    """A damaged range of bytes in a segment. Reads never return it, and scans skip it."""
 
     position: int
     end: int
@@ -37,7 +38,7 @@ class Hole(NamedTuple):
 
 
 class BrokenChainError(Exception):
-    """The bytes at `position` are not the next batch. This error does not leave the package."""
+    """The bytes at `position` are not the next batch. `PartitionLog` handles this error itself."""
 
     def __init__(self, position: int, next_offset: Offset, reason: str) -> None:
         super().__init__(f"position {position}: {reason}")
@@ -86,8 +87,8 @@ def batches(
 def resume_after(file: File, position: int, end: int, least: Offset) -> int | None:
     """The position of the next valid batch behind a broken one; None if there is none.
 
-    Offsets grow slowly, so the leading bytes of the next base offset equal those of `least` or are
-    larger by one. A byte search finds candidates, and a candidate counts only if its checksum
+    The next base offset is expected soon after `least`, so its leading bytes equal those of `least`
+    or are larger by one. A byte search finds candidates. A candidate counts only if its checksum
     matches.
     """
     block = least >> _BLOCK_BITS

@@ -1,7 +1,7 @@
 """One segment: a file of batches and its indexes.
 
 Invariant: the first `size` bytes are whole batches in offset order. The positions of the newest
-batches are kept in memory, so locating them needs no file access. Wrong indexes are rebuilt.
+batches are in memory, so locating these batches needs no file access. Wrong indexes are rebuilt.
 """
 
 from array import array
@@ -69,15 +69,15 @@ class Segment:
         self.index_interval = index_interval
         """index.interval.bytes."""
         self.rebuild: IndexRebuild | None = None
-        """The rebuild or comparison of the indexes that is in progress; None if there is none."""
+        """The rebuild of the indexes, or their comparison with the batches, while it runs."""
         self.is_time_confirmed = False
         """Whether the batches have confirmed the largest timestamp of the time index."""
         self.unread_to = 0
-        """The end of the bytes that an earlier run wrote; they may have changed on disk."""
+        """Bytes before this position are from an earlier run and may have changed on disk."""
         self.chained = (0, 0)
         """Start and end of the bytes whose batches are known to be contiguous."""
         self.summed = (0, 0)
-        """Start and end of the bytes whose checksums are known to match as well."""
+        """Start and end of the bytes that are contiguous and whose checksums are known to match."""
         self.offset_index = OffsetIndex(disk, self.path(names.OFFSET_INDEX), base_offset)
         self.time_index = TimeIndex(disk, self.path(names.TIME_INDEX), base_offset)
         self.transaction_index = TransactionIndex(
@@ -327,7 +327,7 @@ class Segment:
         self._max_timestamp = largest
 
     def reset_indexes(self) -> None:
-        """Clear all indexes and derived state; the caller calls `note` for every batch."""
+        """Clear all indexes and derived state; the caller then calls `note` for every batch."""
         self.offset_index.entries.clear()
         self.time_index.entries.clear()
         self.transaction_index.clear()
@@ -342,7 +342,7 @@ class Segment:
         self.unread_to = 0
 
     def cut_at(self, position: int, holes: tuple[Hole, ...]) -> None:
-        """Drop the bytes from a position on; no index entry may refer to them."""
+        """Drop the bytes from a position on, to which no index entry refers any more."""
         self.size = position
         self.file.truncate(position)
         self.holes = holes

@@ -35,7 +35,7 @@ class SegmentList:
         return self._sealed_bytes + self.active.size
 
     def index_of(self, offset: Offset) -> int:
-        """The index of the segment whose range holds `offset` (the first for smaller offsets)."""
+        """The index of the segment whose range holds `offset`; 0 for an offset before the log."""
         return max(bisect_right(self._bases, offset) - 1, 0)
 
     def end_of(self, index: int, log_end_offset: Offset) -> Offset:
@@ -62,7 +62,7 @@ class SegmentList:
         return dropped
 
     def drop_from(self, index: int) -> list[Segment]:
-        """Remove this segment and all later ones; the one before it becomes active."""
+        """Remove the segment at `index` and all later ones; the one before it becomes active."""
         dropped = self._segments[index:]
         self._replace(self._segments[:index])
         return dropped

@@ -1,9 +1,10 @@
 """Checks whether the body of a batch can hold the number of records in its header.
 
 The check reads only the beginning of the batch. Consecutive records differ at least in their
-offset, which costs any codec some bits. Tiny records with equal timestamps, the best case, take 1.4
-bytes each with gzip, 4 with snappy and lz4, and 0.4 with zstd. If the header of a compressed batch
-counts more records than the batch has bytes, the records are counted before the append (F64).
+offset, so even a compressed record takes some bits. Tiny records with equal timestamps compress
+best. Each of them takes 1.4 bytes with gzip, 4 with snappy and lz4, and 0.4 with zstd. If the
+header of a compressed batch counts more records than the batch has bytes, the records are counted
+before the append (F64).
 """
 
 from enum import Enum
@@ -19,7 +20,7 @@ from tidelog.protocol.varint import read_varint
 _SMALLEST_RECORD = 7
 """The size of the smallest record: seven fields (no key, value or headers) of one byte each."""
 _WALKED = 16
-"""The maximum number of records to read from a batch, because reading thousands is slow."""
+"""The maximum number of records that this check reads, because reading thousands is slow."""
 _BEGINNINGS = {1: b"\x1f\x8b", 3: b"\x04\x22\x4d\x18", 4: b"\x28\xb5\x2f\xfd"}
 """The first bytes of gzip, lz4 and zstd data; snappy has no fixed first bytes."""
 
@@ -30,7 +31,7 @@ class _InDoubt(Enum):
 
 IN_DOUBT: Literal[_InDoubt.IN_DOUBT] = _InDoubt.IN_DOUBT
 InDoubt: TypeAlias = Literal[_InDoubt.IN_DOUBT]
-"""The result of a check that cannot decide: the records of the batch must be counted."""
+"""The result of a check that cannot decide. The caller must then count the batch's records."""
 
 
 def check_body(batch: memoryview, header: BatchHeader) -> AppendRefused | InDoubt | None:

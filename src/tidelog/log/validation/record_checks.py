@@ -1,4 +1,4 @@
-"""Checks that need the records of a batch, run only if the batch or its topic requires them.
+"""Checks that read the records of a batch. They run only if the batch or its topic requires them.
 
 A batch with a codec that this broker cannot read is accepted if its header is valid, because
 clients may be able to read it.
@@ -20,7 +20,7 @@ from tidelog.protocol.records.unpacking import OverBudget, UnreadableRecords, un
 CHECKED_BYTES = 256 * 1024 * 1024
 """A compressed batch that unpacks to more bytes than this is refused."""
 CHECKED_RECORDS = 1_000_000
-"""The maximum number of records in a compressed batch that has fewer bytes than records."""
+"""A compressed batch with fewer bytes than records may have at most this number of records."""
 _AT_ONCE_BYTES = 16 * 1024
 _AT_ONCE_RECORDS = 64
 """A compressed batch with more bytes or records than these limits is checked in a job."""
@@ -60,7 +60,7 @@ class RecordCheck:
     """A job that unpacks a batch, counts its records and applies the rules. Its result is a
     refusal or None.
 
-    The job owns its bytes, because the host reuses the buffer of the request.
+    The job has its own copy of the batch, because the host reuses the buffer of the request.
     """
 
     work: ClassVar[Work] = Work.COMPUTE

@@ -1,4 +1,4 @@
-"""Decides whether a client's batch may be appended, with Kafka's checks, mostly on its header."""
+"""Kafka's checks of batches before an append. Most of the checks need only the batch header."""
 
 from tidelog.log.config import LogConfig
 from tidelog.log.results import AppendOrigin, AppendRefused
@@ -32,7 +32,7 @@ def check_produced(
     now: Millis,
     origin: AppendOrigin = AppendOrigin.CLIENT,
 ) -> BatchHeader | AppendRefused | RecordCheck:
-    """The header of the one valid batch that a produce request may carry per partition.
+    """Check the one batch that a produce request may carry for a partition; returns its header.
 
     If the records must be counted first, the result is the job that counts them.
     """
@@ -104,7 +104,7 @@ def _is_cut_short(batches: memoryview, position: int) -> bool:
 def _ill_formed(
     header: BatchHeader, batches: memoryview, config: LogConfig
 ) -> AppendRefused | None:
-    """The first header rule that is broken; None if the broker can fix the header itself."""
+    """The refusal for the first broken header rule; None if the broker can correct the header."""
     error, message = ErrorCode.invalid_record, ""
     if header.size != len(batches):
         message = _NOT_ONE_BATCH
@@ -161,9 +161,10 @@ def check_whole(batches: memoryview) -> list[tuple[int, BatchHeader]] | AppendRe
 def check_replicated(
     batches: memoryview, newest_epoch: LeaderEpoch, *, has_gaps: bool
 ) -> list[tuple[int, BatchHeader]] | AppendRefused:
-    """As `check_whole`, for batches from the leader, up to the first gap in their offsets.
+    """Check batches from the leader like `check_whole`; returns those before the first gap.
 
-    No checksum covers offset and epoch. Damage to them is found by comparing with other batches.
+    A gap is accepted if `has_gaps`. No checksum covers a batch's offset and leader epoch, so the
+    offset is compared with the batch before it, and the epoch with the newest epoch.
     """
     found = check_whole(batches)
     if isinstance(found, AppendRefused):
