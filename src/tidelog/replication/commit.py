@@ -1,4 +1,4 @@
-"""The two commit rules. A committed record is never lost while the assumption of its rule holds.
+"""The two rules that decide when a record is committed and must not be lost any more.
 
 ISR (partitions): every replica of the maximal in-sync set holds the record, and the committed
 in-sync set has at least min.insync.replicas members.
@@ -23,7 +23,7 @@ class InSync(NamedTuple):
 def isr_committed(ends: Mapping[NodeId, Offset], isr: InSync, floor: Offset) -> Offset:
     """Primary-backup rule: the offset that *every* in-sync replica holds.
 
-    The result is never below `floor`, and equal to it if too few replicas are in sync.
+    If too few replicas are in sync, the result is `floor`. It is never below `floor`.
     """
     assert isr.agreed <= isr.maximal
     if len(isr.agreed) < isr.minimum:
@@ -39,7 +39,7 @@ def quorum_committed(
 ) -> Offset:
     """Raft rule: the offset that a *majority* of voters holds.
 
-    The result is never below `floor`, and equal to it until the offset is past `epoch_start`.
+    Until that offset is past `epoch_start`, the result is `floor`. It is never below `floor`.
     """
     descending = sorted((ends[voter] for voter in voters), reverse=True)
     majority_end = descending[len(descending) // 2]

@@ -1,7 +1,9 @@
-"""Finds where two logs diverge: the leader returns the end of an epoch, the follower truncates.
+"""Finds where a follower's log diverges from the leader's, and where to truncate it.
 
-After several fast leader changes, one round may not be enough. The follower then truncates its log
-and fetches with an older last epoch, again and again, until the epochs match (KIP-279, KIP-595).
+The leader returns the end offset of an epoch, and the follower truncates its log accordingly.
+
+After several fast leader changes, one truncation may not be enough. The follower then fetches with
+an older last epoch and truncates again, until the epochs match (KIP-279, KIP-595).
 """
 
 from tidelog.model.effects import EpochEnd
@@ -14,8 +16,8 @@ def diverging(
     """The divergence that a leader reports to a follower; None if the logs agree up to
     `fetch_offset`.
 
-    `mine` is the leader's own entry for the follower's last epoch: the largest epoch not above it
-    and the end offset of that epoch.
+    `mine` is the leader's own entry for the follower's last epoch: the largest epoch of the
+    leader's log up to that epoch, and its end offset.
     """
     if last_fetched_epoch == NO_EPOCH and fetch_offset <= log_start:
         return None  # the follower's log is empty

@@ -1,7 +1,7 @@
 """A limit in bytes per second, which one response may exceed.
 
 A response is never shortened to meet the rate. Later requests wait until the average is back at the
-rate. At most one second's worth of unused bytes is saved, so that a pause causes no burst.
+rate. The unused bytes of at most one second are saved, so that no large burst follows a pause.
 """
 
 from tidelog.model.ids import Millis
@@ -25,7 +25,7 @@ class Throttle:
         return self._rate < NO_LIMIT
 
     def set_rate(self, rate: int, now: Millis) -> None:
-        """Apply a new rate from now on; bytes sent above the old rate still count."""
+        """Apply a new rate from now on; bytes that exceeded the old rate still count."""
         self._earn(now)
         self._rate = rate
         self._balance = min(self._balance, rate * _MILLIS)

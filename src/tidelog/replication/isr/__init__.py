@@ -1,1 +1,1 @@
-"""In-sync replication of a partition: the leader's state machine."""
+"""In-sync replication of a partition: the leader's state machine and the follower's rules."""

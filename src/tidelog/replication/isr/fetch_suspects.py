@@ -1,11 +1,11 @@
-"""Finds the partitions that make whole fetches fail, so that they do not delay the others.
+"""Finds the partitions that make whole fetches fail, so that they do not delay other partitions.
 
-A failed fetch names no partition: its response cannot be decoded, the connection is lost or the
-time is up (F62). After two failures in a row, half of the partitions are left out, then half of the
-rest, until a fetch succeeds or only one partition is fetched. If the fetch of that partition fails
-too, the partition is blamed and left out until all partitions have been tested. Partitions that
-have passed are fetched throughout. If no partition passes, the leader itself has failed, and no
-partition is blamed.
+When a whole fetch fails, its response cannot be decoded, the connection is lost or the request
+times out (F62). None of these failures names the partition that caused it. After two failures in a
+row, half of the partitions are left out, then half of the rest, until a fetch succeeds or only one
+partition is fetched. If the fetch of that partition fails too, the partition is blamed and left out
+until all partitions have been tested. Partitions that have passed are fetched throughout. If no
+partition passes, the leader itself has failed, and no partition is blamed.
 """
 
 from collections.abc import Iterable
@@ -14,7 +14,8 @@ from typing import Generic, TypeVar
 from tidelog.replication.isr.follower import PartitionFollower
 
 BAD_ANSWERS = 2
-"""The number of failures in a row that start a search; a leader that stops causes only one."""
+"""The number of failures in a row that start a search. A leader that stops causes only one failure.
+"""
 
 
 F = TypeVar("F", bound=PartitionFollower)
@@ -24,21 +25,24 @@ class FetchSuspects(Generic[F]):
     def __init__(self) -> None:
         self._in_a_row = 0
         self._tested: list[F] = []
-        """The partitions that the fetch under way tests."""
+        """The partitions that the current fetch tests."""
         self._later: list[list[F]] = []
-        """Groups that are tested later and left out until then."""
+        """Groups of partitions that are tested later and left out until then."""
         self._blamed: list[F] = []
-        """Partitions that this search has blamed; they are left out until it ends."""
+        """Partitions that this search has blamed. They are left out until the search ends."""
         self._tried_again: list[F] = []
         """Partitions that an earlier search has blamed and that have not passed since."""
         self._has_passed = False
 
     def unreachable(self) -> None:
-        """Reset the count: a fetch without a connection tests no partition."""
+        """Reset the count of failures, because a fetch without a connection tests no partition."""
         self._in_a_row = 0
 
     def failed(self, asked: Iterable[F]) -> list[F]:
-        """A fetch of these partitions has failed; returns the partitions to blame, if known."""
+        """Handle the failure of a fetch of these partitions.
+
+        Returns the partitions to blame, if they are known now.
+        """
         self._in_a_row += 1
         if not self._tested:
             self._begin(list(asked))
@@ -55,7 +59,10 @@ class FetchSuspects(Generic[F]):
         return self._test_next()
 
     def passed(self) -> list[F]:
-        """A fetch of the tested partitions succeeded; returns the partitions to blame, if known."""
+        """Handle the success of a fetch of the tested partitions.
+
+        Returns the partitions to blame, if they are known now.
+        """
         self._in_a_row = 0
         self._has_passed = True
         for one in self._tried_again:
@@ -65,7 +72,7 @@ class FetchSuspects(Generic[F]):
         return self._test_next()
 
     def forget(self, followed: F) -> None:
-        """The partition is not followed any more."""
+        """Forget a partition that is no longer followed."""
         for group in (self._tested, *self._later, self._blamed, self._tried_again):
             if followed in group:
                 group.remove(followed)

@@ -1,12 +1,12 @@
 """The rules of a follower for one partition in one leader epoch.
 
-They decide what to fetch, what to do with each response, and how long to back off. The node carries
-out the effects.
+The rules decide what to fetch, what to do with each response, and how long to back off. The node
+carries out the effects.
 
 Invariants: a fetch offset proves to the leader that the follower holds every record below it, so a
-partition whose flush is due is not fetched. A response that belongs to another log end offset was
-sent for an earlier epoch and changes nothing (F09). Only a diverging epoch in a response truncates
-the log (F03).
+partition is not fetched while its flush is due. If the log end offset is not the offset of the last
+fetch, a response belongs to a fetch of an earlier epoch and changes nothing (F09). Only a diverging
+epoch in a response truncates the log (F03).
 """
 
 from enum import Enum
@@ -33,7 +33,7 @@ class FollowerLog(Protocol):
     def log_end_offset(self) -> Offset: ...
 
     def epoch_end(self, epoch: LeaderEpoch) -> EpochEnd:
-        """The largest epoch not above this one, and its end offset."""
+        """The largest epoch in the log up to `epoch`, and its end offset."""
 
 
 class LeaderResponse(Protocol):
@@ -70,13 +70,13 @@ class AppendFetched(NamedTuple):
 
 
 class TruncateTo(NamedTuple):
-    """Truncate the log, which diverges from the leader's at this offset, and call `truncated`."""
+    """Truncate the log to this offset, where it diverges from the leader's; call `truncated`."""
 
     offset: Offset
 
 
 class RestartAt(NamedTuple):
-    """Drop all records: the leader's log starts at this offset, past the end of this log."""
+    """Drop all records, and continue at this offset, where the leader's log starts."""
 
     offset: Offset
 
@@ -137,8 +137,8 @@ class PartitionFollower:
     ) -> NextFetch:
         """Decide what the next fetch request says about this partition.
 
-        `throttled_ms` is how long the replication quota makes it wait. A partition that is in sync
-        never waits for it.
+        `throttled_ms` is how long the replication quota makes the partition wait. The quota never
+        delays a partition that is in sync.
         """
         if is_flush_due:
             return NextFetch.LEAVE_OUT
@@ -198,13 +198,13 @@ class PartitionFollower:
         return None
 
     def truncated(self, end_before: Offset, held: FollowerLog, now: Millis) -> BackOff | None:
-        """Back off if nothing was truncated: the same fetch would get the same response."""
+        """Back off if nothing was truncated, because the same fetch would get the same response."""
         return self.back_off(now) if held.log_end_offset == end_before else None
 
     def failed(self, now: Millis) -> BackOff:
-        """Back off for longer after each response in a row that could not be used.
+        """Back off after a response that could not be used, longer with each failure in a row.
 
-        The leader may be repaired meanwhile, or another replica may lead.
+        Meanwhile the leader may be repaired, or another replica may become the leader.
         """
         self.failures += 1
         return self.back_off(now, back_off_ms(self.failures))

@@ -1,10 +1,10 @@
 """The leader of one partition: follower progress, the in-sync set and the high watermark.
 
-Invariants: the high watermark never moves back, and never passes the offset that the commit rule
-allows for the maximal in-sync set (the agreed set plus the replicas that this leader has asked to
-add). At most one change of the set is in flight, bound to the partition epoch of its request. The
-maximal set includes the replicas that the change adds until the controller has certainly refused
-the change, or a later partition epoch is known.
+Invariants: the high watermark never moves back. It never passes the offset that the commit rule
+allows for the maximal in-sync set: the agreed set plus the replicas that this leader has asked to
+add. At most one change of the in-sync set is in flight, and it is valid only for the partition
+epoch of its request. The replicas that it adds stay in the maximal set until the controller has
+certainly refused the change, or a later partition epoch is known.
 """
 
 from collections.abc import Iterable
@@ -32,12 +32,13 @@ class FollowerFetched:
     offset: Offset
     broker_epoch: BrokerEpoch
     is_eligible: bool
-    """Whether it is unfenced, not shutting down and in its registered broker epoch (F15, F16)."""
+    """Whether the follower is unfenced, not shutting down and in its registered epoch (F15, F16).
+    """
 
 
 @dataclass(slots=True)
 class FollowerFetchedAgain:
-    """A fetch in a follower's session did not list this partition: its offset is unchanged."""
+    """A fetch in a follower's session did not list this partition, so its offset is unchanged."""
 
     replica: NodeId
     at: Millis
@@ -69,7 +70,7 @@ class IsrUnanswered:
 
 @dataclass(slots=True)
 class LagChecked:
-    """The isr-expiration timer fired; it can only shrink the in-sync set."""
+    """The isr-expiration timer fired, which removes lagging replicas from the in-sync set."""
 
     max_lag: Millis
 
@@ -275,7 +276,7 @@ class PartitionLeader:
     # -- the in-sync set ---------------------------------------------------------------------------
 
     def _settle_in_sync(self) -> None:
-        """Recompute the sets; the maximal one has every replica that may be in sync (F12)."""
+        """Recompute the sets; the maximal set has every replica that may be in sync (F12)."""
         maximal = self._agreed if self._proposed is None else self._agreed | self._proposed
         self._in_sync = InSync(self._agreed, maximal, self._minimum)
 
@@ -297,7 +298,7 @@ class PartitionLeader:
     def _join_offset(self) -> Offset:
         """The offset that a follower must reach to hold every committed record.
 
-        It covers the start of this epoch, because the high watermark may be too low after an
+        It is at least the start of this epoch, because the high watermark may be too low after an
         election. A follower that reaches only the high watermark may lack committed records (F13).
         """
         return max(self.high_watermark, self.epoch_start)
@@ -363,7 +364,7 @@ class PartitionLeader:
         for replica in sorted(expected - event.isr - {self._me}):
             # The controller removed the replica because its process ended or its log is damaged.
             # Its earlier offset therefore proves nothing until its next fetch. Its caught-up time
-            # stays valid: a replica that joins again at the high watermark does not count as
+            # stays valid, so a replica that joins again at the high watermark does not count as
             # lagging before its next fetch (F23).
             self._progress[replica] = FollowerProgress(self._progress[replica].last_caught_up)
             self._ends[replica] = NO_OFFSET

@@ -2,8 +2,9 @@
 
 Two rules advance `last_caught_up`. A fetch at or past the leader's log end offset sets it to the
 current time. A fetch at or past the log end offset that the leader had at the *previous* fetch sets
-it to the time of that fetch. A follower that is never quite at the end of a busy log therefore
-stays in sync (F25). A follower that fetches but falls further behind does not (F26).
+it to the time of that previous fetch. A follower that is never quite at the end of a busy log
+therefore stays in sync (F25). A follower that fetches but falls further behind does not stay in
+sync (F26).
 """
 
 from tidelog.model.ids import NO_OFFSET, BrokerEpoch, Millis, Offset
@@ -20,17 +21,18 @@ class FollowerProgress:
 
     def __init__(self, last_caught_up: Millis) -> None:
         self.end: Offset = NO_OFFSET
-        """Its last fetch offset in this leader epoch; -1 before its first fetch (F14)."""
+        """The follower's last fetch offset in this leader epoch; -1 before its first fetch (F14).
+        """
         self.broker_epoch: BrokerEpoch = -1
         self.last_caught_up = last_caught_up
         self.last_fetch: Millis = -1
-        """The time of its last fetch; -1 before its first fetch in this leader epoch."""
+        """The time of the follower's last fetch; -1 before its first fetch in this leader epoch."""
         self._last_fetch_leader_end: Offset = NO_OFFSET
 
     def fetched(
         self, offset: Offset, leader_end: Offset, broker_epoch: BrokerEpoch, now: Millis
     ) -> None:
-        """Record a fetch; fetching from `offset` proves that the follower holds all below it."""
+        """Record a fetch, which proves that the follower holds every record below `offset`."""
         if offset >= leader_end:
             self.last_caught_up = max(self.last_caught_up, now)
         elif 0 <= self._last_fetch_leader_end <= offset:
@@ -43,8 +45,8 @@ class FollowerProgress:
     def fetched_again(self, leader_end: Offset, at: Millis) -> None:
         """Record that the follower's session fetched until `at` without listing this partition.
 
-        That counts as a fetch at the same offset, but only while the offset is at the leader's log
-        end and `at` is newer than the last fetch. It never changes the follower's offset.
+        If the follower's offset is at the leader's log end and `at` is newer than the last fetch,
+        this counts as a fetch at the same offset. The follower's offset never changes here.
         """
         if self.end >= leader_end and at > self.last_fetch:
             self.last_caught_up = max(self.last_caught_up, at)
@@ -52,9 +54,9 @@ class FollowerProgress:
             self._last_fetch_leader_end = leader_end
 
     def is_caught_up(self, leader_end: Offset, now: Millis, max_lag: Millis) -> bool:
-        """Whether the follower is in sync; at the log end it is, however old its fetch (F24)."""
+        """Whether the follower is in sync. At the log end it is, however old its fetch is (F24)."""
         return self.end >= leader_end or now - self.last_caught_up <= max_lag
 
     def is_stuck(self, now: Millis, max_lag: Millis) -> bool:
-        """Whether the follower has not fetched for `max_lag`; one that fetches is only slow."""
+        """Whether the follower has not fetched for `max_lag`. If it fetches, it is at most slow."""
         return self.last_fetch < 0 or now - self.last_fetch > max_lag

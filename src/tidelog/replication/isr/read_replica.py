@@ -1,7 +1,7 @@
 """Selects the replica that a consumer reads from (KIP-392): the best in its rack, or the leader.
 
 Only in-sync replicas that hold the offset are considered, because a consumer that reads from a
-lagging replica falls behind with it.
+lagging replica falls behind as well.
 """
 
 from collections.abc import Iterable

@@ -83,7 +83,7 @@ class LeaderAnswered:
 
 @dataclass(slots=True)
 class PeerRefused:
-    """The peer's port refuses connections, so no process is running."""
+    """The peer's port refuses connections, so the peer's process is not running."""
 
     peer: NodeId
 
@@ -100,12 +100,14 @@ class LogGrew:
 
 @dataclass(slots=True)
 class CaughtUp:
-    """Our synced log reaches the leader's high watermark, which covers a record of its epoch."""
+    """Our synced log reaches the leader's high watermark, and the high watermark covers a record of
+    the leader's epoch."""
 
 
 @dataclass(slots=True)
 class VotersChanged:
-    """A VotersRecord was appended, truncated or committed; the newest in the log is in effect."""
+    """A VotersRecord was appended, truncated or committed. The newest VotersRecord in the log is in
+    effect."""
 
     voters: VoterSet
     offset: Offset = -1
@@ -192,14 +194,14 @@ class FollowLeader:
 
 @dataclass(slots=True)
 class StopFollowing:
-    """Stop fetching: there is no known leader."""
+    """Stop fetching, because no leader is known."""
 
 
 @dataclass(slots=True)
 class DiscoverLeader:
     """Send a fetch to a node, because its response names the leader.
 
-    A node id of -1 means the next of controller.quorum.bootstrap.servers.
+    A node id of -1 means the next address in controller.quorum.bootstrap.servers.
     """
 
     ask: NodeId

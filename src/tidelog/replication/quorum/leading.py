@@ -15,7 +15,7 @@ def first_progress(voters: VoterSet) -> dict[ReplicaKey, ReplicaProgress]:
 def record_fetch(
     role: Leader, voters: VoterSet, event: ReplicaFetched, log_end: Offset, now: Millis
 ) -> None:
-    """Record a fetch: the replica holds, fsynced, everything below its fetch offset."""
+    """Record a fetch, which proves that the replica has fsynced all records below its offset."""
     key = event.replica
     if key in voters:
         key = voters.voters[key.id].key
@@ -56,7 +56,7 @@ def change_voters(role: Leader, voters: VoterSet, me: NodeId) -> None:
 def has_lost_majority(
     role: Leader, voters: VoterSet, me: NodeId, now: Millis, patience: Millis
 ) -> bool:
-    """Whether too few voters have fetched recently; if enough have, the deadline is moved."""
+    """Whether too few voters have fetched recently; if enough have, postpone the next check."""
     if now < role.check_quorum_deadline:
         return False
     fetch_times = sorted(
@@ -82,7 +82,10 @@ def next_deadline(role: Leader, voters: VoterSet, me: NodeId) -> Millis | None:
 
 
 def successors(role: Leader, voters: VoterSet, me: NodeId) -> tuple[NodeId, ...]:
-    """The other voters in the order in which they should stand: the most complete log first."""
+    """The other voters in the order in which they should stand for election.
+
+    Voters with a more complete log come first.
+    """
     return tuple(
         sorted(voters.others(me), key=lambda id: (-role.progress[voters.voters[id].key].end, id))
     )

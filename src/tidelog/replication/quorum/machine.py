@@ -1,8 +1,9 @@
 """One member of the metadata quorum as a state machine: events and time in, effects out.
 
-Invariants: the epoch never goes back. A vote is saved before it is granted, and one vote is granted
-per epoch. An epoch has at most one leader. The high watermark covers only records that a majority
-holds, and it moves only if they include a record of the leader's epoch (`commit.quorum_committed`).
+Invariants: the epoch never goes back. A vote is saved before it is granted, and a member grants at
+most one vote per epoch. An epoch has at most one leader. The high watermark covers only records
+that a majority holds, and it moves only if a majority also holds a record of the leader's epoch
+(`commit.quorum_committed`).
 """
 
 from typing import assert_never
@@ -305,6 +306,6 @@ class QuorumMachine(Campaign):
             role.high_watermark = committed
             self._effects.append(Commit(committed))
         if not self.is_voter and role.high_watermark > self.voters_offset:
-            # The leader's own removal is committed. Only the leader itself could commit it (F38).
+            # The leader's own removal is committed, which only the leader itself could do (F38).
             self.is_retiring = False
             self._resign(now)

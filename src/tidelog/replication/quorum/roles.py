@@ -1,7 +1,8 @@
 """The roles of a quorum member and the transitions between them.
 
-Invariant: every role belongs to one epoch, an epoch never goes back, and within one epoch only the
-transitions in `TRANSITIONS` are possible. The state machine asserts this at each change.
+Invariant: every role belongs to one epoch, and a member never goes back to an earlier epoch. Within
+one epoch only the transitions in `TRANSITIONS` are possible. The state machine asserts these rules
+at each change.
 """
 
 from dataclasses import dataclass, field
@@ -25,7 +26,7 @@ class Unattached:
 
 @dataclass(slots=True)
 class Prospective:
-    """A member that requests pre-votes: it checks whether it could win a new epoch (KIP-996)."""
+    """A member that requests pre-votes, to learn whether it could win a new epoch (KIP-996)."""
 
     epoch: LeaderEpoch
     election_deadline: Millis
@@ -62,7 +63,8 @@ class Follower:
     has_fetched: bool = False
     """Whether the leader has answered in this epoch, so that pre-votes are refused (F36)."""
     leader_is_gone: bool = False
-    """Whether the leader's port refuses connections, so that no process is running."""
+    """Whether the leader has resigned, or its port refuses connections because it is not running.
+    """
 
 
 @dataclass(slots=True)
@@ -79,7 +81,7 @@ class ReplicaProgress:
 class Leader:
     epoch: LeaderEpoch
     epoch_start: Offset
-    """The first offset of this epoch: the leader's own LeaderChange record."""
+    """The first offset of this epoch, which is that of the leader's own LeaderChange record."""
     progress: dict[ReplicaKey, ReplicaProgress]
     unacknowledged: set[NodeId]
     """Voters that have not acknowledged the epoch yet."""
@@ -87,7 +89,8 @@ class Leader:
     check_quorum_deadline: Millis
     high_watermark: Offset = -1
     directories: dict[NodeId, UUID] = field(default_factory=dict)
-    """The directory id from each voter's fetches in this epoch; its voter record may have none."""
+    """The directory id in each voter's fetches in this epoch. Its VotersRecord entry may lack it.
+    """
 
 
 @dataclass(slots=True)

@@ -37,7 +37,9 @@ from tidelog.replication.quorum.state import (
 )
 
 STAGGER_MS = 40
-"""When a leader fails, voters stand one after the other, this far apart: votes do not split."""
+"""When a leader fails, voters stand for election one after the other, at this interval, so that
+votes do not split.
+"""
 
 
 class Standing:
@@ -85,7 +87,7 @@ class Standing:
     def may_stand(self) -> bool:
         """Whether this member may stand for election, as a voter or to commit its own removal.
 
-        It may not while its log lacks records that it may have acknowledged.
+        It must not stand while its log lacks records that it may have acknowledged.
         """
         return (self.is_voter or self.is_retiring) and (not self.is_in_doubt or self._is_new)
 
@@ -182,10 +184,10 @@ class Standing:
             self.held = Held()
 
     def _end_doubt(self) -> None:
-        """End the doubt: the log again holds everything that this voter helped to commit."""
+        """End the doubt, because the log again holds all that this voter helped to commit."""
         role = self.role
         if self.held.end == UNKNOWN and isinstance(role, Follower) and role.voted is None:
-            role.voted = self.me  # it may have voted in this epoch, so it must not vote again
+            role.voted = self.me  # the member may have voted in this epoch; it must not vote again
         self.held = Held()
         self._save()
 
@@ -224,8 +226,8 @@ class Standing:
     def _fetch_deadline(self, leader: NodeId, now: Millis) -> Millis:
         """When to give up a leader that no longer answers.
 
-        All voters lose the leader at the same moment. If they stood at the same moment, two
-        remaining voters would split the votes and wait for another election timeout.
+        All voters lose the leader at the same moment. If two voters stood for election at the same
+        moment, they would split the votes and wait for another election timeout.
         """
         return now + self._timeouts.fetch_ms + self._turn_after(leader)
 
@@ -234,9 +236,10 @@ class Standing:
         return STAGGER_MS * sum(id != leader and id < self.me.id for id in self.voters)
 
     def _stagger(self) -> Millis:
-        """The delay of the first election after a start.
+        """The delay of this member's first election after its start.
 
-        It is shorter than an election timeout, because a pre-vote does not disrupt a leader.
+        The delay may be shorter than an election timeout, because a pre-vote does not disrupt a
+        leader.
         """
         if not self.is_voter:
             return 0

@@ -30,13 +30,14 @@ class Held:
 
 
 class ReplicaKey(NamedTuple):
-    """A voter's id and directory id; after a wipe, the same id is another voter (F40, KIP-853)."""
+    """A voter's id and directory id. After its disk is wiped, a node with the same id is another
+    voter (F40, KIP-853)."""
 
     id: NodeId
     directory: UUID | None = None
 
     def is_same(self, other: "ReplicaKey") -> bool:
-        """Whether both are the same voter; for a static one, without directory, the id decides."""
+        """Whether both are the same voter. If one has no directory id, only the id is compared."""
         if self.id != other.id:
             return False
         return (

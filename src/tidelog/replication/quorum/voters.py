@@ -1,8 +1,9 @@
 """The voter set and its changes: one voter at a time, each change a record in the log (KIP-853).
 
-Invariants: the newest VotersRecord in the log takes effect when it is appended, committed or not.
-No change begins while another is uncommitted, so any two majorities in effect at once share a voter
-(F39). No change begins before the leader has committed a record of its own epoch.
+Invariants: a VotersRecord takes effect when it is appended, even before it is committed. No change
+begins while another change is uncommitted, so the majorities of two voter sets that are in effect
+at once share a voter (F39). No change begins before the leader has committed a record of its own
+epoch.
 """
 
 from base64 import urlsafe_b64encode
@@ -79,7 +80,7 @@ class VoterHistory:
         self._levels = [entry for entry in self._levels if entry[0] < end]
 
     def restart(self, end: Offset, known: VoterMembership) -> None:
-        """Replace everything before `end` by a snapshot that ends there."""
+        """Replace the whole history by the voters in a snapshot that ends at `end`."""
         self._levels = [(end - 1, known.kraft_version)] if known.kraft_version else []
         self._voters = [(end - 1, known.voters)] if known.voters is not None else []
 
@@ -90,7 +91,7 @@ def text_of(key: ReplicaKey) -> str:
 
 
 def refuse_any(role: Leader, kraft_version: int, changed_at: Offset) -> VoterChangeRefused | None:
-    """The reason why no change of the voters may begin now, if there is one."""
+    """Why no change of the voters may begin now; None if a change may begin."""
     if kraft_version < DYNAMIC:
         return VoterChangeRefused(
             ErrorCode.unsupported_version,
@@ -133,7 +134,7 @@ def add(
     now: Millis,
     patience: Millis,
 ) -> VoterSet | VoterChangeRefused:
-    """Add a voter; it must have caught up with the leader recently."""
+    """Add a voter, which must have caught up with the leader recently."""
     known = voters.voters.get(voter.key.id)
     if known is not None:
         return VoterChangeRefused(
