@@ -1,1 +1,1 @@
-"""Cluster metadata: records, the immutable image, and the controller's decisions. Pure."""
+"""Cluster metadata: the immutable image, and the controller's decisions as pure functions."""

@@ -47,8 +47,8 @@ def elr_enabled(image: ClusterImage) -> bool:
 def activation_records(image: ClusterImage, settings: BrokerSettings) -> tuple[MetadataRecord, ...]:
     """The records that a controller writes first when it becomes active.
 
-    They finalise the features of a new cluster, or abort the metadata transaction that the previous
-    controller left open when it failed.
+    These records finalise the features of a new cluster, or abort the metadata transaction that the
+    previous controller left open when it failed.
     """
     if image.before_transaction is not None:
         aborted = AbortTransactionRecord(reason="the controller that began it has failed")

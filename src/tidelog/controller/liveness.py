@@ -1,8 +1,9 @@
 """Broker sessions: the deadline by which the active controller expects each broker's heartbeat.
 
-Sessions exist only in memory. A new controller starts without any, so each broker gets a full
-session timeout before it can be fenced. The exception is the previous leader of the quorum, whose
-failure caused the election. Only the image determines whether a broker is fenced.
+Sessions exist only in memory. A new controller starts without sessions, so each broker gets a full
+session timeout before it can be fenced. Only the previous leader of the quorum gets less time,
+because its failure caused the election. Whether a broker is fenced is recorded in the image, not
+here.
 """
 
 from collections.abc import Iterable
@@ -40,7 +41,7 @@ class Liveness:
         self._sessions[broker] = _Session(now + self._timeout_ms, metadata_offset)
 
     def expect(self, brokers: Iterable[NodeId], now: Millis) -> None:
-        """Start a full session for each broker; a new controller does this first."""
+        """Start a full session for each broker; a new controller calls this first."""
         for broker in brokers:
             if broker not in self._sessions:
                 self._sessions[broker] = _Session(now + self._timeout_ms, NO_OFFSET)
@@ -62,7 +63,7 @@ class Liveness:
         self._sessions.pop(broker, None)
 
     def expired(self, now: Millis) -> list[NodeId]:
-        """Brokers to fence, in order of id; each is returned until `forget` is called for it."""
+        """Brokers to fence, in order of id. A broker is returned until `forget` removes it."""
         return sorted(id_ for id_, session in self._sessions.items() if session.deadline <= now)
 
     def next_deadline(self) -> Millis | None:

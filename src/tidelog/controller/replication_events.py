@@ -54,7 +54,8 @@ def events_of_decision(
 ) -> Iterator[ReplicationEvent]:
     """Yield the events of brokers first, then those of partitions.
 
-    If the decision fences a broker, `why` is the reason and `silent_ms` is how long it was silent.
+    If the decision fences a broker, `why` is the reason, and `silent_ms` is how long the broker had
+    been silent.
 
     This is a generator, so that the events of ten thousand partitions do not delay the failover of
     a broker.
@@ -174,10 +175,10 @@ def _election(change: PartitionDifference, min_isr: int, gone: _Gone) -> Iterato
 
 
 def _is_unclean(old: PartitionImage, new: PartitionImage) -> bool:
-    """Whether the new leader may lack committed records; it is then recovering in its new epoch.
+    """Whether the new leader may lack committed records, so that it is RECOVERING in its epoch.
 
-    The recovery state stays until the leader clears it. A later leader that was in sync or eligible
-    lacks nothing, so its election is clean (F35).
+    The recovery state stays until the leader clears it. If a later leader was in sync or eligible,
+    it lacks nothing, so its election is clean (F35).
     """
     return (
         new.leader_recovery_state == RECOVERING

@@ -1,7 +1,7 @@
 """IncrementalAlterConfigs and AlterConfigs: change the configurations of resources.
 
-The changes to one resource are applied together or not at all. Resources are independent: an error
-for one does not affect the others of the request.
+The changes to one resource are applied together or not at all. An error for one resource does not
+affect the other resources of the request.
 """
 
 from collections import Counter
@@ -94,7 +94,7 @@ def incremental_alter_configs(
 def alter_configs(
     image: ClusterImage, request: AlterConfigsRequest, context: DecideContext
 ) -> Decision:
-    """Replace whole configurations: keys that the request omits return to their defaults."""
+    """Replace whole configurations. Keys that the request omits return to their defaults."""
     asked = [
         _Asked(
             resource.resource_type,
@@ -264,7 +264,8 @@ def _records(
             resource_type=resource_type, resource_name=resource_name, name=name, value=value
         )
         for name, value in altered.items()
-        # Write a broker's value even if it is unchanged: the broker may have failed to apply it.
+        # Write a broker's value even if it is unchanged, because the broker may have failed to
+        # apply it.
         if current.get(name) != value or (resource_type == BROKER_RESOURCE and value is not None)
     ]
     if elr_enabled(image) and current.get(_MIN_ISR) != altered.get(_MIN_ISR, current.get(_MIN_ISR)):

@@ -104,7 +104,7 @@ def _check_broker(name: str) -> Refusal | None:
 def check_config(
     settings: BrokerSettings, resource_type: int, configs: Mapping[str, str]
 ) -> Refusal | None:
-    """The error if the whole configuration of a resource is not valid."""
+    """The error if a resource's configuration as a whole is invalid."""
     return _CHECKS[resource_type](settings, configs)
 
 

@@ -15,7 +15,10 @@ from tidelog.model.outbound import LimitConnections
 
 
 def connection_limits(image: ClusterImage, settings: BrokerSettings) -> LimitConnections:
-    """The current limits: as set for this broker, else for all brokers, else in the file."""
+    """The current limits.
+
+    A value for this broker overrides the value for all brokers, which overrides the file.
+    """
     total = broker_value(image, settings, "max.connections")
     per_ip = broker_value(image, settings, "max.connections.per.ip")
     overrides = broker_value(image, settings, "max.connections.per.ip.overrides")

@@ -1,8 +1,8 @@
 """The effective configuration: each value, its source, and the values that it overrides.
 
-The precedence is: set on the topic, set dynamically on the broker, set dynamically for all brokers,
-set in server.properties, Kafka's default. A topic key inherits from its synonyms, which are broker
-keys. Some synonyms have other units.
+A value that is set on the topic has the highest precedence. The next are a dynamic value of the
+broker, a dynamic value for all brokers, a value in server.properties, and Kafka's default. A topic
+key inherits from its synonyms, which are broker keys. Some synonyms have other units.
 """
 
 from collections.abc import Iterator, Mapping
@@ -44,7 +44,7 @@ class EffectiveConfig:
     value: Value
     source: ConfigSource
     synonyms: tuple[ConfigSynonym, ...] = ()
-    """Every setting of the value, by precedence, as DescribeConfigs lists them."""
+    """Every setting of the value, by precedence, as DescribeConfigs lists the settings."""
 
     @property
     def text(self) -> str | None:
@@ -115,7 +115,7 @@ def topic_value(image: ClusterImage, settings: BrokerSettings, topic: str, name:
 
 
 def topic_defaults(image: ClusterImage, settings: BrokerSettings) -> dict[str, Value]:
-    """The values of a topic without overrides; `with_overrides` adds them."""
+    """The values of a topic without overrides; `with_overrides` adds the overrides."""
     levels = _levels(image, settings)
     return {key.name: _inherited(key, levels)[0] for key in TOPIC_KEYS.values()}
 
@@ -171,7 +171,7 @@ def _usable(synonym: BrokerSynonym, text: str, key: ConfigKey | None = None) -> 
 def _listed_synonyms(
     synonyms: tuple[BrokerSynonym, ...], levels: tuple[_Level, ...]
 ) -> Iterator[ConfigSynonym]:
-    """The entries that Kafka lists: all from the first one of the preferred synonym on."""
+    """The entries that Kafka lists. The list begins with the preferred synonym's first entry."""
     listing = False
     for found in _mentions(synonyms, levels):
         listing = listing or found.name == synonyms[0].name
@@ -197,7 +197,9 @@ def _mentions(
 _FAMILIES: Mapping[str, tuple[BrokerSynonym, ...]] = {
     synonyms[0].name: synonyms for synonyms in SYNONYMS.values() if len(synonyms) > 1
 }
-"""Broker keys for the same value in several units, by the key that takes precedence."""
+"""Groups of broker keys that set the same value in several units. Each group is listed under the
+key that takes precedence.
+"""
 
 
 def broker_config(image: ClusterImage, settings: BrokerSettings) -> dict[str, EffectiveConfig]:

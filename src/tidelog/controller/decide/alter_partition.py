@@ -1,8 +1,8 @@
 """AlterPartition: a leader requests a new in-sync set for the current partition epoch.
 
 The controller decides which replicas may be in sync. It rejects a replica that is fenced or
-shutting down, or whose broker epoch differs from the one that the leader saw (KIP-903), because
-such a replica may have lost records that the leader counts on.
+shutting down. It also rejects a replica whose broker epoch differs from the epoch that the leader
+saw (KIP-903), because the replica may have lost records that the leader counts on.
 """
 
 from kio.schema.alter_partition.v3.request import AlterPartitionRequest, BrokerState
@@ -30,7 +30,7 @@ from tidelog.model.ids import NO_EPOCH, NO_NODE, NodeId
 from tidelog.protocol.metadata.metadata_records import PartitionChangeRecord
 
 _UNKNOWN_BROKER_EPOCH = -1
-"""Sent if the leader does not know a follower's broker epoch; only its registration is checked."""
+"""The leader sends this if it does not know a follower's broker epoch. The epoch is not checked."""
 
 
 def alter_partition(
@@ -84,7 +84,7 @@ def _check(
         asked.leader_epoch > partition.leader_epoch
         or asked.partition_epoch > partition.partition_epoch
     ):
-        # The leader's epoch is newer than ours, so this node is no longer the controller (F28).
+        # The leader knows a newer epoch, so this node is no longer the active controller (F28).
         return ErrorCode.not_controller
     if asked.leader_epoch < partition.leader_epoch:
         return ErrorCode.fenced_leader_epoch

@@ -1,8 +1,8 @@
 """BrokerRegistration, BrokerHeartbeat, UnregisterBroker and ControllerRegistration.
 
-A broker registers fenced, and each run of its process gets a new broker epoch. The broker is
-unfenced once it has read the metadata log up to its own registration. It is fenced when its session
-expires or when its controlled shutdown completes.
+A newly registered broker is fenced, and each run of its process gets a new broker epoch. The broker
+is unfenced once it has read the metadata log up to its own registration. It is fenced again when
+its session expires or when its controlled shutdown completes.
 """
 
 from collections.abc import Iterable
@@ -48,7 +48,7 @@ def register_broker(
         return Decision((), _registered(fault.error, -1))
     existing = image.brokers.get(request.broker_id)
     if existing is not None and existing.incarnation == request.incarnation_id:
-        # The same process registers again: the response was lost, or its listeners changed.
+        # The same process registers again, because the response was lost or its listeners changed.
         record = _registration(request, existing.epoch, existing)
         return Decision((record,), _registered(ErrorCode.none, existing.epoch))
     epoch = context.next_offset
@@ -64,7 +64,8 @@ def _end_of_run(
     request: BrokerRegistrationRequest,
     context: DecideContext,
 ) -> Iterable[MetadataRecord]:
-    """Remove a restarted broker from the in-sync sets; its logs may have lost records."""
+    """Remove a restarted broker from the in-sync sets. If its logs may have lost records, remove it
+    from the eligible leader replicas as well."""
     # A clean shutdown counts only if the broker still has all its directories.
     has_lost_none = set(existing.directories) <= set(request.log_dirs)
     clean = request.previous_broker_epoch == existing.epoch and has_lost_none
@@ -94,9 +95,10 @@ def _check_registration(
 
 
 def _holds_the_same_disks(existing: BrokerImage, request: BrokerRegistrationRequest) -> bool:
-    """Whether the new process has locked a log directory of the old one, which must have ended.
+    """Whether the new process has a log directory of the old one, which must then have ended.
 
-    A broker that restarts after a kill can therefore register before its old session expires.
+    A process locks its log directories. A broker that restarts after a kill can therefore register
+    before its old session expires.
     """
     return not set(existing.directories).isdisjoint(request.log_dirs)
 
@@ -178,7 +180,7 @@ def heartbeat(
     is_fenced, should_shut_down = broker.fenced, False
     if broker.fenced:
         if request.want_shut_down or broker.in_controlled_shutdown:
-            # A broker that has begun to shut down is not unfenced; its next run registers again.
+            # A broker that has begun to shut down stays fenced. Its next process registers anew.
             should_shut_down = True
         elif not request.want_fence and is_caught_up:
             is_fenced = False
@@ -252,7 +254,7 @@ def unregister_broker(
                 error_message=f"Broker ID {request.broker_id} is not currently registered",
             ),
         )
-    # Its logs can no longer be relied on, so it leaves the eligible leader replicas too.
+    # The broker's logs cannot be relied on any more, so it leaves the eligible leader replicas too.
     changes = elections.shut_down_uncleanly(image, broker.id, context)
     gone = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
     response = UnregisterBrokerResponse(

@@ -1,7 +1,8 @@
 """The controller's decisions: pure functions from an image and a request to records and a response.
 
-Decisions are made one at a time on the pending image. The response is sent when its records are
-committed. A refused request produces no records and is answered at once.
+Decisions are made one at a time on the pending image, which includes the records of all earlier
+decisions, committed or not. The response is sent when the records of the decision are committed. A
+refused request produces no records and is answered at once.
 """
 
 from collections.abc import Callable, Mapping

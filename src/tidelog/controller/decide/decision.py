@@ -39,7 +39,7 @@ class DecideContext:
     dice: Dice
     settings: BrokerSettings
     next_offset: Offset
-    """The offset of the decision's first record; a newly registered broker gets it as its epoch."""
+    """The offset of the decision's first record. A new registration uses it as broker epoch."""
     sessions: Sessions
     kraft_version: int = 0
     """1 if the voter set can change (KIP-853); read from the metadata log, not from the image."""

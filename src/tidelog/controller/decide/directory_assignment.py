@@ -1,7 +1,7 @@
 """AssignReplicasToDirs: a broker reports the log directories of its replicas (KIP-858).
 
-A replica is offline if its directory is unknown to the broker or has failed. An offline replica
-leaves the in-sync set, and another replica takes over its leadership.
+A replica is offline if its directory has failed or is unknown to the broker. An offline replica
+leaves the in-sync set. If it was the leader, another replica takes over.
 """
 
 from dataclasses import replace

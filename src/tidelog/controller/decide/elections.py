@@ -1,6 +1,6 @@
 """Partition changes when brokers are fenced, unfenced or shut down.
 
-A broker that may not lead leaves every in-sync set in the same batch of records, so no image
+The batch of records that fences a broker also removes it from every in-sync set, so no image
 contains a fenced leader (KIP-841).
 """
 
@@ -55,7 +55,8 @@ def fence_expired(
 ) -> list[MetadataRecord]:
     """Fence the first of the brokers that is not fenced yet.
 
-    Each decision must see the previous one, so the caller repeats this until it returns no records.
+    One call fences one broker, because each decision must see the result of the previous one. The
+    caller repeats the call until it returns no records.
     """
     for id_ in brokers:
         broker = image.brokers.get(id_)

@@ -1,4 +1,4 @@
-"""UpdateFeatures: raise or lower feature levels; a request takes effect as a whole or not at all.
+"""UpdateFeatures: raise or lower feature levels. A request takes effect as a whole or not at all.
 
 A level is finalised only if every registered broker and controller supports it.
 """
@@ -38,7 +38,8 @@ from tidelog.protocol.metadata.metadata_records import (
 
 _UPGRADE, _SAFE_DOWNGRADE, _UNSAFE_DOWNGRADE = 1, 2, 3
 _LOWEST_KEEPING_METADATA = 23
-"""4.0-IV1: no later level changes the format of records, so a downgrade to it loses nothing."""
+"""4.0-IV1. No later level changes the record formats, so a downgrade to this level loses nothing.
+"""
 
 
 def update_features(
@@ -164,7 +165,7 @@ def _records(
 
 
 def _one_min_isr(image: ClusterImage, context: DecideContext) -> list[MetadataRecord]:
-    """Replace per-broker min.insync.replicas by one cluster-wide value; the ELR requires that."""
+    """Replace per-broker min.insync.replicas by one cluster-wide value, as the ELR requires."""
     name = "min.insync.replicas"
     records: list[MetadataRecord] = []
     if name not in image.config(BROKER_RESOURCE, CLUSTER_DEFAULT):

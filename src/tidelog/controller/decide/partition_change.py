@@ -2,11 +2,11 @@
 
 The rules are Kafka's, and the safety of committed records depends on them. The leader is elected
 from the in-sync set. If that set is empty, the leader is elected from the eligible leader replicas
-(KIP-966), which hold every committed record. Only if both are empty does the controller elect the
-last known leader, or any live replica where the topic allows unclean elections. Such an election is
-marked as unclean because records may be lost. While the in-sync set is smaller than
-min.insync.replicas, a replica that leaves it cleanly stays eligible, because no record can be
-committed without it.
+(KIP-966), which hold every committed record. If both sets are empty, the controller elects the last
+known leader. If that replica cannot lead and the topic allows unclean elections, the controller
+elects any live replica. An election with both sets empty is marked as unclean, because records may
+be lost. If the in-sync set is smaller than min.insync.replicas after a replica has left it cleanly,
+the replica stays eligible, because no record can be committed while the set is that small.
 """
 
 from collections.abc import Callable, Collection
@@ -50,7 +50,7 @@ class Target:
     """The log directories, in the order of the current replicas."""
     election: Election = Election.ONLINE
     unclean_shutdown: frozenset[NodeId] = frozenset()
-    """Replicas that were not shut down cleanly; their logs may have lost their last records."""
+    """Replicas that were not shut down cleanly, so their logs may have lost their last records."""
     without_log: frozenset[NodeId] = frozenset()
     """Replicas that restarted on an empty disk; only an unclean election may choose them."""
 
@@ -137,7 +137,7 @@ def _eligible(
     unclean_shutdown: frozenset[NodeId],
     rules: ElectionRules,
 ) -> tuple[NodeId, ...]:
-    """Replicas that left the in-sync set while it was smaller than min.insync.replicas.
+    """The eligible leader replicas; none if the in-sync set has min.insync.replicas members.
 
     Unlike Kafka, only current replicas are kept. A replica that was reassigned away deletes its
     log, so it must not count as complete if the partition is assigned to it again.
@@ -185,14 +185,14 @@ def _elect(
 def _candidates(
     partition: PartitionImage, wanted: _Wanted, election: Election
 ) -> tuple[NodeId, ...]:
-    """Candidates in order: the current leader first, or the preferred one if it is requested."""
+    """Candidates in order. The current leader is first, or the preferred leader if requested."""
     if election is Election.PREFERRED:
         return (*wanted.replicas[:1], partition.leader, *wanted.replicas[1:])
     return (partition.leader, *wanted.replicas)
 
 
 def _is_safe(candidate: NodeId, wanted: _Wanted) -> bool:
-    """Whether the candidate holds every committed record: it is in sync, or in the ELR."""
+    """Whether the candidate holds every committed record, because it is in sync or in the ELR."""
     return candidate in wanted.isr or (not wanted.isr and candidate in wanted.elr)
 
 

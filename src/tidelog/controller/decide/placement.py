@@ -1,8 +1,9 @@
 """Placement of new replicas: leaders round-robin over all brokers, replicas across racks first.
 
 Brokers form a ring in which racks alternate. Each new partition takes the next broker as leader,
-so the leader counts of two brokers differ by at most one. Followers start at a different position
-on each lap, so the load of a failed broker spreads over many brokers.
+so the leader counts of two brokers differ by at most one. On each lap around the ring, the first
+follower has another distance from its leader, so the load of a failed broker spreads over many
+brokers.
 """
 
 from collections.abc import Collection, Iterator
@@ -27,7 +28,8 @@ from tidelog.protocol.metadata.metadata_records import PartitionRecord
 class _Ring:
     active: tuple[BrokerImage, ...]
     fenced: tuple[BrokerImage, ...]
-    """Fenced brokers are chosen only if there are too few active ones, and never as leader."""
+    """Fenced brokers. They never become leader, and active brokers in new racks are chosen first.
+    """
     start: int
     shift: int
 
@@ -56,8 +58,8 @@ def place(
     size, placed = len(active), {}
     chosen = []
     for index in range(first, first + count):
-        # The placement repeats after `size * (size - 1)` partitions, so no choice is computed
-        # twice.
+        # The placement repeats after `size * (size - 1)` partitions, so each choice is computed
+        # once and then reused.
         turn = index % (size * max(size - 1, 1))
         if turn not in placed:
             placed[turn] = _replicas(ring, index, replication_factor)
@@ -150,7 +152,7 @@ def _assignment_problem(
 def new_partition(
     image: ClusterImage, topic_id: TopicId, index: int, replicas: tuple[NodeId, ...]
 ) -> PartitionRecord | None:
-    """The record of a new partition, led by its first active replica; None if none is active."""
+    """The record of a new partition, led by its first active replica; None if there is none."""
     isr = tuple(replica for replica in replicas if image.is_active(replica))
     if not isr:
         return None
@@ -167,7 +169,7 @@ def new_partition(
 
 
 def default_directory(image: ClusterImage, broker: NodeId) -> UUID:
-    """The directory of a new replica, or unassigned if the broker has several to choose from."""
+    """The directory of a new replica. It is unassigned if the broker has several to choose from."""
     registered = image.brokers.get(broker)
     if registered is None or not registered.directories:
         return MIGRATING_DIRECTORY

@@ -1,8 +1,8 @@
 """AlterPartitionReassignments: move replicas by adding the new ones, then removing the old ones.
 
-The old replicas are removed by the AlterPartition that brings the last new replica into sync. A
-cancellation restores the original replicas. It is refused if it would leave the partition without a
-leader, or if it needs an unclean election that the topic does not allow.
+The AlterPartition that adds the last new replica to the in-sync set also removes the old replicas.
+A cancellation restores the original replicas. The cancellation is refused if it would leave the
+partition without a leader, or if it needs an unclean election that the topic does not allow.
 """
 
 from dataclasses import replace
@@ -130,8 +130,9 @@ def _cancelled(
         return Refusal(ErrorCode.no_reassignment_in_progress)
     replicas = tuple(one for one in partition.replicas if one not in partition.adding)
     isr = tuple(one for one in partition.isr if one not in partition.adding)
-    # Kafka adds the first replica to an empty in-sync set. It may be fenced or lack records (F35),
-    # so here the in-sync set stays empty, and the election looks for an eligible leader replica.
+    # Kafka adds the first replica to an empty in-sync set. That replica may be fenced or may lack
+    # records (F35). Tidelog therefore leaves the in-sync set empty, and the election looks for an
+    # eligible leader replica.
     target = Target(replicas=replicas, isr=isr, adding=(), removing=())
     may_lead = rules_for(image, topic, partition, context).may_lead
     if isr or any(may_lead(one) for one in partition.elr if one in replicas):

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 _ALLOWED = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-")
 MAX_LENGTH = 249
-"""The longest topic name; a directory name, which adds a dash and a number, has 255 bytes."""
+"""The longest topic name. A directory name adds a dash and a number, up to 255 bytes in total."""
 
 
 def name_problem(name: str) -> str | None:
@@ -27,7 +27,7 @@ def name_problem(name: str) -> str | None:
 
 
 class MetricNames:
-    """The existing topics by metric name: the topic name with underscores in place of dots."""
+    """The existing topics by metric name, which is the topic name with underscores for dots."""
 
     def __init__(self, existing: Iterable[str]) -> None:
         self._existing = existing
@@ -38,7 +38,7 @@ class MetricNames:
         if "." not in name and "_" not in name:
             return None
         if self._by_metric_name is None:
-            # Built once per request: scanning all topics for each new topic is slow.
+            # Build this map once per request, because a scan of all topics per new topic is slow.
             self._by_metric_name = {}
             for other in sorted(self._existing, reverse=True):
                 self._by_metric_name[other.replace(".", "_")] = other

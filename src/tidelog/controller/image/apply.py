@@ -51,7 +51,7 @@ def apply_all(
 
 
 def merge(partition: PartitionImage, change: r.PartitionChangeRecord) -> PartitionImage:
-    """Apply a change and increment the partition epoch; a named leader gets a new leader epoch."""
+    """Apply a change. Increment the partition epoch, and the leader epoch if a leader is named."""
     leads = change.leader != r.NO_CHANGE
     return PartitionImage(
         replicas=_or(change.replicas, partition.replicas),
@@ -111,7 +111,7 @@ class _Draft:
         self.carried = _Lazy(image.carried)
         self.next_producer_id: ProducerId = image.next_producer_id
         self.before_transaction = image.before_transaction
-        # Partition maps copied in this batch, by topic: these may be written to in place.
+        # Partition maps that were copied in this batch, by topic. They may be changed in place.
         self._partitions: dict[TopicId, dict[int, PartitionImage]] = {}
 
     def finish(self) -> ClusterImage:
@@ -131,7 +131,7 @@ class _Draft:
         )
 
     def begin_transaction(self) -> None:
-        # Finish the image and start a new draft from it, so that later writes do not change it.
+        # Later writes must not change the finished image, so start a new draft from it.
         before = self.finish()
         self._start(before)
         self.before_transaction = before
@@ -185,7 +185,7 @@ def _register_broker(draft: _Draft, record: r.RegisterBrokerRecord) -> None:
         features=_features(record.features),
         directories=record.log_dirs,
         cordoned=record.cordoned_log_dirs or (),
-        # A snapshot does not record where a shutdown began; it began before this offset.
+        # A snapshot does not record where a shutdown began. The shutdown began before this offset.
         shutdown_offset=draft.last_position if record.in_controlled_shutdown else NO_OFFSET,
     )
 
@@ -327,7 +327,7 @@ def _pass_over(draft: _Draft, record: r.NoOpRecord | r.ZkMigrationStateRecord) -
 
 
 def _carry(draft: _Draft, record: MetadataRecord) -> None:
-    """Keep a record that Tidelog does not act on yet, or drop one that this record removes."""
+    """Keep a record that Tidelog does not act on yet, or drop the one that this record removes."""
     key, dropped = _carried_key(record)
     if not dropped:
         draft.carried.writable()[key] = record
@@ -347,7 +347,7 @@ def _carried_key(record: MetadataRecord) -> tuple[tuple[str | int, ...], bool]:
             removing = isinstance(record, r.RemoveDelegationTokenRecord)
             return ("token", record.token_id), removing
         case r.ClientQuotaRecord():
-            # An entity may have any name, so a shorter key marks the default entity.
+            # The default entity has a shorter key, because a named entity may have any name.
             parts = (
                 part
                 for entity in record.entity

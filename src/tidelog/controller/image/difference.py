@@ -1,7 +1,7 @@
 """The difference of two images, from which a node derives the partitions to lead and to follow.
 
-Images share their unchanged parts, so maps and topics that are the same object are skipped. A small
-change in a cluster of ten thousand partitions costs little.
+Images share their unchanged parts, so maps and topics that are the same object are skipped. Finding
+a small change in a cluster of ten thousand partitions is therefore cheap.
 """
 
 from collections.abc import Iterator

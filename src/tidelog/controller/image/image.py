@@ -1,8 +1,8 @@
 """The cluster's metadata at one offset of the metadata log, as an immutable value.
 
-Every node builds it by applying the same records in the same order, so two nodes at the same
-offset hold equal images. A new image shares unchanged parts with the previous one, which makes
-comparing the two cheap.
+Every node builds the image by applying the same records in the same order, so two nodes at the same
+offset hold equal images. A new image shares its unchanged parts with the previous image, so the two
+can be compared cheaply.
 """
 
 from collections.abc import Iterator, Mapping
@@ -34,7 +34,7 @@ CLUSTER_DEFAULT = ""
 
 RECOVERED = 0
 RECOVERING = 1
-"""Leader recovery states: an unclean election sets RECOVERING, and the leader clears it."""
+"""Leader recovery states. An unclean election sets RECOVERING, and the leader sets RECOVERED."""
 
 UNASSIGNED_DIRECTORY = UUID(int=0)
 LOST_DIRECTORY = UUID(int=1)
@@ -47,7 +47,7 @@ FIRST_FREE_DIRECTORY = 100
 @dataclass(frozen=True, slots=True)
 class PartitionImage:
     replicas: tuple[NodeId, ...]
-    """In preferred order: the first is the preferred leader."""
+    """In preferred order. The first replica is the preferred leader."""
     isr: tuple[NodeId, ...]
     leader: NodeId
     leader_epoch: LeaderEpoch
@@ -115,9 +115,9 @@ class BrokerImage:
     cordoned: tuple[UUID, ...] = ()
     """Directories in which no new replicas are placed (KIP-1066)."""
     shutdown_offset: Offset = field(default=NO_OFFSET, compare=False)
-    """The offset at which its controlled shutdown began. The other brokers must read up to it
-    before the shutdown ends. A snapshot does not contain it, so a node that loads one uses a later
-    offset.
+    """The offset at which the broker's controlled shutdown began. The shutdown ends after the other
+    brokers have read up to this offset. A snapshot does not contain it, so a node that loads a
+    snapshot uses a later offset.
     """
 
     @property
@@ -152,7 +152,8 @@ class ClusterImage:
     """The offset of the last record applied."""
     epoch: LeaderEpoch = 0
     before_transaction: "ClusterImage | None" = None
-    """While a metadata transaction is open: the image to serve, and to restore on abort."""
+    """The image before the open metadata transaction: the image to serve, and to restore on abort.
+    """
 
     @property
     def visible(self) -> "ClusterImage":

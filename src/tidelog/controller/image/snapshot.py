@@ -1,6 +1,7 @@
 """The records of a metadata snapshot.
 
-Applied in this order to an empty image, they produce the same image as the log up to the snapshot.
+When these records are applied in order to an empty image, the result is the same image as that of
+the log up to the snapshot.
 """
 
 from collections.abc import Iterator, Mapping
