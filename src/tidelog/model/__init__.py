@@ -1,4 +1,4 @@
-"""The vocabulary of all layers: ids, errors, events, effects, the disk port.
+"""The types that all layers share: ids, errors, events, effects and the interface to the disk.
 
 Invariant: this package imports no other package of Tidelog.
 """

@@ -1,4 +1,4 @@
-"""The port for random values: a host passes a `Dice` to its node, and the simulator's is seeded."""
+"""The interface for random values, which a host passes to its node. The simulator uses a seed."""
 
 from typing import Protocol
 from uuid import UUID
@@ -9,4 +9,4 @@ class Dice(Protocol):
         """A whole number from 0 to bound - 1."""
 
     def uuid(self) -> UUID:
-        """A random (version 4) id, never a reserved one, whose base64 does not begin with '-'."""
+        """A random (version 4) id. It is not reserved, and its base64 does not begin with '-'."""

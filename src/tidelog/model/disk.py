@@ -1,8 +1,8 @@
-"""The port through which the log engine reads and writes files.
+"""The interface (port) through which the log engine reads and writes files.
 
-Two hosts implement it: real files in `runtime`, and in `sim` a page-cache model whose unsynced
-writes can be lost or torn at a crash. Paths are relative to the log directory and use `/`.
-Every method may raise `OSError`; the node then treats the log directory as failed.
+Two hosts implement it. `runtime` uses real files. `sim` models the page cache, so unsynced writes
+can be lost or torn at a crash. Paths are relative to the log directory and use `/`. Every method
+may raise `OSError`; the node then treats the log directory as failed.
 """
 
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ Buffer: TypeAlias = bytes | bytearray | memoryview
 
 
 class File(Protocol):
-    """An open, append-only file; while referenced, it is readable even after `Disk.remove`."""
+    """An open, append-only file. It stays readable after `Disk.remove` while it is referenced."""
 
     @property
     def size(self) -> int: ...
@@ -24,14 +24,14 @@ class File(Protocol):
         """Overwrite bytes in place; only index files need this."""
 
     def read(self, position: int, length: int) -> bytes:
-        """Read `length` bytes from `position` on; fewer only at the end of the file."""
+        """Read `length` bytes from `position` on, or fewer if the file ends before."""
 
     def truncate(self, size: int) -> None: ...
 
     def sync(self) -> None:
-        """fsync the file, and its directory if the file is new: the content survives power loss.
+        """fsync the file, and its directory if the file is new, so that it survives power loss.
 
-        The call blocks, so production code makes it in a job, or at start and shutdown.
+        The call blocks, so production code calls it in a job, or at start and shutdown.
         """
 
     def close(self) -> None: ...
@@ -56,7 +56,7 @@ class Disk(Protocol):
         """Names of entries that are neither files nor links to files, sorted."""
 
     def make_directory(self, path: str) -> bool:
-        """Create a directory in an existing one. -> False if it already exists."""
+        """Create a directory in an existing one; returns False if it already exists."""
 
     def read_file(self, path: str) -> bytes:
         """The content; raises FileNotFoundError, or IsADirectoryError for a directory."""
@@ -65,7 +65,8 @@ class Disk(Protocol):
         """Replace a file atomically: write a temporary file, fsync it, rename it, fsync the
         directory.
 
-        With durable=False nothing is fsynced: after power loss the file may be old, empty or torn.
+        With durable=False nothing is fsynced, so the file may be old, empty or torn after power
+        loss.
         """
 
     def rename(self, old: str, new: str) -> None: ...
@@ -83,9 +84,9 @@ class Disk(Protocol):
         """Remove a directory and its content; no error when absent."""
 
     def boot_id(self) -> str | None:
-        """Names the current boot of the machine; while it lasts, unsynced writes are not lost.
+        """An id of the machine's current boot; None if it is unknown.
 
-        None if it is unknown.
+        Unsynced writes are not lost before the machine boots again.
         """
 
     def space(self) -> tuple[int, int]:

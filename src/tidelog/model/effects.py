@@ -1,8 +1,9 @@
 """The effects that a request handler may request from its node.
 
-A handler is a generator: it yields one of these effects, is resumed with the result named in the
-effect's docstring, and returns the response. A handler that waits (for acks, for records, for a
-metadata commit) is simply not resumed, so a parked request costs nothing.
+A handler is a generator. It yields an effect and is resumed with the effect's result, which the
+effect's docstring names after `->`. In the end, the handler returns the response. While a handler
+waits (for acks, for records, for a metadata commit), it is not resumed, so a parked request costs
+nothing.
 """
 
 from collections.abc import Collection
@@ -33,7 +34,7 @@ from tidelog.model.watches import PartitionWatch, SessionWatch
 class PartitionAppend(NamedTuple):
     partition: TopicPartition
     records: memoryview | None
-    """A writable view of the batch; it is valid only until its event has been handled."""
+    """A writable view of the batch, valid until the event that delivered it has been handled."""
 
 
 class AppendResult(NamedTuple):
@@ -90,7 +91,8 @@ class FetchResult(NamedTuple):
     aborted: tuple[AbortedTransaction, ...] | None = None
     """None if the read is not read_committed, or if the next batch did not fit."""
     is_at_rest: bool = False
-    """Whether there is nothing to read and no error; the next change notifies the watch."""
+    """Whether there is nothing to read and no error. The partition's next change notifies the
+    watch."""
 
 
 class Reader(NamedTuple):
@@ -180,7 +182,7 @@ class RecordsDeleted(NamedTuple):
 class DeleteRecordsBefore:
     """Delete records at the start of logs. -> list[RecordsDeleted], in order.
 
-    The result comes once all live replicas have deleted them, or at the timeout.
+    The result comes once all live replicas have deleted the records, or at the timeout.
     """
 
     deletions: list[RecordDeletion]
@@ -212,7 +214,7 @@ class ActiveProducer(NamedTuple):
     last_timestamp: Millis
     coordinator_epoch: int
     transaction_start: Offset
-    """The first offset of its open transaction; -1 if it has none."""
+    """The first offset of the producer's open transaction; -1 if it has none."""
 
 
 class ProducersFound(NamedTuple):
@@ -250,8 +252,8 @@ class MoveReplicas:
 class Pause:
     """Let the node serve other requests first. -> None, on a later turn of the node.
 
-    A handler yields it after every slice of long work (`api/slicing.py`). Until the handler is
-    done, no other request of its connection begins.
+    A handler yields this effect after every slice of long work (`api/slicing.py`). No other request
+    of its connection begins before the handler is done.
     """
 
 
@@ -270,7 +272,7 @@ class ChangeMetadata:
 
 @dataclass(slots=True)
 class AwaitElections:
-    """Wait until the topics have leaders again, if one was just lost.
+    """If a leader of these topics was just lost, wait until the topics have leaders again.
 
     -> tuple[NodeId, ...]: the recently fenced brokers that metadata responses still list.
     """

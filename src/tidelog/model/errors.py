@@ -1,4 +1,4 @@
-"""Kafka's error codes: an error that can occur in operation is a value, never an exception."""
+"""Kafka's error codes. An error that can occur in operation is a value, never an exception."""
 
 from kio.schema.errors import ErrorCode
 

@@ -1,4 +1,4 @@
-"""The events that a host delivers to a node; slotted, because every request creates some."""
+"""The events that a host delivers to a node. Slots keep them cheap: every request creates some."""
 
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -27,7 +27,7 @@ class ConnectFailed:
 
     conn: ConnId
     was_refused: bool
-    """Whether the port refused the connection, so that no process listens there."""
+    """Whether the port refused the connection, because no process listens on it."""
     reason: str
 
 
@@ -68,7 +68,7 @@ class WallClockMoved:
     """The wall clock was set, or drifts from the time that is passed with each event."""
 
     ahead_ms: Millis
-    """How far the wall clock is ahead of that time; negative if it is behind."""
+    """How far the wall clock is ahead of the time of the events; negative if it is behind."""
 
 
 Event: TypeAlias = (

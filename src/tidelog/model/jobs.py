@@ -14,7 +14,7 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 Steps: TypeAlias = Generator[None, None, T]
-"""The steps of a job: it yields between steps and returns its result."""
+"""The steps of a job: a generator that yields between steps and returns the job's result."""
 
 
 def in_one_step(work: Callable[[], T]) -> Steps[T]:
@@ -24,14 +24,14 @@ def in_one_step(work: Callable[[], T]) -> Steps[T]:
 
 
 class Work(Enum):
-    """Kinds of work. Each has its own threads, so that no kind delays another."""
+    """Kinds of work. Each kind has its own threads, so that no kind delays another."""
 
     FLUSH = "flush"
-    """Waits for the disk; acknowledgements depend on it."""
+    """Work that waits for the disk. Acknowledgements depend on it."""
     COMPUTE = "compute"
-    """Needs the processor and reads little; a request waits for it."""
+    """Work that needs the processor and reads little. A request waits for it."""
     LOAD = "load"
-    """May take seconds; requests that depend on it get a retriable error."""
+    """Work that may take seconds. Requests that depend on it get a retriable error."""
 
 
 class Job(Protocol[T_co]):
@@ -42,7 +42,7 @@ class Job(Protocol[T_co]):
         """Do the work. The job can be cancelled, or its process can die, between any two steps.
 
         A step should compute for a few milliseconds at most, because it shares the processor with
-        the node. It runs in another thread and must not touch state that the node changes.
+        the node. The job runs in another thread and must not touch state that the node changes.
         """
 
 

@@ -29,7 +29,7 @@ class CloseConnection:
 
 @dataclass(slots=True)
 class RequestFailed:
-    """A request has triggered a bug in Tidelog: close its connection and serve the others."""
+    """A request has triggered a bug in Tidelog. Close its connection and serve the others."""
 
     conn: ConnId
     error: Exception
@@ -37,7 +37,7 @@ class RequestFailed:
 
 @dataclass(slots=True)
 class StopReading:
-    """Backpressure: read no more frames from this connection until `StartReading`."""
+    """Read no more frames from this connection until `StartReading` (backpressure)."""
 
     conn: ConnId
 
@@ -66,9 +66,9 @@ class Cancel:
 class Connect:
     """Open a connection under this negative id; answered by `PeerConnected` or `ConnectFailed`.
 
-    From then on it is like any other connection: `Send` to it, `FrameReceived` from it, and
-    `Disconnected` at its end unless the node closed it. The host closes the connection if it
-    receives a frame longer than `answer_bytes`.
+    An open connection is used like any other, with `Send` and `FrameReceived`. At its end the host
+    delivers `Disconnected`, unless the node closed the connection. If the host receives a frame
+    longer than `answer_bytes`, it closes the connection.
     """
 
     conn: ConnId

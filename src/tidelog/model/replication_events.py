@@ -1,8 +1,8 @@
 """Replication events, as recorded in the topic `__tidelog_replication_events`.
 
 Invariant: an event describes a committed change, never a planned one. It is created when the commit
-is known. A record is one JSON object. docs/replication-events.md is the contract with consumers: a
-name in use keeps its meaning, and new names are only added.
+is known. A record is one JSON object. docs/replication-events.md is the contract with consumers. A
+name in use keeps its meaning, and new names may be added.
 """
 
 import json
@@ -20,17 +20,17 @@ class LeaveReason(StrEnum):
     """Why a replica left the in-sync set."""
 
     STUCK = "stuck"
-    """It has not fetched at all for replica.lag.time.max.ms."""
+    """The replica has not fetched at all for replica.lag.time.max.ms."""
     SLOW = "slow"
-    """It fetches, but has not caught up for that long."""
+    """The replica fetches, but has not caught up for replica.lag.time.max.ms."""
     DEAD = "dead"
-    """Its broker was fenced, or has restarted as another process."""
+    """The replica's broker was fenced, or has restarted as another process."""
     SHUTTING_DOWN = "shutting-down"
     LOG_DIR_FAILED = "log-dir-failed"
 
 
 class ElectionReason(StrEnum):
-    """Why a partition has a new leader; most values say why the former leader lost its role."""
+    """Why a partition has a new leader. Most reasons tell why the former leader lost its role."""
 
     CREATED = "created"
     DEAD = "dead"
@@ -49,9 +49,9 @@ class FenceReason(StrEnum):
     CONNECTION_REFUSED = "connection-refused"
     SHUTTING_DOWN = "shutting-down"
     REGISTERED = "registered"
-    """A new process of the broker has registered: the former process is gone."""
+    """A new process of the broker has registered, so the former process is gone."""
     RETURNED = "returned"
-    """Only for an unfenced broker: the same process has sent a heartbeat again."""
+    """The broker is unfenced, because the same process has sent a heartbeat again."""
     REQUESTED = "requested"
     """The broker or an administrator has requested the change."""
 
@@ -60,20 +60,20 @@ class Left(NamedTuple):
     broker: NodeId
     reason: LeaveReason
     end_offset: Offset | None = None
-    """Its log end offset, as far as the reporting node knows."""
+    """The replica's log end offset, as far as the reporting node knows."""
     lag_ms: Millis | None = None
 
 
 class FollowerState(NamedTuple):
     broker: NodeId
     end_offset: Offset | None
-    """None before its first fetch in this leader epoch."""
+    """None before the follower's first fetch in this leader epoch."""
     lag: int | None
     lag_ms: Millis | None
-    """Time since it was last caught up: 0 while it is, None if unknown in this leader epoch."""
+    """Time since the follower was last caught up; 0 while it is caught up, None if unknown."""
     in_sync: bool
     last_fetch_ms: Millis | None
-    """Time since its last fetch."""
+    """Time since the follower's last fetch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,7 +134,7 @@ class BrokerFenced:
     broker_epoch: BrokerEpoch
     reason: FenceReason
     silent_ms: Millis | None = None
-    """Time since its last heartbeat, or since the end of its heartbeat connection."""
+    """Time since the broker's last heartbeat, or since its heartbeat connection ended."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

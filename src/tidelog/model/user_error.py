@@ -2,7 +2,8 @@
 
 
 class UserError(Exception):
-    """One sentence for the user: the command prints it without a traceback and exits with 1."""
+    """An error with one sentence for the user. The command prints the sentence without a traceback
+    and exits with 1."""
 
 
 class NoBrokerReached(UserError):

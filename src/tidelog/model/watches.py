@@ -1,8 +1,8 @@
 """Fetch sessions as partitions see them: the watches to notify when a partition moves.
 
-A partition has moved if a fetch could return something new for it; otherwise it is at rest.
-Invariant: a partition that is not in `SessionWatch.moved` has nothing new to return. If no
-partition has moved, a fetch therefore reads none.
+A partition has moved if a fetch could return something new for it. Otherwise the partition is at
+rest. Invariant: a partition that is not in `SessionWatch.moved` has nothing new to return. A fetch
+therefore reads only partitions that have moved.
 """
 
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class WatchListener(Protocol):
-    """Notified by a partition: a parked fetch, or a session that contains the partition."""
+    """An object that a partition notifies: a parked fetch, or a session with the partition."""
 
     def mark(self) -> None:
         """Note that the partition may have a new result; this alone does not wake a fetch."""
@@ -28,11 +28,11 @@ class WatchListener(Protocol):
 
 
 class ParkedFetch(Protocol):
-    """A parked fetch."""
+    """A fetch that waits until there is something to return."""
 
     @property
     def order(self) -> int:
-        """Its position among all parked fetches."""
+        """The position of this fetch among all parked fetches."""
 
     def wake(self) -> None: ...
 
@@ -80,14 +80,14 @@ class SessionWatch(ABC, Generic[Watched]):
             self.release()
 
     def end(self) -> None:
-        """End the session; a fetch that is parked in it is still woken."""
+        """End the session. Fetches that are parked in it are still woken."""
         self._is_over = True
         if not self.waiting:
             self.release()
 
 
 class PartitionWatch:
-    """One partition of a fetch session; it is at rest until the partition moves."""
+    """One partition of a fetch session. The watch is at rest until the partition moves."""
 
     __slots__ = ("session", "watched_partition")
 
@@ -112,7 +112,7 @@ class PartitionWatch:
         return self.session.waiting if self.session is not None else ()
 
     def rest(self) -> None:
-        """Mark the partition as at rest: the client has its state and there is nothing to read."""
+        """Mark the partition as at rest. The client has its state, and there is nothing to read."""
         assert self.session is not None
         self.session.moved.pop(self, None)
 
