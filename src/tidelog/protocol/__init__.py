@@ -9,5 +9,5 @@
     records, compression            the records of a batch, for internal logs and tools
     metadata                        the records of the metadata log, and their codec
 
-Invariant: bytes that are not a valid message raise `MalformedMessage`, and nothing else.
+Invariant: bytes that are not a valid message raise `MalformedMessage` and no other exception.
 """

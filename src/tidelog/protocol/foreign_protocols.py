@@ -1,7 +1,7 @@
 """Recognises other protocols at a Kafka port by their first four bytes.
 
-A client of another protocol sends text or a handshake in place of a frame length. Such a length is
-over any limit, and the number alone would not tell an operator the reason.
+A client of another protocol sends text or a handshake in place of a frame length. Read as a length,
+these bytes are over any limit, but the number alone would not tell an operator the reason.
 """
 
 AN_HTTP_REQUEST = "an HTTP request"

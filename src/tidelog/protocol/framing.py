@@ -1,6 +1,6 @@
 """Splits a byte stream into frames: a 4-byte length, then that many bytes. Does no I/O.
 
-There is one `FrameSplitter` per connection; the host owns the socket and one large shared buffer:
+There is one `FrameSplitter` per connection. The host owns the socket and one large shared buffer:
 
     space = splitter.space()
     if space is None:                       # the common case: any number of small frames
@@ -10,15 +10,15 @@ There is one `FrameSplitter` per connection; the host owns the socket and one la
         count = sock.recv_into(space)
         frames = splitter.received(count)
 
-A frame is a writable view without its length. If the whole frame lies in the fed buffer, it is a
-view of that buffer, and nothing is copied. Otherwise it is a view of a buffer that belongs to this
-frame. A frame is valid until the host receives the next bytes. A frame longer than `SHARED_BYTES`
-is valid as long as a view of it exists.
+A frame is returned as a writable view of its bytes, without the length. If the whole frame lies in
+the fed buffer, the view is one of that buffer, and nothing is copied. Otherwise it is a view of a
+buffer that belongs to this frame. A frame is valid until the host receives the next bytes. A frame
+longer than `SHARED_BYTES` is valid as long as a view of it exists.
 
 Invariants: between frames a splitter holds no buffer. Inside a frame it reuses an existing buffer,
 or it allocates at most `GROWTH` times the bytes received, whatever length the frame claims. Each
 byte is copied at most a few times. A frame larger than `SPARE_BYTES` gets memory that is allocated
-page by page when it is written, and freed with the last view.
+page by page when it is written, and freed with the frame's last view.
 """
 
 from collections.abc import Mapping
@@ -33,11 +33,12 @@ GROWTH = 4
 """The maximum ratio of a buffer's size to the bytes received into it."""
 
 DIRECT = 64 * 1024
-"""A frame is received in place if at least this many bytes are received and as many missing."""
+"""If at least this many bytes of a frame are received and at least this many are missing, the rest
+is received in place."""
 
 SHARED_BYTES = 256 * 1024
 """The size of the buffer that all connections share. A longer frame has its own buffer, which its
-views keep alive. Such a frame may be kept beyond the call that delivers it.
+views keep alive, so the frame may be kept beyond the call that delivers it.
 """
 
 SPARE_BYTES = 16 * 1024 * 1024
@@ -46,7 +47,7 @@ SPARE_BYTES = 16 * 1024 * 1024
 _GRAIN = 128 * 1024
 _KEY_BYTES = 2
 _MAP_NORESERVE = 0x4000
-"""A flag of Linux: reserve address space only. Python's mmap module has this flag from 3.13 on."""
+"""A Linux flag that reserves only address space. Python's mmap module has it from 3.13 on."""
 
 Store: TypeAlias = bytearray | mmap
 
@@ -94,7 +95,7 @@ class Buffers:
 
 
 class BadFrame(Exception):
-    """The stream is invalid from here on: close the connection.
+    """The stream is invalid from here on, so the host closes the connection.
 
     `frames` are the whole frames that the same call completed before the bad length.
     """
@@ -227,7 +228,7 @@ class FrameSplitter:
 
 
 def _pages(size: int) -> mmap | None:
-    """Memory that is allocated page by page when it is written; None if it is exhausted."""
+    """Memory that is allocated page by page when it is written; None if there is not enough."""
     try:
         return mmap(-1, size, flags=MAP_PRIVATE | MAP_ANONYMOUS | _MAP_NORESERVE)
     except OSError:

@@ -53,7 +53,7 @@ class NodeEndpoint(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def topic_id(octets: bytes) -> UUID:
-    """A cached UUID, because creating one takes longer than the rest of a partition's entry."""
+    """A cached UUID, because creating one takes longer than reading the rest of an entry."""
     return UUID(bytes=octets)
 
 
@@ -79,7 +79,7 @@ def read_nullable_string(frame: Buffer, position: int) -> tuple[str | None, int]
 def read_compact_string(frame: Buffer, position: int) -> tuple[str, int]:
     end = position + frame[position]
     if position < end < position + 0x80 and end < len(frame):
-        # Almost all names are short: the length takes one byte, which is the whole varint.
+        # Almost all names are short, so the varint of their length has one byte.
         return str(frame[position + 1 : end], "utf-8", "replace"), end
     text, position = read_nullable_compact_string(frame, position)
     if text is None:

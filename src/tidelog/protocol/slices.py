@@ -1,6 +1,6 @@
 """Long work in slices, so that a node can serve other clients between two slices.
 
-`Steps` is work that pauses: a generator that yields between slices and returns its result. A
+`Steps` is work that can pause: a generator that yields between slices and returns the result. A
 `Meter` decides when a slice is used up. The meter counts fields, not time, so a slice is the same
 amount of work on every machine and in the simulator.
 """
@@ -16,7 +16,7 @@ R = TypeVar("R")
 Steps: TypeAlias = Generator[None, None, R]
 
 SLICE_FIELDS = 3_000
-"""The number of fields read, converted or written per slice; each takes about a microsecond."""
+"""The number of fields to read, convert or write per slice. A field takes about a microsecond."""
 
 SLICE_BYTES = 16 * 1024
 """A slice of reading ends after this many bytes, however few fields they contain."""

@@ -6,7 +6,7 @@ from tidelog.protocol.malformed import MalformedMessage
 LONGEST_STRING = 0x7FFF
 """The maximum length of a string in bytes, in the classic and in the compact encoding."""
 _MAY_GROW = LONGEST_STRING // 3
-"""Text of at most this size is no longer than `LONGEST_STRING` after each invalid byte has become a
+"""Text of at most this size fits into `LONGEST_STRING`, even if decoding replaces every byte by a
 character of three bytes."""
 
 

@@ -88,7 +88,7 @@ class FetchResponse:
 def encode_response(version: int, correlation_id: int, response: FetchResponse) -> list[Chunk]:
     """Encode a whole frame with its length, as chunks; fields that the version lacks are left out.
 
-    Absent records are encoded as empty, not as null, which some clients do not expect.
+    Absent records are encoded as empty, because some clients do not expect null.
     """
     head = bytearray(response_prefix(FETCH, version, correlation_id))
     if version >= _SESSIONS:
@@ -107,7 +107,10 @@ def encode_response(version: int, correlation_id: int, response: FetchResponse) 
 def _encode_flexible(
     version: int, response: FetchResponse, out: bytearray, chunks: list[Chunk]
 ) -> int:
-    """Append the body to `out`, which is the last chunk, and to new chunks; returns its length."""
+    """Append the body to `out`, which is the last chunk so far, and to new chunks.
+
+    Returns the length of the whole frame.
+    """
     write_topic = topic_by_id if version >= _TOPIC_IDS else topic_by_compact_name
     length = 0
     out += uvarint(len(response.topics) + 1)

@@ -1,17 +1,17 @@
 """The canonical shape of each message, which the rest of Tidelog uses for every version.
 
-The canonical shape is kio's newest class of the message. If the newest version lost a field that an
-older one carries, the canonical shape is a subclass in this module that has the field again. No
+The canonical shape is kio's newest class of the message. If the newest version lost a field of an
+older version, the canonical shape is a subclass in this module that adds the field again. No
 information of any version is lost, and a handler can answer all versions with one value:
 
 - OffsetCommit and OffsetFetch name a topic by `name` up to version 9 and by `topic_id` from 10 on.
-  A request has the field of its version; the other field is "" or None. A response has both, and
-  the encoder uses the field of its version.
+  A request has the field of its version; the other field is "" or None. A response has both fields,
+  and the encoder uses the field of the response's version.
 - Metadata 8 to 10 can ask for the operations allowed on the cluster, as DescribeCluster does now.
 - OffsetCommit up to 4 has a retention time. UpdateFeatures up to 1 has a result for each feature.
 
-If the structure of a message changed, `reshape` converts it. Produce and Fetch are not here: they
-have their own codecs.
+If the structure of a message changed, `reshape` converts it. Produce and Fetch are not here,
+because they have their own codecs.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,8 @@
 """The headers of requests and responses.
 
-A request header is read before it is known whether its API and version are supported, so it is read
-as far as possible even if they are unknown. A prefix is a header behind four bytes for the length.
+When a request header is read, it is not known yet whether its API and version are supported. The
+header is therefore read as far as possible, even for an unknown API or version. A prefix consists
+of four bytes for the length and a header.
 """
 
 import struct
@@ -40,7 +41,8 @@ def decode_request_header(frame: Buffer) -> RequestHeader:
                 raise MalformedMessage(f"request header: a client id of {length} bytes")
             client_id = read_text(frame[position:end])
             position = end
-        # The rest of an unknown API's header has an unknown format; the request is refused anyway.
+        # The header of an unknown API may continue in an unknown format. The request is refused
+        # anyway.
         if api_key in API_NAMES and is_flexible(api_key, version):
             position = skip_tagged_fields(frame, position)
     except (struct.error, IndexError):
@@ -81,5 +83,6 @@ def correlation_id_of(frame: Buffer) -> int:
 
 
 def _has_tagged_header(api_key: int, version: int) -> bool:
-    # The broker may answer ApiVersions in version 0, so its response header never has tags.
+    # A broker may answer any ApiVersions request in version 0, so the header of an ApiVersions
+    # response never has tags.
     return api_key != API_VERSIONS and is_flexible(api_key, version)

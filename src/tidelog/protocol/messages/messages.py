@@ -1,10 +1,10 @@
 """Encodes and decodes whole messages: headers and bodies, in the shape of their version.
 
-An incoming message is decoded in its own version and converted to the canonical shape; an outgoing
-message is converted to its version and encoded. A server decodes requests and encodes responses, a
-client does the reverse. Produce and Fetch have their own codecs, for speed; only their headers are
-handled here. A server works in slices (`Steps`), because a client determines the length of its
-requests and of their responses.
+An incoming message is decoded in its own version and then converted to the canonical shape. An
+outgoing message is converted from the canonical shape to its version and then encoded. A server
+decodes requests and encodes responses, and a client does the reverse. Produce and Fetch have their
+own codecs, for speed. This module handles only their headers. A server works in slices (`Steps`),
+because a client determines how long its requests and their responses are.
 """
 
 from io import BytesIO

@@ -1,13 +1,13 @@
 """Decodes the bytes of a message into kio's class for its version.
 
-kio's own reader is not used: its native code allocates an array of any claimed length and aborts
-the process if that fails, so one false length would end the broker. As in Kafka, this reader trusts
-no length beyond the bytes that are there, decodes text that is not UTF-8 with replacement
-characters, and reads any negative length of a nullable field as null. The tests compare this reader
-with kio's writer for every version.
+kio's own reader is not used, because its native code allocates an array of any claimed length. If
+the allocation fails, the process aborts, so one false length would end the broker. This reader
+behaves as Kafka does. It accepts no length beyond the bytes that are there. It decodes text that is
+not UTF-8 with replacement characters. It reads any negative length of a nullable field as null. The
+tests compare this reader with kio's writer for every version.
 
-A message without arrays is read at once, any other in slices (`decode_steps`). The number of
-elements is limited per API, and the node serves other clients between two slices.
+A message without arrays is read at once. Any other message is read in slices (`decode_steps`), and
+the node serves other clients between two slices. The number of elements is limited per API.
 """
 
 import struct
@@ -261,7 +261,7 @@ def _count(
         if field.is_nullable:
             return count, position
         raise MalformedMessage(f"{field.name} has {count} elements")
-    # Every element takes at least one byte, so this bounds both memory and time.
+    # Every element takes at least one byte, so this check bounds both memory and time.
     _bounded(buffer, position, count)
     meter.count(count)
     return count, position
@@ -286,7 +286,7 @@ def _nullable_stepped(read_entity: SteppedReader) -> SteppedReader:
 
 
 def _bounded(buffer: Buffer, position: int, size: int) -> int:
-    """The position after `size` bytes, if they are in the buffer."""
+    """The position after `size` bytes; raises MalformedMessage if the buffer ends before."""
     end = position + size
     if end > len(buffer):
         raise MalformedMessage(f"a length of {size}, but only {len(buffer) - position} bytes left")

@@ -1,9 +1,9 @@
 """Converts old versions of a message whose structure changed to the canonical shape, and back.
 
 In most cases a single value became a list. Each entry names kio's class as `api.kind.Class`, the
-versions that have the old shape, and two functions that return the fields to set: `up` from the old
-message, `down` from the canonical one. A nested message is a mapping, or a message whose fields
-match by name.
+versions that have the old shape, and two functions that return the fields to set. `up` takes the
+old message, and `down` takes the canonical message. A nested message in the result is a mapping, or
+a message whose fields match by name.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,7 +21,7 @@ class Reshape(NamedTuple):
 
 
 def _one(elements: tuple[Any, ...]) -> Any:
-    """The only element. A request of an old version has exactly one, and so has its response."""
+    """The only element. A request of an old version and its response have exactly one element."""
     assert len(elements) == 1, elements
     return elements[0]
 
@@ -109,7 +109,7 @@ def _delete_topics_request_down(new: Any) -> Fields:
 
 
 def _metadata_request_up(old: Any) -> Fields:
-    # Version 0 has no null: an empty list means all topics.
+    # Version 0 has no null. An empty list means all topics there.
     return {"topics": old.topics or None}
 
 

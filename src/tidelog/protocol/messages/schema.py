@@ -35,7 +35,7 @@ _FLEXIBLE_SINCE: Mapping[int, int] = {
 def is_flexible(api_key: int, version: int) -> bool:
     """Whether this version has compact lengths and tagged fields (KIP-482).
 
-    Unknown newer versions count as flexible. The header of such a request is still read.
+    Unknown newer versions count as flexible, because the headers of their requests are still read.
     """
     return version >= _FLEXIBLE_SINCE.get(api_key, 0)
 
@@ -53,7 +53,7 @@ def versions_of(api_key: int) -> range:
 class CannotLoad(Exception):
     """The module of a message could not be read, for example for lack of descriptors (F65).
 
-    It is not an `OSError`, which would count as an error of a log directory.
+    This is not an `OSError`, because an `OSError` would count as an error of a log directory.
     """
 
 
@@ -123,7 +123,7 @@ def fields_of(cls: type[Entity]) -> tuple[MessageField, ...]:
 
 @cache
 def is_flat(cls: type[Entity]) -> bool:
-    """Whether neither the message nor a nested structure has an array, so it is always small."""
+    """Whether the message, with its nested structures, has no array and so is always small."""
     return not any(
         field.is_array or (field.entity is not None and not is_flat(field.entity))
         for field in fields_of(cls)

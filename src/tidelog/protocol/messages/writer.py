@@ -1,7 +1,7 @@
-"""Encodes kio's classes, in slices if they have arrays, to exactly the bytes of kio's writer.
+"""Encodes kio's classes to exactly the bytes of kio's writer, in slices if they have arrays.
 
-kio's writer cannot pause, and it takes several times as long. A response with ten thousand
-partitions would block the node for a quarter of a second.
+kio's writer cannot pause, and it takes several times as long. With kio's writer, a response with
+ten thousand partitions would block the node for a quarter of a second.
 """
 
 from collections.abc import Callable, Mapping
@@ -68,7 +68,7 @@ def _writer_of(cls: type[Entity]) -> Writer:
 
 @cache
 def _stepped_writer_of(cls: type[Entity]) -> SteppedWriter:
-    """The writer of a class with arrays, its own or those of a nested structure."""
+    """The writer of a class that has an array, directly or in a nested structure."""
     flexible = cls.__flexible__
     plain = [(f.name, _field_writer(f, flexible)) for f in fields_of(cls) if f.tag is None]
     tagged = [

@@ -119,7 +119,7 @@ class _Plan:
             end = position + size
             if end > len(data):
                 raise MalformedMessage("a tagged field overruns the record")
-            # An unknown tag comes from a newer writer: skip it, as Kafka does.
+            # An unknown tag comes from a newer writer, so skip its field, as Kafka does.
             member_ = self.tagged.get(tag)
             if member_ is not None and member_.since <= version:
                 values[member_.name], read_to = member_.read(data, position)
@@ -246,7 +246,7 @@ def _array(write_one: Write, read_one: Read) -> tuple[Write, Read]:
         length, position = read_uvarint(data, position)
         if length == 0:
             return None, position
-        # Every element takes at least one byte. A larger count is false: allocate nothing for it.
+        # Every element takes at least one byte, so a larger count is false. Allocate nothing.
         if length - 1 > len(data) - position:
             raise MalformedMessage("an array claims more elements than there are bytes")
         values = []
@@ -259,7 +259,7 @@ def _array(write_one: Write, read_one: Read) -> tuple[Write, Read]:
 
 
 def _int32s() -> tuple[Write, Read]:
-    """Codec of arrays of broker ids, which are frequent: read and written in one call."""
+    """Codec of arrays of broker ids. One call handles a whole array, because they are frequent."""
 
     def write(out: bytearray, values: Any) -> None:
         if values is None:

@@ -1,8 +1,8 @@
 """Kafka's KRaft metadata records: one class per record for all of its versions.
 
-A field declares its encoding: its type, the first version that has it (`Since`), and its tag if it
-is a tagged field (`Tag`). `codec` reads and writes the records; the classes hold no code. A field
-that a version lacks takes its default.
+A field declares its encoding: its type, the first version that has the field (`Since`), and its tag
+if it is a tagged field (`Tag`). `codec` reads and writes the records; the classes hold no code. If
+a version lacks a field, the field has its default.
 """
 
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ NullableUuids: TypeAlias = Annotated[
 Strings: TypeAlias = Annotated[tuple[str, ...], Wire("string", array=True)]
 
 NO_CHANGE = -2
-"""The leader in a partition change record that does not change the leader."""
+"""The value of `leader` in a PartitionChangeRecord that does not change the leader."""
 
 
 # -- Brokers and controllers -----------------------------------------------------------------------
@@ -180,7 +180,8 @@ class PartitionRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionChangeRecord:
-    """A field with its default (None; -2 for the leader; -1 for its recovery) is not changed."""
+    """A change of a partition. Fields at their default do not change: None, or -2 for the leader,
+    or -1 for its recovery state."""
 
     API_KEY: ClassVar = 5
     MAX_VERSION: ClassVar = 2

@@ -53,7 +53,10 @@ class ProduceRequest:
 def decode_request(
     version: int, frame: memoryview, position: int, max_entries: int = ANY_NUMBER
 ) -> ProduceRequest:
-    """Decode the body at `position` without a copy; at most `max_entries` topics and partitions."""
+    """Decode the body at `position` without a copy.
+
+    The body may have at most `max_entries` topics and partitions.
+    """
     try:
         if version >= _FLEXIBLE:
             return _decode_flexible(version, frame, position, max_entries)
@@ -87,7 +90,7 @@ def _decode_flexible(
                 partitions.append((partition, frame[position:end]))
             else:
                 raise MalformedMessage(f"ProduceRequest: records of {length - 1} bytes")
-            # In most requests there are no tagged fields, which one zero byte encodes.
+            # Most requests have no tagged fields here, which is encoded as one zero byte.
             position = end + 1 if frame[end] == 0 else skip_tagged_fields(frame, end)
         topics.append((topic, partitions))
         position = skip_tagged_fields(frame, position)

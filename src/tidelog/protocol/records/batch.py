@@ -1,12 +1,13 @@
 """The header of a record batch (magic 2): read, check and patch it in place.
 
-A batch is opaque beyond its 61-byte header: nothing here reads a record. The header's fields:
+This module reads only the 61-byte header of a batch, never a record. The fields of the header are:
 
      0 base offset i64        8 length i32        12 leader epoch i32   16 magic i8      17 crc u32
     21 attributes i16        23 last delta i32    27 base timestamp i64 35 max timestamp i64
     43 producer id i64       51 producer epoch i16  53 base sequence i32  57 record count i32
 
-The CRC covers everything from the attributes on, so base offset and leader epoch can be patched.
+The CRC covers everything from the attributes on. Base offset and leader epoch can therefore be
+patched without a new CRC.
 """
 
 from collections.abc import Callable, Iterator
@@ -120,7 +121,7 @@ def check(buffer: memoryview, position: int = 0) -> BatchHeader | ErrorCode:
     """The header of a whole, valid batch at `position`, or Kafka's error code."""
     available = len(buffer) - position
     if available < HEADER_SIZE:
-        # An older format is recognised by its magic byte even if it is shorter than a header.
+        # A batch of an older format may be shorter than a header. Its magic byte identifies it.
         if available > 16 and buffer[position + 16] in (0, 1):
             return ErrorCode.unsupported_for_message_format
         return ErrorCode.corrupt_message
@@ -149,7 +150,7 @@ def iterate(buffer: Buffer) -> Iterator[tuple[int, BatchHeader]]:
 
 
 def patch(buffer: memoryview, position: int, base_offset: Offset, epoch: LeaderEpoch) -> None:
-    """Set the base offset and the leader epoch; the CRC does not cover them."""
+    """Set the base offset and the leader epoch, which the CRC does not cover."""
     _OFFSET.pack_into(buffer, position, base_offset)
     _I32.pack_into(buffer, position + 12, epoch)
 

@@ -1,4 +1,4 @@
-"""Compresses records, for tools and tests: a client's compressed batches are stored unchanged.
+"""Compresses records, for tools and tests. A client's compressed batches are stored unchanged.
 
 gzip is always available; snappy, lz4 and zstd are used if their modules are installed.
 """

@@ -1,6 +1,7 @@
-"""A fast scan over the records of a batch that reads the head of each, without key and value.
+"""A fast scan over the records of a batch. It reads the head of each record, not key and value.
 
-The scan takes the records' bytes in chunks, as they are unpacked, and keeps at most one chunk.
+The scan takes the bytes of the records in chunks, as the chunks are unpacked, and keeps at most one
+chunk.
 """
 
 from collections.abc import Iterable, Iterator
@@ -20,7 +21,7 @@ _LONGEST_HEAD = 5 + 1 + 10 + 5 + 5
 
 
 def record_heads(chunks: Iterable[bytes], count: int) -> Iterator[list[RecordHead]]:
-    """Yields the heads of the records in each chunk, in order; there must be `count` records.
+    """Yield the heads of the records in each chunk, in order; there must be `count` records.
 
     Raises UnreadableRecords if a record is invalid, or if there are fewer or more records.
     """
@@ -45,7 +46,7 @@ def record_heads(chunks: Iterable[bytes], count: int) -> Iterator[list[RecordHea
 def _heads(buffer: bytes, position: int, last: int, count: int) -> tuple[list[RecordHead], int]:
     """The heads of records that begin at or before `last`, and the start of the next record.
 
-    Short varints are read inline: a call for each would take most of the time.
+    Short varints are read inline, because a call for each varint would take most of the time.
     """
     heads: list[RecordHead] = []
     note = heads.append

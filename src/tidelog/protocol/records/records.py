@@ -1,8 +1,9 @@
 """The records inside a batch, for logs that the broker itself writes, for tools and for tests.
 
-The data plane does not use this module: a client's batch is never unpacked between socket and disk.
-kio's record classes are not used, because they round timestamps. A timestamp here is exact: base
-plus delta, or the timestamp of the batch if message.timestamp.type is LogAppendTime.
+The data plane does not use this module, because it moves a client's batch between socket and disk
+as it is. kio's record classes are not used, because they round timestamps. A timestamp here is
+exact. It is the base timestamp plus the record's delta, or the timestamp of the batch if
+message.timestamp.type is LogAppendTime.
 """
 
 import struct
@@ -226,7 +227,7 @@ def _records(header: BatchHeader, body: Buffer) -> Iterator[Record]:
 
 
 def _packed_records(header: BatchHeader, chunks: Iterator[bytes]) -> Iterator[Record]:
-    """As `_records`, for packed chunks; at most one record and one chunk are in memory."""
+    """As `_records`, from unpacked chunks; at most one record and one chunk are in memory."""
     body, position = b"", 0
 
     def await_bytes(size: int) -> None:

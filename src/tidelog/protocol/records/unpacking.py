@@ -1,8 +1,8 @@
 """Streaming decompression of records: compressed pieces in, small chunks out.
 
-Invariant: a budget limits the output and therefore the memory. If a batch of a few kilobytes would
-unpack to gigabytes, unpacking stops when the budget is spent. gzip is always available; snappy, lz4
-and zstd are used if their modules are installed.
+Invariant: a budget limits the number of unpacked bytes, and therefore the memory. If a batch of a
+few kilobytes would unpack to gigabytes, unpacking stops when the budget is spent. gzip is always
+available; snappy, lz4 and zstd are used if their modules are installed.
 """
 
 import zlib
@@ -136,7 +136,8 @@ class _Source:
 
 
 def _unsnappy(packed: Iterator[Buffer], budget: int) -> Iterator[bytes]:
-    # A block is unpacked as a whole. The compressed bytes may not exceed the budget either.
+    # A block is unpacked as a whole, so all compressed bytes are collected first. They must not
+    # exceed the budget either.
     snappy, data = module("snappy", "snappy"), bytearray()
     for piece in packed:
         data += piece
@@ -156,7 +157,7 @@ def _unsnappy(packed: Iterator[Buffer], budget: int) -> Iterator[bytes]:
 
 
 def _unsnappy_block(snappy: Any, block: Buffer, budget: int) -> Iterator[bytes]:
-    # A block begins with the size of its content, which the module allocates without a check.
+    # A block begins with the size of its content. The module would allocate this size unchecked.
     size = 0
     for shift, byte in enumerate(block[:5]):
         size |= (byte & 0x7F) << (7 * shift)
