@@ -1,1 +1,1 @@
-"""A broker, a controller or both as one synchronous object: it takes events, it returns effects."""
+"""A broker, a controller or both, as one synchronous object: events go in, effects come out."""

@@ -117,8 +117,8 @@ def build_node(
 ) -> NodeParts:
     """Build all parts of a node.
 
-    `disks` has one entry per directory of log.dirs, in order; None is a directory that cannot be
-    used.
+    `disks` has one entry per directory of log.dirs, in the same order. An entry is None if its
+    directory cannot be used.
     """
     directories = open_directories(disks, settings, dice)
     place = home(settings)

@@ -1,7 +1,7 @@
 """The broker half of a node: replicas, fetchers, coordinators, registration and background work.
 
-Invariant: the broker leads and follows no partition until the image contains the registration of
-this process.
+Invariant: the broker does not lead or follow any partition until the image contains the
+registration of this process.
 """
 
 import logging
@@ -37,7 +37,7 @@ log = logging.getLogger(__name__)
 
 
 class Broker:
-    """Connects the parts that hold partitions; `assembly.build_broker` adds them."""
+    """Connects the parts of the broker, which `assembly.build_broker` adds."""
 
     throttles: Throttles
     partitions: Partitions
@@ -81,9 +81,9 @@ class Broker:
         if self._has_begun:
             self.assignments.apply(old, new, by_records=by_records)
         elif self.lifecycle.is_registered_in(new):
-            # Earlier images show the assignments of an earlier run, whose logs may have lost their
-            # last records since. If this run led in the same epoch, two different records could get
-            # the same offset.
+            # Earlier images assign leaderships to an earlier run of this broker. Since that run,
+            # the logs may have lost their last records. If this run led in the same leader epoch,
+            # two different records could get the same offset.
             self._has_begun = True
             self.lifecycle.may_be_unfenced = False
             self.assignments.sort_out_strays(new, self.past)

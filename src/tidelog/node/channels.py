@@ -1,7 +1,7 @@
 """Channels to other nodes by key, and the look-up of a broker's endpoint.
 
-A key names a peer and a purpose. The channel of a key is opened when it is first needed. If the
-peer's address changes, the channel is closed and a new one is opened.
+A key identifies a peer and a purpose. The channel of a key is opened when it is first requested. If
+the peer's address has changed since, the channel is closed and a new one is opened.
 """
 
 from collections.abc import Callable
@@ -30,7 +30,7 @@ class Channels(Generic[Key]):
     def get(
         self, key: Key, address: Address, refused: Callable[[], None] = ignore_refusal
     ) -> Channel:
-        """Return the channel of this key, or open one; only a new channel calls `refused`."""
+        """Return the channel of this key, or open one with the callback `refused`."""
         known = self._by_key.get(key)
         if known is not None and known[0] == address:
             return known[1]

@@ -12,7 +12,7 @@ that hour, nothing is deleted.
 from tidelog.model.ids import Millis
 
 STEP_MS: Millis = 1_000
-"""A smaller change is a correction by time synchronisation and does not count as a step."""
+"""The smallest step. A smaller change is a correction by time synchronisation, not a step."""
 TRUST_MS: Millis = 3_600_000
 
 
@@ -32,7 +32,7 @@ class Clock:
 
     @property
     def settled_ms(self) -> Millis:
-        """Like `ahead_ms`, but without a step forward in the last hour."""
+        """Like `ahead_ms`, but a step forward takes effect only after one hour."""
         if self.now >= self._trusted_at:
             self._settled_ms = self.ahead_ms
         return self._settled_ms

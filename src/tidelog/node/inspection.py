@@ -1,7 +1,8 @@
 """A read-only view of a running node, for the simulator.
 
-Production code does not use it. A checker looks at a node after every simulated event, so the view
-returns the live objects, not copies. Its users must not change them.
+Production code does not use this view. A checker looks at a node after every simulated event, so
+the view returns the node's own objects instead of copies, which would be slow. A checker must not
+change these objects.
 """
 
 from collections.abc import Callable, Collection, Mapping

@@ -1,7 +1,8 @@
-"""The jobs under way: each has a token and a callback for its result.
+"""Tracks the jobs under way. Each job has a token and a callback for its result.
 
 The result of a cancelled job is dropped. At most `WAITING_LIMIT` jobs of `Work.COMPUTE` are under
-way at a time, because clients can request them. Each log has at most one fsync under way.
+way at a time, because clients can request such jobs. Callers start at most one fsync per log at a
+time.
 """
 
 from collections.abc import Callable
@@ -56,7 +57,7 @@ class Jobs:
     def start(
         self, job: Job[T], done: Callable[[T], None], failed: Callable[[Exception], None]
     ) -> int:
-        """Run a job off the node's thread; returns its token.
+        """Run a job outside the node's thread; returns its token.
 
         `done` or `failed` is called in a later event.
         """
@@ -88,8 +89,9 @@ class Jobs:
     def sync(
         self, files: tuple[File, ...], done: Callable[[], None], failed: Callable[[str], None]
     ) -> None:
-        """Sync the files off the node's thread, then call back."""
-        # A failed fsync is not retried: what the disk holds is unknown until recovery has read it.
+        """Sync the files outside the node's thread, then call `done` or `failed`."""
+        # A failed fsync is not retried, because the disk may have dropped the data. Only recovery
+        # can tell.
         self.start(
             SyncFiles(files),
             lambda _: done(),

@@ -1,8 +1,9 @@
 """One node, with its broker and its controller, as one synchronous object.
 
 While the node runs, the host passes every event to `handle(event, now)` and carries out the effects
-that it returns. `next_deadline()` returns the time of the next tick. The node reads no clock and
-opens no socket, so production and the simulator run the same code.
+that it returns. `next_deadline()` returns the time at which the host must pass the next `Ticked`
+event. The node reads no clock and opens no socket, so production and the simulator run the same
+code.
 """
 
 import logging
@@ -51,8 +52,8 @@ log = logging.getLogger(__name__)
 class Node:
     """A node with the role of broker, of controller or both.
 
-    `disks` has one entry per directory of log.dirs, in order; None is a directory that cannot be
-    used. `start` must be called before the first event.
+    `disks` has one entry per directory of log.dirs, in the same order. An entry is None if its
+    directory cannot be used. `start` must be called before the first event.
     """
 
     def __init__(
@@ -242,7 +243,7 @@ class Node:
     # -- called by the parts -----------------------------------------------------------------------
 
     def _hold(self, conn: ConnId) -> Callable[[], None]:
-        """Stop starting requests of a connection; returns the function that allows them again."""
+        """Let the next requests of a connection wait; returns the function that ends the wait."""
         session = self._sessions.get(conn)
         if session is None:
             return lambda: None

@@ -1,8 +1,9 @@
 """Outgoing connections to other nodes: each request gets an answer or a failure.
 
-A channel is one connection to one address for one purpose, so that a waiting fetch never delays a
-vote. It connects when it is first needed, and again after a loss. If a connection is refused, no
-process listens at the address, and the channel calls `refused`.
+A channel is one connection to one address for one purpose. Fetches and votes, for example, use
+different channels, so that a waiting fetch never delays a vote. A channel connects when it is first
+used, and again after its connection is lost. If a connection is refused, no process listens at the
+address, and the channel calls `refused`.
 """
 
 from collections.abc import Callable
@@ -49,7 +50,7 @@ delayed. The first attempts are not delayed, so that the end of a process is not
 attempts are delayed, so that a peer that closes every connection is not flooded.
 """
 ANSWER_BYTES = 100 << 20
-"""The default limit of an answer's length, far above the length of any answer."""
+"""The default limit of an answer's length; ordinary answers are far shorter."""
 LONG_ANSWER_BYTES = 2**31 - 1
 """The limit for answers that may be long. A fetch returns batches of any size, and some answers
 have an entry for each name in a client's request. The host allocates memory only for received
@@ -60,7 +61,7 @@ PROBE_MS: Millis = 500
 
 
 def ignore_refusal() -> None:
-    """Do nothing; for a channel whose user retries by its own timer."""
+    """Do nothing; used for a channel whose caller retries after its own timer."""
 
 
 class _Pending:
@@ -101,8 +102,8 @@ class Channel:
         self._look_at = _NEVER
         """The time of the next check for late answers, at or before the earliest deadline.
 
-        Almost all answers arrive in time. A request therefore sets no timer of its own while an
-        earlier timer is set.
+        Almost all answers arrive in time, so a request sets its own timer only if no earlier one is
+        set.
         """
 
     @property
@@ -122,7 +123,7 @@ class Channel:
             self._connect()
 
     def probe(self) -> None:
-        """Connect only to check whether a process listens there."""
+        """Connect only to check whether a process listens at the address."""
         if self._conn is None:
             self._is_probe = True
             self._connect()
@@ -140,7 +141,8 @@ class Channel:
         self._is_connected = True
         self._connected_at = self._peers.clock.now
         if self._is_probe:
-            # A process that is ending may still accept connections: wait before it counts as alive.
+            # A process that is ending may still accept connections, so it does not yet count as
+            # alive.
             peers = self._peers
             peers.timers.at(peers.clock.now + PROBE_MS, self._end_probe)
         for pending in list(self._pending.values()):
@@ -179,8 +181,8 @@ class Channel:
         except MalformedMessage as malformed:
             answer = self._refuse(malformed)
         except OSError as failure:
-            # This node could not write the peer's data to its disk. The node stops, or the log goes
-            # offline.
+            # This node could not write the peer's data to its own disk. The node stops, or the log
+            # goes offline.
             pending.done(self._give_up(f"this node's own disk: {failure}"))
             raise
         except Exception as bug:
@@ -227,7 +229,7 @@ class Channel:
         return self._give_up(f"a bad answer: {why_not}", f"sent a bad answer: {why_not}")
 
     def _give_up(self, reason: str, complaint: str = "") -> Unanswered:
-        """Close the connection and fail its requests; a complaint about the peer is logged."""
+        """Close the connection and fail its requests; a `complaint` about the peer is logged."""
         if self._conn is not None:
             self._peers.emit(CloseConnection(self._conn, complaint))
         why = Unanswered(reason, was_connected=True)
@@ -247,7 +249,7 @@ class Channel:
 
 
 class Peers:
-    """The node's outgoing connections, whose ids are negative; no other ids are."""
+    """The node's outgoing connections. Their ids are negative, unlike those of incoming ones."""
 
     def __init__(self, clock: Clock, timers: Timers, emit: Callable[[Outbound], None]) -> None:
         self.clock = clock

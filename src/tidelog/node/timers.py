@@ -15,7 +15,7 @@ _FEW = 512
 
 
 class Timer:
-    """One action at one time, unless it is cancelled before."""
+    """An action that runs at a given time, unless it is cancelled before."""
 
     __slots__ = ("_timers", "action")
 

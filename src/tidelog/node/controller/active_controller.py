@@ -1,8 +1,8 @@
 """The active controller on this node: it decides on requests and fences silent brokers.
 
-Invariant: a decision takes all earlier decisions into account. The response to a request is sent
-when the records of its decision are committed. If the leadership is lost before that, the response
-is NOT_CONTROLLER.
+Invariant: a decision takes all earlier decisions into account, even uncommitted ones. The response
+to a request is sent when the records of its decision are committed. If this node loses the
+leadership of the quorum before that, the response is NOT_CONTROLLER.
 """
 
 import logging
@@ -61,14 +61,14 @@ class ActiveController:
         self._brokers: dict[ConnId, NodeId] = {}
         """The broker whose heartbeats arrive on each connection."""
         self._signs: dict[NodeId, Millis] = {}
-        """When each broker was last known to be alive: its last heartbeat, or the loss of its
-        connection.
+        """When each broker was last known to be alive: at its last heartbeat, or when its
+        connection was lost.
         """
         self._probes: Channels[NodeId] = Channels(peers)
         self._refusing: set[NodeId] = set()
-        """Brokers to be fenced because their ports refuse connections, not because of silence."""
+        """Brokers whose ports refuse connections, and which are fenced for that reason."""
         self._silenced: dict[NodeId, BrokerEpoch] = {}
-        """Brokers that were fenced for their silence, with their epochs."""
+        """Brokers that this controller fenced because they did not respond, with their epochs."""
         self._chores: dict[Callable[..., Sequence[MetadataRecord]], Timer] = {}
         self._watch: Timer | None = None
         self.predecessor: NodeId = NO_NODE
@@ -88,14 +88,15 @@ class ActiveController:
         if (sign := self._quorum.machine.last_sign) is not None:
             self._signs[sign[0]] = sign[1]
         if self.predecessor != self._settings.node_id:
-            # The previous leader was unreachable, or it would still lead. If it is alive, it sends
-            # a heartbeat to this controller at once. A late heartbeat unfences it again.
+            # The previous leader was unreachable, because otherwise it would still lead. If it is
+            # alive, it sends a heartbeat to this controller at once. If that heartbeat is late, the
+            # broker is fenced, and the heartbeat unfences it again.
             interval = self._settings.broker_heartbeat_interval_ms
             self._liveness.expect_soon(self.predecessor, self._clock.now, interval)
         self.predecessor = self._settings.node_id
         self._keep_watch()
         for broker in unfenced:
-            # The previous controller may have failed with its machine: probe the other brokers.
+            # The previous controller's machine may have failed, and other brokers with it.
             if broker != self._settings.node_id:
                 self._probe(broker)
         if self._settings.auto_leader_rebalance_enable:
@@ -154,7 +155,7 @@ class ActiveController:
         why: FenceReason = FenceReason.REQUESTED,
         last_sign: Millis | None = None,
     ) -> None:
-        """Append a decision; when it is committed, record its replication events."""
+        """Append a decision, and record its replication events when it is committed."""
         before, began = self._quorum.pending_image, self._clock.now
 
         def settled(is_committed: bool) -> None:
@@ -201,7 +202,7 @@ class ActiveController:
     # -- failure detection -------------------------------------------------------------------------
 
     def connection_lost(self, conn: ConnId) -> None:
-        """Probe a broker whose heartbeat connection is lost: its process may have ended."""
+        """Probe a broker whose heartbeat connection is lost, because its process may have ended."""
         broker = self._brokers.pop(conn, None)
         if broker is not None and self._quorum.is_active and broker not in self._brokers.values():
             self._signs[broker] = self._clock.now

@@ -1,7 +1,7 @@
 """A broker's registration, unfencing, heartbeats and controlled shutdown.
 
-Invariant: the broker is ready while the image shows it as unfenced in the epoch of its
-registration. A broker that the controller no longer knows registers again.
+Invariant: the broker is ready while the image shows it as unfenced with the broker epoch of its
+current registration. If the controller no longer knows the broker, the broker registers again.
 """
 
 import logging
@@ -80,9 +80,9 @@ class Lifecycle:
     def register(self) -> None:
         """Register this run. If an earlier start was interrupted, register that run first.
 
-        The controller may have registered the interrupted run, in an epoch that this run does not
-        know. That run has changed no log. Registering it again returns its epoch, and the clean
-        shutdown is then proved against that epoch.
+        The controller may have registered the interrupted run in a broker epoch that this run does
+        not know. The interrupted run has not changed any log. Registering it again returns its
+        epoch. This run then names that epoch as its previous one, which proves a clean shutdown.
         """
         if self._interrupted is not None:
             self._send_registration(self._interrupted, self._settled)
@@ -142,21 +142,22 @@ class Lifecycle:
     def _is_accepted(self, response: Any) -> bool:
         error = response.error_code
         if error in _TRY_AGAIN:
-            # Another process with this id may still have a session: wait until it expires.
+            # Another process with this broker id may still have a session. Retry until it expires.
             self._timers.at(self._clock.now + REGISTRATION_RETRY_MS, self.register)
         elif error is not ErrorCode.none:
             self._failed(f"the controller refused this broker: {error.name}")
         return error is ErrorCode.none
 
     def is_registered_in(self, image: ClusterImage) -> bool:
-        """Whether the image contains the registration of this run, not only of an earlier one."""
+        """Whether the broker's registration in the image is that of this run."""
         me = image.brokers.get(self._settings.node_id)
         return me is not None and me.incarnation == self._incarnation
 
     def epoch_in(self, image: ClusterImage) -> BrokerEpoch:
         """The epoch of this run's registration, even before the controller's response arrives.
 
-        A leader needs it to distinguish the log of this run from that of an earlier run (F15).
+        With this epoch, a leader distinguishes the log of this run from that of an earlier run
+        (F15).
         """
         if self.epoch < 0 and self.is_registered_in(image):
             return image.brokers[self._settings.node_id].epoch
@@ -174,11 +175,12 @@ class Lifecycle:
         if was_unfenced and not self.is_unfenced and self._may_stop is None:
             log.warning("broker %d is fenced", self._settings.node_id)
         if me is not None and me.epoch == self.epoch and me.fenced:
-            # The image contains this registration: ask to be unfenced before the next heartbeat.
+            # The image contains this registration, so ask to be unfenced without waiting for the
+            # next periodic heartbeat.
             self._beat()
 
     def ask_to_be_unfenced(self) -> None:
-        """Ask to be unfenced before the next heartbeat, because every log is open."""
+        """Ask to be unfenced now, before the next periodic heartbeat, because every log is open."""
         if not self.may_be_unfenced:
             self.may_be_unfenced = True
             if self.epoch >= 0 and not self.is_unfenced:
@@ -191,12 +193,18 @@ class Lifecycle:
 
     @property
     def is_cut_off(self) -> bool:
-        """Whether no controller has answered for a session timeout, so the broker may be fenced."""
+        """Whether no controller has answered within the session timeout.
+
+        The controller may then have fenced this broker.
+        """
         silence = self._clock.now - self._answered_at
         return self.epoch >= 0 and silence >= self._settings.broker_session_timeout_ms
 
     def directory_failed(self) -> None:
-        """Report the failure to the controller at once; stop if that is impossible for too long."""
+        """Report the failed directory to the controller at once.
+
+        If the controller does not know of the failure in time, the node stops.
+        """
         patience = self._settings.log_dir_failure_timeout_ms
         self._timers.at(self._clock.now + patience, self._check_that_failures_are_known)
         if self.epoch >= 0:

@@ -1,8 +1,9 @@
 """Sends requests to the active controller, on this node or on the leader of the quorum.
 
-A request is retried until its timeout while no controller can decide on it. A change of controller
-is therefore a delay for the client, not an error. The response to a change is sent when this node
-has applied the change, so that the client finds it here.
+If no controller can decide on a request, the request is retried until its timeout. A client
+therefore sees a change of controller as a delay, not as an error. The response to a metadata change
+is sent when this node has applied the change, so that the client can read the change from this
+node.
 """
 
 from collections.abc import Callable
@@ -35,7 +36,7 @@ ANSWER_MS: Millis = 5_000
 CATCH_UP_MS: Millis = 1_000
 """How long a response may wait until this node's image contains the change."""
 LEAST_PATIENCE_MS: Millis = 1_000
-"""The shortest timeout, so that a request without a timeout still reaches the controller once."""
+"""The shortest timeout, so that a request with timeout 0 still reaches the controller once."""
 
 _DESCRIBE = DescribeQuorumRequest(
     topics=(TopicData(topic_name=METADATA_TOPIC, partitions=(PartitionData(partition_index=0),)),)
@@ -44,7 +45,7 @@ _DESCRIBE = DescribeQuorumRequest(
 
 class ControllerClient:
     active_controller: ActiveController
-    """The controller on this node; set once, by the assembly."""
+    """The controller on this node, set once by `assembly.build_node`."""
 
     def __init__(
         self,
@@ -68,7 +69,8 @@ class ControllerClient:
     def change_metadata(self, effect: ChangeMetadata, resume: Resume, request: Request) -> Parked:
         """Pass a request to the active controller.
 
-        On the controller listener, only the controller on this node may answer it.
+        If the request arrived on the controller listener, only the controller on this node may
+        answer it.
         """
         if kind_of(request) is ListenerKind.CONTROLLER:
             self.active_controller.submit(effect.request, resume, request.conn)
@@ -89,7 +91,7 @@ class ControllerClient:
         self._try(_Submission(message, answered, deadline, is_clients=True))
 
     def _catch_up(self, done: Callable[[], None]) -> None:
-        """Wait for a limited time until this node has applied the leader's high watermark."""
+        """Wait until this node's image reaches the leader's high watermark, or CATCH_UP_MS pass."""
         waiting = [done]
 
         def go_on() -> None:
@@ -149,8 +151,8 @@ class ControllerClient:
     def _channel(self, is_clients: bool) -> Channel | None:
         """The channel to the known leader.
 
-        Requests of clients use a connection of their own. If the controller closes it because of a
-        request, this node's heartbeats are not affected.
+        Requests of clients use a separate connection. If the controller closes that connection
+        because of a client's request, this node's heartbeats are not affected.
         """
         address = self._quorum.leader_address
         if address is None:
@@ -165,7 +167,7 @@ class _Submission:
     deadline: Millis
     is_clients: bool = False
     losses: int = 0
-    """How often the connection was lost during this request, possibly because of it."""
+    """How often the connection was lost during this request; the request may be the cause."""
 
     @property
     def retry_ms(self) -> Millis:

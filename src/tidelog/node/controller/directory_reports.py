@@ -1,7 +1,8 @@
 """Reports the log directory of each replica to the controller: AssignReplicasToDirs (KIP-858).
 
-The controller needs this to elect new leaders when a directory fails. One request is under way at a
-time and carries all reports since the last one. Reports that were not confirmed are sent again.
+The controller needs these reports to elect new leaders when a directory fails. At most one request
+is under way at a time. The next request carries the reports that were made meanwhile. Reports that
+were not confirmed are sent again.
 """
 
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from tidelog.node.timers import Timers
 RETRY_MS: Millis = 500
 REPLICAS_PER_REQUEST = 2_000
 REPLICA_BYTES = 64
-"""The most bytes that one replica takes in a request."""
+"""The maximum size of one replica's entry in a request."""
 
 _Key: TypeAlias = tuple[TopicId, int]
 
@@ -57,7 +58,7 @@ class DirectoryReports:
             self._soon(0)
 
     def _soon(self, delay: Millis) -> None:
-        """Send in an event of its own, so that many reports share a request."""
+        """Send from a timer, so that all reports of the current event share a request."""
         if not self._is_due:
             self._is_due = True
             self._timers.at(self._clock.now + delay, self._send)

@@ -1,14 +1,17 @@
-"""Brokers that have just failed: metadata responses still list them and wait for new leaders.
+"""Tracks brokers that have just failed, for metadata responses.
 
-A client that loses a broker requests metadata at once, often before a new leader is elected, and
-librdkafka then waits about a second before it asks again. A response that would name a leader whose
-connection was just lost therefore waits for the election, which takes about 20 ms.
+A client that loses its connection to a broker requests metadata at once, often before a new leader
+is elected. If the response names the old leader, librdkafka waits about a second before it asks
+again. If a response would name a leader whose connection was just lost, the response therefore
+waits for the election, which takes about 20 ms.
 
-A client drops a broker that is missing from a response. librdkafka (seen in 2.16) then also loses
-the new leader of that broker's partitions, and again waits a second. A fenced broker is therefore
-still listed for a while, no longer than in Kafka with its default session timeout.
+A client forgets a broker that is missing from a response. librdkafka (seen in 2.16) then also
+forgets the new leader of that broker's partitions, and again waits a second. A fenced broker is
+therefore still listed for LISTED_MS. With its default session timeout, Kafka lists a failed broker
+at least as long.
 
-Invariant: no response waits longer than PATIENCE_MS after the loss, whatever happens to the leader.
+Invariant: no response waits longer than PATIENCE_MS after the connection was lost, even if no new
+leader is elected.
 """
 
 from collections.abc import Callable, Collection, Iterable
@@ -21,7 +24,7 @@ from tidelog.node.timers import Timers
 
 PATIENCE_MS: Millis = 500
 LISTED_MS: Millis = 9_000
-"""The default of broker.session.timeout.ms."""
+"""How long a fenced broker is still listed: the default of broker.session.timeout.ms."""
 
 
 class RecentlyFencedBrokers:
@@ -30,7 +33,7 @@ class RecentlyFencedBrokers:
         self._timers = timers
         self._image = image
         self._lost: dict[NodeId, Millis] = {}
-        """Lost leaders, and until when responses wait for new leaders."""
+        """Leaders whose connection was lost, and until when responses wait for new leaders."""
         self._fenced: dict[NodeId, Millis] = {}
         """Fenced brokers, and until when they are listed."""
         self._waiting: list[tuple[Collection[str] | None, Resume]] = []
@@ -57,7 +60,10 @@ class RecentlyFencedBrokers:
             self._look()
 
     def wait(self, topics: Collection[str] | None, resume: Resume) -> tuple[NodeId, ...] | Parked:
-        """Return the recently fenced brokers; park if a leader of these topics was just lost."""
+        """Return the recently fenced brokers.
+
+        If the connection to a leader of these topics was just lost, park the request first.
+        """
         if not self._names_lost(topics):
             return self._gone()
         self._waiting.append((topics, resume))

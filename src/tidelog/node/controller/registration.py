@@ -1,6 +1,6 @@
 """Registers this controller: its endpoints and its supported features (KIP-919).
 
-It registers once per run of its process, as soon as the cluster has a metadata version.
+A controller registers once per run of its process, as soon as the cluster has a metadata version.
 """
 
 from collections.abc import Callable

@@ -1,7 +1,7 @@
-"""The group coordinators of this node: one per partition of `__consumer_offsets` that it leads.
+"""The group coordinators of this node: one per `__consumer_offsets` partition that the node leads.
 
-Invariant: a coordinator serves only while the node leads its partition, and its state is that of
-the partition's log. A write of a coordinator is complete when every in-sync replica has
+Invariant: a coordinator serves requests only while the node leads its partition. It loads its state
+from the partition's log. A write of a coordinator is complete when every in-sync replica has
 acknowledged it.
 """
 
@@ -184,7 +184,7 @@ class Coordinators:
             written(results)
 
     def _set_alarm(self, index: int) -> None:
-        """Set the coordinator's only timer; an earlier deadline replaces a later one."""
+        """Set the coordinator's only timer, unless it already fires at or before the deadline."""
         shard = self._shards.get(index)
         deadline = shard.next_deadline() if shard is not None else None
         if deadline is None:

@@ -1,7 +1,7 @@
 """Loads a group coordinator: jobs read and replay its log, a few batches per job.
 
-No other part uses the shard until the load is complete. The replay of a large log takes seconds.
-The node serves other requests meanwhile.
+No other part uses the shard until the load is complete. The replay of a large log takes seconds,
+and the node serves other requests during that time.
 """
 
 import logging
@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ReplayGroups:
-    """Replays the batches in a slice of the log; returns the offset after the last valid one."""
+    """Replays the batches in a slice of the log; returns the offset after the last valid batch."""
 
     work: ClassVar[Work] = Work.LOAD
     shard: GroupShard
@@ -113,8 +113,8 @@ class GroupLoading:
         self._token = self._jobs.start(job, replayed, failed)
 
     def _fail(self, offset: Offset) -> None:
-        # Some of the commits are missing, and clients could not notice that. Answer
-        # NOT_COORDINATOR.
+        # Some committed offsets are missing, and clients could not detect that. Without a shard,
+        # requests for these groups get NOT_COORDINATOR.
         log.error(
             "%s: its groups are not served: no valid batch at offset %d",
             self._replica.partition,

@@ -1,10 +1,12 @@
 """Writes to the topic `__tidelog_replication_events` with Produce requests to its leader.
 
 The producer is idempotent, uses acks=all and sends one batch at a time. A batch is sent again, with
-the same sequence, until it is written or finally refused. No event is therefore written twice or
-out of order. The topic is created when it is first needed, with `offsets.topic.replication.factor`
-replicas. If the cluster still has fewer brokers than that after `PLACES_MS`, each broker gets a
-replica.
+the same sequence, until it is written or refused with an error that is not retriable. Therefore no
+event is written twice or out of order.
+
+The producer creates the topic when it is first needed, with `offsets.topic.replication.factor`
+replicas. If fewer brokers are active, the producer waits `PLACES_MS` for more. After that it
+creates the topic with one replica on each active broker.
 """
 
 import logging
@@ -51,7 +53,9 @@ _FORGOTTEN = (
     ErrorCode.unknown_producer_id,
     ErrorCode.invalid_producer_epoch,
 )
-"""Errors that start a new sequence: the topic was created again or this producer has expired."""
+"""After one of these errors, the producer gets a new producer id and starts a new sequence. The
+topic was created again, or the old producer id has expired.
+"""
 
 log = logging.getLogger(__name__)
 

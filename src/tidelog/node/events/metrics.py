@@ -1,8 +1,8 @@
 """A node's metrics, with the names that the JMX exporter gives to Kafka's metrics.
 
-They are computed only when they are requested, in one pass over the replicas. No metric has a
-series per partition, so ten thousand partitions need no more series than one. docs/metrics.md lists
-them.
+The metrics are computed only when they are requested, in one pass over the replicas. No metric has
+a series per partition, so the number of series does not depend on the number of partitions.
+docs/metrics.md lists the metrics.
 """
 
 from collections import Counter as Tally

@@ -1,8 +1,8 @@
 """Records the state of the replicas of each partition that this node leads, every few seconds.
 
-A round records each partition whose state has changed. It records an unchanged one once a minute. A
-round handles a few partitions at a time, so that a node with ten thousand partitions serves
-requests in between.
+Each round records the partitions whose state has changed. A partition whose state has not changed
+is recorded once a minute. A round handles PER_TURN partitions at a time, so that a node with ten
+thousand partitions serves requests between these turns.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -36,7 +36,7 @@ class ReplicaStates:
         self._record = record
         self._interval_ms = settings.tidelog_replication_events_interval_ms
         self._recorded: dict[TopicPartition, tuple[object, Millis]] = {}
-        """The last recorded state of each partition, without time values, and its time."""
+        """Each partition's last recorded state, without its time values, and the recording time."""
 
     def start(self) -> None:
         self._timers.at(self._clock.now + self._interval_ms, self._round)

@@ -1,9 +1,9 @@
 """Collects the replication events of this node, counts them and writes them to their topic.
 
-Invariant: recording an event never blocks. The events of a decision are derived later, at most
-`PER_SLICE` at a time. The queue is bounded: if the topic cannot be written, the oldest events are
-dropped, counted and logged. Events about the topic itself are recorded too, except for its replica
-states: every event that is written changes them.
+Invariant: recording an event never blocks. The events of a controller's decision are derived later,
+at most `PER_SLICE` at a time. The queue is bounded. If the topic cannot be written, the oldest
+events are dropped, counted and logged. Events about the topic itself are recorded too, except for
+its replica states, because each written event changes these states.
 """
 
 import logging
@@ -31,10 +31,10 @@ from tidelog.node.timers import Timers
 from tidelog.protocol.records.records import Record
 
 LIMIT = 10_000
-"""The most events that wait for the topic; about 5 MB."""
+"""The maximum number of events that wait to be written, about 5 MB."""
 PER_SLICE = 200
 PAUSE_MS: Millis = 5
-"""The pause between two slices, in which other events are handled."""
+"""The pause between two slices, in which the node does other work."""
 SLICE_BYTES = 512 * 1024
 """The size at which a batch of events is full: half of the default max.message.bytes."""
 LINGER_MS: Millis = 20
@@ -92,7 +92,7 @@ class ReplicationEvents:
         self._enqueue(self._clock.wall, event)
 
     def drain(self, then: Callable[[], None]) -> None:
-        """Before the node stops, call `then` when all events are written, or after `DRAIN_MS`."""
+        """Call `then`, which ends the node, when all events are written or after `DRAIN_MS`."""
         self._after = then
         self._timers.at(self._clock.now + DRAIN_MS, self._end)
         self._maybe_end()

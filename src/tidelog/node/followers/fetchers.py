@@ -43,7 +43,7 @@ class Fetchers:
     def follow(self, replica: Replica, leader: NodeId, epoch: LeaderEpoch) -> None:
         """Fetch the partition from this leader. A new leader epoch restarts the fetch (F05)."""
         if self._leader_of.get(replica.partition) == (leader, epoch):
-            return  # only the in-sync set has changed: nothing to restart (F31)
+            return  # only the in-sync set has changed, so the fetch continues (F31)
         self.drop(replica)
         fetcher = self._fetcher(leader)
         if fetcher is not None:

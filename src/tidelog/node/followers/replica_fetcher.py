@@ -1,9 +1,11 @@
-"""Follows one leader broker: all its partitions in one fetch session, one fetch after another.
+"""Fetches all partitions that this node follows from one leader broker, in one fetch session.
+
+One fetch is under way at a time. A fetch request lists only partitions that have changed.
 
 Invariant: a fetch offset proves to the leader that the follower holds all records below it. A
-partition whose flush is due is therefore left out until its records are durable. A response for an
-earlier epoch is ignored (F09). A fetch request lists only partitions that have changed. A partition
-that fails backs off alone, and the others are still followed (F62).
+partition whose flush is due is therefore left out of fetches until its records are durable. A
+response for an earlier epoch is ignored (F09). If a partition fails, only that partition backs off,
+and the others are still fetched (F62).
 """
 
 import logging
@@ -45,7 +47,7 @@ from tidelog.replication.isr.follower import (
 
 VERSION = 17
 PARTITION_BYTES = 96
-"""The most bytes in a request for one added and one forgotten partition."""
+"""The maximum size of one added and one forgotten partition in a request."""
 REQUEST_BYTES = 256
 """The bytes of a request without its partitions."""
 _NUDGE = ApiVersionsRequest(client_software_name="", client_software_version="")
@@ -81,13 +83,13 @@ class ReplicaFetcher:
         self._suspects: FetchSuspects[Followed] = FetchSuspects()
         room = settings.socket_request_max_bytes - REQUEST_BYTES
         self._at_most = max(1, room // PARTITION_BYTES)
-        """The most partitions in a request; a leader refuses a request that is too long (F60)."""
+        """The maximum number of partitions in a request; a leader refuses longer requests (F60)."""
         self._has_more = False
         """Whether some changes did not fit into the last request."""
         self._followed: dict[TopicPartition, Followed] = {}
         self._by_id: dict[tuple[TopicId, int], Followed] = {}
         self._due: dict[Followed, None] = {}
-        """Partitions that the next fetch may have to update in the session."""
+        """Partitions whose fetch offset in the leader's session may be out of date."""
         self._in_session = 0
         """The number of partitions in the leader's session."""
         self._forgotten: dict[tuple[TopicId, int], None] = {}
@@ -164,15 +166,15 @@ class ReplicaFetcher:
 
     def _decode(self, frame: memoryview) -> FetchResponse:
         response = decode_response(VERSION, frame)
-        # The records are views of the host's buffer: append them before this call returns.
+        # The records are views of the host's buffer, so append them before this call returns.
         self._take(response)
         return response
 
     def _nudge_leader(self) -> None:
         """Make the leader answer the fetch under way, because there are new partitions to fetch.
 
-        The leader may hold that fetch for long. Any request behind it makes the leader answer at
-        once.
+        The leader may hold that fetch until replica.fetch.wait.max.ms has passed. If another
+        request arrives on the same connection, the leader answers the fetch at once.
         """
         if not self._has_nudged and not self._is_closed:
             self._has_nudged = True
@@ -214,7 +216,8 @@ class ReplicaFetcher:
             followed.is_in_session = True
             self._in_session += 1
         if self._forgotten:
-            # A leader handles the forgotten partitions of a request after the added ones.
+            # A leader handles the forgotten partitions of a request after the added ones, so it
+            # would remove a partition that is in both lists.
             self._forgotten.pop(followed.key, None)
 
     def _partition(self, followed: Followed) -> FetchPartition:
@@ -370,12 +373,12 @@ class ReplicaFetcher:
             self._carry_out(followed, backs_off)
 
     def _leave_out_until(self, followed: Followed, time: Millis) -> None:
-        """Leave the partition out until this time, or until its assignment changes."""
+        """Leave the partition out of fetches until this time, or until its assignment changes."""
         self._forget(followed)
         self._timers.at(time, self._fetch)
 
     def _forget(self, followed: Followed) -> None:
-        """Remove the partition from the leader's session; its records then end no long poll."""
+        """Remove the partition from the leader's session, so that its records end no long poll."""
         if followed.is_in_session:
             self._forgotten[followed.key] = None
             self._in_session -= 1

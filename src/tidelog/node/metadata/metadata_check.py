@@ -1,8 +1,8 @@
 """Finds the valid part of the metadata log before the log is opened.
 
-Three things are checked for every batch: its checksum is right, it starts where the batch before it
-ended, and each epoch starts with a LeaderChange record. The last two are needed because the
-checksum covers neither offset nor epoch. A damaged file is renamed and kept; it is never applied
+Each batch must have the right checksum and must start where the batch before it ended. Each epoch
+must start with a LeaderChange record. The checks of offsets and epochs are needed because a batch's
+checksum does not cover these two fields. A damaged file is renamed and kept. It is never applied
 and never deleted (F57).
 """
 
@@ -39,7 +39,7 @@ class Segments(NamedTuple):
     broken: str
     """A description of the damage after the valid part; empty if there is none."""
     has_more: bool
-    """Whether valid batches follow the damage, so that it is not a write torn by a crash."""
+    """Whether valid batches follow the damage; if so, it is not the last write torn by a crash."""
 
     def epoch_at(self, offset: Offset) -> LeaderEpoch | None:
         """The epoch of an offset; None outside of the valid part."""
@@ -60,7 +60,10 @@ class Examined(NamedTuple):
 
     @property
     def end(self) -> LogEnd:
-        """The end of the newest snapshot, or of the log if it continues the snapshot."""
+        """The end of the snapshot or of the log, whichever is later.
+
+        If records are missing between the two, the log does not count.
+        """
         if self.gap:
             return self.snapshot_end
         return max(self.snapshot_end, self.segments.end)

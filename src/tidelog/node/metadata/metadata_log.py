@@ -1,7 +1,7 @@
 """The log `__cluster_metadata` on this node: appends, reads and the synced end.
 
-Invariant: the quorum sees only the synced end of this log, so no vote and no commit depends on the
-page cache.
+Invariant: the quorum sees this log only up to its synced end. Votes and commits therefore never
+depend on records that are only in the page cache.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -107,7 +107,7 @@ class MetadataLog:
         )
         records = [control_record(ControlType.LEADER_CHANGE, message, now)]
         if self.voters.latest_offset < 0:
-            # A node that was formatted without the initial voters reads them from the log.
+            # Write the initial voters too. A node that was formatted without them reads them here.
             records += membership_records(self.voters.below(self.log.log_end_offset), now)
         self.log.assign_epoch(epoch, self.log.log_end_offset)
         return self._write_control(records, epoch, now)
@@ -159,7 +159,7 @@ class MetadataLog:
         return outcome.last_offset + 1
 
     def flush(self) -> None:
-        """Start an fsync of the log, unless one is running; it covers all earlier appends."""
+        """Start an fsync of all records appended so far, unless an fsync is running."""
         if not self.is_flushing and self.log.recovery_point < self.log.log_end_offset:
             self.is_flushing = True
             self._start_flush()
@@ -180,7 +180,8 @@ class MetadataLog:
     def restore(self, content: SnapshotContent | None, now: Millis) -> None:
         """Load the voters from the snapshot and the log.
 
-        If the log ends before the snapshot does, it is emptied and restarts at the snapshot's end.
+        If the log ends before the snapshot does, the log is emptied and restarts at the snapshot's
+        end.
         """
         start = 0 if content is None else content.image.offset + 1
         if start < self.log.log_start_offset:
@@ -212,7 +213,7 @@ class MetadataLog:
         return self.snapshots.writing(image, self.voters.below(image.offset + 1), now)
 
     def drop_covered(self, limit_bytes: int, now: Millis) -> None:
-        """Delete segments that a snapshot covers, when the log exceeds its size limit."""
+        """If the log exceeds its size limit, delete the segments that a snapshot covers."""
         newest = self.snapshots.newest
         if newest is not None and self.log.size > limit_bytes:
             self.log.advance_log_start(newest.end_offset)

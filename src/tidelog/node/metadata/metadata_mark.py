@@ -1,13 +1,13 @@
 """The file `metadata-log-mark`: the log end that this node's metadata log has reached.
 
-A log that was truncated between two batches, or that is missing, looks like a log that was never
-longer. A voter must notice the difference: it may have acknowledged the lost records, and its vote
-must not elect a leader that lacks them (F40, F57). The mark also contains the newest epoch of
+If the log is missing or has lost its last batches, it looks like a log that was never longer. The
+mark shows the difference. A voter may have acknowledged the lost records, so its vote must not
+elect a leader that lacks these records (F40, F57). The mark also contains the newest epoch of
 `quorum-state` and the checksums of the snapshots. docs/adr/0018 has the rules.
 
-Invariant: the mark never exceeds the synced end of the log. The mark is written after each sync of
-the log, without an fsync of its own. It is therefore exact after kill -9 and may be older after
-power loss. Only a mark that records a loss is synced.
+Invariant: the mark never exceeds the end up to which the log has been synced. The mark is written
+after each sync of the log, but it is not synced itself. It is therefore exact after kill -9 and may
+be out of date after power loss. Only `lose` and `settle` sync the mark.
 """
 
 from dataclasses import dataclass, replace
@@ -28,7 +28,7 @@ class MetadataLogState:
     end: LogEnd = NOTHING
     """The log end that this node may have acknowledged; its log may be shorter now."""
     is_fresh: bool = False
-    """Whether the node may have held no record since it was formatted."""
+    """Whether the node may never have held a record since it was formatted."""
     epoch: LeaderEpoch = NO_EPOCH
     """The newest epoch in which the node may have voted."""
     snapshots: tuple[tuple[SnapshotId, int], ...] = ()
@@ -108,7 +108,7 @@ class MetadataMark:
         self._change(replace(self.now, end=end, is_fresh=is_fresh), durable=True)
 
     def reached(self, end: LogEnd) -> None:
-        """Record that the log is synced up to `end`, unless it still lacks lost records."""
+        """Record that the log is synced up to `end`, unless the mark shows that it was longer."""
         if end >= self.now.end:
             self._change(replace(self.now, end=end, is_fresh=False))
 

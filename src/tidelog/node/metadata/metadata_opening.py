@@ -1,9 +1,8 @@
 """Opens a node's metadata: sets damaged files aside and decides whether the node can start.
 
-Invariant: damaged data is never applied. A voter that has lost part of its log starts only if it
-can fetch that part again. Until then it votes only for a candidate that has all records that this
-voter may have acknowledged. A node that cannot fetch lost records from another node does not start
-(F57).
+Invariant: damaged data is never applied. If a voter has lost part of its log, it fetches that part
+again from another node. Until then it votes only for a candidate that has all records that this
+voter may have acknowledged. If there is no other node to fetch from, the node does not start (F57).
 """
 
 import logging
@@ -82,7 +81,7 @@ class MetadataOpening:
             log.warning("metadata-log-mark is damaged and will be rewritten")
 
     def open(self, cluster_id: str, *, has_partitions: bool) -> OpenedMetadata:
-        """Check all files and open the metadata; a node that `has_partitions` is not new."""
+        """Check all files and open the metadata; if `has_partitions`, the node is not new."""
         snapshots = Snapshots(self._disk, cluster_id, self._mark)
         for name in snapshots.missing():
             log.warning("the snapshot %s/%s is missing", DIRECTORY, name)
@@ -202,7 +201,8 @@ class MetadataOpening:
     def _promises(self, read: PromisesRead, end: LogEnd) -> QuorumState | None:
         """The saved vote state.
 
-        If it is lost, the result is a state that grants no vote up to the newest known epoch.
+        If the saved state is lost, the result is a state that grants no vote up to the newest known
+        epoch.
         """
         newest = max(self._mark.now.epoch, end.epoch, -1)
         state = read.state
@@ -210,7 +210,8 @@ class MetadataOpening:
             self._mark.voted_in(state.epoch)
             return state
         if state is None and not read.is_damaged and newest <= 0:
-            # Epochs with votes start at 1; epoch 0 belongs to the snapshot that `format` writes.
+            # No vote can be lost, because votes start in epoch 1. Epoch 0 belongs to the snapshot
+            # that `format` writes.
             return None
         log.warning(
             "quorum-state is missing or damaged: this node grants no vote up to epoch %d",

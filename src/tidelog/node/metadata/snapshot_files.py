@@ -1,8 +1,8 @@
 """Snapshots of the metadata log, in files as Kafka names them: `<end offset>-<epoch>.checkpoint`.
 
-A snapshot is a header, the voters (KIP-853), batches of metadata records and a footer. Header and
-footer are control records. A file without its footer is torn. A file whose batches do not follow
-each other is damaged. A torn or damaged file is not used.
+A snapshot consists of a header, the voters (KIP-853), batches of metadata records and a footer.
+Header and footer are control records. A file without its footer was not written completely. A file
+whose batches are not consecutive is damaged. Incomplete and damaged files are not used.
 """
 
 import re
@@ -108,7 +108,7 @@ def _control(records: list[Record], offset: Offset, epoch: LeaderEpoch) -> bytes
 
 
 def decode(snapshot: SnapshotId, content: bytes, cluster_id: str) -> SnapshotContent | None:
-    """The image and the voters in a snapshot; None if it is torn or damaged."""
+    """The image and the voters in a snapshot; None if it is incomplete or damaged."""
     try:
         return _decode(snapshot, memoryview(content), cluster_id)
     except (MalformedMessage, ImpossibleRecord):
@@ -125,7 +125,7 @@ def _decode(snapshot: SnapshotId, data: memoryview, cluster_id: str) -> Snapshot
         if is_whole or isinstance(header, ErrorCode):
             return None
         if header.base_offset != offset or header.leader_epoch != snapshot.epoch:
-            return None  # a batch's checksum does not cover these
+            return None  # a batch's checksum does not cover these two fields
         batch = read_records(data[position : position + header.size])
         position, offset = position + header.size, header.next_offset
         if header.is_control:
@@ -191,7 +191,7 @@ class Snapshots:
         return [name_of(one) for one, _ in self._mark.now.snapshots if one not in self._known]
 
     def load_newest(self) -> Found:
-        """Load the newest valid snapshot; newer, damaged ones are no longer listed."""
+        """Load the newest valid snapshot, and remove newer, damaged snapshots from the list."""
         damaged: list[str] = []
         while self._known:
             newest = self._known[-1]
@@ -214,7 +214,7 @@ class Snapshots:
         return self.written(Written(snapshot, crc32c(content)))
 
     def written(self, one: Written) -> SnapshotId:
-        """Add a snapshot that was written to the list, and delete older ones."""
+        """Add a new snapshot to the list, and delete all but the `KEPT` newest ones."""
         snapshot = one.snapshot
         if snapshot not in self._known:
             self._known.append(snapshot)
@@ -231,7 +231,7 @@ class Snapshots:
         self._mark.kept(tuple(one for one in self._mark.now.snapshots if one[0] != snapshot))
 
     def read(self, snapshot: SnapshotId, position: int, length: int) -> tuple[bytes, int] | None:
-        """(bytes from `position` on, size of the file); None if there is no such snapshot."""
+        """(bytes from `position` on, size of the file); None if this snapshot is not listed."""
         if snapshot not in self._known:
             return None
         file = self._disk.open(path_of(snapshot))
@@ -244,8 +244,8 @@ class Snapshots:
             content = self._disk.read_file(path_of(snapshot))
         except FileNotFoundError:
             return None
-        # The file may be a valid one of another snapshot, renamed by mistake: compare the
-        # checksums.
+        # The file may be another valid snapshot that was renamed by mistake, so compare its
+        # checksum with the mark.
         if dict(self._mark.now.snapshots).get(snapshot, crc := crc32c(content)) != crc:
             return None
         return decode(snapshot, content, self._cluster_id)

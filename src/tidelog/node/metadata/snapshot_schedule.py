@@ -1,7 +1,7 @@
 """Takes a snapshot of the metadata, in a job, when the log has grown enough or after some time.
 
-An image is immutable, so a job can encode it while the node continues to run. The log is deleted
-only up to a durable snapshot.
+An image is immutable, so a job can encode it while the node continues to run. Log records are
+deleted only if a durable snapshot covers them.
 """
 
 from collections.abc import Callable
@@ -42,7 +42,7 @@ class SnapshotTaking:
         """The log's size and the time when the last snapshot was taken."""
 
     def restart(self) -> None:
-        """Count growth and time for the next snapshot from now on."""
+        """Start to count the log's growth and the time until the next snapshot."""
         self._taken_at = (self._log.log.size, self._clock.now)
 
     def image_changed(self, image: ClusterImage) -> None:

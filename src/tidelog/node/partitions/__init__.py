@@ -1,1 +1,1 @@
-"""The partitions that this node holds: append, fetch, look up, and the in-sync set of each."""
+"""The partitions that this node holds: appends, fetches, queries and in-sync sets."""

@@ -1,7 +1,7 @@
 """Checks the records of batches in jobs before the batches are appended.
 
-The batches of a producer keep their order: while a batch of a connection is checked, the next
-request of that connection does not start. A request runs one job at a time.
+While a batch is checked, the next request of the same connection does not start, so the batches of
+a producer keep their order. A request runs one job at a time.
 """
 
 from collections.abc import Callable
@@ -18,7 +18,7 @@ from tidelog.node.requests.parking import PARKED, Parked, Resume
 
 Append: TypeAlias = Callable[[AppendBatches, Resume, AppendOrigin], list[AppendResult] | Parked]
 Hold: TypeAlias = Callable[[ConnId], Callable[[], None]]
-"""Stops starting requests of a connection; returns the function that allows them again."""
+"""Lets the next requests of a connection wait; returns the function that ends the wait."""
 
 UNCHECKED = AppendResult(ErrorCode.none)
 """The placeholder for a result until the batch has been checked and appended."""
@@ -28,7 +28,9 @@ _BEFORE_THE_LOG = (
     ErrorCode.record_list_too_large,
     ErrorCode.corrupt_message,
 )
-"""Errors from before the append; as in Kafka, the response then omits the log start offset."""
+"""Errors that are found before the append. As in Kafka, the response to such a batch has no log
+start offset.
+"""
 
 
 class _Unchecked(NamedTuple):
@@ -52,7 +54,7 @@ class AppendChecks:
         conn: ConnId,
         resume: Resume,
     ) -> Resume:
-        """Check and append the unchecked batches; returns a callback for the other results."""
+        """Check and append the unchecked batches; returns a callback for the others' results."""
         places = [place for place, result in enumerate(results) if result is UNCHECKED]
         unchecked = [
             _Unchecked(place, effect.appends[place].partition, check)
@@ -85,7 +87,7 @@ class _Request:
         self._append = append
         self._resume = resume
         self._checked = 0
-        self._missing = len(unchecked) + 1  # one more for all batches without a check
+        self._missing = len(unchecked) + 1  # one more for all batches that need no check
         self._found: dict[int, AppendResult] = {}
         self._others: list[AppendResult] = []
 

@@ -93,8 +93,8 @@ class Assignments:
             self._behind.update(dict.fromkeys(gone, by_records))
             for partition in gone:
                 if (replica := self._partitions.get(partition)) is not None:
-                    # Stop the old replica now. It may still exist when the first requests for a new
-                    # topic of the same name arrive.
+                    # Stop the old replica now, because it may still exist when the first requests
+                    # for a new topic of the same name arrive.
                     self._resign(replica)
                     replica.moved()
             self._deleted(gone)
@@ -114,11 +114,11 @@ class Assignments:
 
     @property
     def is_behind(self) -> bool:
-        """Whether some partitions have not been brought to the state of the image yet."""
+        """Whether some partitions are not yet in the state that the image requires."""
         return bool(self._behind)
 
     def _catch_up(self) -> None:
-        """Update some partitions at a time, so that other requests are served in between (F41)."""
+        """Update a few partitions per turn, so that requests are served between turns (F41)."""
         self._catching_up = None
         for _ in range(min(len(self._behind), PARTITIONS_PER_TURN)):
             partition = next(iter(self._behind))
@@ -134,7 +134,7 @@ class Assignments:
             self._caught_up()
 
     def _bring_up(self, partition: TopicPartition, by_records: bool) -> None:
-        """Bring a partition to its state in the newest image, not in the image that queued it."""
+        """Update a partition to the newest image, even if an earlier image queued the update."""
         image = self._partitions.image
         topic, placed = image.topics.get(partition.topic), image.partition(partition)
         replica = self._partitions.get(partition)
@@ -230,8 +230,8 @@ class Assignments:
             directory = self._storage.directory_id(partition)
             self._located(topic.topic_id, partition.partition, directory)
         if placed.leader_epoch < replica.log.latest_epoch:
-            # A starting node reads old images first. If the replica led or followed in an older
-            # epoch than its log's latest, the log's history of epochs would be overwritten.
+            # A starting node reads old images first. If the replica led or followed in an epoch
+            # older than the latest one in its log, it would overwrite the log's history of epochs.
             self._wait_for_later(replica)
         elif placed.leader == self._me:
             self._lead(replica, placed)
@@ -277,12 +277,11 @@ class Assignments:
         return any(one != self._me and image.is_active(one) for one in placed.isr)
 
     def _report_as_lost(self, partition: TopicPartition) -> None:
-        """Report to the controller that a log has lost records, before the controller elects this
-        broker.
+        """Report a log with lost records to the controller, so that this replica is not elected.
 
         The report assigns the replica to a directory that does not exist. The controller then
         removes the replica from the in-sync set and from the eligible leader replicas, and does not
-        elect it as the last known leader. A later report assigns it to the real directory.
+        elect it as the last known leader. A later report assigns the replica to its real directory.
         """
         topic = self._partitions.image.topics[partition.topic]
         nowhere = UUID(int=self._storage.directory_id(partition).int ^ 1)
@@ -353,6 +352,6 @@ class Assignments:
                     replica.log.update_config(config.log)
                     replica.throttling = config.throttling(index, self._me)
                     leader = replica.leader
-                    # If the leader epoch has changed too, the partition is updated by `_bring_up`.
+                    # If the leader epoch has changed too, `_bring_up` updates the partition.
                     if leader is not None and leader.epoch == placed.leader_epoch:
                         self._lead(replica, placed)

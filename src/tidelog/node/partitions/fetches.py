@@ -1,4 +1,4 @@
-"""A fetch that found fewer than min_bytes: parked until a partition changes or it times out."""
+"""A parked fetch: it found fewer than min_bytes and waits for a change or for its timeout."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NamedTuple
@@ -45,7 +45,7 @@ class PendingFetch:
             replica.listen(self, is_follower=effect.replica >= 0)
 
     def mark(self) -> None:
-        """Do nothing: without a session, a woken fetch reads every partition anyway."""
+        """Do nothing, because a woken fetch without a session reads every partition anyway."""
 
     @property
     def waiting(self) -> tuple["PendingFetch"]:
@@ -65,7 +65,7 @@ class PendingFetch:
         self._finish(self._look())
 
     def drop(self) -> None:
-        """Stop waiting: the fetch is answered, or its connection is lost."""
+        """Stop waiting, because the fetch is answered or its connection is lost."""
         self._waiting.pop(self, None)
         if self.timer is not None:
             self.timer.cancel()

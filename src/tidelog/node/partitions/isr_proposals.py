@@ -1,12 +1,13 @@
 """Sends changes of in-sync sets to the controller: AlterPartition, one request at a time.
 
-A change that the controller has certainly not made is reported to the leader as refused. After any
-other failure the outcome is unknown: the response may have been lost, and the repeated request then
-finds a later partition epoch.
+If the controller has certainly not made a change, the partition's leader gets IsrRefused. After any
+other failure, the leader gets IsrUnanswered, because the outcome is unknown. For example, the
+controller may have made the change, but its response was lost. The repeated request then fails
+because the partition epoch has advanced.
 
-One event is recorded for each change that was made, when the response confirms it. If the response
-was lost, the event is recorded when the image shows the change and only this leader can have
-requested it.
+One replication event is recorded for each change that was made, when the response confirms the
+change. If the response was lost, the event is recorded when the image shows the change, provided
+that only this leader can have requested the change.
 """
 
 from collections.abc import Callable
@@ -38,7 +39,7 @@ from tidelog.replication.isr.leader import (
 )
 
 PARTITION_BYTES = 512
-"""The most bytes that one partition takes in a request. Each member of its in-sync set takes 13."""
+"""The maximum size of one partition in a request; each member of its in-sync set takes 13 bytes."""
 
 _NOT_MADE = (ErrorCode.ineligible_replica, ErrorCode.operation_not_attempted)
 
@@ -54,12 +55,12 @@ class IsrProposals:
     ) -> None:
         self._me = me
         self._at_most = max(1, request_bytes // PARTITION_BYTES)
-        """The most partitions in a request; a controller refuses a request that is too long."""
+        """The maximum number of partitions in a request; a controller refuses longer requests."""
         self._submit = submit
         self._record = record
         self._counters = counters
         self._unrecorded: dict[TopicPartition, IsrShrunk | IsrExpanded] = {}
-        """For each requested change, the event to record if the controller makes it."""
+        """For each requested change, the event to record if the controller makes the change."""
         self._waiting: dict[Replica, tuple[LeaderEpoch, ProposeIsr]] = {}
         self._is_under_way = False
         self.broker_epoch: BrokerEpoch = -1
@@ -71,7 +72,7 @@ class IsrProposals:
         self._send()
 
     def image_changed(self, image: ClusterImage) -> None:
-        """Record the changes that the image shows although their responses were lost."""
+        """Record the changes that the image shows and that no response has confirmed yet."""
         for partition, change in list(self._unrecorded.items()):
             placed = image.partition(partition)
             if placed is None or placed.leader_epoch > change.leader_epoch:
@@ -154,7 +155,7 @@ class IsrProposals:
 
     def _note(self, partition: TopicPartition, answer: Answer | None, asked: ProposeIsr) -> None:
         if answer is not None and answer.error_code is ErrorCode.new_leader_elected:
-            # The change was made: it completed a reassignment that moves leadership to another
+            # The change was made. It completed a reassignment that moves the leadership to another
             # broker.
             self._unrecorded.pop(partition, None)
             self._counters.isr_expands += 1

@@ -1,7 +1,8 @@
 """ListOffsets: the ends of a log are returned at once; a search by time runs as a job.
 
 A request runs one job at a time, however many partitions it names, so that requests share the
-workers equally. A result is used only if this node has led the partition throughout.
+workers equally. A result is used only if the partition's leadership did not change during the
+search.
 """
 
 from collections.abc import Callable
@@ -31,7 +32,7 @@ _NEEDS_SETTLED_LEADER = (_LATEST, _NEWEST)
 _NOTHING = OffsetFound(ErrorCode.none)
 _CONSUMER: NodeId = NO_NODE
 _DEBUGGER: NodeId = -2
-"""Replica ids in a request that are not broker ids; a debugger may also query a follower."""
+"""Replica ids that do not name a broker. A request with `_DEBUGGER` may also query a follower."""
 
 
 class OffsetQueries:
@@ -159,7 +160,7 @@ class _Request:
     def _settle(self, found: OffsetFound | None) -> None:
         """Store the result of a query and go on with the next ones.
 
-        None means that the search continues: nothing happens yet.
+        None means that the search continues in another job, so there is no result to store yet.
         """
         if found is None:
             return
@@ -181,7 +182,7 @@ class _Request:
 
 
 def _is_settled(replica: Replica) -> bool:
-    """Whether the leader knows the current high watermark; a new leader's may be too low (F50)."""
+    """Whether the leader's high watermark is current; after an election it may be too low (F50)."""
     return replica.leader is not None and replica.leader.is_settled
 
 

@@ -138,7 +138,7 @@ class Partitions:
             if replica is not None and result[1] >= 0:
                 grown.append(replica)
         if len(grown) > 1:
-            # A fetch that the first `appended` wakes must see all of these appends.
+            # The first call of `appended` may wake a fetch, which must see all of these appends.
             for replica in grown:
                 replica.moved()
         for replica in grown:
@@ -161,7 +161,7 @@ class Partitions:
         acks: int,
         origin: AppendOrigin,
     ) -> tuple[AppendResult, Offset]:
-        """The result, and the offset to wait for: the one after the batch, or -1 for none."""
+        """The result, and the offset after the batch; -1 if there is no offset to wait for."""
         leader = replica.leader if replica is not None else None
         if replica is None or leader is None:
             return AppendResult(self._not_led(partition)), -1
@@ -261,10 +261,10 @@ class Partitions:
             fetch.drop()
 
     def _prove(self, effect: FetchBatches) -> None:
-        """Record a follower's progress; a fetch from N proves that it holds all below N."""
+        """Record a follower's progress; a fetch from offset N proves that it has all below N."""
         broker = self.image.brokers.get(effect.replica)
         if broker is not None and 0 <= effect.replica_epoch < broker.epoch:
-            return  # sent by an earlier run of the broker, which may have lost records since (F15)
+            return  # from an earlier run of the broker, whose log may have lost records since (F15)
         if effect.session is not None:
             effect.session.fetched_at = self._clock.now
         is_eligible = (

@@ -14,7 +14,9 @@ class ReadReplicas:
     def __init__(self, selector: str | None = None, rack: str | None = None) -> None:
         """`selector` is replica.selector.class, `rack` is this broker's own rack."""
         self.are_in_use = selector == RACK_AWARE_SELECTOR
-        """Whether consumers may read from followers, which then get high watermarks at once."""
+        """Whether consumers may read from followers. If so, followers get each new high watermark
+        at once.
+        """
         self._rack = rack
 
     def is_news(self, replica: Replica, follower: NodeId) -> bool:

@@ -10,7 +10,7 @@ from tidelog.replication.divergence import diverging
 
 
 def is_at_rest(effect: FetchBatches, replica: Replica) -> bool:
-    """Whether a reader at the log end gets nothing new until the partition notifies its watch."""
+    """Whether a reader at the log end gets nothing new until the partition notifies its session."""
     leader = replica.leader
     return effect.replica < 0 or (leader is not None and leader.is_at_rest_with(effect.replica))
 
@@ -23,8 +23,8 @@ def start_for(effect: FetchBatches, replica: Replica) -> Offset:
 def not_a_replica(read: PartitionFetch) -> ErrorCode:
     """The error for a follower fetch by a broker that is not a replica of the partition.
 
-    The broker may know a newer image than this node, so it should retry. It gets no records here,
-    because a follower also reads uncommitted ones.
+    The broker may know a newer image than this node, so it should retry. It gets no records,
+    because a follower fetch would also return uncommitted records.
     """
     if read.current_leader_epoch == NO_EPOCH:
         return ErrorCode.not_leader_or_follower
@@ -48,7 +48,7 @@ def divergence_of(replica: Replica, read: PartitionFetch) -> EpochEnd | ErrorCod
 def aborted(
     log: PartitionLog, read: PartitionFetch, found: ReadResult, *, is_all: bool
 ) -> tuple[AbortedTransaction, ...] | None:
-    """The aborted transactions that a consumer skips; None, as in Kafka, if no batch fitted."""
+    """The aborted transactions that a consumer skips; as in Kafka, None if no batch fitted."""
     if found.slice is None:
         return () if is_all else None
     return tuple(

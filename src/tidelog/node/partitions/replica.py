@@ -1,7 +1,7 @@
 """This node's replica of one partition: its log, its leadership and the requests that wait on it.
 
-Invariant: an offset is acknowledged only when the log holds it as durably as the flush policy
-requires, and is visible to consumers only below the high watermark.
+Invariant: a record is acknowledged only when the log holds it as durably as the flush policy
+requires. A record is visible to consumers only if it is below the high watermark.
 """
 
 from typing import NamedTuple, Protocol, TypeAlias
@@ -41,14 +41,14 @@ _EVERYDAY = (Produced, FollowerFetched, LagChecked)
 
 
 class Throttling(NamedTuple):
-    """Whether the topic's configuration throttles this replica, in either role."""
+    """Whether the topic's configuration throttles this replica, for each of its two roles."""
 
     as_leader: bool = False
     as_follower: bool = False
 
 
 class ReplicaOwner(Protocol):
-    """The node, as its replicas use it."""
+    """The methods of the broker that its replicas call."""
 
     def start_flush(self, replica: "Replica") -> None: ...
 
@@ -104,7 +104,7 @@ class Replica:
         """The log start offset of each follower, from its last fetch."""
         self.throttling = Throttling()
         self.sent_watermarks: dict[NodeId, Offset] = {}
-        """The high watermark last sent to each follower, while followers serve consumers."""
+        """The high watermark last sent to each follower; used only if followers serve consumers."""
         self.flushing = False
         self.flushing_since: Millis = 0
         self.has_chores = True
@@ -214,13 +214,13 @@ class Replica:
                 case ProposeIsr():
                     self._owner.propose_isr(self, effect)
         if self._acks_all and self.leader.is_below_min_isr:
-            # Nothing can be committed until a replica returns: fail the writes now (F32).
+            # Nothing can be committed until a replica returns, so fail the writes now (F32).
             _refuse(self._acks_all, ErrorCode.not_enough_replicas_after_append)
         if self._deletions:
             self.settle_deletions()
 
     def has_stuck_follower(self, patience_ms: Millis) -> bool:
-        """Whether this node leads and an in-sync follower has not fetched for this long."""
+        """Whether this node leads and an in-sync follower has not fetched for `patience_ms`."""
         if self.leader is None:
             return False
         self.refresh_progress()

@@ -1,7 +1,7 @@
 """Replication quotas: leader.replication.throttled.rate and follower.replication.throttled.rate.
 
-Only replicas that are not in sync and that the topic's configuration names are throttled. A
-throttle therefore never delays an acknowledgement.
+A replica is throttled only if it is not in sync and the topic's configuration names it. A throttle
+therefore never delays an acknowledgement.
 """
 
 from tidelog.config.broker_keys import BROKER_KEYS

@@ -1,7 +1,7 @@
 """DescribeQuorum: the leader, the voters and the observers, with the log end offset of each.
 
-Only the leader knows the log end offsets. Any other node answers NOT_LEADER_OR_FOLLOWER, and the
-request is forwarded to the leader.
+Only the leader knows the log end offsets. Any other controller answers NOT_LEADER_OR_FOLLOWER. A
+broker that receives the request forwards it to the leader.
 """
 
 from kio.schema.describe_quorum.v2.request import DescribeQuorumRequest

@@ -1,7 +1,7 @@
-"""The follower's side of the metadata log: it sends one fetch after another to the leader.
+"""The follower's side of the metadata log: it sends fetches to the leader, one after another.
 
-Invariant: the fetch offset never exceeds the synced end, because the leader takes it as proof that
-the follower holds all records below it.
+Invariant: the fetch offset never exceeds the synced end of the log, because the leader takes the
+fetch offset as proof that the follower holds all records below it.
 """
 
 import logging
@@ -47,7 +47,7 @@ log = logging.getLogger(__name__)
 
 
 class FetchOwner(Protocol):
-    """The quorum, as its fetcher uses it."""
+    """The methods of the quorum that its fetcher calls."""
 
     def step(self, event: QuorumEvent) -> None: ...
 
@@ -93,7 +93,9 @@ class QuorumFetching:
         self._turn = 0
         """Incremented when the leader changes, so that answers to earlier fetches are ignored."""
         self._asked = 0
-        """The turn whose fetch is under way; a second fetch would return the same records again."""
+        """The turn whose fetch is under way. No second fetch is sent in the same turn, because it
+        would return the same records.
+        """
 
     def follow(self, leader: NodeId, epoch: LeaderEpoch) -> None:
         self._leader, self._epoch = leader, epoch
@@ -110,7 +112,7 @@ class QuorumFetching:
             self._fetch(self._turn)
 
     def discover(self, voter: NodeId, epoch: LeaderEpoch) -> None:
-        """Send a fetch to any node; its error response names the leader and its address."""
+        """Send a fetch to any node, whose error response names the leader and its address."""
         # The id of a bootstrap server is unknown. With epoch 0, even the leader answers with an
         # error, which names its id and epoch.
         asked = 0 if voter == NO_NODE else epoch
@@ -169,7 +171,7 @@ class QuorumFetching:
 
         def decode(frame: memoryview) -> FetchResponse:
             answer = decode_response(VERSION, frame)
-            # The records are views of the host's buffer: use them before this call returns.
+            # The records are views of the host's buffer, so use them before this call returns.
             if turn == self._turn:
                 self._take_records(answer)
             return answer
@@ -248,7 +250,7 @@ class QuorumFetching:
     # -- snapshots ---------------------------------------------------------------------------------
 
     def _download(self, turn: int, snapshot: SnapshotId, content: bytearray) -> None:
-        """Download the leader's snapshot, part by part: its log no longer has the next records."""
+        """Download the leader's snapshot part by part, because its log lacks the next records."""
         channel = self._channel(self._leader)
         if channel is None:
             return

@@ -1,9 +1,9 @@
-"""Sends the quorum's requests to other voters, by two connections to each voter.
+"""Sends the quorum's requests to other voters, over two connections to each voter.
 
 One connection carries Vote, BeginQuorumEpoch and EndQuorumEpoch, the other carries fetches, so that
 a waiting fetch never delays a vote. A voter's address comes from its voter record, unless a leader
-has announced another one. A node that knows no voter asks controller.quorum.bootstrap.servers in
-turn.
+has announced another one. A node that knows no voter asks the servers in
+controller.quorum.bootstrap.servers in turn.
 """
 
 from collections.abc import Callable, Sequence
@@ -72,14 +72,15 @@ class QuorumNetwork:
         self._announced[leader] = address
 
     def voters_changed(self, old: VoterSet, new: VoterSet) -> None:
-        """Drop announced addresses of voters whose records are newer."""
+        """Drop the announced addresses of voters whose records have changed."""
         for id_, voter in new.voters.items():
             before = old.voters.get(id_)
             if before is None or before.endpoints != voter.endpoints:
                 self._announced.pop(id_, None)
         for id_, voter in old.voters.items():
             if id_ not in new.voters and voter.endpoints:
-                # A removed leader continues to lead until its removal is committed.
+                # A removed leader continues to lead until its removal is committed, so its address
+                # is still needed.
                 self._announced.setdefault(id_, voter.endpoints[0][1:])
 
     def send(

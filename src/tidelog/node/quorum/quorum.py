@@ -169,7 +169,7 @@ class Quorum:
     def propose(self, records: Sequence[MetadataRecord], done: Callable[[bool], None]) -> None:
         """Append one batch; `done` gets True when it is committed, False if leadership is lost."""
         assert self._is_active
-        # Apply the records first: records that cannot be applied must not be written.
+        # Apply the records first, because records that cannot be applied must not be written.
         last = self._log.end.offset + len(records) - 1
         image = apply_all(self.pending_image, records, last, self._leading)
         end = self._log.append(records, self._leading, self._clock.wall)
@@ -274,7 +274,7 @@ class Quorum:
         return True
 
     def caught_up(self) -> None:
-        """End the doubt: this node's synced log holds everything that the leader has committed."""
+        """If the log had lost records, note that it holds all committed records again."""
         if self.machine.is_in_doubt:
             self.step(CaughtUp())
             log.info(

@@ -42,7 +42,7 @@ def load(disk: Disk) -> PromisesRead:
 
 
 def save(disk: Disk, state: QuorumState) -> None:
-    """Write the file and sync it before this returns."""
+    """Write the file and sync it before returning."""
     voted = state.voted
     content: dict[str, Any] = {
         "leaderId": state.leader,

@@ -136,7 +136,7 @@ class QuorumServing:
         )
 
     def wake(self) -> None:
-        """Try parked fetches again: the log, the high watermark or the leadership has changed."""
+        """Try parked fetches again after a change of log, high watermark or leadership."""
         for parked in list(self._parked):
             answer = self._attempt(parked.message, parked.fetch)
             if answer is not None:

@@ -1,8 +1,9 @@
 """AddRaftVoter, RemoveRaftVoter and UpdateRaftVoter at the leader, and this node's own update.
 
-Each change is written as a record. An addition or a removal is answered when the record is
-committed. An update is answered when the record is written, as in Kafka. A voter whose record has a
-wrong endpoint sends an update to the leader.
+Each change is written as a record. A removal is answered when the record is committed, and so is an
+addition, unless its request asks for an earlier answer. As in Kafka, an update is answered when the
+record is written. If a voter finds a wrong endpoint in its own record, it sends an update to the
+leader.
 """
 
 import logging
@@ -145,7 +146,7 @@ class VoterChanges:
         return rules.refuse_any(role, quorum.kraft_version, quorum.machine.voters_offset)
 
     def _add(self, message: AddRaftVoterRequest, resume: Resume) -> None:
-        """Request the new voter's supported versions at its own address, then add it."""
+        """Ask the new voter, at its own address, for its supported versions, then add it."""
         outcome = self._added(message, KRAFT_VERSIONS.minimum, KRAFT_VERSIONS.maximum)
         if isinstance(outcome, VoterChangeRefused):
             resume(self._answer(message, outcome))
@@ -255,7 +256,7 @@ class VoterChanges:
     # -- this node's own record --------------------------------------------------------------------
 
     def check_own_record(self) -> None:
-        """Send an update to the leader while this voter's record has a wrong endpoint."""
+        """Send updates to the leader as long as this voter's own record is wrong."""
         if self._introduction is not None:
             self._introduction.cancel()
             self._introduction = None

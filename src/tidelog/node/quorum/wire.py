@@ -146,7 +146,7 @@ def snapshot_part(response: Any) -> tuple[bytes, int] | None:
 
 
 def _only_partition(message: Any) -> Any | None:
-    """The data for partition 0 of the metadata topic, the only one that is valid."""
+    """The data for partition 0 of the metadata topic, which is the only valid partition."""
     for topic in message.topics:
         if topic.topic_name == METADATA_TOPIC:
             for partition in topic.partitions:

@@ -1,7 +1,7 @@
 """One client connection: requests start as they arrive and are answered in the same order.
 
-Invariants: the number of requests in work is bounded, and at the bound the host stops reading from
-the connection. While a request is handled in slices, no other one starts.
+Invariants: the number of requests in work is limited, because the host stops reading from the
+connection at the limit. While the connection is held, no other request of it starts.
 """
 
 from collections import deque
@@ -24,7 +24,7 @@ RESUME_AT = 32
 
 
 class Answer:
-    """The place of a response in the order of its connection, filled when its request is done."""
+    """The place of one response in the connection's order, filled when its request is done."""
 
     __slots__ = ("chunks", "is_ready")
 
@@ -86,7 +86,7 @@ class ClientSession:
         return answer
 
     def hold(self) -> None:
-        """Make the next request wait until `release`: the current one is handled in slices."""
+        """Make the next request wait until `release`, because the current one is not finished."""
         self._holds += 1
         if self._holds == 1 and not self._is_full:
             self._emit(StopReading(self.conn))
@@ -98,7 +98,7 @@ class ClientSession:
             self._emit(StartReading(self.conn))
 
     def fill(self, answer: Answer, chunks: list[Chunk] | None) -> None:
-        """Set a response (None if there is none), and send all responses that are next in order."""
+        """Set a response, or None for no response, and send all responses that are now in order."""
         assert not answer.is_ready
         answer.chunks, answer.is_ready = chunks, True
         if self.is_closed:

@@ -1,8 +1,8 @@
 """Requests of clients: decode, drive the handler through its effects, encode the response.
 
-Invariants: a bad request closes its own connection at most, and no request blocks the node for
-longer than a slice of work (F63). An OSError that reaches this module comes from the metadata log,
-and stops the node.
+Invariants: a bad request closes at most its own connection. No request blocks the node for longer
+than one slice of work (F63). An OSError that reaches this module comes from the metadata log, and
+stops the node.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,19 +37,19 @@ from tidelog.protocol.messages.messages import (
 from tidelog.protocol.slices import Meter, Steps
 
 Execute = Callable[[Any, Resume, Request], Any]
-"""Carries out an effect; returns its result, or PARKED and calls `resume` with the result later."""
+"""Carries out an effect; returns its result, or PARKED if `resume` gets the result later."""
 
 SHORT_BYTES = 4 * 1024
-"""A request up to this size is decoded at once: it cannot have many elements."""
+"""A request up to this size is decoded at once, because it cannot have many elements."""
 
 LONG_ENTRIES = 500
 """A Produce or Fetch with more topics and partitions than this is handled in slices."""
 
 QUEUED_BYTES = 32 * 1024 * 1024
-"""The most bytes of long requests that wait to be decoded, over all connections."""
+"""The maximum total size of long requests that wait to be decoded, over all connections."""
 
 ANSWER_BYTES = 48 * 1024 * 1024
-"""The most bytes of a response without records; the configurations of 10,000 topics fit."""
+"""The maximum size of a response without records; the configurations of 10,000 topics fit in it."""
 
 _LENGTH = Struct(">i")
 
@@ -113,7 +113,7 @@ class Requests:
         call = _Call(self, session, session.expect(), api, header, request)
         call.begin()
         if header.api_key == FETCH and not call.is_filled and _is_much(frame, session):
-            # Let other requests wait: no Kafka client sends a second fetch before this response.
+            # Let the next request wait. Kafka clients send no second fetch before this response.
             call.hold()
 
     # -- long requests and long responses ----------------------------------------------------------
@@ -130,7 +130,7 @@ class Requests:
         session.hold()
         meter = Meter(api.limit.elements)
         key, version, position = header.api_key, header.api_version, header.position
-        # The host's frame is valid only during this call.
+        # The host's frame is valid only during this call, so decode a copy.
         steps = decode_request_steps(key, version, bytes(frame), position, meter)
 
         def go_on() -> None:
@@ -158,7 +158,7 @@ class Requests:
     ) -> None:
         """Handle a Produce or Fetch of many partitions in slices, on its own copy of the frame.
 
-        The connection's next request must not overtake it.
+        The connection's next request must not overtake this one.
         """
         if not self._has_room(session, api, len(frame)):
             return
@@ -190,7 +190,7 @@ class Requests:
         self._slices.later(begin, _label(session, header))
 
     def _has_room(self, session: ClientSession, api: Api, size: int) -> bool:
-        """Whether a long request may wait; a request of any size may if no other waits."""
+        """Whether a long request may wait; if no other long request waits, any size may."""
         if self._queued_bytes and self._queued_bytes + size > QUEUED_BYTES:
             session.close(f"sent {api.name} while too many long requests wait")
             return False
@@ -207,7 +207,7 @@ class Requests:
     ) -> None:
         """Run one slice, then schedule the next one or pass the result to `done`."""
         if session.is_closed:
-            # Close the generator now: the garbage collector may not visit its reference cycle.
+            # Close the generator now, because its reference cycle may never be garbage-collected.
             steps.close()
             return
         try:
@@ -220,8 +220,8 @@ class Requests:
     def answer(self, call: "_Call", steps: Steps[bytearray]) -> None:
         """Encode the response: a short one at once, a long one in slices.
 
-        The connection's next request waits until then, so that one client cannot have many
-        responses encoded.
+        The connection's next request waits until the response is encoded, so that one client cannot
+        have many responses encoded at the same time.
         """
 
         def go_on() -> None:
@@ -255,7 +255,7 @@ class Requests:
                 call.is_asking = False
                 if result is PARKED:
                     if call.early is not None:
-                        # The result came before the executor returned: avoid a nested call.
+                        # The result came before the executor returned. Avoid a nested call.
                         (result,), call.early = call.early, None
                         continue
                     if type(effect) is Pause:
@@ -375,7 +375,7 @@ class _Call:
 
 
 def _is_much(frame: memoryview, session: ClientSession) -> bool:
-    """Whether the connection must not park another fetch: each costs memory and a wake-up."""
+    """Whether another parked fetch of this connection would cost too much memory and time."""
     return len(frame) > SHORT_BYTES or session.has_several
 
 

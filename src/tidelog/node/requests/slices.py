@@ -1,8 +1,8 @@
 """Runs the long work of many requests in slices, between all other events.
 
-Invariants: a turn runs one slice, however many requests need one, so that any other request waits
-for one slice at most. At most `AT_ONCE` requests are partly done at any time, which bounds memory.
-The others wait in order of arrival.
+Invariants: each turn runs one slice, however many requests need a slice. A short request therefore
+waits for one slice at most. At most `AT_ONCE` long requests are partly done at any time, which
+limits memory. The other long requests wait in order of arrival.
 """
 
 from collections import deque
@@ -20,7 +20,7 @@ _Turn: TypeAlias = tuple[Callable[[], None], str]
 
 
 LABEL_LENGTH = 60
-"""The longest part of a client id that a label shows."""
+"""The maximum number of characters of a client id that a label shows."""
 
 
 def label(api: str, version: int, client_id: str | None, host: str) -> str:
@@ -43,7 +43,7 @@ class Slices:
     def later(
         self, go_on: Callable[[], None], request: str = "", *, is_urgent: bool = False
     ) -> None:
-        """Call `go_on` in a turn of its own; urgent work goes before requests that wait."""
+        """Call `go_on` in a separate turn; urgent work goes before requests that have not begun."""
         is_under_way = is_urgent or self._is_in_turn
         (self._under_way if is_under_way else self._waiting).append((go_on, request))
         self._set_timer()

@@ -1,13 +1,13 @@
 """Handles a log directory whose disk fails, fills up or becomes read-only (F33).
 
 As in Kafka, the directory is out of use until the next start, whatever the error was. A replica
-that cannot write cannot stay in sync, and another replica can take over at once. The replicas in
-the directory answer KAFKA_STORAGE_ERROR, and the controller is informed. A node that has lost its
-last directory, or the directory of the metadata log, stops, because other nodes notice the end of a
-process at once.
+that cannot write cannot stay in sync, and another replica can take over at once. Requests for the
+replicas in the directory get KAFKA_STORAGE_ERROR, and the broker informs the controller. If a node
+loses its last directory or the directory of the metadata log, the node stops, because other nodes
+notice the end of a process at once.
 
-The code that meets a failure only notes it. The failure is handled in an event of its own, so that
-no partition disappears in the middle of an append.
+The code that meets a failure only sets a timer, and the failure is handled when the timer fires. No
+partition therefore disappears in the middle of an append.
 """
 
 import logging
@@ -28,7 +28,7 @@ def reason_of(failure: OSError) -> str:
 
 
 def failed_part(failure: OSError) -> str:
-    """The name of the failed part in a log line: the metadata log, unless it is another file."""
+    """The name of the failed part in a log line: "the metadata log" unless another file failed."""
     is_other = failure.filename and METADATA_TOPIC not in str(failure.filename)
     return "a file" if is_other else "the metadata log"
 

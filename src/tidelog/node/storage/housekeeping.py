@@ -16,7 +16,7 @@ from tidelog.replication.isr.leader import LagChecked
 PURGE_INTERVAL_MS = 1_000
 CHORES_MS = 200
 MENDED_AT_ONCE = 4_000
-"""The number of batch headers to read in one turn to rebuild or confirm indexes: about 10 ms."""
+"""The number of batch headers that one turn reads to rebuild or confirm indexes, in about 10 ms."""
 
 log = logging.getLogger(__name__)
 
@@ -117,7 +117,7 @@ class Housekeeping:
                     self._storage_failed(replica.partition, failure)
 
     def _repair(self, replica: Replica, budget: int) -> int:
-        """Repair a log's indexes and write its notes as warnings; returns the rest of `budget`."""
+        """Repair a log's indexes and log its notes as warnings; returns the rest of `budget`."""
         self._verify(replica)
         left = replica.log.repair_indexes(budget)
         for note in replica.log.take_notes():

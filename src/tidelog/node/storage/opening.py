@@ -109,7 +109,7 @@ def _read_meta(disk: Disk, settings: BrokerSettings) -> MetaProperties:
 def restored_identity(disk: Disk) -> MetaProperties | None:
     """The identity in meta.properties; if the file is damaged, its copy replaces it.
 
-    The copy has a checksum. If both can be read and differ, the copy is used.
+    If both files can be read and differ, the copy is used, because it has a checksum.
     """
     for note in wrong_file_types.clear_identity(disk):
         log.warning("%s", note)
@@ -132,7 +132,7 @@ def metadata_log_config(settings: BrokerSettings) -> LogConfig:
         segment_bytes=settings.metadata_log_segment_bytes,
         segment_ms=settings.metadata_log_segment_ms,
         max_message_bytes=2**31 - 1,
-        # Snapshots decide which segments may be deleted, not age.
+        # Snapshots, not age, decide which segments may be deleted.
         retention_ms=-1,
         retention_bytes=-1,
     )

@@ -1,9 +1,9 @@
 """Moves of replicas from one log directory of this broker to another: AlterReplicaLogDirs.
 
-The future replica is a log beside the current one. It is filled a piece at a time, while the
-current log leads or follows. When the future log holds the same records and is synced, it replaces
-the current one between two events. Invariant: at that moment both logs have the same records and
-the same leader epochs, including epochs without records (F07).
+The future replica is a second log, in the new directory. The mover copies records to it piece by
+piece, while the replica continues to lead or follow with its current log. When the future log holds
+the same records and is synced, it replaces the current log in one step. Invariant: at that moment
+both logs have the same records and the same leader epochs, including epochs without records (F07).
 """
 
 import logging
@@ -120,7 +120,7 @@ class ReplicaMoves:
     def _take_a_step(self, move: _Move) -> None:
         current, future = move.replica.log, move.future
         if _diverge(current, future):
-            # The current log was truncated, or its start was deleted: the copy must start again.
+            # The current log was truncated, or its start was deleted, so the copy starts again.
             self._give_up(move.replica.partition)
             self._start(move.replica, move.place)
         elif future.log_end_offset < current.log_end_offset:
@@ -178,7 +178,7 @@ class ReplicaMoves:
             replica.partition, replica.topic_id, move.place, future, self._clock.now
         )
         for epoch, start in epochs:
-            # `swap` opens the log again, which drops epochs without records: add them.
+            # `swap` opens the log again, which drops epochs without records. Add them again.
             if epoch > replica.log.latest_epoch:
                 replica.log.assign_epoch(epoch, start)
         log.info("%s: moved to %s", replica.partition, self._paths[move.place])

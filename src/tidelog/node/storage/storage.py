@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 class Storage:
     on_failure: Callable[[Place, OSError], None]
-    """Called when a file of a directory cannot be written; set once, by the assembly."""
+    """Called when a file of a directory cannot be written; set once by `assembly.build_node`."""
 
     def __init__(self, opened: Sequence[OpenedDirectory | None]) -> None:
         self._directories: dict[Place, LogDirectory] = {}
@@ -55,8 +55,8 @@ class Storage:
         known = self._places.get(partition)
         if known is not None:
             # Two directories hold this partition. A move between them was interrupted after the
-            # copy was renamed, or an operator has copied it. The copy with the higher recovery
-            # point was in use.
+            # copy was renamed, or an operator has copied the partition. The copy with the higher
+            # recovery point was in use.
             held = self._directories[known].held(partition)
             poorer = known if self._directories[place].held(partition) > held else place
             name = self._directories[poorer].set_aside(partition)
@@ -72,19 +72,19 @@ class Storage:
 
     @property
     def previous_broker_epoch(self) -> BrokerEpoch:
-        """The epoch in which this broker shut down cleanly; -1 if a directory does not prove it."""
+        """The broker epoch of the last clean shutdown; -1 unless all directories agree on it."""
         epochs = {one.previous_broker_epoch for one in self._directories.values()}
         is_whole = len(self._directories) == len(self._counts)
         return epochs.pop() if is_whole and len(epochs) == 1 else NO_BROKER_EPOCH
 
     @property
     def interrupted_incarnation(self) -> UUID | None:
-        """The incarnation id of the last run, if it began to register but changed no log."""
+        """The incarnation id of the last run, if that run began to register but changed no log."""
         marks = (one.clean_mark.found for one in self._directories.values())
         return next((mark.incarnation for mark in marks if mark.incarnation is not None), None)
 
     def note_registration(self, previous: BrokerEpoch, incarnation: UUID) -> None:
-        """Note this run before it registers, so that a crash keeps the proof of clean shutdown."""
+        """Store this run's incarnation id, so that a crash keeps the proof of a clean shutdown."""
         self._each(
             lambda place: self._directories[place].clean_mark.note_registration(
                 previous, incarnation
@@ -157,7 +157,7 @@ class Storage:
         return found
 
     def adopt(self, partition: TopicPartition, topic_id: TopicId) -> None:
-        """Assign the directory of this name to this topic, although its id cannot be read."""
+        """Assign the directory of this name to this topic, although its topic id is unreadable."""
         self._directories[self._places[partition]].write_topic_id(partition, topic_id)
 
     def hold(self, partition: TopicPartition) -> None:
@@ -280,7 +280,7 @@ class Storage:
         self._each(lambda place: self._directories[place].write_checkpoints(watermarks[place]))
 
     def close(self, replicas: Iterable[Replica], broker_epoch: BrokerEpoch) -> None:
-        """Shut down cleanly: the next start may trust every directory that has not failed."""
+        """Shut down cleanly, so that the next start may trust all directories that did not fail."""
         watermarks = self._watermarks(replicas)
         for place in self._online():
             try:

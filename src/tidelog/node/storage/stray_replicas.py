@@ -1,8 +1,10 @@
-"""Partition directories that do not match the metadata: renamed or held, never deleted (F58).
+"""Partition directories that do not match the metadata are renamed or held, never deleted (F58).
 
 Data is deleted only if a committed record deletes its topic, by id, or removes the replica from
-this node. Any other mismatch may be damage, to the directory or to the metadata. Such a directory
-is renamed to `<topic>-<n>.<uuid>-stray` and kept, as in Kafka. docs/adr/0020 has the reasons.
+this node. Any other mismatch may be damage to the directory or to the metadata. As in Kafka, a
+directory with such a mismatch is renamed to `<topic>-<n>.<uuid>-stray` and kept. If no other
+replica is known to have its records, the directory is held instead: it keeps its name, and it is
+out of use until an operator has checked it. docs/adr/0020 has the reasons.
 """
 
 import logging
@@ -45,7 +47,7 @@ class StrayReplicas:
         self._held: dict[TopicPartition, TopicId] = {}
 
     def sort_out(self, partition: TopicPartition, image: ClusterImage, past: TopicHistory) -> None:
-        """Handle a directory found at the start."""
+        """Handle a directory that was found when the node started."""
         had_namesake = past.may_have_had_another(partition.topic)
         topic, placed = image.topics.get(partition.topic), image.partition(partition)
         if topic is None or placed is None or self._me not in placed.replicas:

@@ -1,7 +1,7 @@
 """Verifies the logs of earlier runs in jobs, one small slice after another.
 
-Verification takes a few percent of a processor until every log has been read once. Afterwards it
-takes nothing.
+Verification takes a few percent of a processor until every log has been read once, and nothing
+after that.
 """
 
 from collections import deque
@@ -18,7 +18,7 @@ from tidelog.node.partitions.replica import Replica
 from tidelog.node.timers import Timers
 
 PAUSE_MS: Millis = 50
-"""The pause after slices that together cost as much as one whole slice."""
+"""The length of a pause. A pause follows when the slices since the last pause cost `WHOLE`."""
 
 
 class _Turn(NamedTuple):
@@ -83,7 +83,7 @@ class Verification:
         self._rest()
 
     def _failed(self, error: Exception) -> None:
-        """Skip an unreadable log: it may have been deleted, and later reads report damage."""
+        """Skip an unreadable log. It may have been deleted; if it is damaged, later reads tell."""
         self._queue.popleft()
         self._rest()
 
