@@ -15,7 +15,7 @@ from tidelog.model.outbound import Chunk
 Handling: TypeAlias = Generator[Effect, Any, Any]
 """A generator that yields effects, receives their results, and returns the response.
 
-It returns a message, `Encoded`, `Disconnect`, or None if the client expects no response.
+The response is a message, `Encoded`, `Disconnect`, or None if the client expects no response.
 """
 
 
@@ -26,7 +26,7 @@ class Encoded(NamedTuple):
 
 
 class Disconnect(NamedTuple):
-    """No response is possible: close the connection and log the reason."""
+    """Returned if no response is possible; the node closes the connection and logs the reason."""
 
     reason: str
 

@@ -1,7 +1,7 @@
 """The largest accepted request of each API, well above the requests of real clients.
 
 A node holds up to about 10,000 partitions. A request that names each of them with three replicas
-has 40,000 array elements. A request above the limit is a mistake or an attack: the broker closes
+has 40,000 array elements. A request above the limit is a mistake or an attack, so the broker closes
 the connection and logs one line with the reason. Requests within the limit are handled in slices.
 """
 

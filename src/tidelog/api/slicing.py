@@ -1,8 +1,8 @@
 """Lets a handler pause between slices of long work (F63).
 
 Most handlers use `in_parts`, which splits a long request into short ones, passes them to the
-handler in turn, and joins the responses. Each part is handled with the newest image. A rule about
-all elements of a request, such as unique names, is therefore checked within each part only.
+handler in turn, and joins the responses. Each part is handled with the newest image. If a rule
+applies to all elements of a request, such as unique names, it is checked only within each part.
 
 Handlers whose requests or responses cannot be split this way pause by themselves, using a `Pace`.
 """
@@ -76,7 +76,7 @@ def chunks(items: Sequence[T], size: int) -> Iterator[Sequence[T]]:
 
 
 class Parts(NamedTuple):
-    """Where the elements of a request and of its response are: the names of the nested arrays."""
+    """The names of the nested arrays with the elements of a request and of its response."""
 
     asked: tuple[str, ...]
     answered: tuple[str, ...]
@@ -105,7 +105,7 @@ def _handle_parts(handler: Handler, parts: Parts, request: Request) -> Handling:
         if isinstance(response, GeneratorType):
             response = yield from response
         if getattr(response, "error_code", ErrorCode.none) is not ErrorCode.none:
-            return response  # an error of the whole request: later parts would fail too
+            return response  # an error of the whole request, so later parts would fail too
         responses.append(response)
     return joined(responses, parts.answered)
 

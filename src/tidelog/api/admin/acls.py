@@ -1,7 +1,7 @@
 """DescribeAcls (key 29), CreateAcls (30), DeleteAcls (31), versions 1-3.
 
 There is no authorizer, so every request gets SECURITY_DISABLED, as in Kafka. Admin tools accept
-this answer; without these APIs they would assume a Kafka version that predates ACLs.
+this answer. If these APIs were missing, the tools would assume a Kafka version that predates ACLs.
 """
 
 from datetime import timedelta

@@ -4,10 +4,10 @@ IncrementalAlterConfigs sets, deletes, appends to and subtracts from single keys
 replaces the whole configuration of a resource. The controller decides on each resource separately.
 As in Kafka, the broker checks these cases before it forwards the request:
 
-- The id of another broker gets INVALID_REQUEST. Clients send a broker's dynamic configuration to
-  that broker.
+- A change to another broker gets INVALID_REQUEST. Clients send a change to the broker that it is
+  for.
 - An unknown operation gets UNKNOWN_SERVER_ERROR.
-- A broker logger gets INVALID_CONFIG, because log levels cannot be changed at run time.
+- A change to a broker logger gets INVALID_CONFIG, because log levels cannot be changed at run time.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,9 +28,9 @@ from tidelog.model.errors import ErrorCode
 
 _OPERATIONS = range(4)  # set, delete, append, subtract
 _MOST_CONFIGS = 1_000
-"""The limit of configurations per resource, because one decision covers all of them.
+"""The maximum number of configurations per resource in one request.
 
-The limit is above the number of keys that exist.
+The controller decides on all of them at once. There are fewer keys than this limit.
 """
 
 

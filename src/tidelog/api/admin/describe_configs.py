@@ -2,9 +2,9 @@
 
 Describes the configuration of a topic, of this broker, of all brokers (the broker resource with an
 empty name), of a group (KIP-848) or of client metrics (KIP-714). The response contains the source
-of each value and the values that it overrides (synonyms, KIP-226). Types and, if requested,
-documentation are included from version 3 on (KIP-569). Empty or null keys request all keys; an
-unknown key is omitted.
+of each value and the values that it overrides (synonyms, KIP-226). From version 3 on, the response
+includes types and, if requested, documentation (KIP-569). If a request's list of keys is empty or
+null, all keys are described. An unknown key is omitted.
 
 - An unknown topic gets UNKNOWN_TOPIC_OR_PARTITION, an invalid name INVALID_TOPIC_EXCEPTION.
 - A broker describes only itself. The id of another broker gets INVALID_REQUEST.
@@ -44,7 +44,9 @@ from tidelog.model.errors import ErrorCode
 
 _SLICE = 500
 _MAX_VALUES = 500_000
-"""The limit of values in one response, because a request may name a resource many times."""
+"""The maximum number of values in a response. Without it, a request that names a resource many
+times would get a response of any size.
+"""
 _DYNAMIC_CLIENT_METRICS_CONFIG = 7
 _DYNAMIC_GROUP_CONFIG = 8
 
@@ -66,7 +68,7 @@ class _Config(NamedTuple):
     key: ConfigKey
     text: str | None
     synonyms: tuple[_Synonym, ...]
-    """The possible values in order of precedence. The first one applies, or else the default."""
+    """The values that are set, in order of precedence. If there are none, the default applies."""
     read_only: bool = False
 
 

@@ -1,10 +1,10 @@
 """DescribeLogDirs (key 35), versions 1-5, and AlterReplicaLogDirs (34), versions 1-2.
 
 DescribeLogDirs lists this broker's log directories with the size and lag of each replica, and the
-volume's size from version 4 on (KIP-827). Null topics request all partitions; a partition that is
-not on this broker is omitted. No directory is ever cordoned (version 5, KIP-1066).
-AlterReplicaLogDirs starts moves between this broker's directories (KIP-113); both directories list
-a moving replica.
+volume's size from version 4 on (KIP-827). If the list of topics is null, all partitions are listed.
+A partition that is not on this broker is omitted. No directory is ever cordoned (version 5,
+KIP-1066). AlterReplicaLogDirs starts moves between this broker's directories (KIP-113). During a
+move, DescribeLogDirs lists the replica in both directories.
 """
 
 from datetime import timedelta

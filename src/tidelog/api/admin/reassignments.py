@@ -5,8 +5,8 @@ The controller handles ElectLeaders and AlterPartitionReassignments. ElectLeader
 leaders (KIP-183); version 1 adds unclean elections (KIP-460). AlterPartitionReassignments 1 adds an
 option to keep the replication factor (KIP-860).
 
-ListPartitionReassignments lists the partitions that are being reassigned; null requests all topics.
-`kafka-topics --describe` sends this request.
+ListPartitionReassignments lists the partitions that are being reassigned. If the list of topics is
+null, it lists those of all topics. `kafka-topics --describe` sends this request.
 """
 
 from collections.abc import Iterable

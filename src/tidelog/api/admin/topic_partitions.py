@@ -3,9 +3,10 @@
 Lists topics in pages, with the eligible leader replicas that Metadata omits. Topics are ordered by
 name. A page holds at least one partition, and at most the client's limit or
 `max.request.partition.size.limit`, whichever is smaller. `next_cursor` is the start of the next
-page. As in Kafka, a cursor at a negative partition or at a topic that is not requested is
-INVALID_REQUEST, and an empty name is UNKNOWN_SERVER_ERROR for the whole request. An empty list
-requests all topics.
+page. An empty list requests all topics.
+
+As in Kafka, the whole request gets INVALID_REQUEST if its cursor has a negative partition or a
+topic that is not requested. If a topic name is empty, the whole request gets UNKNOWN_SERVER_ERROR.
 """
 
 from collections.abc import Iterator

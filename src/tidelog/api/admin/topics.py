@@ -1,12 +1,12 @@
 """CreateTopics (key 19), versions 2-7; DeleteTopics (20), 1-6; CreatePartitions (37), 0-3.
 
 The controller decides on each request. The response is sent when the controller's records are
-committed and applied on this broker, so that the client then finds the topic. CreateTopics 4 adds
-default counts (KIP-464), CreateTopics 5 the effective configuration in the response (KIP-525), and
-CreateTopics 7 and DeleteTopics 6 topic ids (KIP-516).
+committed and applied on this broker, so that the client can use a new topic at once. CreateTopics 4
+adds default counts (KIP-464). CreateTopics 5 adds the effective configuration to the response
+(KIP-525). CreateTopics 7 and DeleteTopics 6 add topic ids (KIP-516).
 
-With `delete.topic.enable=false` every deletion gets TOPIC_DELETION_DISABLED. Versions 1 and 2
-predate this error and get INVALID_REQUEST.
+With `delete.topic.enable=false` every deletion gets TOPIC_DELETION_DISABLED. Versions 1 and 2 of
+DeleteTopics predate this error and return INVALID_REQUEST.
 
 Topics are independent, so a long request is split into parts of a few topics. The controller
 decides on one part at a time.
@@ -62,7 +62,7 @@ def _too_many(name: str) -> CreatableTopicResult:
 
 
 def _parts(topics: Sequence[Any], sizes: Sequence[int]) -> Iterator[tuple[Any, ...]]:
-    """Split topics into parts that limit both topics and partitions per decision."""
+    """Split topics into parts, each with a limited number of topics and of partitions."""
     part: list[Any] = []
     room = SLICE
     for topic, size in zip(topics, sizes, strict=True):

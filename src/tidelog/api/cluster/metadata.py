@@ -6,17 +6,18 @@ Returns topics, partitions and brokers, as they are reachable through the client
   requests all topics. Topics are requested by name, or from version 12 on by id (KIP-516). An
   unknown id gets UNKNOWN_TOPIC_ID, an unknown name UNKNOWN_TOPIC_OR_PARTITION, and an invalid name
   INVALID_TOPIC_EXCEPTION. An id or a null name in version 10 or 11 gets INVALID_REQUEST.
-- A missing topic is created if `auto.create.topics.enable` and the client allow it. Clients before
-  version 4 always allow it. As in Kafka, the response still contains UNKNOWN_TOPIC_OR_PARTITION,
-  and the client retries. In Tidelog the topic exists by then. One request creates at most a hundred
-  topics, while Kafka has no limit.
+- A missing topic is created if `auto.create.topics.enable` and the client allow it. Before version
+  4, a client always allows it. As in Kafka, the response still contains UNKNOWN_TOPIC_OR_PARTITION,
+  and the client retries. In Tidelog, the topic exists when the response is sent. One request
+  creates at most a hundred topics, while Kafka has no limit.
 - A partition without a leader has leader -1 and LEADER_NOT_AVAILABLE. From version 6 on, the error
   is LISTENER_NOT_FOUND if the leader has no endpoint on the listener. Version 0 omits unreachable
   replicas and returns REPLICA_NOT_AVAILABLE.
-- A request right after a leader failed is answered once the new leader is known, or half a second
-  after the failure. The failed broker stays in the broker list for a while, because clients would
-  otherwise refresh their metadata only after a second.
-- Authorized operations (KIP-430), if requested, are all operations, because there is no authorizer.
+- If a leader has just failed, the request is answered when the new leader is known, at the latest
+  half a second after the failure. The failed broker stays in the broker list for a while, because
+  clients would otherwise refresh their metadata only after a second.
+- If authorized operations are requested (KIP-430), all operations are returned, because there is no
+  authorizer.
 - Every broker forwards requests to the controller, so the controller id is the id of the answering
   broker.
 """
@@ -51,7 +52,7 @@ _FIRST_BY_ID = 12
 _FIRST_WITH_LISTENER_NOT_FOUND = 6
 _SLICE = 1_000
 _CREATIONS = 100
-"""The limit of topics created by one request. A client that needs more sends further requests."""
+"""The maximum number of topics that one request creates. The client's next request creates more."""
 
 
 def handle(request: Request) -> Handling:
@@ -80,7 +81,7 @@ def _refusal(asked: Sequence[Any], version: int) -> ErrorCode:
     has_ids = bool(_topic_ids(asked))
     if version < _FIRST_BY_ID and (has_nulls or has_ids):
         return ErrorCode.invalid_request
-    # Kafka answers a topic with neither name nor id with UNKNOWN_SERVER_ERROR.
+    # As in Kafka, a topic that has no name and no id gets UNKNOWN_SERVER_ERROR.
     return ErrorCode.unknown_server_error if has_nulls and not has_ids else ErrorCode.none
 
 

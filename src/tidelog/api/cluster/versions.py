@@ -10,7 +10,7 @@ this listener serves, and the features that the cluster has finalized.
   INVALID_REQUEST (KIP-511).
 - Supported and finalized features are included from version 3 on (KIP-584). A feature whose lowest
   version is 0 is included only from version 4 on, because older clients reject a zero (KIP-1022).
-- `zk_migration_ready` is always false: there is no ZooKeeper.
+- `zk_migration_ready` is always false, because there is no ZooKeeper.
 """
 
 import re

@@ -2,11 +2,11 @@
 
 The coordinator of a group is the leader of the `__consumer_offsets` partition that the group id
 hashes to. From version 4 on a request may contain several keys (KIP-699). The first request creates
-`__consumer_offsets` and is answered once that topic exists. A partition without a reachable leader
-returns COORDINATOR_NOT_AVAILABLE, which clients retry.
+`__consumer_offsets` and is answered once that topic exists. If the partition has no reachable
+leader, the response is COORDINATOR_NOT_AVAILABLE, and clients retry.
 
-Key type 1, a transaction coordinator, returns COORDINATOR_NOT_AVAILABLE, because Tidelog has no
-transaction coordinator yet. Share groups (type 2) and unknown types are INVALID_REQUEST.
+A request for a transaction coordinator (key type 1) gets COORDINATOR_NOT_AVAILABLE, because Tidelog
+has no transaction coordinator yet. Share groups (type 2) and unknown types get INVALID_REQUEST.
 """
 
 from collections.abc import Mapping

@@ -1,13 +1,14 @@
 """OffsetCommit (key 8), versions 2-10; OffsetFetch (9), 1-10; OffsetDelete (47), 0.
 
-A group's coordinator stores its committed offsets under topic names. From version 10 on
+A coordinator stores the committed offsets of its groups by topic name. From version 10 on,
 OffsetCommit and OffsetFetch use topic ids (KIP-848). This module converts the ids of a request to
-names, and the names of the response back to ids. An unknown id is UNKNOWN_TOPIC_ID.
+names, and the names of the response back to ids. An unknown id gets UNKNOWN_TOPIC_ID.
 
-A commit or deletion for a partition that does not exist is UNKNOWN_TOPIC_OR_PARTITION and never
-reaches the coordinator. OffsetFetch returns -1 for such a partition, as for any partition without
-an offset. From version 2 on, null topics in OffsetFetch request all offsets of a group. From
-version 8 on, OffsetFetch accepts several groups (KIP-709).
+A commit or deletion for a partition that does not exist gets UNKNOWN_TOPIC_OR_PARTITION and never
+reaches the coordinator. OffsetFetch returns offset -1 for a partition that does not exist, as for
+any partition without a committed offset. From version 2 on, an OffsetFetch whose list of topics is
+null returns all offsets of a group. From version 8 on, OffsetFetch accepts several groups
+(KIP-709).
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,7 +46,9 @@ _FIRST_BY_ID = 10
 _PARTITIONS = ("groups", "topics", "partition_indexes")
 _ANSWERED = ("groups", "topics", "partitions")
 _MOST_FOUND = 100_000
-"""The limit of offsets in one response, because a request may name a group many times."""
+"""The maximum number of offsets in a response. Without it, a request that names a group many times
+would get a response of any size.
+"""
 
 
 class _Topic(NamedTuple):

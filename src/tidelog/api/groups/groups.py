@@ -73,8 +73,9 @@ def list_groups(request: Request) -> Handling:
     responses: list[ListGroupsResponse] = yield CoordinateAll(request.message)
     groups: list[ListedGroup] = []
     for response in responses:
-        # NOT_COORDINATOR is no error here: the groups have moved to another broker, which lists
-        # them. Any other error, for example while a coordinator loads, makes the client retry.
+        # NOT_COORDINATOR is no error here, because the groups have moved to another broker, which
+        # lists them. After any other error, for example while a coordinator loads, the client
+        # retries.
         if response.error_code not in (ErrorCode.none, ErrorCode.not_coordinator):
             return response
         groups.extend(response.groups)
@@ -96,7 +97,7 @@ def describe_groups(request: Request) -> Handling:
             ),
         )
         described += response.groups
-        # A group takes more time to describe the more members it has.
+        # The time to describe a group grows with the number of its members.
         if pace.is_due(1 + sum(len(group.members) for group in response.groups)):
             yield PAUSE
     if wants_operations:

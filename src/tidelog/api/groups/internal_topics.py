@@ -18,7 +18,9 @@ INTERNAL_TOPICS = frozenset(
     {CONSUMER_OFFSETS, TRANSACTION_STATE, SHARE_GROUP_STATE, REPLICATION_EVENTS}
 )
 SHOWN_AS_INTERNAL = INTERNAL_TOPICS - {REPLICATION_EVENTS}
-"""Topics that clients see as internal. Some clients, such as Spark, refuse to read such topics."""
+"""Topics that clients see as internal. The event topic is not one of them, because some clients,
+such as Spark, refuse to read internal topics.
+"""
 _WEEK_MS = 7 * 24 * 60 * 60 * 1000
 
 
@@ -64,7 +66,7 @@ def _transaction_state(settings: BrokerSettings) -> CreatableTopic:
 def replication_events(replication_factor: int) -> CreatableTopic:
     """Tidelog's event topic: one partition, so that events are ordered, and one week of retention.
 
-    It accepts writes with a single in-sync replica, so that events are recorded during failures.
+    The topic accepts writes with one in-sync replica, so that events are recorded during failures.
     """
     return _topic(
         REPLICATION_EVENTS,

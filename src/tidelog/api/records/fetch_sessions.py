@@ -1,9 +1,10 @@
 """Incremental fetch sessions (KIP-227): requests and responses contain only the changes.
 
 Invariant: a session's epoch increases by one with each fetch, so that a lost or repeated request is
-detected, and the session holds the latest fetch position of each partition. Only partitions that
-have changed since the last response are visited, so the cost depends on the number of changes, not
-on the number of partitions.
+detected. The session holds the latest fetch position of each partition.
+
+Each fetch visits only partitions that have changed since the last response. The cost of a fetch
+therefore depends on the number of changes, not on the number of partitions.
 """
 
 from collections import OrderedDict
@@ -24,10 +25,10 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 _MAX_EPOCH = 2**31 - 1
 EVICTABLE_AFTER_MS = 120_000
-"""Kafka's constant: a session that was used more recently than this is not evicted."""
+"""How long a session must be unused before any new session may evict it, as in Kafka."""
 
 MAX_CACHED = 100_000
-"""The limit of partitions in all sessions together, which bounds their memory."""
+"""The maximum number of partitions in all sessions together, which limits their memory."""
 
 Key: TypeAlias = tuple[TopicRef, int]
 
@@ -50,7 +51,7 @@ class CachedPartition(PartitionWatch):
         self.place = place
         """The partition's position in the order in which partitions are served."""
         self.read: PartitionFetch | None = None
-        """The fetch, by the topic's name instead of its id; None while the topic does not exist."""
+        """`fetch` with the topic's name instead of its id; None while the topic does not exist."""
         self.high_watermark: Offset = NO_OFFSET
         self.log_start_offset: Offset = NO_OFFSET
 
@@ -123,7 +124,7 @@ class FetchSession(SessionWatch[CachedPartition]):
                     del self.moved[cached]
 
     def _asked_by(self, request: FetchRequest) -> None:
-        """Mark all partitions as changed if the reader is another one: its view may differ."""
+        """If the reader is another one, mark all partitions as changed: its view may differ."""
         asker = (
             request.replica_id,
             request.replica_epoch,
@@ -227,7 +228,7 @@ class FetchSessions:
         return plan
 
     def _update(self, session: FetchSession, request: FetchRequest) -> bool:
-        """Update a session; returns False and ends it if its partitions exceed the cache."""
+        """Update a session; if the cache is now too large, ends the session and returns False."""
         before = len(session.partitions)
         session.update(request)
         grown = len(session.partitions) - before
@@ -253,9 +254,10 @@ class FetchSessions:
         self._sessions.move_to_end(session.id)
 
     def _make_room(self, is_privileged: bool, now: Millis) -> bool:
-        """Evict the least recently used stale session, or for a follower a consumer's session.
+        """If all slots are in use, evict a session; returns whether there is room for a new one.
 
-        Returns whether there is room for a new session.
+        Only stale sessions can be evicted, and for a follower also those of consumers. The least
+        recently used of these is evicted.
         """
         if len(self._sessions) < self._slots:
             return True

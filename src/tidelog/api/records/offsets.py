@@ -1,7 +1,7 @@
 """ListOffsets (key 2), versions 1-11; OffsetForLeaderEpoch (23), 2-4; DeleteRecords (21), 0-2.
 
-ListOffsets finds an offset by timestamp, or by one of Kafka's negative timestamps. A version that
-predates a negative timestamp gets UNSUPPORTED_VERSION for it:
+ListOffsets finds an offset by timestamp, or by one of Kafka's negative timestamps. If a request's
+version predates a negative timestamp, the partition gets UNSUPPORTED_VERSION:
 
     -1 latest    -3 max timestamp  (7 on, KIP-734)   -5 latest tiered           (9 on, KIP-1005)
     -2 earliest  -4 earliest local (8 on, KIP-405)   -6 earliest pending upload (11 on, KIP-1023)

@@ -1,8 +1,8 @@
 """Produce (key 0), versions 3-13.
 
 The response is sent when every partition has a result: after the append for acks=1, at the high
-watermark for acks=all. With acks=0 there is no response; as in Kafka, an error closes the
-connection, because there is no other way to report it. Version 13 names topics by id (KIP-516).
+watermark for acks=all. With acks=0 there is no response. As in Kafka, an error then closes the
+connection, because it cannot be reported otherwise. Version 13 names topics by id (KIP-516).
 From version 10 on, the response includes a partition's new leader (KIP-951). Transactional records
 are refused with INVALID_TXN_STATE, as in Kafka when the coordinator does not know the transaction
 (KIP-890).
@@ -50,7 +50,8 @@ _Refusals: TypeAlias = dict[tuple[TopicRef, int], ErrorCode]
 def handle(request: Request) -> Handling:
     """Appends record batches; waits for `acks`."""
     message: ProduceRequest = request.message
-    # The records are views of a buffer that is returned to the host after the append.
+    # The records are views of a buffer that is returned to the host after the append. Drop every
+    # reference to them here.
     request.message = None
     if message.entries > LONG:
         return (yield from _handle_long(request, message))
@@ -161,7 +162,7 @@ def _refusal(request: Request, name: str | None, has_valid_acks: bool) -> ErrorC
 
 
 def _missing_partition(request: Request, name: str | None, index: int) -> ErrorCode | None:
-    """UNKNOWN_TOPIC_OR_PARTITION if the partition does not exist; this error precedes others."""
+    """UNKNOWN_TOPIC_OR_PARTITION if the partition does not exist; other errors rank behind it."""
     if name is None or request.image.partition(TopicPartition(name, index)) is not None:
         return None
     return ErrorCode.unknown_topic_or_partition

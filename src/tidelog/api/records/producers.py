@@ -1,16 +1,16 @@
 """InitProducerId (key 22), versions 0-5, and DescribeProducers (61), version 0.
 
 InitProducerId assigns an id with epoch 0 to an idempotent producer, from the block that the
-controller allocated to this broker (KIP-730). A producer without a transactional id that sends an
-old id and epoch (from version 3 on, KIP-360) gets a new id. An id without an epoch, or an epoch
+controller allocated to this broker (KIP-730). If a producer without a transactional id sends its
+old id and epoch (from version 3 on, KIP-360), it gets a new id. An id without an epoch, or an epoch
 without an id, gets INVALID_REQUEST.
 
-An empty transactional id is INVALID_REQUEST, and a timeout above `transaction.max.timeout.ms` is
-INVALID_TRANSACTION_TIMEOUT. Any other request with a transactional id gets
+An empty transactional id gets INVALID_REQUEST, and a timeout above `transaction.max.timeout.ms`
+gets INVALID_TRANSACTION_TIMEOUT. Any other request with a transactional id gets
 COORDINATOR_NOT_AVAILABLE, because Tidelog has no transaction coordinator yet.
 
-DescribeProducers returns the producer state of a partition's log (KIP-664). A follower has the same
-state as its leader and may be queried.
+DescribeProducers returns the producer state of a partition's log (KIP-664). Clients may also query
+a follower, which has the same state as its leader.
 """
 
 from datetime import timedelta
@@ -38,7 +38,9 @@ from tidelog.model.ids import NO_PRODUCER, TopicPartition
 _NO_PRODUCER_EPOCH = -1
 _SLICE = 500
 _MAX_FOUND = 100_000
-"""The limit of producers in one response, because a request may name a partition many times."""
+"""The maximum number of producers in a response. Without it, a request that names a partition many
+times would get a response of any size.
+"""
 
 
 def init_producer_id(request: Request) -> Handling:
