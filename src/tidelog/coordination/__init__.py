@@ -1,1 +1,1 @@
-"""Group coordinators: state machines over the partitions of `__consumer_offsets`. Pure."""
+"""Group coordinators: pure state machines, one per partition of `__consumer_offsets`."""

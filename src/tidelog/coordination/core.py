@@ -1,13 +1,13 @@
 """The state of a coordinator shard, and its operations: answer, write, schedule.
 
-The other modules of this package make the decisions, and all of them use one `ShardCore`. `now` is
-set once per event and stays constant while the event is handled.
+The other modules of this package make the decisions. In one shard, all of them share one
+`ShardCore`. `now` is set once per event and stays constant while the event is handled.
 
-A write is in flight until its outcome is known. The offsets in a write become visible only when it
-succeeds. Its success implies that all earlier writes are durable too. A write that exceeds the
-commit timeout fails for its waiters but stays in flight, because its records are in the log and may
-still be replicated. A write that exceeds the largest batch of the log fails with MESSAGE_TOO_LARGE
-and is never appended (F61).
+A write is in flight until its outcome is known. The offsets in a write become visible only when the
+write succeeds. If a write succeeds, all earlier writes are durable too. If a write exceeds the
+commit timeout, its waiters get an error. The write stays in flight, because its records are in the
+log and may still be replicated. If a write exceeds the largest batch of the log, it fails with
+MESSAGE_TOO_LARGE and is never appended (F61).
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -71,13 +71,13 @@ _IN_THE_LOG = (ErrorCode.request_timed_out, ErrorCode.not_enough_replicas_after_
 _TIMED_OUT = _WRITE_ERRORS[ErrorCode.request_timed_out]
 
 MAX_RECORDS = 1_000
-"""The most records in one part of a write that may be split."""
+"""The maximum number of records in one part of a write that may be split."""
 
 
 _BATCH_BYTES = 61
 """The size of a batch header."""
 _RECORD_BYTES = 24
-"""The largest overhead of a record beyond its key and value."""
+"""The maximum size of a record without its key and value."""
 
 
 class WallClock(Protocol):
@@ -88,7 +88,7 @@ class WallClock(Protocol):
 
     @property
     def settled_ms(self) -> Millis:
-        """Like `ahead_ms`, but without a recent step forward; used to expire data."""
+        """Like `ahead_ms`, but a step forward takes effect with a delay; used to expire data."""
 
 
 class ShardCore:
@@ -130,7 +130,7 @@ class ShardCore:
         self._answers.append(AnswerRequest(ticket, response))
 
     def take_effects(self) -> list[GroupEffect]:
-        """Take the pending effects; writes come first, because an answer may trigger a request."""
+        """Take the pending effects; writes come first, as an answer may trigger a new request."""
         while self._too_large:
             self.settle_write(self._too_large.pop(0), ErrorCode.message_too_large)
         effects = self._writes + self._answers
@@ -155,8 +155,8 @@ class ShardCore:
     ) -> None:
         """Write records and call `settled` with the outcome.
 
-        `undo` is called if they are never written. After a timeout, this may be long after
-        `settled` was called.
+        If the records are never written, `undo` is called. After a timeout, `undo` may be called
+        long after `settled`.
         """
         changes = tuple(changes)
         waiting = [] if settled is None else [settled]
@@ -165,7 +165,7 @@ class ShardCore:
         self.schedule(WriteTimeout(self._last_write), self.settings.offsets_commit_timeout_ms)
         records = self._encoded(changes)
         if records is None:
-            # Callers do not expect `settled` before this returns, so the failure is queued.
+            # Callers do not expect `settled` before this method returns, so the failure is queued.
             self._too_large.append(self._last_write)
         else:
             self._writes.append(AppendRecords(self._last_write, records))
@@ -278,7 +278,7 @@ class ShardCore:
         }
 
     def _settle_overtaken(self, write_id: int) -> None:
-        """Apply earlier writes that timed out: the success of this one proves them durable."""
+        """Apply earlier writes that timed out, because this write's success proves them durable."""
         for earlier in [id_ for id_ in self._in_flight if id_ < write_id]:
             entry = self._in_flight.pop(earlier)
             assert entry.timed_out, f"write {write_id} succeeded before write {earlier}"
@@ -335,7 +335,7 @@ def group_record(group: ClassicGroup, assignment: dict[str, bytes]) -> Change:
 
 
 def _payload(value: Value | None) -> int:
-    """The number of bytes in a value that clients supplied, counted without encoding the value."""
+    """The number of client-supplied bytes in a value, counted without encoding the value."""
     if not isinstance(value, GroupMetadataValue):
         return 0
     return sum(len(member.subscription) + len(member.assignment) for member in value.members)

@@ -1,6 +1,6 @@
 """Java's string length and hash code, on which Kafka's behaviour depends.
 
-Java counts UTF-16 code units: a character outside the basic plane counts as two.
+Java counts UTF-16 code units, so a character outside the basic plane counts as two.
 """
 
 

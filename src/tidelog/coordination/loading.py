@@ -46,14 +46,14 @@ class Loader:
 
 
 def start(core: ShardCore) -> None:
-    """Start all sessions after loading; heartbeats missed meanwhile do not count."""
+    """Start a full session for each member; heartbeats missed during loading do not count."""
     expiry.schedule_check(core)
     for group in list(core.groups.values()):
         for member in group.members.values():
             rebalancing.renew_session(core, group, member)
         if len(group.members) > core.settings.max_size:
-            # `group.max.size` was lowered. Members commit and rejoin, and the last to rejoin are
-            # rejected.
+            # `group.max.size` was lowered. Members commit and rejoin, and the last members to
+            # rejoin are refused.
             rebalancing.prepare_rebalance(core, group)
 
 

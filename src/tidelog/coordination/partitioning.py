@@ -1,4 +1,4 @@
-"""The partition of `__consumer_offsets`, and so the coordinator, to which a group belongs."""
+"""The `__consumer_offsets` partition of a group; the partition's leader coordinates the group."""
 
 from tidelog.coordination.java_strings import hash_code
 

@@ -1,9 +1,9 @@
 """Readers and writers of records, one pair per version, generated from a table of fields.
 
 The rules are Kafka's: big-endian numbers, 16-bit lengths for strings, 32-bit lengths for bytes and
-arrays. From a record's first flexible version on, lengths are varints plus one and every structure
-ends with its tagged fields. Unknown tags are skipped, and a tagged field that has its default value
-is not written.
+arrays. From a record's first flexible version on, a length is written as a varint of length plus
+one, and every structure ends with its tagged fields. Unknown tags are skipped, and a tagged field
+that has its default value is not written.
 """
 
 import struct

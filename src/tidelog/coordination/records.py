@@ -1,9 +1,9 @@
 """Kafka's records in `__consumer_offsets`: the state that survives a coordinator failover.
 
-Keys and values are prefixed with a version. A key's version defines its type: 0 and 1 are the
-offset of a partition, 2 is a group, and later versions belong to other group types. A value's
-version is that of its schema, so records of older Kafka versions are readable. The encoded bytes
-are identical to Kafka's.
+Keys and values are prefixed with a version. The version of a key defines the type of the record: 0
+and 1 mean the committed offset of a partition, 2 means a group, and later versions belong to other
+group types. The version of a value is the version of its schema, so records of older Kafka versions
+are readable. The encoded bytes are identical to Kafka's.
 """
 
 from dataclasses import dataclass

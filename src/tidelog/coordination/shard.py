@@ -2,7 +2,8 @@
 
 The leader of the partition coordinates its groups. The node replays the log into a new shard and
 calls `loaded`. The node then passes requests and the time to the shard, and executes the effects
-that it returns. Every ticket gets exactly one answer, at the latest from `abandon`.
+that the shard returns. A ticket identifies a request. Every ticket gets exactly one answer, at the
+latest from `abandon`.
 """
 
 from collections.abc import Callable, Collection
@@ -125,8 +126,8 @@ class GroupShard:
     def written(self, write_id: int, error: ErrorCode, now: Millis) -> list[GroupEffect]:
         """Handle the outcome of an `AppendRecords`; successes arrive in the order of the writes.
 
-        An error means that the records are not in the log, except for REQUEST_TIMED_OUT and
-        NOT_ENOUGH_REPLICAS_AFTER_APPEND, after which a final outcome may follow.
+        After REQUEST_TIMED_OUT or NOT_ENOUGH_REPLICAS_AFTER_APPEND, the records may be in the log,
+        and a final outcome may follow. After any other error, the records are not in the log.
         """
         if self._refusing is ErrorCode.not_coordinator:
             return []

@@ -1,7 +1,7 @@
-"""Deadlines by key, one per key, returned in order.
+"""Keeps one deadline per key, and returns the keys in order of their deadlines.
 
-Heartbeats move a deadline several times per session. Moving a deadline later therefore only records
-the new time; the heap entry is corrected when it reaches the top.
+Heartbeats move a deadline several times per session. A move to a later time therefore only records
+the new deadline. The heap entry is corrected when it reaches the top of the heap.
 """
 
 from dataclasses import dataclass

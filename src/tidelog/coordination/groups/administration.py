@@ -1,7 +1,7 @@
 """ListGroups (key 16), DescribeGroups (key 15) and DeleteGroups (key 42).
 
-Each handles the groups of one partition. The API layer queries every coordinator and merges the
-responses.
+Each function handles the groups of one `__consumer_offsets` partition. The API layer queries every
+coordinator and merges the responses.
 """
 
 from kio.schema.delete_groups.v2.request import DeleteGroupsRequest
@@ -99,7 +99,7 @@ def _described_members(group: ClassicGroup) -> tuple[DescribedGroupMember, ...]:
 
 
 def delete_groups(core: ShardCore, request: DeleteGroupsRequest, ticket: int) -> None:
-    """Remove empty groups and their offsets; the offsets' tombstones come first."""
+    """Remove empty groups and their offsets; the tombstones of the offsets are written first."""
     changes: list[Change] = []
     removed: dict[str, ClassicGroup] = {}
     results: list[DeletableGroupResult] = []
@@ -145,7 +145,7 @@ def group_tombstones(core: ShardCore, group_id: str) -> list[Change]:
 def restore(core: ShardCore, removed: dict[str, ClassicGroup], unwritten: list[Change]) -> None:
     """Restore groups whose removal could not be written, unless they were created again since.
 
-    A group is also restored if its own tombstone was written but one of an offset was not.
+    A group is also restored if its own tombstone was written, but not that of one of its offsets.
     """
     for key, _ in unwritten:
         if isinstance(key, GroupMetadataKey):

@@ -1,7 +1,8 @@
 """OffsetCommit (key 8), OffsetFetch (key 9) and OffsetDelete (key 47).
 
 A commit is answered when it is durable, and fetches return it from then on. Consumers that assign
-partitions manually commit with generation -1, provided that the group has no members.
+partitions manually commit with generation -1. Such a commit is accepted only if the group has no
+members.
 """
 
 from datetime import timedelta
@@ -91,7 +92,7 @@ def commit(core: ShardCore, request: OffsetCommitRequest, version: int, ticket: 
 def _expire_timestamp(request: OffsetCommitRequest, now: Millis) -> Millis:
     """When the offsets expire; NO_TIMESTAMP if the request sets no retention time.
 
-    Only versions 2 to 4 can set one. Otherwise the broker's retention applies.
+    Only versions 2 to 4 can set a retention time. Otherwise the broker's retention applies.
     """
     retention_ms = request.retention_time // _MILLISECOND
     return NO_TIMESTAMP if retention_ms == _BROKER_RETENTION else now + retention_ms
@@ -124,7 +125,7 @@ def _check_commit(
 
 
 def fetch(core: ShardCore, request: OffsetFetchRequest, version: int, ticket: int) -> None:
-    """Fetch offsets; with require_stable, after the commits in flight have completed."""
+    """Fetch offsets; with require_stable, wait until the commits in flight have completed."""
     up_to = core.newest_in_flight(core.last_write) if request.require_stable else None
     if up_to is None:
         _answer_fetch(core, request, ticket)
@@ -140,7 +141,7 @@ def _fetch_after(
         if error is ErrorCode.none:
             _answer_fetch(core, request, ticket)
         elif earlier == write_id or error is ErrorCode.not_coordinator:
-            # The write timed out. Consumers expect no timeout here; this error makes them retry.
+            # The write timed out. Consumers expect no timeout error here, but retry after this one.
             core.answer(ticket, refused_fetch(request, ErrorCode.not_coordinator, version))
         elif earlier is None:
             _answer_fetch(core, request, ticket)

@@ -1,8 +1,9 @@
 """Expiry of committed offsets, for groups without members and for deleted topics.
 
-A group's offsets expire `offsets.retention.minutes` after its last member has left. In a group with
-members, or in a simple group, an offset expires that long after its commit unless its topic is
-subscribed to. A group without offsets and members is removed.
+After the last member of a group has left, the group's offsets expire when
+`offsets.retention.minutes` have passed. In a group with members or in a simple group, an offset
+expires that long after its commit, unless a member subscribes to its topic. A group without offsets
+and members is removed.
 """
 
 from collections.abc import Collection

@@ -1,7 +1,7 @@
 """The responses to OffsetCommit and OffsetFetch, partition by partition.
 
-The API layer has added the topic name where a client sent a topic id. The response repeats that id,
-because its version requires the field.
+If a client sends a topic id, the API layer adds the topic name to the request. The response repeats
+the topic id, because its version requires that field.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,6 +1,6 @@
 """The committed offsets of all groups of one partition of `__consumer_offsets`.
 
-It holds durable offsets only; a commit in flight is added when its write succeeds.
+The store holds only durable offsets. A commit in flight is added when its write succeeds.
 """
 
 from collections.abc import Iterator

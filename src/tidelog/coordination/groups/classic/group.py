@@ -1,8 +1,8 @@
 """A classic group: its members, its generation and its state, under Kafka's names.
 
-This class holds the rules that concern one group only. `joining`, `rebalancing` and `syncing` drive
-it and decide on answers, writes and timers. Members are kept in join order, so that every choice
-among them is deterministic.
+This class holds the rules that concern one group only. The modules `joining`, `rebalancing` and
+`syncing` call it and decide on answers, writes and timers. Members are kept in join order, so that
+every choice among them is deterministic.
 """
 
 from dataclasses import dataclass, field, replace
@@ -43,7 +43,7 @@ class ClassicGroup:
     group_id: str
     state: GroupState
     state_timestamp: Millis | None
-    """When the group entered its state; None if an old record did not include it."""
+    """When the group entered its state; None if an old record did not include the time."""
     generation: int = 0
     protocol_type: str | None = None
     """None for a simple group, whose consumers only commit offsets."""
@@ -54,7 +54,7 @@ class ClassicGroup:
     static_members: dict[str, str] = field(default_factory=dict)
     """Member ids by group instance id."""
     pending_joins: dict[str, None] = field(default_factory=dict)
-    """Member ids that were assigned but have not joined yet; an ordered set."""
+    """Ids that were given to new members which have not joined yet; an ordered set."""
     pending_syncs: dict[str, None] = field(default_factory=dict)
     """Members of this generation that have not sent SyncGroup; an ordered set."""
     assigned_generation: int = 0
@@ -63,7 +63,7 @@ class ClassicGroup:
     new_member_added: bool = False
     """Whether a member has joined since the initial rebalance delay was last extended."""
     initial_delay_ms: Millis | None = None
-    """The current initial rebalance delay; None in any other join phase."""
+    """The current delay of an initial rebalance; None at any other time."""
     initial_remaining_ms: Millis = 0
     """How much longer the initial rebalance may be delayed."""
 
@@ -187,7 +187,7 @@ class ClassicGroup:
     # -- Protocols ---------------------------------------------------------------------------------
 
     def supports(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
-        """Whether a joining member shares the group's protocol type and a common protocol."""
+        """Whether a joiner shares the group's type and a protocol that every member supports."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(protocols)
         if protocol_type != self.protocol_type:
@@ -230,7 +230,8 @@ class ClassicGroup:
     def is_subscribed_to(self, topic: str) -> bool:
         """Whether a member subscribes to the topic.
 
-        A consumer group whose subscriptions are unknown counts as subscribed to every topic.
+        If the subscriptions of a consumer group are unknown, it counts as subscribed to every
+        topic.
         """
         if self.subscribed_topics is None:
             return self.uses_consumer_protocol

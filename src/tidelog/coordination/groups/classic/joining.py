@@ -1,8 +1,8 @@
 """JoinGroup (key 11), versions 0-9: a member joins or rejoins.
 
 A dynamic member first gets its member id and then joins with it (KIP-394). A static member replaces
-its previous incarnation (KIP-345), without a rebalance if the group is stable and the selected
-protocol does not change.
+its previous incarnation (KIP-345). If the group is stable and the selected protocol does not
+change, this needs no rebalance.
 """
 
 from dataclasses import dataclass, replace
@@ -122,8 +122,8 @@ def _has_room(settings: GroupSettings, group: ClassicGroup, member_id: str) -> b
     member = group.members.get(member_id)
     match group.state:
         case GroupState.PREPARING_REBALANCE:
-            # Only members that have rejoined count. If the limit was lowered, the last to rejoin
-            # are refused.
+            # Only members that have rejoined count. If the limit was lowered, the last members to
+            # rejoin are refused.
             already_in = member is not None and member.join is not None
             return already_in or group.awaiting_join < settings.max_size
         case GroupState.COMPLETING_REBALANCE | GroupState.STABLE:
@@ -178,7 +178,7 @@ def _join_as_new(core: ShardCore, group: ClassicGroup, joiner: _Joiner) -> None:
 
 
 def _member_id(name: str, unique: UUID) -> str:
-    """A member id, shortened to the longest string that clients can read."""
+    """A unique member id, at most as long as the longest string that clients can read."""
     return f"{shortened(name, LONGEST_STRING - _UNIQUE_LENGTH)}-{unique}"
 
 
@@ -198,7 +198,7 @@ def _add_member(core: ShardCore, group: ClassicGroup, joiner: _Joiner) -> None:
     if group.is_initial_rebalance:
         group.new_member_added = True
     group.add(member)
-    # The member cannot send heartbeats yet and may return under another id, so bound its session.
+    # The member cannot send heartbeats yet and may return under another id, so limit its session.
     rebalancing.renew_session(core, group, member, NEW_MEMBER_JOIN_TIMEOUT_MS)
     rebalancing.rebalance_or_complete_join(core, group)
 
@@ -225,7 +225,7 @@ def _join_again(core: ShardCore, group: ClassicGroup, joiner: _Joiner) -> None:
         group.state is GroupState.STABLE and not leads
     )
     if unchanged and current:
-        # The member may have missed the response to its JoinGroup, so send it again.
+        # The member may have missed the response to its JoinGroup, so send the response again.
         with_members = leads and group.state is GroupState.COMPLETING_REBALANCE
         response = replies.joined(
             group, member.member_id, leader_id=group.leader_id, with_members=with_members
@@ -253,7 +253,7 @@ def _park_join(core: ShardCore, member: ClassicMember, joiner: _Joiner) -> None:
 def _replace_static_member(
     core: ShardCore, group: ClassicGroup, joiner: _Joiner, old_id: str
 ) -> None:
-    """Give the instance a new member id and fence the client that uses the old one."""
+    """Give the static member a new member id, and fence the client that uses the old id."""
     old = group.members[old_id]
     old_leader_id = group.leader_id
     rebalancing.refuse_parked(core, old, ErrorCode.fenced_instance_id, old_id)
@@ -302,7 +302,7 @@ def _persist_replacement(
 def _replaced(
     group: ClassicGroup, member: ClassicMember, version: int, old_leader_id: str | None
 ) -> JoinGroupResponse:
-    """The response to a returning static member; if it leads, it must not send a new assignment."""
+    """The response to a returning static member, which must not send a new assignment as leader."""
     if version < _SKIP_ASSIGNMENT_SINCE:
         # The response names the old leader, so that the member does not act as leader.
         return replies.joined(group, member.member_id, leader_id=old_leader_id)

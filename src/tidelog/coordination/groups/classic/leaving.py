@@ -1,7 +1,7 @@
 """LeaveGroup (key 13), versions 0-5: members leave, or an administrator removes static members.
 
-If the last member leaves, the request is answered after the empty group is written; otherwise at
-once.
+If the last member leaves, the request is answered after the record of the empty group is written.
+Any other request is answered at once.
 """
 
 from kio.schema.leave_group.v5.request import LeaveGroupRequest, MemberIdentity

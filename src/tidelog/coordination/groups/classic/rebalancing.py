@@ -64,7 +64,7 @@ def join_timed_out(core: ShardCore, group: ClassicGroup) -> None:
     if delay_ms is None or not group.new_member_added or remaining_ms == 0:
         complete_join(core, group)
         return
-    # A member has joined during the delay: extend it, within the rebalance timeout.
+    # A member has joined during the delay, so extend the delay, within the rebalance timeout.
     group.new_member_added = False
     group.initial_delay_ms = min(core.settings.initial_rebalance_delay_ms, remaining_ms)
     group.initial_remaining_ms = max(remaining_ms - delay_ms, 0)
@@ -80,13 +80,13 @@ def complete_join(core: ShardCore, group: ClassicGroup) -> None:
         if member.join is None and not member.is_static:
             remove_member(core, group, member)
     if not group.elect_joined_leader() and group.members:
-        # Only static members remain, and none has joined: wait for them or for their timeouts.
+        # Only static members remain, and none has joined, so wait for them or for their timeouts.
         core.schedule(JoinTimeout(group.group_id), max(group.rebalance_timeout_ms, 1))
         return
     group.next_generation(core.wall)
     if group.state is GroupState.EMPTY:
-        # A failed write is harmless: after a failover, the members of the previous record return
-        # and their sessions expire.
+        # A failed write is harmless. After a failover, the new coordinator loads the members from
+        # the previous record, and their sessions expire.
         core.write([group_record(group, {})])
     else:
         _answer_joins(core, group)

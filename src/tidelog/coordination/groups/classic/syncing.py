@@ -1,7 +1,7 @@
 """SyncGroup (key 14), versions 0-5, and Heartbeat (key 12), versions 0-4.
 
-The leader's SyncGroup carries the assignment. It is written before any member receives it, so that
-a generation on which members act survives a coordinator failover.
+The leader's SyncGroup carries the assignment. The coordinator writes the assignment to its log
+before any member receives it, so that a generation on which members act survives a failover.
 """
 
 from kio.schema.heartbeat.v4.request import HeartbeatRequest
@@ -31,10 +31,10 @@ def sync(core: ShardCore, request: SyncGroupRequest, ticket: int) -> None:
         core.answer(ticket, replies.synced(group, member))
         return
     if member.sync is not None:
-        # A repeated request: only the latest one stays parked.
+        # The member has repeated its request. Only the latest one stays parked.
         core.answer(member.sync, replies.not_synced(ErrorCode.rebalance_in_progress))
     member.sync = ticket
-    # Only the leader's first assignment counts, so that a generation never has two.
+    # Only the leader's first assignment counts, so that a generation never has two assignments.
     if member.member_id == group.leader_id and group.assigned_generation < group.generation:
         group.assigned_generation = group.generation
         _store_assignment(core, group, request)
@@ -50,7 +50,7 @@ def _check_sync(group: ClassicGroup | None, request: SyncGroupRequest) -> ErrorC
         return error
     if request.generation_id != group.generation:
         return ErrorCode.illegal_generation
-    # Versions before 5 do not include the protocol: the fields are None.
+    # Versions before 5 do not include the protocol, so these fields are None.
     if request.protocol_type not in (None, group.protocol_type) or request.protocol_name not in (
         None,
         group.protocol_name,
@@ -68,7 +68,7 @@ def _has_synced(core: ShardCore, group: ClassicGroup, member: ClassicMember) -> 
 
 
 def _store_assignment(core: ShardCore, group: ClassicGroup, request: SyncGroupRequest) -> None:
-    """Write the leader's assignment; a member that it omits gets an empty one."""
+    """Write the leader's assignment; a member that is missing in it gets an empty assignment."""
     given = {item.member_id: item.assignment for item in request.assignments}
     assignment = {member_id: given.get(member_id, b"") for member_id in group.members}
     generation = group.generation
