@@ -26,7 +26,7 @@ def at_least(lowest: int) -> Check:
 
 
 def unlimited_or_positive(name: str, value: Value) -> None:
-    """Check a retention: it must be at least 1, or -1 for no limit."""
+    """Check that a retention is at least 1, or -1 for no limit."""
     if isinstance(value, int) and value < 1 and value != -1:
         raise BadValue(name, value, "Value must be unlimited (-1) or at least 1")
 
@@ -62,7 +62,7 @@ def one_of_ignoring_case(*allowed: str) -> Check:
 
 
 def level_or(unset: int, lowest: int, highest: int) -> Check:
-    """Check a compression level: `unset` is allowed too, and stands for the codec's own default."""
+    """Check a compression level. The value `unset`, the codec's own default, is also allowed."""
 
     def check(name: str, value: Value) -> None:
         if value is None:

@@ -349,4 +349,4 @@ IGNORED_PREFIXES: Mapping[str, Support] = {
 WARNED_KEYS: Mapping[str, str] = {
     "authorizer.class.name": "there is no authorization yet, so every client may do everything",
 }
-"""Keys that would protect a cluster but have no effect yet: the node logs a warning for each."""
+"""Keys that would protect a cluster but have no effect yet. The node logs a warning for each."""

@@ -49,11 +49,11 @@ class ConfigStatus(Enum):
     NO_EFFECT = "no effect here"
     """The key is accepted. Kafka needs it, but Tidelog does not."""
     NOT_YET = "not yet"
-    """The key is accepted. Tidelog does not have the feature that it configures yet."""
+    """The key is accepted. Tidelog does not yet have the feature that the key configures."""
 
 
 class Support(NamedTuple):
-    """The status of a key and, unless the key is enforced, the reason for it."""
+    """The status of a key and, unless the key is enforced, the reason for that status."""
 
     status: ConfigStatus
     reason: str = ""
@@ -94,7 +94,7 @@ class ConfigKey:
     documentation: str
     check: Check | None = None
     internal: bool = False
-    """Whether DescribeConfigs hides the key unless it is set; such keys are for experts."""
+    """Whether the key is for experts; DescribeConfigs hides such a key unless it is set."""
     scope: ConfigScope = ConfigScope.STATIC
     support: Support = ENFORCED
 
@@ -284,7 +284,7 @@ def _boolean(name: str, text: str) -> bool:
 def parse_whole_number(name: str, type_: ConfigType, text: str) -> int:
     """Parse a decimal number that fits the type."""
     digits = text[1:] if text[:1] in ("-", "+") else text
-    # int() raises another error for thousands of digits. No valid number here has 100 digits.
+    # int() raises another error if a text has thousands of digits. No valid number has over 100.
     if not (digits.isascii() and digits.isdigit()) or len(digits) > 100:
         raise BadValue(name, text, f"Not a number of type {type_.name}")
     number, bound = int(text), _BOUNDS[type_]

@@ -1,6 +1,6 @@
 """Why a key is not enforced: one status and one reason for each group of such keys.
 
-The reasons appear in docs/configuration.md. A key that becomes enforced drops its reason.
+The reasons appear in docs/configuration.md. When a key becomes enforced, remove its reason.
 """
 
 from tidelog.config.key import ConfigStatus, Support

@@ -1,9 +1,9 @@
 """The content of server.properties as typed values, which do not change while the node runs.
 
-Most fields are named as Kafka's key with underscores for dots: `num_partitions` is num.partitions.
-Only keys that other packages read have a field; a test checks this. Listener and voter addresses
-are parsed too. The effective configuration of a topic also depends on the image: see
-`controller/configs/effective.py`.
+Most fields have the name of Kafka's key, with underscores instead of dots: `num_partitions` is
+num.partitions. A key has a field only if another package reads it, and a test checks this. Listener
+and voter addresses are parsed too. The effective configuration of a topic also depends on the
+image; `controller/configs/effective.py` computes it.
 """
 
 from collections.abc import Mapping
@@ -136,7 +136,7 @@ class BrokerSettings:
     ) -> "BrokerSettings":
         """Parse and check the settings; raise `BadSetting` for the first that is not valid.
 
-        `host_name` is advertised for listeners without a host.
+        A listener without a host is advertised with `host_name`.
         """
         given = _with_broker_id(properties)
         values = _parse_all(given)

@@ -240,7 +240,7 @@ TOPIC_KEYS: Mapping[str, ConfigKey] = {
 
 @dataclass(frozen=True, slots=True)
 class BrokerSynonym:
-    """A broker key that gives a topic key its default; `factor` converts its unit."""
+    """A broker key that gives a topic key its default; `factor` converts the broker key's unit."""
 
     name: str
     factor: int = 1

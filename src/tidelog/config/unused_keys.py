@@ -13,7 +13,7 @@ _ENFORCED_PER_LISTENER = re.compile(r"listener\.name\.[^.]+\.max\.connections")
 def unused_keys_message(names: Iterable[str]) -> str | None:
     """One line that names the keys without effect, by status; None if there are none.
 
-    Unknown keys are not named here: `BrokerSettings.warnings` has a message for each.
+    Unknown keys are not named here, because `BrokerSettings.warnings` has a message for each.
     """
     statuses = {name: support_of(name).status for name in sorted(names)}
     no_effect, not_yet = (
