@@ -81,7 +81,7 @@ _RECORD_BYTES = 24
 
 
 class WallClock(Protocol):
-    """The offset of the wall clock from the monotonic time of deadlines."""
+    """How far the wall clock is ahead of the monotonic clock that deadlines use."""
 
     @property
     def ahead_ms(self) -> Millis: ...

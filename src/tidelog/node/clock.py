@@ -12,7 +12,7 @@ that hour, nothing is deleted.
 from tidelog.model.ids import Millis
 
 STEP_MS: Millis = 1_000
-"""The smallest step. A smaller change is a correction by time synchronisation, not a step."""
+"""A change of at most this size is a correction by time synchronisation, not a step."""
 TRUST_MS: Millis = 3_600_000
 
 

@@ -90,8 +90,8 @@ class Jobs:
         self, files: tuple[File, ...], done: Callable[[], None], failed: Callable[[str], None]
     ) -> None:
         """Sync the files outside the node's thread, then call `done` or `failed`."""
-        # A failed fsync is not retried, because the disk may have dropped the data. Only recovery
-        # can tell.
+        # A failed fsync is not retried, because the content of the disk is unknown until recovery
+        # has read it.
         self.start(
             SyncFiles(files),
             lambda _: done(),

@@ -4,8 +4,8 @@ IncrementalAlterConfigs sets, deletes, appends to and subtracts from single keys
 replaces the whole configuration of a resource. The controller decides on each resource separately.
 As in Kafka, the broker checks these cases before it forwards the request:
 
-- A change to another broker gets INVALID_REQUEST. Clients send a change to the broker that it is
-  for.
+- A change to another broker gets INVALID_REQUEST. Clients must send a change to the broker that it
+  is for.
 - An unknown operation gets UNKNOWN_SERVER_ERROR.
 - A change to a broker logger gets INVALID_CONFIG, because log levels cannot be changed at run time.
 """

@@ -6,7 +6,7 @@ of each value and the values that it overrides (synonyms, KIP-226). From version
 includes types and, if requested, documentation (KIP-569). If a request's list of keys is empty or
 null, all keys are described. An unknown key is omitted.
 
-- An unknown topic gets UNKNOWN_TOPIC_OR_PARTITION, an invalid name INVALID_TOPIC_EXCEPTION.
+- An unknown topic gets UNKNOWN_TOPIC_OR_PARTITION. An invalid name gets INVALID_TOPIC_EXCEPTION.
 - A broker describes only itself. The id of another broker gets INVALID_REQUEST.
 - Broker loggers cannot be changed at run time, so their list is empty.
 - If one resource type is unknown, every resource gets INVALID_REQUEST, as in Kafka.
@@ -68,7 +68,7 @@ class _Config(NamedTuple):
     key: ConfigKey
     text: str | None
     synonyms: tuple[_Synonym, ...]
-    """The values that are set, in order of precedence. If there are none, the default applies."""
+    """The values of all sources, in order of precedence. If there are none, the default applies."""
     read_only: bool = False
 
 

@@ -2,7 +2,7 @@
 
 DescribeCluster returns the cluster id and the nodes: brokers on a broker listener, controllers on a
 controller listener (KIP-919, version 1 on). If the requested endpoint type does not match the
-listener, the error is MISMATCHED_ENDPOINT_TYPE. If it is unknown, the error is
+listener, the error is MISMATCHED_ENDPOINT_TYPE. If the type is unknown, the error is
 UNSUPPORTED_ENDPOINT_TYPE. From version 2 on, the client may request fenced brokers too (KIP-1073).
 
 UnregisterBroker removes the registration of a broker that will not return.

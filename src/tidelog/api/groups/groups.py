@@ -5,11 +5,11 @@
                                                         DeleteGroups (42)    0-2
 
 Each request goes to the coordinator of its group, which answers it, possibly after a wait. A broker
-that does not coordinate the group returns NOT_COORDINATOR. Static members are supported since
-JoinGroup 5 (KIP-345), several members per request since LeaveGroup 3, and group states and types
-since ListGroups 4 and 5 (KIP-518, KIP-848). From version 5 on, a SyncGroup without protocol type or
+that does not coordinate the group returns NOT_COORDINATOR. JoinGroup 5 adds static members
+(KIP-345). LeaveGroup 3 adds several members per request. ListGroups 4 adds group states (KIP-518),
+and ListGroups 5 adds group types (KIP-848). From version 5 on, a SyncGroup without protocol type or
 name gets INCONSISTENT_GROUP_PROTOCOL (KIP-559). For an unknown group, DescribeGroups returns
-GROUP_ID_NOT_FOUND from version 6 on (KIP-1043); older versions return a dead group.
+GROUP_ID_NOT_FOUND from version 6 on (KIP-1043). Older versions return a dead group.
 """
 
 from dataclasses import replace

@@ -124,7 +124,7 @@ class FetchSession(SessionWatch[CachedPartition]):
                     del self.moved[cached]
 
     def _asked_by(self, request: FetchRequest) -> None:
-        """If the reader is another one, mark all partitions as changed: its view may differ."""
+        """If the reader has changed, mark all partitions as changed, as its view may differ."""
         asker = (
             request.replica_id,
             request.replica_epoch,

@@ -50,8 +50,8 @@ _Refusals: TypeAlias = dict[tuple[TopicRef, int], ErrorCode]
 def handle(request: Request) -> Handling:
     """Appends record batches; waits for `acks`."""
     message: ProduceRequest = request.message
-    # The records are views of a buffer that is returned to the host after the append. Drop every
-    # reference to them here.
+    # The records are views of a buffer that is returned to the host after the append, so keep no
+    # reference to them.
     request.message = None
     if message.entries > LONG:
         return (yield from _handle_long(request, message))
@@ -162,7 +162,7 @@ def _refusal(request: Request, name: str | None, has_valid_acks: bool) -> ErrorC
 
 
 def _missing_partition(request: Request, name: str | None, index: int) -> ErrorCode | None:
-    """UNKNOWN_TOPIC_OR_PARTITION if the partition does not exist; other errors rank behind it."""
+    """UNKNOWN_TOPIC_OR_PARTITION if the partition does not exist; this error takes precedence."""
     if name is None or request.image.partition(TopicPartition(name, index)) is not None:
         return None
     return ErrorCode.unknown_topic_or_partition

@@ -96,7 +96,8 @@ class ActiveController:
         self.predecessor = self._settings.node_id
         self._keep_watch()
         for broker in unfenced:
-            # The previous controller's machine may have failed, and other brokers with it.
+            # The previous controller's machine may have failed with other brokers on it, so probe
+            # them all.
             if broker != self._settings.node_id:
                 self._probe(broker)
         if self._settings.auto_leader_rebalance_enable:

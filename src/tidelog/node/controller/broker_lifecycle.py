@@ -203,7 +203,7 @@ class Lifecycle:
     def directory_failed(self) -> None:
         """Report the failed directory to the controller at once.
 
-        If the controller does not know of the failure in time, the node stops.
+        If no report reaches the controller within log.dir.failure.timeout.ms, the node stops.
         """
         patience = self._settings.log_dir_failure_timeout_ms
         self._timers.at(self._clock.now + patience, self._check_that_failures_are_known)

@@ -54,7 +54,7 @@ class AppendChecks:
         conn: ConnId,
         resume: Resume,
     ) -> Resume:
-        """Check and append the unchecked batches; returns a callback for the others' results."""
+        """Check and append the unchecked batches; returns a callback for all other results."""
         places = [place for place, result in enumerate(results) if result is UNCHECKED]
         unchecked = [
             _Unchecked(place, effect.appends[place].partition, check)

@@ -177,7 +177,7 @@ class Assignments:
             self._storage.forget_offline(partition)
 
     def sort_out_strays(self, image: ClusterImage, past: TopicHistory) -> None:
-        """Set aside directories on disk that do not match the first image of this run."""
+        """Handle the directories on disk that do not match the first image of this run."""
         for partition in self._storage.partitions():
             try:
                 self._strays.sort_out(partition, image, past)
@@ -309,7 +309,7 @@ class Assignments:
             replica.lead(self._me, placed.leader_epoch, agreed)
             self._led(replica)
         if replica.damaged_from is not None:
-            # Another replica, which holds the damaged records, may have joined the in-sync set.
+            # A replica with a sound copy of the damaged records may have joined the in-sync set.
             self.damage_found(replica)
 
     def _follow(self, replica: Replica, placed: PartitionImage) -> None:

@@ -261,7 +261,7 @@ class Partitions:
             fetch.drop()
 
     def _prove(self, effect: FetchBatches) -> None:
-        """Record a follower's progress; a fetch from offset N proves that it has all below N."""
+        """Record a follower's progress: a fetch from offset N proves that it holds all below N."""
         broker = self.image.brokers.get(effect.replica)
         if broker is not None and 0 <= effect.replica_epoch < broker.epoch:
             return  # from an earlier run of the broker, whose log may have lost records since (F15)

@@ -1,7 +1,7 @@
 """One client connection: requests start as they arrive and are answered in the same order.
 
 Invariants: the number of requests in work is limited, because the host stops reading from the
-connection at the limit. While the connection is held, no other request of it starts.
+connection at the limit. Between `hold` and `release`, no further request of the connection starts.
 """
 
 from collections import deque

@@ -190,7 +190,7 @@ class Requests:
         self._slices.later(begin, _label(session, header))
 
     def _has_room(self, session: ClientSession, api: Api, size: int) -> bool:
-        """Whether a long request may wait; if no other long request waits, any size may."""
+        """Whether a long request may wait; its size matters only if other long requests wait."""
         if self._queued_bytes and self._queued_bytes + size > QUEUED_BYTES:
             session.close(f"sent {api.name} while too many long requests wait")
             return False

@@ -177,7 +177,7 @@ class Storage:
         now: Millis,
         assigned: UUID = UNASSIGNED_DIRECTORY,
     ) -> PartitionLog:
-        """Open the partition; a new one goes to the assigned or the emptiest directory."""
+        """Open the partition; a new one is created in the assigned or the emptiest directory."""
         place = self._places.get(partition)
         if place is not None and self.belongs_to(partition, topic_id) is not Belonging.YES:
             # The topic was deleted and created again while this node was down (F30).
@@ -205,7 +205,7 @@ class Storage:
         return partition in self._places
 
     def opened_all(self) -> None:
-        """Tell each log directory that every partition assigned here is open now."""
+        """Notify each log directory that every partition assigned to this node is open."""
         for directory in self._directories.values():
             directory.opened_all()
 

@@ -83,7 +83,7 @@ class Verification:
         self._rest()
 
     def _failed(self, error: Exception) -> None:
-        """Skip an unreadable log. It may have been deleted; if it is damaged, later reads tell."""
+        """Skip an unreadable log. It may have been deleted; later reads report any damage."""
         self._queue.popleft()
         self._rest()
 

@@ -187,7 +187,7 @@ class ClassicGroup:
     # -- Protocols ---------------------------------------------------------------------------------
 
     def supports(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
-        """Whether a joiner shares the group's type and a protocol that every member supports."""
+        """Whether a joiner has the group's protocol type and a protocol that all members have."""
         if self.state is GroupState.EMPTY:
             return bool(protocol_type) and bool(protocols)
         if protocol_type != self.protocol_type:
