@@ -21,7 +21,7 @@ class Alarm:
         return self._button.fileno()
 
     def ring(self) -> None:
-        # A full socket means that the alarm rings already, a closed one that the loop has ended.
+        # If the socket is full, the alarm already rings. If it is closed, the loop has ended.
         with contextlib.suppress(OSError):
             self._button.send(b"!")
 

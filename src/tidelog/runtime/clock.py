@@ -1,8 +1,8 @@
 """The host's clock: milliseconds that never go back, and their difference to the wall clock.
 
-The wall clock is read once, at the start. From then on, time advances with the boot clock, which
-also counts time in suspend. Setting the wall clock therefore does not move any deadline: it only
-changes `ahead_ms`.
+The clock starts at the time of the wall clock. From then on, it advances with the boot clock, which
+also counts time in suspend. If someone sets the wall clock, only `ahead_ms` changes. Deadlines do
+not move.
 """
 
 from time import CLOCK_BOOTTIME, clock_gettime_ns, time_ns
@@ -27,7 +27,7 @@ class HostClock:
         return time_ns() // 1_000_000 - now
 
     def moved(self, now: Millis) -> Millis | None:
-        """How far the wall clock is ahead; None if that is about the same as last reported."""
+        """How far the wall clock is ahead, or None if that has hardly changed since last time."""
         ahead_ms = self.ahead_ms(now)
         if -SLACK_MS < ahead_ms - self._reported_ms < SLACK_MS:
             return None

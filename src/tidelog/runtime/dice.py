@@ -7,7 +7,7 @@ RESERVED = frozenset(UUID(int=value) for value in (0, 1))
 """The ids that are never drawn: Kafka's null id and the id of the metadata topic."""
 
 _DASH = 62 << 2
-"""A first byte from here to `_DASH + 3` makes the base64 form begin with '-'."""
+"""If the first byte of an id is `_DASH` to `_DASH + 3`, its base64 form begins with '-'."""
 
 
 class SystemDice:
@@ -15,7 +15,7 @@ class SystemDice:
 
     def below(self, bound: int) -> int:
         assert bound > 0
-        # Reducing 64 more bits than needed keeps the bias below one in 2**64.
+        # 64 bits more than needed keep the bias of the modulo below one in 2**64.
         size = bound.bit_length() // 8 + 9
         return int.from_bytes(os.urandom(size), "big") % bound
 

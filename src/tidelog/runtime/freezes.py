@@ -1,7 +1,7 @@
 """The freeze meter: counts passes of the loop that take too long and reports the longest step.
 
 One thread serves all clients, so a long step delays every other client and the heartbeats. The loop
-reads the clock after each step anyway, and calls the meter only for a step of `STEP_MS` or more and
+reads the clock after each step anyway. It calls the meter only for a step of `STEP_MS` or more, and
 for a pass of `SLOW_MS` or more.
 
 Time is reported twice, as elapsed time and as CPU time of this thread. If the two differ, the
@@ -22,7 +22,7 @@ from tidelog.runtime.transport.connection import Connection
 
 SLOW_MS: Millis = 50
 STEP_MS: Millis = 10
-"""A step that is shorter than this is never reported. A slow pass may have short steps only."""
+"""A step that is shorter than this is not reported. A slow pass may have short steps only."""
 
 CLIENT_ID_LENGTH = 60
 
@@ -54,7 +54,7 @@ class FreezeMeter:
         self._step = ""
         self._computing = self._waiting = 0
         self.began: Millis = -1
-        """The start of this pass; passes that start in the same millisecond share it."""
+        """The start of this pass. Passes that start in the same millisecond count as one pass."""
         self.report_from_ms: Millis = STEP_MS
         """The loop calls `blame` for a step that takes at least this long: STEP_MS, or 1 ms more
         than the longest reported step of this pass.
@@ -76,7 +76,7 @@ class FreezeMeter:
             self._note(took_ms, f"{_described(frame)} from {conn.peer}")
 
     def end(self, now: Millis, events: int) -> None:
-        """End a pass that took `SLOW_MS`, or that contains a recorded step."""
+        """End a pass that took `SLOW_MS` or more, or that contains a recorded step."""
         took_ms, step, step_ms = now - self.began, self._step, self.report_from_ms
         self._step, self.report_from_ms = "", STEP_MS
         if took_ms < SLOW_MS:

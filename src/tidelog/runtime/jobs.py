@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class JobThreads:
-    """Runs jobs, and delivers one `Ran` for each in the loop's thread unless it was cancelled."""
+    """Runs jobs. For each job that is not cancelled, delivers one `Ran` in the loop's thread."""
 
     def __init__(self, wake: Callable[[], None], answer: Callable[[Ran], None]) -> None:
         self._answer = answer

@@ -13,8 +13,8 @@ LEVEL_VARIABLE = "TIDELOG_LOG_LEVEL"
 
 
 class RepeatedLineFilter(logging.Filter):
-    """Omits a message that was logged `SAME_PER_SECOND` times in this second. The next line with
-    the same message reports how many were omitted.
+    """Omits a message that was already logged `SAME_PER_SECOND` times in this second. The first
+    line with the same message in a later second reports how many lines were omitted.
     """
 
     def __init__(self, clock: Callable[[], Millis]) -> None:
@@ -57,7 +57,7 @@ class LineLimit:
         return True
 
     def omitted(self) -> str:
-        """The end of a line that is written: how many such lines were omitted before it."""
+        """The end of the next line, with the number of omitted lines; empty if there are none."""
         omitted, self._omitted = self._omitted, 0
         return f" ({omitted} such lines were omitted before)" if omitted else ""
 

@@ -3,8 +3,8 @@
 A full collection visits every object, which takes 100 ms and more on a node with thousands of
 partitions or parked requests. Objects that survive a long collection are not visited again until
 `THAW_SECONDS` have passed. Reference counting still frees them. A cycle that becomes garbage is
-freed after the thaw. Without a thaw, a node on which topics are created and deleted would grow
-without bound.
+freed after the thaw. Without a thaw, the memory of a node would grow without bound if topics are
+created and deleted all the time.
 """
 
 import gc
@@ -40,7 +40,7 @@ class LongCollections:
             gc.freeze()
 
     def _maybe_thaw(self) -> None:
-        """Let this collection visit the frozen objects too, once in a while."""
+        """After `THAW_SECONDS`, let this collection visit the frozen objects too."""
         if self._clock() - self._thawed_at >= THAW_SECONDS:
             self._thawed_at = self._clock()
             gc.unfreeze()

@@ -2,10 +2,10 @@
 
 A pass waits for events, passes received frames to the node, runs due timers and sends responses.
 
-Invariants: a connection's share of a pass is one read and `FRAMES_PER_PASS` frames, or one frame
-once the pass has taken `SHARED_MS`. A connection with slow requests is served last. The node gets
-`Connected` first and `Disconnected` last for every connection. Each event is a separate call, never
-inside another call.
+Invariants: in one pass, a connection gets one read and at most `FRAMES_PER_PASS` frames. Once the
+pass has taken `SHARED_MS`, each further connection gets only one frame. A connection with slow
+requests is served last. For every connection, the node gets `Connected` first and `Disconnected`
+last. The host passes one event at a time to the node, and waits until this call returns.
 """
 
 import logging
@@ -102,7 +102,7 @@ class Host:
         self._status: int | None = None
 
     def interrupt(self) -> None:
-        """Shut down; the second call only closes the logs, the third exits. Thread-safe."""
+        """Shut down. A second call only closes the logs, and a third call exits. Thread-safe."""
         self._interrupts += 1
         self._alarm.ring()
 
@@ -171,7 +171,8 @@ class Host:
             self._serve_costly(costly)
         if self.connections.is_holding:
             self._resume_holding(now + 2 * SHARED_MS)
-        # After a long pass, read pending input first: a queued heartbeat must not count as missing.
+        # After a long pass, read pending input before timers run. Otherwise a heartbeat that has
+        # arrived but was not read yet would count as missing.
         self._is_late = self._now - now >= LATE_MS and not self._is_late
         if not self._is_late:
             self._keep_time()
@@ -280,7 +281,7 @@ class Host:
             self.connections.drop(conn)
 
     def _serve_costly(self, ready: list[tuple[Connection, int]]) -> None:
-        """Serve costly connections while there is time, the longest waiting first."""
+        """Serve connections with slow requests for `SHARED_MS`, the least recently active first."""
         until = self._now + SHARED_MS
         for conn, mask in sorted(ready, key=lambda one: one[0].active_at):
             if self._now < until and conn in self.connections:
@@ -325,7 +326,7 @@ class Host:
 
     def _resume(self, conn: Connection) -> None:
         if conn.held is None or conn.muted:
-            return  # its state has changed since it was selected
+            return  # the connection has changed since `take_resumable` returned it
         conn.held.drop(self._deliver(conn, conn.held.first(FRAMES_PER_PASS)))
         if conn.held:
             self.connections.hold_on(conn)
@@ -334,7 +335,10 @@ class Host:
             self.connections.watch(conn)
 
     def _deliver(self, conn: Connection, frames: list[memoryview]) -> int:
-        """Deliver frames until the connection's share is used or it is muted; returns how many."""
+        """Deliver frames until the connection has had its share of the pass, or is muted.
+
+        Returns the number of delivered frames.
+        """
         handle, perform, clock, meter = self._node.handle, self._perform, self._clock, self._meter
         done = 0
         try:

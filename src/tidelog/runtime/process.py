@@ -16,15 +16,15 @@ def keep_freed_memory() -> None:
     """Let malloc keep some freed memory instead of returning it after every large frame.
 
     glibc keeps freed memory up to a threshold, which grows to the largest block that was freed.
-    To raise the threshold, this function allocates such a block and frees it at once. The block is
-    never touched, so it costs no memory. With the default
-    threshold, page faults cost more than everything else in receiving a frame of a megabyte.
+    To raise the threshold, this function allocates a large block and frees it at once. The block is
+    never touched, so it costs no memory. With the default threshold, page faults are the largest
+    part of the cost of receiving a frame of a megabyte.
     """
     bytes(8 * 1024 * 1024)
 
 
 def lock_directory(path: str) -> int:
-    """Lock a directory against other processes, even Apache Kafka; returns a descriptor."""
+    """Lock a directory against other processes, also Apache Kafka; returns a descriptor."""
     try:
         os.makedirs(path, exist_ok=True)
         lock = os.open(f"{path}/.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

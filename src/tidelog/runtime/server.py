@@ -48,7 +48,8 @@ log = logging.getLogger(__name__)
 def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> int:
     """Run a node with these settings, and return the exit status.
 
-    A supervisor is notified when the node accepts writes, and the node ends with its supervisor.
+    If there is a supervisor, the node notifies it when the node accepts writes. When the supervisor
+    ends, the node shuts down.
     """
     log_to_stderr(f"node {settings.node_id}" if supervisor is not None else "")
     for warning in settings.warnings:
@@ -70,7 +71,7 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
         signal.signal(number, lambda *_: host.interrupt())
     if supervisor is not None:
         Thread(target=_await_end_of, args=(supervisor, host.begin_shutdown), daemon=True).start()
-    # Most objects that exist now are permanent: the garbage collector need not visit them again.
+    # Most objects that exist now are permanent, so the garbage collector need not visit them again.
     gc.collect()
     gc.freeze()
     gc.callbacks.append(LongCollections())
@@ -84,7 +85,8 @@ def run(settings: BrokerSettings, supervisor: socket.socket | None = None) -> in
     try:
         return host.run(ready)
     finally:
-        # Keep the locks until the process ends: a process that gets them then finds the ports free.
+        # Do not release the locks. The process holds them until it ends, so the next process that
+        # gets them finds the ports free.
         signal.set_wakeup_fd(-1)
 
 
@@ -98,7 +100,7 @@ def _share_out_descriptors(settings: BrokerSettings) -> Shares:
 
 
 def _lock_directories(settings: BrokerSettings) -> dict[str, int]:
-    """Lock the directories. Only the directory of the metadata log must work; others may fail."""
+    """Lock the directories. Only that of the metadata log must work; the others may fail."""
     locks: dict[str, int] = {}
     for path in settings.log_dirs:
         try:
@@ -111,7 +113,8 @@ def _lock_directories(settings: BrokerSettings) -> dict[str, int]:
 
 
 def _open(settings: BrokerSettings, usable: Collection[str], shares: Shares) -> Host:
-    # Bind the ports first, because a start may take long and must not fail late. Listen last.
+    # Bind the ports before the logs are opened, which may take long. If a port is in use, the start
+    # then fails early. The sockets start to listen last.
     controllers = settings.controller_listener_names
     listeners = [
         _bind(one.name, one.host, one.port, awaits_ready=one.name not in controllers)
@@ -140,7 +143,7 @@ def _open(settings: BrokerSettings, usable: Collection[str], shares: Shares) -> 
         idle_ms=settings.connections_max_idle_ms,
         request_bytes=settings.socket_request_max_bytes,
         apis={api.key: (api.name, api.limit.size) for api in REGISTRY.values()},
-        # With Kafka's default of 50, many clients at once would have to retry after a second.
+        # If many clients connect at once, Kafka's default of 50 makes some retry after a second.
         backlog=max(settings.socket_listen_backlog_size, 4096),
         http_hint=_http_hint(settings),
     )

@@ -1,7 +1,7 @@
 """Threads for blocking work: fsync, and reads of files that are not in the page cache.
 
-A job's result is passed to the loop's thread in the order in which jobs end, so a slow disk delays
-no other job.
+The loop's thread gets the results in the order in which the jobs end, so a slow job does not delay
+the result of another job.
 """
 
 from collections import deque
@@ -32,7 +32,8 @@ class Workers:
             try:
                 thread.start()
             except RuntimeError:
-                # No thread is available: a running worker does the job, or else the caller.
+                # No new thread can start. A running worker does the job. If there is none, the
+                # caller does it.
                 if not self._threads:
                     self._do(job, then)
                     return

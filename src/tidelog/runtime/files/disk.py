@@ -1,13 +1,15 @@
 """Real files under one log directory.
 
 Invariant: the number of open descriptors is bounded, however many files are in use. A file opens
-its descriptor on demand, and the disk closes the least recently used ones beyond a limit. A `File`
-stays usable: it reopens by its path, which the disk updates on renames. Before the path is removed,
-the file opens a descriptor that it keeps. A descriptor is closed when its last holder releases it.
+its descriptor on demand. Beyond a limit, the disk closes the descriptors that were used least
+recently. A file without a descriptor stays usable, because it opens its path again when it is
+needed. The disk updates this path on a rename. Before the path is removed, the file opens a
+descriptor and keeps it. A descriptor is closed when its last holder releases it.
+
 Only the thread that owns the disk takes a descriptor away from a file. Other threads may call
 `File.read` and `File.sync`, and `Disk.write_file` for a path that has no other user. If the system
-refuses a descriptor, the disk closes others or waits. A refused descriptor never counts as an error
-of the disk (F65).
+refuses a descriptor, the disk closes other descriptors or waits. A refused descriptor never counts
+as an error of the disk (F65).
 """
 
 import errno
@@ -84,7 +86,7 @@ class RealFile:
         size = self.size
         total = len(chunks[0]) if len(chunks) == 1 else sum(map(len, chunks))
         try:
-            # Write at an explicit position: the next append overwrites bytes of a failed one.
+            # With an explicit position, the next append overwrites the bytes of a failed one.
             written = os.pwritev(descriptor.number, chunks[:_MAX_CHUNKS], size)
             if written != total:
                 rest = memoryview(b"".join(chunks))[written:]
@@ -228,7 +230,7 @@ class RealDisk:
         return file
 
     def opened(self, file: RealFile) -> None:
-        """Record that a file has opened a descriptor, and close unused ones beyond the limit."""
+        """Record that a file has opened a descriptor; close unused descriptors over the limit."""
         self._open.append(ref(file))
         excess = len(self._open) - self._max_open
         for _ in range(2 * len(self._open)):

@@ -1,8 +1,8 @@
 """Frees the blocks of removed files in a background thread.
 
 Removing a name is quick. Freeing the blocks of a large file can block the caller for a second, or
-longer on a volume that discards blocks at once. The kernel frees them when the last descriptor of
-the removed file is closed, so it is enough that another thread closes it.
+longer on a volume that discards blocks at once. The kernel frees the blocks when the last
+descriptor of the removed file is closed. A background thread therefore closes this descriptor.
 """
 
 import os
@@ -20,7 +20,7 @@ def close_elsewhere(number: int) -> None:
     try:
         with _start:
             if not _threads:
-                # A daemon thread: if the process ends earlier, the kernel frees the blocks.
+                # The thread is a daemon: the kernel frees the blocks if the process ends earlier.
                 thread = Thread(target=_work, name="disposal", daemon=True)
                 thread.start()
                 _threads.append(thread)

@@ -1,7 +1,7 @@
 """A node's metrics over HTTP, in the Prometheus format.
 
-The loop's thread reads the node's metrics, between two passes; the scraper's thread formats them.
-A failed scrape is reported to the scraper only.
+The loop's thread reads the node's metrics, between two events. The thread that serves the scrape
+formats them. A failed scrape is reported to the scraper only.
 """
 
 import logging
@@ -26,7 +26,7 @@ def serve(host: str, port: int, look: Callable[[], list[Metric]], run_soon: RunS
 
 
 def _serve(host: str, port: int, look: Callable[[], list[Metric]], run_soon: RunSoon) -> None:
-    # Imported here, so that a node without metrics does not load it.
+    # Imported here, so that a node without metrics does not load this library.
     from prometheus_client import CollectorRegistry, ProcessCollector, make_wsgi_app
 
     from tidelog.runtime.metrics.scrapes import server_at
@@ -49,7 +49,7 @@ class _Collector:
         self._run_soon = run_soon
 
     def describe(self) -> list[Any]:
-        """Returns nothing, because the node is queried only for a scrape."""
+        """Returns no metrics, because the node is queried only for a scrape."""
         return []
 
     def collect(self) -> Iterator[Any]:

@@ -1,8 +1,8 @@
 """One connection: splits received bytes into frames, and queues responses until they are sent.
 
-Invariants: an idle connection owns no buffer. The queue is bounded, because the caller stops
-reading at a limit of `unsent`. `unsent` counts the memory of the queue. Queued bytes that are still
-in a file take almost no memory.
+Invariants: an idle connection owns no buffer. The queue of responses is bounded, because the caller
+stops reading requests when `unsent` exceeds a limit. `unsent` counts the memory of the queue.
+Queued bytes that are still in a file take almost no memory.
 """
 
 import os
@@ -19,12 +19,13 @@ from tidelog.protocol.framing import FrameSplitter
 from tidelog.runtime.files.disk import RealFile
 
 INLINE_BYTES = 16 * 1024
-"""A file slice up to this size is read and joined with other chunks, because a sendfile costs more.
+"""A file slice up to this size is read and joined with other chunks, because sendfile would cost
+more.
 """
 
 BULK_READ_BYTES = 64 * 1024
 """The size of the first read from a connection with large frames. The rest of a frame is then
-received in place.
+received directly into the buffer of that frame.
 """
 
 JOIN_BYTES = 64 * 1024
@@ -34,7 +35,9 @@ SENDFILE_BYTES = 4 * 1024 * 1024
 """The maximum number of bytes that one connection sends from files per pass."""
 
 TAIL_BYTES = 8 * 1024 * 1024
-"""The last bytes of a file, up to this number, count as cached. Only earlier slices are checked."""
+"""The last `TAIL_BYTES` of a file are assumed to be in the page cache. For slices before them, the
+connection checks whether they are cached.
+"""
 
 COLD_READ_BYTES = 256 * 1024
 
@@ -48,7 +51,7 @@ _PROBE = bytearray(1)
 
 
 class ShortFile(Exception):
-    """A file ended before the slice that was queued from it, so the response is incomplete."""
+    """A file ends within a slice that was queued from it, so a response is incomplete."""
 
 
 class HeldFrames:
@@ -79,7 +82,7 @@ class HeldFrames:
 
 @dataclass(slots=True, eq=False)
 class Connection:
-    """A socket with its frame splitter, its queue of unsent chunks and the reasons for muting."""
+    """A socket with its frame splitter, its queue of unsent chunks, and its reasons not to read."""
 
     id: ConnId
     sock: socket.socket
@@ -126,7 +129,7 @@ class Connection:
         self.unsent += _cost(chunks)
 
     def send(self, share: int = SENDFILE_BYTES, *, is_warm: bool = False) -> None:
-        """Write until the queue is empty or blocks; `waits_for` then names the reason.
+        """Send until the queue is empty or must wait; `waits_for` then names what it waits for.
 
         At most `share` bytes are sent from a file, because other connections send in this pass too.
         """
@@ -147,7 +150,7 @@ class Connection:
             self.waits_for = SOCKET
 
     def cold_read(self) -> Callable[[], None]:
-        """A job for another thread: read the next slice, so that sending does not wait for disk."""
+        """A job for another thread: read the next slice into the page cache before it is sent."""
         head = self.waiting[0]
         assert isinstance(head, FileSlice)
 
@@ -172,7 +175,7 @@ class Connection:
             del self.waiting[0]
 
     def _send_joined(self) -> None:
-        """Send small chunks joined, up to the next large one, or a large chunk alone."""
+        """Send the small chunks before the next large chunk in one call, or a large chunk alone."""
         waiting = self.waiting
         parts: list[Buffer] = []
         size = 0
@@ -183,7 +186,7 @@ class Connection:
             parts.append(part)
             size += len(part)
         joined = parts[0] if len(parts) == 1 else b"".join(parts)
-        # More chunks follow: let the kernel fill the packet instead of sending a small one.
+        # If more chunks follow, let the kernel fill the packet instead of sending a small one.
         flags = socket.MSG_MORE if len(parts) < len(waiting) else 0
         sent = self.sock.send(joined, flags)
         if sent == size and not flags:

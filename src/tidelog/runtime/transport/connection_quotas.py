@@ -1,9 +1,11 @@
 """Limits the number of connections, by Kafka's settings and by their share of descriptors.
 
-This class only counts: `listeners` accepts and `connections` closes. As in Kafka, a connection over
-max.connections waits in the kernel's queue, and one over max.connections.per.ip is closed at once.
-A separate inter-broker listener never waits: connections of other listeners are closed to make
-room. Controller listeners are counted separately, because in Kafka they belong to another server.
+`ConnectionQuotas` only counts connections. The module `listeners` accepts them, and the module
+`connections` closes them. As in Kafka, a connection over max.connections waits in the kernel's
+queue, and one over max.connections.per.ip is closed at once. An inter-broker listener that is
+separate from the client listeners does not wait for max.connections. Connections of client
+listeners are closed to make room for it. Controller listeners are counted separately, because in
+Kafka they belong to another server.
 """
 
 import socket
@@ -77,7 +79,7 @@ class ConnectionQuotas:
         return None
 
     def lacks_descriptors(self, listener: str) -> bool:
-        """Whether another connection here would use descriptors that are reserved for others."""
+        """Whether one more connection would use descriptors that are reserved for other uses."""
         if listener in self._controllers or listener == self._protected:
             return self._total + self._controller_total >= self._shares.clients + self._shares.peers
         return self._total >= self._shares.clients
@@ -91,7 +93,7 @@ class ConnectionQuotas:
 
     @property
     def excess(self) -> int:
-        """How many connections of unprotected listeners to close."""
+        """How many connections to close because the total exceeds max.connections."""
         return max(0, self._total - self._limits.total)
 
     def may_be_closed(self, listener: str) -> bool:

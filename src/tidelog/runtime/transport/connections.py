@@ -1,8 +1,9 @@
-"""All open connections: the ones to read, the ones with responses to send, the closed ones.
+"""The connections of a host: those to read, those with responses to send, and those just closed.
 
-Invariants: a connection whose peer does not read its responses is not read either, so each queue,
-and the sum of all queues, is bounded. All responses of one pass leave in one send per connection. A
-dropped connection is reported once, by `take_gone`, and nothing more is sent to it.
+Invariants: if a peer does not read its responses, its connection is not read either. Each queue of
+responses, and the sum of all queues, is therefore bounded. All responses of one pass leave in one
+send per connection. A dropped connection is reported once, by `take_gone`, and nothing more is sent
+to it.
 """
 
 import logging
@@ -36,7 +37,9 @@ SPARED_IDLE_MS: Millis = 60_000
 """Clients that have been idle for this long are closed next. Kafka clients reconnect."""
 
 FEWER_READ_BYTES, FEWEST_READ_BYTES = 16 * 1024, 4 * 1024
-"""The bytes to read from a connection at once while many requests are held."""
+"""How many bytes to read from a connection at once, while held or half-received requests take much
+memory.
+"""
 
 CHECK_MS: Millis = 1_000
 SWEEPS_PER_IDLE = 8
@@ -47,8 +50,8 @@ FEW = 2
 FEWEST_SENT_BYTES = 32 * 1024
 
 BY_NODE, BY_UNSENT, BY_CLOSE, BY_MEMORY = 1, 2, 4, 8
-"""Reasons not to read a connection: the node requests it, too many responses are unsent, it is
-closing, or half-received requests take too much memory."""
+"""Reasons not to read a connection: the node asked for it, too many responses are unsent, the
+connection is closing, or half-received requests take too much memory."""
 
 _IN, _OUT = select.EPOLLIN, select.EPOLLOUT
 
@@ -89,7 +92,7 @@ class Connections:
         self._half_received = HalfReceived(limits.half_received_bytes)
         self._sweep_at = now + limits.idle_ms // SWEEPS_PER_IDLE
         self.check_at = self._sweep_at
-        """When to call `check` for idle connections, and for slow ones that block others."""
+        """When to call `check` for idle connections, and for slow connections that block others."""
         self.share = SENDFILE_BYTES
         """The bytes that a connection may send from a file per pass."""
         self._whole = self.shared = memoryview(bytearray(SHARED_BYTES))
@@ -121,8 +124,8 @@ class Connections:
     ) -> None:
         """Serve a socket that epoll already watches for input.
 
-        `answer_bytes` bounds the frames of a connection that this node opened: they are responses,
-        and the limit for requests does not apply (F60).
+        `answer_bytes` bounds the frames of a connection that this node opened. These frames are
+        responses, so the limit for requests does not apply to them (F60).
         """
         longest = self._limits.request_bytes if answer_bytes is None else answer_bytes
         apis = self._limits.apis if answer_bytes is None else None
@@ -155,7 +158,7 @@ class Connections:
             self._holding.append(conn)
 
     def half_received(self, conn: Connection) -> None:
-        """Count the bytes of a half-received request, and mute its connection over the limit."""
+        """Count the bytes of a half-received request; over the limit, stop reading."""
         if conn.id < 0:
             return  # a response, whose length this node has bounded
         if not self._half_received.changed(conn, conn.splitter.filled):
@@ -164,7 +167,7 @@ class Connections:
         self._read_on()
 
     def check(self) -> None:
-        """Close connections that are idle for too long, and slow ones that block others."""
+        """Close connections that are idle for too long, and slow connections that block others."""
         if self._sweep_at <= self.now:
             self._sweep_at = self.now + self._limits.idle_ms // SWEEPS_PER_IDLE
             self.drop_idle()
@@ -181,7 +184,7 @@ class Connections:
             self.check_at = min(self.check_at, self.now + CHECK_MS)
 
     def resume_first(self, conns: list[Connection]) -> None:
-        """Put these connections first in the next pass, because the time of this one is used up."""
+        """Put these connections first in the next pass; this pass has no time left for them."""
         self._holding[:0] = conns
 
     def release(self, conn: Connection) -> None:
@@ -220,8 +223,8 @@ class Connections:
     def watch(self, conn: Connection) -> None:
         """Let epoll watch for the events that the connection can handle now.
 
-        The loop calls this for a muted connection only when input has arrived, because most muting
-        ends before that. The same holds for a connection with held frames.
+        If a connection is muted or has held frames, the loop calls this method only when input has
+        arrived. Most of these connections can be read again before that.
         """
         interest = (0 if conn.muted or conn.held is not None else _IN) | (
             _OUT if conn.waits_for == SOCKET else 0
@@ -276,7 +279,7 @@ class Connections:
         if conn.waits_for or conn.stalled:
             self._count_stalled(conn, conn.unsent if conn.waits_for else 0)
             if conn not in self:
-                return  # it was closed for having the most unread bytes
+                return  # it was closed, because it had the most unread bytes
         if conn.waits_for == DISK:
             self._readers.submit(conn.cold_read(), lambda _: self._warmed(conn))
         elif not conn.waits_for and conn.muted & BY_CLOSE:
@@ -304,7 +307,7 @@ class Connections:
     # -- The end -------------------------------------------------------------------------------
 
     def end(self, conn: Connection, reason: str) -> None:
-        """Close once the queue is sent; read nothing more."""
+        """Close the connection once its queue is sent; read nothing more from it."""
         if reason and not conn.muted & BY_CLOSE:
             self._log_closed(conn, reason)
         conn.muted |= BY_CLOSE

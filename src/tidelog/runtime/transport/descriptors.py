@@ -21,9 +21,9 @@ EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
 
 FILES_PER_DIRECTORY = 512
 OWN = 48
-"""The number reserved for standard streams, epoll, listeners, metrics and brief file access."""
+"""The descriptors reserved for standard streams, epoll, listeners, metrics, brief file access."""
 PEERS = 32
-"""The number reserved for connections to and from other nodes, besides the clients' share."""
+"""The descriptors reserved for connections to and from other nodes."""
 
 RETRY_SECONDS = 0.02
 
@@ -58,7 +58,10 @@ def fewest(directories: int) -> int:
 
 
 def share_out(limit: int, directories: int) -> Shares:
-    """Divide the limit: after fixed shares and locks, files get up to half and clients the rest."""
+    """Divide the limit between files and clients, after the fixed shares and the locks.
+
+    Files get up to half, and clients get the rest.
+    """
     assert limit >= fewest(directories)
     free = limit - OWN - PEERS - directories
     files = min(FILES_PER_DIRECTORY * directories, free // 2)
@@ -66,7 +69,7 @@ def share_out(limit: int, directories: int) -> Shares:
 
 
 class DescriptorReserve:
-    """The descriptors that can be closed and reopened, freed when the system has refused a new one.
+    """Frees descriptors that can be opened again, after the system has refused a new descriptor.
 
     Each source is a function that releases a few descriptors and returns how many. Sources are
     called in order until one of them has released some. Only the owner thread, which created this

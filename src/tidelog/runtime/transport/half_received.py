@@ -12,7 +12,7 @@ from tidelog.model.ids import ConnId
 from tidelog.runtime.transport.connection import Connection
 
 ENOUGH_BYTES = 64 * 1024
-"""The bytes that the first connection must send between two checks while others wait."""
+"""How many bytes the first connection must send between two checks to be kept."""
 PATIENCE = 2
 """The number of checks after which a request may be closed while others wait."""
 
@@ -38,8 +38,9 @@ class HalfReceived:
         return bool(self._waiting)
 
     def changed(self, conn: Connection, received: int) -> bool:
-        """Record the received bytes of a request, 0 when it is complete; returns whether to read
-        on.
+        """Record how many bytes of a request have arrived, or 0 when the request is complete.
+
+        Returns whether to continue reading from the connection.
         """
         self.bytes += received - conn.half_received
         conn.half_received = received

@@ -8,9 +8,9 @@ from tidelog.model.outbound import LimitConnections
 from tidelog.runtime.transport.descriptors import UNLIMITED, Shares
 
 COSTLY_MS: Millis = 3
-"""A connection with a request that takes this long is served last for `COSTLY_FOR_MS`.
+"""If a request takes this long, its connection is served last for `COSTLY_FOR_MS`.
 
-A new connection is served last, too. Without this rule, many connections with one slow request each
+A new connection is also served last. Otherwise, many new connections with one slow request each
 would delay other clients.
 """
 COSTLY_FOR_MS: Millis = 1_000
@@ -28,7 +28,9 @@ class Limits:
     request_bytes: int = 100 * 1024 * 1024
     unsent_bytes: int = 2 * 1024 * 1024
     stalled_bytes: int = 32 * 1024 * 1024
-    """The limit of unsent responses of all stalled connections, which are muted above it."""
+    """The limit of unsent responses of all stalled connections together. Above this limit, stalled
+    connections are not read.
+    """
     half_received_bytes: int = 64 * 1024 * 1024
     """The limit of half-received requests; above it, they are received one at a time."""
     held_bytes: int = 16 * 1024 * 1024

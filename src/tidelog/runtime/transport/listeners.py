@@ -22,7 +22,7 @@ class ListeningSocket(NamedTuple):
     name: str
     sock: socket.socket
     awaits_ready: bool = False
-    """Whether to accept clients only when the node is ready and knows its topics."""
+    """Whether this listener accepts clients only once the node is ready and knows its topics."""
 
 
 class Accepted(NamedTuple):
@@ -51,8 +51,8 @@ def bind(name: str, host: str, port: int, *, awaits_ready: bool = False) -> List
 class Acceptor:
     """Accepts connections on every listener, within the quotas.
 
-    A listener without room leaves clients in the kernel's queue until a connection closes, or for
-    `RETRY_MS`. `spare` closes idle connections and returns how many.
+    If there is no room, a listener leaves clients in the kernel's queue until a connection closes
+    or `RETRY_MS` have passed. `spare` closes idle connections and returns how many.
     """
 
     def __init__(

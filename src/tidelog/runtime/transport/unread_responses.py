@@ -20,7 +20,7 @@ class UnreadResponses:
         """A connection with more unsent bytes than this is not read."""
 
     def changed(self, conn: Connection, unsent: int) -> None:
-        """Count the unsent bytes of a connection that waits for its peer, 0 after the wait."""
+        """Record the unsent bytes of a connection that must wait, or 0 once it need not wait."""
         self._bytes += unsent - conn.stalled
         conn.stalled = unsent
         if self._bytes > self._most:
