@@ -1,4 +1,4 @@
-"""The process of the proxy network; it ends with the process that started it."""
+"""The process of the proxy network, which ends when the process that started it ends."""
 
 import json
 import resource
@@ -11,7 +11,7 @@ from tidelog.network.proxy_loop import ProxyLoop
 
 
 def main(orders_fd: str, places: str) -> None:
-    # Ignore Ctrl-C: this process ends when its parent closes the socket for orders.
+    # Ignore Ctrl-C, because this process ends when its parent closes the socket for orders.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     # Every connection takes two descriptors here, and a cluster may have many clients.
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)

@@ -1,8 +1,8 @@
 """The conditions of the network: the directions that are cut, and the parties that are slow.
 
-A way is a direction from one party to another; a party is a node, or all clients together. Bytes on
-a cut way are held, not lost, because TCP would retransmit them. The start and the end of a
-connection are held as well.
+A party is a node, or all clients together. A way is the direction from one party to another. The
+network holds the bytes on a cut way and delivers them later, because TCP would retransmit them. The
+start and the end of a connection are held as well.
 """
 
 from collections.abc import Collection
@@ -59,7 +59,7 @@ class Conditions:
 
     @property
     def is_calm(self) -> bool:
-        """Whether nothing is cut or slow, so that the parties of a connection do not matter."""
+        """Whether no way is cut or slow, so that the parties of a connection do not matter."""
         return not self._cuts and not self._slow
 
     def is_cut(self, way: Way) -> bool:
@@ -74,9 +74,9 @@ class Conditions:
         return max(MIN_CHUNK, min((int(rate / TURNS_PER_SECOND) for rate in rates), default=CHUNK))
 
     def send(self, way: Way, size: int, now: float) -> tuple[float, float]:
-        """Send bytes; return when the next bytes may be sent, and when these arrive.
+        """Use bandwidth for bytes; return when the next bytes may be sent, and when these arrive.
 
-        The bandwidth of a node, in each direction, is shared by all of its connections.
+        All connections of a node share its bandwidth, separately for each direction.
         """
         gone = now
         for party, is_out in ((way.speaker, True), (way.hearer, False)):

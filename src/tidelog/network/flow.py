@@ -7,13 +7,13 @@ from itertools import islice
 from tidelog.network.conditions import CHUNK, Conditions, Way
 
 MAX_ON_THE_WAY = 4 * 1024 * 1024
-"""The most bytes in transit; beyond that, the sender is no longer read."""
+"""The maximum number of bytes in transit. If there are more, the flow stops reading its sender."""
 
 END = b""
 """The end of the sender's stream, delivered in order like other bytes."""
 
 _forward_buffer = memoryview(bytearray(CHUNK))
-"""The buffer for direct forwarding; all flows share it, because none keeps bytes in it."""
+"""The buffer for direct forwarding. All flows share it, because no flow keeps bytes in it."""
 
 
 class Flow:
@@ -66,7 +66,7 @@ class Flow:
         self._size += len(received)
 
     def pass_on(self) -> bool:
-        """Forward bytes directly, in a calm network; return whether no work is left.
+        """Forward bytes directly, if no way is cut or slow; return whether no work is left.
 
         Raises OSError if either end is gone.
         """

@@ -23,7 +23,7 @@ class Interest(NamedTuple):
 
 
 class Broken(Exception):
-    """The connection has ended or is broken, so both of its sockets are to be closed."""
+    """The connection has ended or is broken, so both of its sockets must be closed."""
 
 
 class Link:
@@ -63,7 +63,10 @@ class Link:
             raise Broken from error
 
     def pass_on(self, sock: socket.socket) -> bool:
-        """Forward the bytes of this end, in a calm network; return whether no work is left."""
+        """Forward the bytes of this end directly; return whether no work is left.
+
+        The caller has checked that no way is cut or slow.
+        """
         for flow in self._flows:
             if flow.source is sock:
                 try:
@@ -118,7 +121,7 @@ class Link:
         try:
             self._target.getpeername()
         except OSError:
-            return  # not yet
+            return  # not connected yet
         self._flows = (
             Flow(self._forth_way, self._dialler, self._target),
             Flow(self._back_way, self._target, self._dialler),

@@ -22,7 +22,7 @@ class NetworkFailed(Exception):
 class Network:
     """A process with a proxy for each of these listeners.
 
-    The constructor does not wait for the process; the first order does.
+    The constructor does not wait until the process runs. The first order waits.
     """
 
     def __init__(self, places: Iterable[Place]) -> None:
@@ -46,7 +46,7 @@ class Network:
         self._process.wait(PATIENCE_SECONDS)
 
     def know(self, pids: Mapping[int, int]) -> None:
-        """Set the process ids of the nodes, which identify the owner of each connection."""
+        """Set the process ids of the nodes, so that the network finds the owner of a connection."""
         self._order(pids=dict(pids))
 
     def look(self) -> None:

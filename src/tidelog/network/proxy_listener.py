@@ -1,6 +1,7 @@
-"""The proxy in front of one listener of a node, which listens only while the node itself does.
+"""The proxy in front of one listener of a node, which listens only while the node listens.
 
-A proxy that kept listening for a dead node would accept connections that the node would refuse.
+If the proxy still listened after the node has died, it would accept connections that the node would
+refuse.
 """
 
 import socket

@@ -15,7 +15,7 @@ from tidelog.network.proxy_listener import Place, ProxyListener
 LOOK_SECONDS = 0.01
 """The interval of checks for listening nodes, while at least one node does not listen."""
 LOOK_SHARE = 10
-"""Checks take at most about 1/LOOK_SHARE of the time: they are slow with many connections."""
+"""Checks take at most about 1/LOOK_SHARE of the time, because many connections make them slow."""
 
 Handler = Callable[[socket.socket, int], None]
 
@@ -31,7 +31,7 @@ class ProxyLoop:
         self._timed: dict[Link, float] = {}
         self._look_at = 0.0
         self._has_checked = False
-        """Whether this pass of the loop has checked the proxies; once per pass is enough."""
+        """Whether this pass of the loop has checked the proxies. One check per pass is enough."""
         self._orders = orders
         self._ordered = b""
         self._has_ended = False
@@ -61,9 +61,10 @@ class ProxyLoop:
     # -- Proxy listeners ---------------------------------------------------------------------------
 
     def _check_proxies(self) -> None:
-        """Open the proxies of listening nodes and shut the others.
+        """Open the proxies of nodes that listen, and shut the other proxies.
 
-        Also called when a node closes a connection: if it has died, it must refuse new ones.
+        Also called when a node closes a connection, because the node may have died. The proxy of a
+        dead node must refuse new connections.
         """
         self._has_checked = True
         began = time.monotonic()
@@ -91,7 +92,8 @@ class ProxyLoop:
                 accepted, (_, port) = sock.accept()
             except OSError:
                 return
-            # Finding the dialling process is slow, and only needed if a way is cut or slow.
+            # It is slow to find the dialling process. The loop needs it only if a way is cut or
+            # slow.
             dialler = CLIENTS if self._conditions.is_calm else self._owner(port, proxy)
             link = Link(dialler, proxy.place.node, proxy.place.listener, accepted)
             self._links[link] = proxy
@@ -103,7 +105,7 @@ class ProxyLoop:
         return CLIENTS if found is None else found
 
     def _identify(self) -> None:
-        """Find out which connections, so far counted as connections of clients, belong to nodes."""
+        """Find the connections that belong to nodes but were counted as connections of clients."""
         owners = sockets.owners(self._pids)
         for link, proxy in self._links.items():
             if link.dialler == CLIENTS:

@@ -1,7 +1,8 @@
 """The TCP sockets of the system: listening ports, and the processes that own connections.
 
-The system's tables may be long: they list every connection of this machine, including those that
-ended within the last minute. They are searched as text, and only matching rows are parsed.
+The system's tables list every connection of this machine, including those that ended within the
+last minute. Because the tables may be long, they are searched as text, and only matching rows are
+parsed.
 """
 
 import os
@@ -25,7 +26,7 @@ def listening_ports() -> set[int]:
 
 
 def owner(local_port: int, remote_port: int, pids: Mapping[int, int]) -> int | None:
-    """The id of the node that owns the connection with these ports; `pids` maps ids to pids."""
+    """The id of the node that owns this connection; `pids` maps node ids to process ids."""
     row = re.compile(_ROW.format(local=f"{local_port:04X}", remote=f"{remote_port:04X}"))
     for table in _tables():
         if found := row.search(table):
