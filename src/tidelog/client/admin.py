@@ -109,7 +109,8 @@ def create_topic(
 def topic_may_exist() -> Iterator[None]:
     """Ignore TOPIC_ALREADY_EXISTS, because the client's own request may have created the topic.
 
-    If a broker is slow, the client sends the request to the next broker.
+    If a broker is slow, the client repeats the request at the next broker, although the first
+    request may have succeeded.
     """
     try:
         yield
@@ -152,7 +153,10 @@ def delete_topics(client: Client, names: Iterable[str]) -> None:
 
 
 def describe(client: Client, names: Sequence[str], page: int) -> list[Described]:
-    """Describe the topics' partitions, requested in pages; ELR is None if the broker lacks it."""
+    """Describe the topics' partitions, `page` of them per request.
+
+    The ELR is None if the broker does not report it.
+    """
     if not names:
         return []  # an empty request would return all topics
     if not client.speaks(describe_partitions.DescribeTopicPartitionsRequest):

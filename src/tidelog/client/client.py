@@ -1,7 +1,7 @@
 """A small synchronous Kafka client for the command line.
 
-It finds a cluster through a bootstrap list, keeps one connection per broker, tracks the leader of
-each partition, and retries when leadership has moved.
+The client finds a cluster through a bootstrap list, keeps one connection per broker, tracks the
+leader of each partition, and retries when leadership has moved.
 """
 
 import time
@@ -66,7 +66,7 @@ class Client:
         *,
         tell: Callable[[str], None] | None = None,
     ) -> None:
-        """`tell` gets a sentence for the user when a response or a new leader takes long."""
+        """If a response or a new leader takes long, the client calls `tell` with a sentence."""
         self.bootstrap = parse_bootstrap(bootstrap)
         self.notice = WaitNotice(tell)
         self._answer_seconds = answer_seconds
@@ -124,7 +124,7 @@ class Client:
     def ask_leader(
         self, partition: TopicPartition, request: RequestPayload, response: type[R]
     ) -> R:
-        """Ask the partition's leader; raises `Moved` if there is none or it is unreachable."""
+        """Ask the partition's leader; raises `Moved` if no leader is known or it is unreachable."""
         leader = self.leader(partition)
         address = self._nodes.get(leader)
         if address is None:
@@ -164,7 +164,7 @@ class Client:
     # -- Metadata ----------------------------------------------------------------------------------
 
     def metadata(self, topics: tuple[str, ...] | None, *, create: bool = False) -> MetadataResponse:
-        """Fetch the metadata of these topics (None: all) and store brokers and leaders."""
+        """Fetch the metadata of these topics (None means all) and store brokers and leaders."""
         answer = self.ask(
             MetadataRequest(
                 topics=None

@@ -1,7 +1,7 @@
 """A connection to a broker that sends one request at a time and waits for its response.
 
-Each kind of request has one fixed version here, which recent brokers support and which includes
-topic ids. A broker without that version is detected before the request is sent.
+This client uses one fixed version of each request, which recent brokers support and which includes
+topic ids. Before it sends a request, it checks that the broker supports this version.
 """
 
 import socket

@@ -1,4 +1,4 @@
-"""Reads the partitions of one topic without a group; positions are kept in memory only."""
+"""Reads the partitions of one topic without a consumer group; keeps positions in memory only."""
 
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -17,7 +17,7 @@ from tidelog.protocol.records.batch import iterate
 from tidelog.protocol.records.records import Record, UnreadableRecords, iterate_records
 
 EARLIEST, LATEST = -2, -1
-"""Kafka's ListOffsets timestamps for the ends of a log."""
+"""Kafka's ListOffsets timestamps for the start and the end of a log."""
 
 MAX_WAIT_MS = 500
 PARTITION_BYTES = 1024 * 1024
@@ -40,14 +40,14 @@ class Fetcher:
         self._has_waited = False
 
     def start(self, partitions: list[int], start: Offset) -> None:
-        """Start at an offset, or at one end of each partition's log."""
+        """Start at this offset, or at the EARLIEST or LATEST offset of each partition."""
         for partition in partitions:
             self.positions[partition] = (
                 self.end_of(partition, start) if start in (EARLIEST, LATEST) else start
             )
 
     def end_of(self, partition: int, which: Offset) -> Offset:
-        """The earliest offset of the partition's log, or its end offset."""
+        """The first offset of the partition's log (EARLIEST), or its end offset (LATEST)."""
         request = list_offsets.ListOffsetsRequest(
             replica_id=NO_NODE,
             isolation_level=0,
@@ -73,7 +73,7 @@ class Fetcher:
         return self._client.until_led(self._topic, attempt)
 
     def poll(self) -> Iterator[Fetched]:
-        """Yield the records of one round of fetches, by partition; waits briefly for records."""
+        """Yield the records of one fetch from each leader; waits briefly for records."""
         self._has_waited = False
         by_leader = self._by_leader()
         wait_ms = MAX_WAIT_MS // max(1, len(by_leader))
@@ -123,7 +123,7 @@ class Fetcher:
     def _records(self, answer: PartitionData) -> Iterator[Fetched]:
         partition = answer.partition_index
         if answer.error_code is ErrorCode.offset_out_of_range:
-            # The log was truncated or its start has moved; continue at the nearer end.
+            # The log was truncated, or its start has moved. Continue at the nearest valid offset.
             earliest = self.end_of(partition, EARLIEST)
             latest = self.end_of(partition, LATEST)
             self.positions[partition] = min(max(self.positions[partition], earliest), latest)
@@ -143,7 +143,7 @@ class Fetcher:
     def _batch(self, partition: int, batch: memoryview, is_append_time: bool) -> Iterator[Fetched]:
         try:
             for record in iterate_records(batch):
-                # A fetch returns whole batches, so the first one may start before the position.
+                # A fetch returns whole batches, so the first batch may start before the position.
                 if record.offset >= self.positions[partition]:
                     yield Fetched(partition, record, is_append_time)
         except UnreadableRecords as unreadable:

@@ -2,9 +2,9 @@
 
 Each line is a JSON object for one record: topic, partition, offset, key (base64, or null), checksum
 of key and value, and the time of the acknowledgement (acked_at, ms since 1970). The lines of one
-acknowledgement are appended in one write before the next request is sent. A ledger therefore never
-contains a record that was not acknowledged, and a kill leaves at most one incomplete line, which
-readers skip.
+acknowledgement are appended in one write before the next request is sent. Every record in a ledger
+was therefore acknowledged. If the producer is killed, at most one line is incomplete, and readers
+skip this line.
 """
 
 import json
@@ -24,7 +24,7 @@ CHECKSUM_DIGITS = 16
 
 class Acknowledged(NamedTuple):
     offset: Offset
-    """`NO_OFFSET` for a duplicate, for which the cluster does not return the offset."""
+    """`NO_OFFSET` if the record is a duplicate, because the cluster then returns no offset."""
     key: bytes | None
     value: bytes | None
 
@@ -67,7 +67,7 @@ class Ledger:
 
 
 def checksum(key: bytes | None, value: bytes | None) -> str:
-    """The first 64 bits of the MD5 of key and value with their lengths; Spark computes it fast."""
+    """The first 64 bits of the MD5 of key and value with their lengths; Spark computes MD5 fast."""
     content = b"%d:%b%d:%b" % (_size(key), key or b"", _size(value), value or b"")
     return md5(content, usedforsecurity=False).hexdigest()[:CHECKSUM_DIGITS]
 

@@ -1,4 +1,4 @@
-"""Kafka's default partitioner, so that records with equal keys share a partition."""
+"""Kafka's default partitioner, which sends records with equal keys to the same partition."""
 
 _MASK = 0xFFFFFFFF
 _M = 0x5BD1E995

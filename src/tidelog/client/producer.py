@@ -1,4 +1,4 @@
-"""An idempotent producer for one topic: a retry after a lost connection writes no duplicates."""
+"""An idempotent producer for one topic. A retry after a lost connection writes no duplicates."""
 
 import time
 from collections.abc import Iterable
@@ -53,7 +53,8 @@ class Producer:
         """Write the records and wait until they are acknowledged."""
         if partition is not None and partition not in self._next_sequence:
             raise UserError(f"Topic '{self._topic}' has no partition {partition}.")
-        # Records without a key go to one partition; the next call uses the next partition.
+        # All records of this call without a key go to one partition. The next call uses the next
+        # partition.
         keyless = self._partitions[self._turn % len(self._partitions)]
         self._turn += 1
         batches: dict[int, list[Record]] = {}

@@ -1,7 +1,7 @@
 """Requests of the command line about the controller quorum and the cluster.
 
-If the quorum has no leader, no node can describe it. The command line then probes the nodes one by
-one and names the unreachable ones, because a leader needs a majority of the voters.
+If the quorum has no leader, no node can describe the quorum. The command line then probes the nodes
+one by one and names the unreachable nodes, because they may be why no majority elects a leader.
 """
 
 from kio.schema.describe_cluster.v2.request import DescribeClusterRequest
@@ -31,7 +31,7 @@ _NO_LEADER = (
 
 
 def describe_cluster(client: Client, *, controllers: bool = False) -> DescribeClusterResponse:
-    """Describe the cluster id with the brokers, including fenced ones, or with the controllers."""
+    """Ask for the cluster id and either the controllers or all brokers, including fenced ones."""
     answer = client.ask(
         DescribeClusterRequest(
             include_cluster_authorized_operations=False,
@@ -50,7 +50,7 @@ def describe_quorum(client: Client, *, controllers: bool = False) -> DescribeQuo
     try:
         answer = client.ask(_QUESTION, DescribeQuorumResponse)
     except UserError:
-        # A broker that finds no controller does not answer before the request times out.
+        # If a broker finds no controller, it does not answer before the request times out.
         raise _without_leader(client, controllers) from None
     if (error := _error(answer)) is ErrorCode.none:
         return answer

@@ -1,8 +1,9 @@
 """The log end offset of each replica, as reported by the replicas themselves.
 
-A follower answers ListOffsets with its log end offset if the replica id is Kafka's debugging id
-(-2). For a consumer's id (-1), the leader answers with the high watermark. The brokers are queried
-in turn, so under load their answers are some milliseconds apart.
+If the replica id in a ListOffsets request is Kafka's debugging id (-2), each replica, leader or
+follower, answers with its log end offset. If it is a consumer's id (-1), the leader answers with
+the high watermark. The brokers are queried in turn, so under load their answers are some
+milliseconds apart.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +27,7 @@ _CONSUMER, _DEBUGGER = -1, -2
 class ReplicaOffsets(NamedTuple):
     node: NodeId
     log_end_offset: Offset | None
-    """None if the broker does not report it."""
+    """None if the broker does not report the offset."""
     is_in_sync: bool
 
 
@@ -70,8 +71,9 @@ def look(client: Client, topics: Sequence[str]) -> list[PartitionOffsets]:
         for node in one.replicas:
             held.setdefault(node, []).append(where)
     up = client.node_ids()
-    # Logs grow during the queries. Query high watermarks before log ends, and leaders last, so that
-    # a watermark does not exceed a log end and most followers do not exceed their leader.
+    # Logs grow during the queries. High watermarks are queried before log ends, so that a watermark
+    # does not exceed the leader's log end. The brokers that lead most partitions are queried last,
+    # so that most followers do not exceed their leader.
     marks = {node: _ends(client, node, led[node], _CONSUMER) for node in led if node in up}
     followers_first = sorted(held, key=lambda node: len(led.get(node, ())))
     ends = {

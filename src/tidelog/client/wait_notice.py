@@ -1,4 +1,4 @@
-"""Reports why a command waits if it takes long, because a silent command seems to hang."""
+"""Reports why a command waits, if the wait takes long. A silent command would seem to hang."""
 
 import time
 from collections.abc import Callable
